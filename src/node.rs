@@ -55,6 +55,9 @@ pub(crate) struct Arguments {
     /// Check the configuration and exit
     #[arg(long)]
     check: bool,
+    /// Talk to the trial that started it, and end with it
+    #[arg(long, hide = true)]
+    with_trial: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -67,5 +70,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     crate::daemon::log::begin();
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    daemon::run(document, config, &arguments.config)
+    daemon::run(document, config, &arguments.config, arguments.with_trial)
 }

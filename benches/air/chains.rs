@@ -84,6 +84,7 @@ fn plan((profile, hops, seconds): (&str, u32, u64), routing: RoutingPlan, receiv
             senders: "[newreno]".into(),
             shadows: "[]".into(),
             base_station: None,
+            transparent: false,
         },
         duration: Duration::from_secs(seconds),
         warmup: Duration::ZERO,

@@ -88,6 +88,7 @@ fn plan(columns: u32, rows: u32) -> Plan {
             senders: "[cubic]".into(),
             shadows: "[]".into(),
             base_station: None,
+            transparent: false,
         },
         duration: Duration::from_secs(SECONDS),
         warmup: Duration::ZERO,

@@ -43,7 +43,7 @@ pub mod summary;
 pub mod tcp;
 pub mod units;
 pub mod version;
-mod words;
+pub mod words;
 pub mod world;
 
 pub use hex::hex;

@@ -23,6 +23,12 @@ pub fn address_of_programs(node: u32) -> IpAddr {
     IpAddr::from(number.to_be_bytes())
 }
 
+/// The address of the host behind a node, where an arm has one; 10.96.0.1 is the first one's.
+pub fn address_of_host(node: u32) -> IpAddr {
+    let number = 0x0a60_0001 + node;
+    IpAddr::from(number.to_be_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use hopwise_core::ip::Prefix;
@@ -34,7 +40,8 @@ mod tests {
     fn the_network_has_the_addresses_of_nodes_and_of_programs() {
         let network: Prefix = NETWORK.parse().expect("a network");
         for node in [0, 199] {
-            assert!(network.contains(address_of(node)) && network.contains(address_of_programs(node)));
+            let all = [address_of(node), address_of_programs(node), address_of_host(node)];
+            assert!(all.iter().all(|address| network.contains(*address)));
         }
     }
 }

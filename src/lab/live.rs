@@ -6,6 +6,7 @@ pub(crate) mod part;
 mod algorithms;
 mod busy;
 mod captured;
+mod carriers;
 mod children;
 mod director;
 mod field;

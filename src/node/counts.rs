@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hopwise_lab::live::part::Carried;
+
 use super::forward::ForwardCounts;
 use super::relay::Relayed;
 use super::socks5::Socks5Counts;
@@ -21,6 +23,12 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    /// The counts of hosts' connections, for the trial that started the node.
+    pub(super) fn carried(&self) -> Carried {
+        let TransparentCounts { caught, straight, .. } = &*self.transparent;
+        Carried { caught: value(caught), straight: value(straight) }
+    }
+
     pub(super) fn named(&self) -> BTreeMap<String, u64> {
         let Counts { relayed, socks5, forwards, transparent } = self;
         let named = [

@@ -2,6 +2,7 @@
 
 mod captures;
 
+use std::future::pending;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::num::NonZeroUsize;
@@ -11,11 +12,15 @@ use std::thread;
 use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
-use hopwise_host::{Capture, CaptureError, Link, LinkTeller, Observer, Shards, StackConfig, random_key};
+use hopwise_host::{
+    Capture, CaptureError, Link, LinkTeller, Observer, Shards, StackConfig, live_by_the_clock, random_key,
+};
+use hopwise_lab::live::part::Says;
 use hopwise_lab::located::Document;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot::{Receiver, channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -40,6 +45,7 @@ use crate::daemon::notify;
 use crate::daemon::privileges::Privileges;
 use crate::daemon::reader::Reader;
 use crate::failure::Failure;
+use crate::lab::live::talk;
 use crate::signals::{self, Ending};
 
 /// Interval at which the links are checked.
@@ -81,7 +87,16 @@ struct Daemon {
     users: Users,
 }
 
-pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result<(), Failure> {
+pub(super) fn run(
+    document: Document,
+    config: NodeConfig,
+    path: &Path,
+    has_trial: bool,
+) -> Result<(), Failure> {
+    // All threads begin with this one's priority, as the programs of a trial have it.
+    if has_trial && let Err(error) = live_by_the_clock() {
+        tracing::warn!(%error, "no real-time priority: on a busy machine it falls behind");
+    }
     let privileges = Privileges::find(config.user.as_deref());
     let privileges = privileges.map_err(|error| unmet::user(&document, &error))?;
     descriptors::allow(&config);
@@ -111,10 +126,14 @@ pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result
     let daemon = Arc::new(daemon);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
-    let ended =
-        runtime.block_on(daemon.serve(signals, control.as_ref(), socks5, metrics, (forwards, transparent)));
+    let serving =
+        daemon.serve((signals, has_trial), control.as_ref(), socks5, metrics, (forwards, transparent));
+    let ended = runtime.block_on(serving);
     runtime.shutdown_timeout(LAST_TASKS);
     drop(control);
+    if has_trial && ended.is_ok() {
+        talk::say(&Says::Carried(daemon.counts.carried()))?;
+    }
     ended
 }
 
@@ -156,6 +175,19 @@ fn open(config: &NodeConfig) -> Result<Opened, Unmet> {
     })
 }
 
+/// Tells the trial that all is open. The end of its pipe ends the node as a signal does.
+fn trial() -> Result<Receiver<()>, Failure> {
+    talk::say(&Says::Ready)?;
+    let (ended, ends) = channel();
+    let hear = || {
+        talk::answer();
+        drop(ended);
+    };
+    let started = thread::Builder::new().name("trial".into()).spawn(hear);
+    started.map_err(|error| Failure::failed("start a thread", error))?;
+    Ok(ends)
+}
+
 struct Signals {
     ending: Ending,
     hup: Signal,
@@ -170,7 +202,7 @@ impl Signals {
 impl Daemon {
     async fn serve(
         self: &Arc<Self>,
-        mut signals: Signals,
+        (mut signals, has_trial): (Signals, bool),
         control: Option<&control::Bound>,
         socks5: Option<StdListener>,
         metrics: Option<StdListener>,
@@ -209,7 +241,8 @@ impl Daemon {
         self.begin_capture()?;
         let service = notify::ready();
         tracing::info!(node = self.config.node.name, "ready");
-        let ended = self.watch(&mut signals).await;
+        let trial = has_trial.then(trial).transpose()?;
+        let ended = self.watch(&mut signals, trial).await;
         service.ends_within(self.config.stop_within.0 + LEAST_FOR_STACK + LAST_WRITES + LAST_TASKS);
         self.finish(&mut signals, &stages, &mut relays).await;
         helpers.shutdown().await;
@@ -217,11 +250,19 @@ impl Daemon {
     }
 
     /// Runs until a signal ends the daemon, or a link is lost.
-    async fn watch(&self, signals: &mut Signals) -> Result<(), Failure> {
+    async fn watch(&self, signals: &mut Signals, trial: Option<Receiver<()>>) -> Result<(), Failure> {
         let mut crowding = Crowding::default();
+        let trial = async {
+            match trial {
+                Some(trial) => drop(trial.await),
+                None => pending().await,
+            }
+        };
+        tokio::pin!(trial);
         loop {
             tokio::select! {
                 () = signals.ending.next() => return Ok(()),
+                () = &mut trial => return Ok(()),
                 _ = signals.hup.recv() => self.reload(),
                 () = sleep(LOOK_EVERY) => {
                     let counters = self.shards.counters();

@@ -60,6 +60,9 @@ fn lacking(figure: &str, prepared: &Prepared, world: World) -> Option<(&'static 
             "traffic with `bytes` or `kind: request`, or another figure",
         )),
         "rtt" if !flows().any(is_tcp) => Some(("no flow is over TCP", "a flow over TCP, or another figure")),
+        "rtt" if plan.arm.transparent => {
+            Some(("programs see the round trips to their node alone", "goodput or completion"))
+        }
         "rtt" if figure == "rtt_ms" => (!world.is_live()).then_some((
             "the world sim does not look at smoothed round trips",
             "rtt-median, or a live world",

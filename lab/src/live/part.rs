@@ -61,6 +61,8 @@ pub enum Says {
     Ended(Ended),
     /// The same of a routing daemon.
     Routed(Routed),
+    /// The same of a transparent node.
+    Carried(Carried),
     /// It cannot take part.
     Refused {
         /// The reason, for the trial's reader.
@@ -91,6 +93,15 @@ pub struct Routed {
     pub route_failures: u64,
     /// The longest time by which a timer of the daemon was late, in microseconds.
     pub late_us: u64,
+}
+
+/// The counts of a transparent node at the run's end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// Connections of the host behind it that it carried.
+    pub caught: u64,
+    /// Connections of that host that went past it.
+    pub straight: u64,
 }
 
 /// The line that begins the run at a node.

@@ -131,6 +131,8 @@ pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Res
         senders: senders.to_string(),
         shadows: shadows.to_string(),
         base_station: base_station.as_ref().map(ToString::to_string),
+        transparent: config.transparent,
     };
+    live::transparent_arm(document, file, (&at, &config))?;
     Ok(Agents { arm, own: Some(OwnAgents { receiver, senders, shadows, base_station }) })
 }

@@ -117,6 +117,7 @@ fn set_tcp(settings: &mut Value, own_tcp: &Tcp, (agents, routes): (&Agents, &Rou
 }
 
 fn arm(agents: &Agents, profile: Profile) -> Value {
+    let is_transparent = agents.arm.transparent;
     let Some(agents) = &agents.own else {
         return json!({ "receiver": agents.arm.receiver, "sender": [agents.arm.senders] });
     };
@@ -131,6 +132,9 @@ fn arm(agents: &Agents, profile: Profile) -> Value {
     let shadows = agents.shadows.each();
     if !shadows.is_empty() {
         arm["shadows"] = json!(shadows);
+    }
+    if is_transparent {
+        arm["transparent"] = true.into();
     }
     if let Some(base_station) = &agents.base_station {
         arm["base_station"] = base_station.to_string().into();

@@ -245,6 +245,7 @@ impl Cell {
                 senders: senders.into(),
                 shadows: "[]".into(),
                 base_station: None,
+                transparent: false,
             },
             gateway: None,
             duration: Duration::from_secs(duration),

@@ -129,6 +129,8 @@ pub struct Arm {
     pub shadows: String,
     /// Base-station agent of the gateway; none: it is a router.
     pub base_station: Option<String>,
+    /// Programs are on hosts behind the ends, and transparent nodes carry their TCP.
+    pub transparent: bool,
 }
 
 impl Arm {
@@ -140,7 +142,13 @@ impl Arm {
             senders: format!("kernel:{algorithm}"),
             shadows: String::new(),
             base_station: None,
+            transparent: false,
         }
+    }
+
+    /// True if the programs' sockets are those of endpoints of ours.
+    pub fn has_endpoints(&self) -> bool {
+        self.algorithm().is_none() && !self.transparent
     }
 
     /// The kernel's algorithm, if the arm runs its TCP.

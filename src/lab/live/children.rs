@@ -13,13 +13,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hopwise_host::{Clock, Namespace, wait_to_read};
-use hopwise_lab::live::part::{BEGIN, CLOCK, Ended, Part, Routed, Says};
+use hopwise_host::{Behind, Clock, Namespace, wait_to_read};
+use hopwise_lab::live::part::{BEGIN, CLOCK, Carried, Ended, Part, Routed, Says};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::listening::{EARLY, Heard, Place, listen};
 use crate::failure::Failure;
 use crate::fleet::report::ClockReport;
+use crate::fleet::ssh::bound_files_of;
 
 /// The pause between two looks at the user's wish to end.
 const LISTENS_FOR: Duration = Duration::from_millis(100);
@@ -77,6 +78,27 @@ struct Process {
 enum Does {
     Programs,
     Routing,
+    Carrying,
+}
+
+impl Does {
+    /// The subcommand that does it.
+    fn command(self) -> &'static str {
+        match self {
+            Does::Programs => "part",
+            Does::Routing => "route",
+            Does::Carrying => "node",
+        }
+    }
+
+    /// The attempt, for a failure.
+    fn doing(self) -> &'static str {
+        match self {
+            Does::Programs => "run a node's programs",
+            Does::Routing => "run a node's routing",
+            Does::Carrying => "carry the TCP of a node's host",
+        }
+    }
 }
 
 impl Children {
@@ -85,13 +107,22 @@ impl Children {
         Children { all: Vec::new(), out: out.to_owned(), say, hear, silent: None }
     }
 
-    /// Starts the programs of a node inside its namespace.
-    pub(super) fn start(&mut self, namespace: &Namespace, name: &str, part: &Part) -> Result<(), Failure> {
+    /// Starts the programs of a node inside its namespace, or on a host behind it.
+    pub(super) fn start(
+        &mut self,
+        (namespace, behind): (&Namespace, Option<&Behind<'_>>),
+        name: &str,
+        part: &Part,
+    ) -> Result<(), Failure> {
         let failed = |error: &dyn Display| {
             Failure::failed("start the programs of a node", format_args!("{name}: {error}"))
         };
-        let spawn = || ourselves().arg("part").spawn();
-        let started = namespace.run(spawn).map_err(|error| failed(&error))?;
+        let spawn = || ourselves().arg(Does::Programs.command()).spawn();
+        let started = match behind {
+            Some(host) => namespace.run_behind(host, spawn),
+            None => namespace.run(spawn),
+        };
+        let started = started.map_err(|error| failed(&error))?;
         let child = started.map_err(|error| failed(&error))?;
         let nth =
             self.add((name, Does::Programs), child, None, Place::Here).map_err(|error| failed(&error))?;
@@ -115,6 +146,7 @@ impl Children {
         let stderr = log.try_clone().map_err(|error| failed(&error))?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         let child = command.spawn().map_err(|error| failed(&error))?;
+        bound_files_of(&child);
         let place = Place::Far { capture: far.capture };
         let nth =
             self.add((name, Does::Programs), child, Some(log), place).map_err(|error| failed(&error))?;
@@ -127,29 +159,47 @@ impl Children {
         self.silent
     }
 
-    /// Starts the routing daemon of a node inside its namespace. All that it writes there goes with it.
+    /// Starts the routing daemon of a node inside its namespace.
     pub(super) fn start_routing(
         &mut self,
         namespace: &Namespace,
         name: &str,
         config: &str,
     ) -> Result<(), Failure> {
-        let failed = |error: &dyn Display| {
-            Failure::failed("start the routing of a node", format_args!("{name}: {error}"))
-        };
+        self.start_daemon(Does::Routing, (namespace, name), config)
+    }
+
+    /// Starts the transparent node of a node inside its namespace.
+    pub(super) fn start_carrying(
+        &mut self,
+        namespace: &Namespace,
+        name: &str,
+        config: &str,
+    ) -> Result<(), Failure> {
+        self.start_daemon(Does::Carrying, (namespace, name), config)
+    }
+
+    /// All that a daemon writes goes with it.
+    fn start_daemon(
+        &mut self,
+        does: Does,
+        (namespace, name): (&Namespace, &str),
+        config: &str,
+    ) -> Result<(), Failure> {
+        let failed = |error: &dyn Display| Failure::failed(does.doing(), format_args!("{name}: {error}"));
         // A run before, which failed, may have left one.
         let _ = fs::remove_file(self.out.join(LOGS).join(format!("{name}.log")));
         let log = memfd_create("log", MemfdFlags::CLOEXEC).map_err(|error| failed(&error))?;
         let log = File::from(log);
         let stderr = log.try_clone().map_err(|error| failed(&error))?;
         let spawn = || {
-            let file = Path::new(STATE).join("route.yaml");
+            let file = Path::new(STATE).join("daemon.yaml");
             fs::write(&file, config)?;
-            ourselves().arg("route").arg(file).arg("--with-trial").stderr(stderr).spawn()
+            ourselves().arg(does.command()).arg(file).arg("--with-trial").stderr(stderr).spawn()
         };
         let started = namespace.run_with_own(Path::new(STATE), spawn).map_err(|error| failed(&error))?;
         let child = started.map_err(|error| failed(&error))?;
-        self.add((name, Does::Routing), child, Some(log), Place::Here).map_err(|error| failed(&error))?;
+        self.add((name, does), child, Some(log), Place::Here).map_err(|error| failed(&error))?;
         Ok(())
     }
 
@@ -212,7 +262,7 @@ impl Children {
     /// Waits until every process has opened its sockets.
     pub(super) fn wait_until_ready(&mut self, within: Duration, ends: &OwnedFd) -> Result<(), Failure> {
         let ready = |says| matches!(says, Says::Ready).then_some(());
-        self.collect((within, ends), &[Does::Routing, Does::Programs], ready).map(drop)
+        self.collect((within, ends), &[Does::Routing, Does::Carrying, Does::Programs], ready).map(drop)
     }
 
     /// Waits for the results of all programs.
@@ -227,14 +277,31 @@ impl Children {
         })
     }
 
-    /// Ends the daemons, and waits for their counts.
+    /// Ends the routing daemons, and waits for their counts.
     pub(super) fn end_routing(&mut self, within: Duration, ends: &OwnedFd) -> Result<Vec<Routed>, Failure> {
-        let daemons = self.all.iter_mut().filter(|process| process.does == Does::Routing);
-        daemons.for_each(|daemon| daemon.input = None);
-        self.collect((within, ends), &[Does::Routing], |says| match says {
+        self.end((within, ends), Does::Routing, |says| match says {
             Says::Routed(routed) => Some(routed),
             _ => None,
         })
+    }
+
+    /// Ends the transparent nodes, and waits for their counts.
+    pub(super) fn end_carrying(&mut self, within: Duration, ends: &OwnedFd) -> Result<Vec<Carried>, Failure> {
+        self.end((within, ends), Does::Carrying, |says| match says {
+            Says::Carried(carried) => Some(carried),
+            _ => None,
+        })
+    }
+
+    fn end<T>(
+        &mut self,
+        limits: (Duration, &OwnedFd),
+        which: Does,
+        wanted: impl Fn(Says) -> Option<T>,
+    ) -> Result<Vec<T>, Failure> {
+        let daemons = self.all.iter_mut().filter(|process| process.does == which);
+        daemons.for_each(|daemon| daemon.input = None);
+        self.collect(limits, &[which], wanted)
     }
 
     /// One message of that kind from each process of these kinds.
@@ -310,11 +377,7 @@ impl Children {
             Ok(None) => String::new(),
             Err(error) => format!("; its log cannot be kept: {error}"),
         };
-        let doing = match does {
-            Does::Programs => "run a node's programs",
-            Does::Routing => "run a node's routing",
-        };
-        Failure::failed(doing, format_args!("{name}: {problem}{kept}"))
+        Failure::failed(does.doing(), format_args!("{name}: {problem}{kept}"))
     }
 
     /// Keeps the logs of all daemons beside captures.

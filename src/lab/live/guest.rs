@@ -57,7 +57,8 @@ fn make(order: &Order, out: &Path, ends: &OwnedFd) -> Result<RunResult, Failure>
         folder: &folder,
         wanted: order.wanted,
     };
-    let mut result = play(&Network::open(&prepared, Serves::Programs, false)?, &run, (out, ends))?;
+    let mut result =
+        play(&Network::open(&prepared, Serves::of(&prepared.plan.arm), false)?, &run, (out, ends))?;
     if let Some(live) = &mut result.live {
         // Other programs of the host do not take time from the guest, which has none of its own.
         live.busy_elsewhere = None;

@@ -22,6 +22,8 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 use super::lost;
 use crate::failure::Failure;
 
+/// The algorithm of hosts, as most of Linux's have it.
+const OF_HOSTS: &str = "cubic";
 /// The pause before a connection that could not be opened is tried again.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes of a connection that wait to be read; the rest stays with the kernel.
@@ -34,6 +36,8 @@ const LARGEST_SEGMENT: u16 = 1460;
 #[derive(Debug)]
 pub(super) struct Kernel {
     algorithm: String,
+    /// Its connections end at the node before them: their counts and round trips say nothing of the mesh.
+    ends_at_node: bool,
     poller: Poller,
     all: Vec<Open>,
     events: VecDeque<Event<Kernel>>,
@@ -84,8 +88,14 @@ impl Connection {
 
 impl Kernel {
     pub(super) fn new(algorithm: &str) -> io::Result<Kernel> {
-        let poller = Poller::new()?;
-        Ok(Kernel { algorithm: algorithm.to_owned(), poller, all: Vec::new(), events: VecDeque::new() })
+        let (poller, algorithm) = (Poller::new()?, algorithm.to_owned());
+        let (all, events) = (Vec::new(), VecDeque::new());
+        Ok(Kernel { algorithm, ends_at_node: false, poller, all, events })
+    }
+
+    /// The TCP of a host whose connections a transparent node carries.
+    pub(super) fn of_host() -> io::Result<Kernel> {
+        Ok(Kernel { ends_at_node: true, ..Kernel::new(OF_HOSTS)? })
     }
 
     /// Runs the programs until the plan's end, from a beginning that `begin` waits for.
@@ -400,6 +410,9 @@ impl Sockets for Kernel {
     }
 
     fn counted(&self, _: Instant, conn: Number) -> Option<Counted> {
+        if self.ends_at_node {
+            return Some(Counted::untold());
+        }
         let info = KernelInfo::of(self.connection(conn)?.fd.as_fd()).ok()?;
         let data = info.data_segments.map(u64::from);
         Some(Counted {
@@ -417,6 +430,9 @@ impl Sockets for Kernel {
     }
 
     fn rtt(&self, _: Instant, conn: Number) -> Option<Duration> {
+        if self.ends_at_node {
+            return None;
+        }
         let rtt = KernelInfo::of(self.connection(conn)?.fd.as_fd()).ok()?.rtt;
         (!rtt.is_zero()).then_some(rtt)
     }

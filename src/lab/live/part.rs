@@ -13,7 +13,7 @@ use hopwise_core::tcp::AckMerge;
 use hopwise_core::{Instant, LinkId};
 use hopwise_host::{Clock, Driver, Iteration, Tun, TunConfig, describe, live_by_the_clock, random_key};
 use hopwise_lab::live::part::{Ended, NoPart, Part, Says};
-use hopwise_lab::live::{LiveNode, address_of_programs};
+use hopwise_lab::live::{LiveNode, address_of_host, address_of_programs};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::{Plan, address_of};
 use hopwise_lab::version;
@@ -136,6 +136,10 @@ fn programs(
     begin: &dyn Fn() -> Result<(), Failure>,
 ) -> Result<Ended, Failure> {
     let (plan, node) = (&prepared.plan, part.node);
+    if plan.arm.transparent {
+        let kernel = Kernel::of_host().map_err(|error| Failure::failed("use the kernel's TCP", error))?;
+        return kernel.play(plan, (node, address_of_host), begin);
+    }
     if let Some(algorithm) = plan.arm.algorithm() {
         algorithms::check(algorithm)?;
         let kernel =

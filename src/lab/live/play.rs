@@ -16,6 +16,7 @@ use hopwise_lab::world::World;
 
 use super::algorithms;
 use super::busy::Busy;
+use super::carriers;
 use super::children::Children;
 use super::field::Field;
 use super::lost;
@@ -109,12 +110,18 @@ fn started(
     }
     let captures = ends_folder(run)?;
     for node in nodes {
-        let name = run.prepared.name_of(*node);
+        let (name, namespace) = (run.prepared.name_of(*node), field.namespace(*node));
+        let host = plan.arm.transparent.then(|| carriers::host_of(*node)).transpose()?;
         let capture = captures.as_ref().map(|folder| folder.join(format!("{name}.pcapng")));
         let has_trace = run.wanted.trace && has_endpoints(run);
         let trace = has_trace.then(|| run.folder.join(format!("{name}.trace.txt")));
         let part = Part { node: *node, capture, trace, ..run.part.clone() };
-        children.start(field.namespace(*node), name, &part)?;
+        children.start((namespace, host.as_ref()), name, &part)?;
+        if host.is_some() {
+            let config = carriers::config_of(plan, (*node, name), nodes);
+            let config = config.map_err(|error| Failure::failed("configure a transparent node", error))?;
+            children.start_carrying(namespace, name, &config)?;
+        }
     }
     children.wait_until_ready(PATIENCE, ends)?;
     Ok(children)
@@ -122,7 +129,7 @@ fn started(
 
 /// The kernel's TCP has no endpoint that could be watched.
 fn has_endpoints(run: &Run<'_>) -> bool {
-    run.prepared.plan.arm.algorithm().is_none()
+    run.prepared.plan.arm.has_endpoints()
 }
 
 /// The folder for captures of endpoints.
@@ -142,6 +149,7 @@ fn to_the_end(
     children.begin()?;
     let lasts = run.prepared.plan.end().since(Instant::ZERO);
     let ended = children.wait_for_results(lasts + PATIENCE, ends)?;
+    carriers::check(&children.end_carrying(PATIENCE, ends)?)?;
     Ok((ended, children.end_routing(PATIENCE, ends)?))
 }
 

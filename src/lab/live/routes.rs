@@ -1,12 +1,11 @@
 //! The routing of a live run: the configuration of each node's `hopwise route`, made from the scenario.
 
-use hopwise_lab::live::address_of_programs;
 use hopwise_lab::live::air::Station;
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::{Plan, RoutingPlan};
 
 use crate::failure::Failure;
-use crate::mesh::air::stations::{name_of, v4};
+use crate::mesh::air::stations::{Serves, name_of, v4};
 use crate::mesh::route::config::{NodeFile, text};
 
 /// True if daemons find the routes. Otherwise the kernels have the shortest ones from the beginning.
@@ -14,7 +13,7 @@ pub(super) fn are_found(plan: &Plan) -> bool {
     matches!(plan.routing, RoutingPlan::Aodv(_) | RoutingPlan::Dymo(_))
 }
 
-/// The configuration of a node's daemon. It serves the address of the node's programs, too.
+/// The configuration of a node's daemon. It serves what is behind the node, too.
 pub(super) fn config_of(prepared: &Prepared, node: u32, station: &Station) -> Result<String, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         let name = prepared.name_of(node);
@@ -23,7 +22,7 @@ pub(super) fn config_of(prepared: &Prepared, node: u32, station: &Station) -> Re
     let devices = station.devices.iter();
     let file = NodeFile {
         address: v4(station.address).ok_or_else(|| failed(&"it has no IPv4 address"))?,
-        serves: v4(address_of_programs(node)).into_iter().collect(),
+        serves: Serves::of(&prepared.plan.arm).behind(node).into_iter().filter_map(v4).collect(),
         network: hopwise_lab::live::NETWORK,
         interfaces: devices.map(|device| name_of(device.link, device.is_radio)).collect(),
     };

@@ -16,10 +16,10 @@ use hopwise_host::nl80211::StationOffer;
 use hopwise_host::own_file::open_own;
 use hopwise_host::routing::{HostRoute, KernelRoutes};
 use hopwise_host::{Namespace, NamespaceId, TapConfig, TapDevice, set_switch};
-use hopwise_lab::live::address_of_programs;
 use hopwise_lab::live::air::{self as live, Station, Step};
+use hopwise_lab::live::{address_of_host, address_of_programs};
 use hopwise_lab::scenario::Prepared;
-use hopwise_lab::sim::{Plan, RoutingPlan};
+use hopwise_lab::sim::{Arm, Plan, RoutingPlan};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
@@ -39,6 +39,24 @@ pub(crate) enum Serves {
     Itself,
     /// The address of its programs as well.
     Programs,
+    /// These, and the address of the host behind it.
+    Hosts,
+}
+
+impl Serves {
+    /// The addresses that the arm's programs have.
+    pub(crate) fn of(arm: &Arm) -> Serves {
+        if arm.transparent { Serves::Hosts } else { Serves::Programs }
+    }
+
+    /// The addresses behind the kernel of that node.
+    pub(crate) fn behind(self, node: u32) -> Vec<IpAddr> {
+        match self {
+            Serves::Itself => Vec::new(),
+            Serves::Programs => vec![address_of_programs(node)],
+            Serves::Hosts => vec![address_of_programs(node), address_of_host(node)],
+        }
+    }
 }
 
 /// A device of a node.
@@ -228,8 +246,8 @@ pub(in crate::mesh) fn set_routes(
         let device = devices.iter().find(|(known, _)| *known == link).map_or(0, |(_, index)| *index);
         let route = HostRoute { device, next_hop: v4(via)? };
         routes.set(v4(to)?, route)?;
-        if serves == Serves::Programs {
-            routes.set(v4(address_of_programs(node))?, route)?;
+        for behind in serves.behind(node) {
+            routes.set(v4(behind)?, route)?;
         }
     }
     Ok(routes)

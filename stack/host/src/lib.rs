@@ -68,7 +68,7 @@ pub use first_links::LinkTeller;
 pub use frames::{EthernetHeader, Framing, KeptFrame};
 pub use kernel_tcp::{KernelInfo, KernelTcp};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
-pub use namespace::{Namespace, NamespaceError, NamespaceId, set_switch};
+pub use namespace::{Behind, Namespace, NamespaceError, NamespaceId, set_switch};
 pub use nfqueue::{Forward, ForwardConfig, left_queues, remove_left_queues};
 pub use observer::{Direction, Observer, SeenPacket};
 #[cfg(feature = "pcap")]

@@ -16,6 +16,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::sys;
 
+mod behind;
+
+pub use behind::Behind;
+
 /// The network namespace of the thread that opens it.
 pub(crate) const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 

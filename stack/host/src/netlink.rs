@@ -256,6 +256,15 @@ pub fn set_up(device: &str, is_up: bool) -> Result<(), NetlinkError> {
     })
 }
 
+/// Lets a device resolve no addresses: its frames go to its own Ethernet address.
+pub(crate) fn resolve_nothing(device: &str) -> Result<(), NetlinkError> {
+    let index = index_of(device)?;
+    blocking(async move |handle| {
+        let link = LinkUnspec::new_with_index(index).arp(false).build();
+        handle.link().set(link).execute().await.map_err(|error| kernel("turn ARP off", error))
+    })
+}
+
 /// The device's number.
 pub fn index_of(device: &str) -> Result<u32, NetlinkError> {
     let socket = socket()?;

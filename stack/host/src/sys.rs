@@ -113,6 +113,13 @@ pub(crate) fn enter_own_namespaces() -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Moves this thread into a network namespace of its own.
+pub(crate) fn enter_own_network() -> io::Result<()> {
+    // SAFETY: it takes a flag alone, and a thread may have another network than the other threads of its process.
+    let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Shows one file in place of another in the mount namespace of this process, which is its own.
 pub(crate) fn cover_file(from: &CStr, over: &CStr) -> io::Result<()> {
     let (nothing, no_data) = (std::ptr::null::<libc::c_char>(), std::ptr::null());

@@ -161,13 +161,52 @@ pub(super) fn kernel_arm(
         let problem = "the simulation has no kernel";
         return Err(document.refuse_among(&both, problem, "agents of Hopwise, or world: netns"));
     }
-    for (key, is_given) in
-        [("shadows", config.shadows.is_some()), ("base_station", config.base_station.is_some())]
-    {
+    for (key, is_given) in [
+        ("shadows", config.shadows.is_some()),
+        ("base_station", config.base_station.is_some()),
+        ("transparent", config.transparent),
+    ] {
         if is_given {
             let problem = "the kernel's TCP has no agents";
             return Err(document.refuse_key(&at.key(key), problem, "an arm without this key"));
         }
     }
     Ok(Some(algorithm.to_owned()))
+}
+
+/// Refuses an arm whose transparent nodes cannot be, or would carry nothing.
+pub(super) fn transparent_arm(
+    document: &Document,
+    file: &ScenarioFile,
+    (at, config): (&YamlPath, &ArmConfig),
+) -> Checked {
+    if !config.transparent {
+        return Ok(());
+    }
+    let refuse = |key: &str, problem: &str, accepted: &str| {
+        Err(document.refuse_key(&at.key(key), problem.to_owned(), accepted))
+    };
+    match file.world.0 {
+        World::Sim => {
+            return refuse("transparent", "the simulation has no kernel", "false, or world: netns");
+        }
+        World::Hwsim => {
+            return refuse("transparent", "the machine of hwsim has no netfilter", "false, or world: netns");
+        }
+        World::Mesh => {
+            return refuse(
+                "transparent",
+                "hosts of a mesh have nodes of their own",
+                "false, or world: netns",
+            );
+        }
+        World::Netns => {}
+    }
+    if !file.traffic.iter().any(Traffic::is_over_tcp) {
+        return refuse("transparent", "no flow is over TCP", "false, or a flow over TCP");
+    }
+    if config.shadows.is_some() {
+        return refuse("shadows", "the agents of a node have no shadows", "an arm without this key");
+    }
+    Ok(())
 }

@@ -29,7 +29,7 @@ pub(in crate::lab::live) struct Netns<'a> {
 impl Netns<'_> {
     /// Makes the namespaces; `prefix` begins their names.
     pub(in crate::lab::live) fn open<'a>(prefix: &str, prepared: &'a Prepared) -> Result<Netns<'a>, Failure> {
-        Ok(Netns { stations: Stations::open(prefix, prepared, Serves::Programs)?, prepared })
+        Ok(Netns { stations: Stations::open(prefix, prepared, Serves::of(&prepared.plan.arm))?, prepared })
     }
 }
 

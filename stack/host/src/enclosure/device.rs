@@ -2,12 +2,12 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rtnetlink::{LinkUnspec, LinkVeth};
+use rtnetlink::LinkVeth;
 
 use super::{DEVICE, EnclosureError, FAR_END, Kind, MTU, everywhere, inner_addresses};
 use crate::link::LinkError;
 use crate::namespace::set_switch;
-use crate::netlink::{self, DeviceSettings, NetlinkError};
+use crate::netlink::{self, DeviceSettings};
 use crate::raw::socket::PacketSocket;
 use crate::tun_fast;
 
@@ -60,16 +60,7 @@ fn make_pair() -> Result<OwnedFd, EnclosureError> {
     let _ = set_switch(&format!("ipv6/conf/{FAR_END}/disable_ipv6"), "1");
     let far = DeviceSettings { mtu: Some(MTU), ..DeviceSettings::default() };
     netlink::configure(FAR_END, &far).map_err(EnclosureError::Device)?;
-    resolve_nothing().map_err(EnclosureError::Device)?;
+    netlink::resolve_nothing(DEVICE).map_err(EnclosureError::Device)?;
     let (socket, _) = PacketSocket::open(FAR_END).map_err(|error| EnclosureError::Said(error.to_string()))?;
     Ok(socket.into_descriptor())
-}
-
-fn resolve_nothing() -> Result<(), NetlinkError> {
-    let index = netlink::index_of(DEVICE)?;
-    netlink::blocking(async move |handle| {
-        let link = LinkUnspec::new_with_index(index).arp(false).build();
-        let set = handle.link().set(link).execute().await;
-        set.map_err(|error| netlink::kernel("turn ARP off", error))
-    })
 }
