@@ -54,7 +54,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     // As a crate outside would be.
     ("examples/own-agent/Cargo.toml", &["hopwise"]),
     // One crate for programs: neither the command nor the laboratory.
-    ("stack/sockets/Cargo.toml", &["hopwise-agents", "hopwise-core", "hopwise-host"]),
+    ("stack/sockets/Cargo.toml", &["hopwise-agents", "hopwise-core", "hopwise-host", "libc"]),
     ("c/Cargo.toml", &["hopwise-sockets", "libc"]),
     ("stack/testing/Cargo.toml", &["hopwise-agents", "hopwise-core"]),
     (
