@@ -2,6 +2,8 @@
 
 from typing import final
 
+__all__ = ["Listener", "Network", "Stream"]
+
 @final
 class Network:
     """A TCP/IP of the program's own."""

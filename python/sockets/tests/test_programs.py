@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import textwrap
@@ -141,6 +142,36 @@ def test_streams_of_asyncio_carry_both_directions(world: World) -> None:
 
     with pytest.raises(ConnectionRefusedError):
         asyncio.run(refused())
+
+
+def test_tls_of_asyncio_runs_over_a_connection(world: World, tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("the command openssl is not installed")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=there", "-addext", "subjectAltName=DNS:there"]
+    subprocess.run([*make, *names, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    of_server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    of_server.load_cert_chain(certificate, key)
+    of_client = ssl.create_default_context(cafile=str(certificate))
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(BODY)
+        await writer.drain()
+        writer.close()
+
+    async def fetch() -> bytes:
+        world.listener.setblocking(False)
+        server = await asyncio.start_server(serve, sock=world.listener, ssl=of_server)
+        near = world.here.connect(world.server, timeout=0)
+        reader, writer = await asyncio.open_connection(sock=near, ssl=of_client, server_hostname="there")
+        try:
+            return await asyncio.wait_for(reader.read(-1), LONG)
+        finally:
+            writer.close()
+            server.close()
+
+    assert asyncio.run(fetch()) == BODY
 
 
 WAITS = {

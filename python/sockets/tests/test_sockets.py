@@ -289,6 +289,11 @@ def test_addresses_of_ipv6_are_written_as_python_does() -> None:
 
 def test_the_end_of_a_network_waits_for_what_was_sent() -> None:
     here, there = Network.pair("10.7.0.1/24", "10.7.0.2/24")
+
+    def read() -> str:
+        with far:
+            return collected(far)
+
     with there, there.listen(("", 80)) as listener:
         listener.settimeout(LONG)
         with here, here.connect(("10.7.0.2", 80), timeout=LONG) as near:
@@ -298,7 +303,7 @@ def test_the_end_of_a_network_waits_for_what_was_sent() -> None:
             with contextlib.suppress(BlockingIOError):
                 while True:
                     sent += near.send(bytes(1 << 16))
-            reads = Thread(lambda: collected(far))
+            reads = Thread(read)
         assert reads.join() == hashlib.sha256(bytes(sent)).hexdigest()
         with pytest.raises(OSError, match="closed"):
             here.connect(("10.7.0.2", 80))
