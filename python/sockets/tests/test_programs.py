@@ -185,7 +185,10 @@ WAITS = {
 @pytest.mark.parametrize("wait", WAITS)
 def test_ctrl_c_ends_a_wait(wait: str) -> None:
     program = f"""
+        import signal
         from hopwise_sockets import Network
+        # A shell lets programs in its background ignore it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         here, there = Network.pair("10.7.0.1/24", "10.7.0.2/24")
         listener = there.listen(("", 80))
         near = here.connect(("10.7.0.2", 80))
