@@ -210,6 +210,9 @@ def test_a_connect_that_does_not_wait_turns_writable(world: World) -> None:
             near.settimeout(LONG)
             assert near.recv(64) == b"news"
     with opened(("10.7.0.2", 9)) as refused:
+        with pytest.raises(OSError) as unconnected:
+            refused.getpeername()
+        assert unconnected.value.errno == errno.ENOTCONN, "the reason is not told here"
         assert refused.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
         assert refused.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
         with pytest.raises(OSError) as raised:

@@ -147,6 +147,11 @@ impl TcpStream {
     /// [`WouldBlock`](io::ErrorKind::WouldBlock). The reason of a failure is told once, and then
     /// [`NotConnected`](io::ErrorKind::NotConnected).
     pub fn connected(&self) -> io::Result<()> {
+        self.advance()?;
+        self.opening.stream().map(drop)
+    }
+
+    fn advance(&self) -> io::Result<()> {
         if self.opening.advance(&self.bell) {
             if self.is_nodelay.load(Ordering::Relaxed) {
                 // A connection that is over already has nothing to send.
@@ -155,7 +160,13 @@ impl TcpStream {
             self.ask_to_read()?;
             self.ask_to_write()?;
         }
-        self.opening.stream().map(drop)
+        Ok(())
+    }
+
+    /// The stream, for calls that do not wait and leave the reason of a failure to others.
+    fn standing(&self) -> io::Result<&crate::TcpStream> {
+        self.advance()?;
+        self.opening.standing()
     }
 
     /// The stream. A call that may wait waits here until the connection stands.
@@ -233,35 +244,28 @@ impl TcpStream {
     /// Sets whether short segments leave at once. It may be set before the connection stands.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.is_nodelay.store(nodelay, Ordering::Relaxed);
-        match self.opening.stream() {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            stream => stream?.set_nodelay(nodelay),
-        }
+        self.standing().map_or(Ok(()), |stream| stream.set_nodelay(nodelay))
     }
 
     /// Returns whether short segments leave at once.
     pub fn nodelay(&self) -> io::Result<bool> {
-        match self.opening.stream() {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                Ok(self.is_nodelay.load(Ordering::Relaxed))
-            }
-            stream => stream?.nodelay(),
-        }
+        let asked = self.is_nodelay.load(Ordering::Relaxed);
+        self.standing().map_or(Ok(asked), crate::TcpStream::nodelay)
     }
 
     /// Address and port of the peer.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.stream()?.peer_addr())
+        Ok(self.standing()?.peer_addr())
     }
 
     /// Address and port of our end.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.stream()?.local_addr())
+        Ok(self.standing()?.local_addr())
     }
 
     /// The state of the connection and its agents; `None` before it stands, and once it is forgotten.
     pub fn info(&self) -> Option<Info> {
-        self.opening.stream().ok()?.info()
+        self.standing().ok()?.info()
     }
 }
 

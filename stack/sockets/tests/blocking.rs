@@ -141,6 +141,7 @@ fn a_connect_that_does_not_wait_turns_its_descriptor_writable_at_the_end() {
     let refused = begin("10.7.0.2:9");
     wait(&refused, Interest::Room);
     assert!(polled(&refused).0, "a read would fail, too");
+    assert_eq!(kind(refused.peer_addr().map(drop)), Err(ErrorKind::NotConnected));
     assert_eq!(kind(refused.connected()), Err(ErrorKind::ConnectionRefused));
     assert_eq!(kind(refused.connected()), Err(ErrorKind::NotConnected), "it is told once");
 

@@ -67,6 +67,11 @@ impl Opening {
         }
     }
 
+    /// The stream if it stands, without a word about a failure.
+    pub(super) fn standing(&self) -> io::Result<&TcpStream> {
+        self.stands.get().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
     /// The stream once it stands. While it opens there is none yet (`WouldBlock`), and a failure is told once.
     pub(super) fn stream(&self) -> io::Result<&TcpStream> {
         if let Some(stream) = self.stands.get() {
