@@ -96,5 +96,38 @@ only_progress() {
          /^(error|warning)|^Caused by|^  /{ if (!/^ +[A-Z][a-z]+ /) { print; fflush() } }'
 }
 
+# need_python MINOR: a python3 of at least 3.MINOR that can make environments. Its name is then in `python`.
+need_python() {
+    find_python "$1" && return
+    install_packages "venv for python3" --no-install-recommends python3-venv || return 1
+    missing="a python3 of version 3.$1 or newer is missing"
+    find_python "$1"
+}
+
+# The first python3 need not be the distribution's, which apt-get installs for.
+find_python() {
+    for python in python3 /usr/bin/python3; do
+        "$python" -c "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, $1))" 2> /dev/null && return
+    done
+    return 1
+}
+
+pip_install() { "$environment/bin/pip" install --quiet --disable-pip-version-check --no-input "$@"; }
+
+# need_environment NAME PROJECT PACKAGE…: packages of PyPI, in an environment in the build folder. It is made anew when
+# the project asks for something else, or for another Python. keep_environment says that it is whole.
+need_environment() {
+    environment="$build_dir/$1"
+    made_of="$("$python" --version) $(sha256sum < "$2/pyproject.toml")"
+    shift 2
+    [ "$(cat "$environment/made-of" 2> /dev/null)" != "$made_of" ] || return 0
+    rm -rf "$environment"
+    "$python" -m venv "$environment" || die "$python could not make an environment in $environment"
+    missing="packages of Python cannot be fetched from PyPI"
+    pip_install --retries 2 "$@"
+}
+
+keep_environment() { printf '%s\n' "$made_of" > "$environment/made-of"; }
+
 # has_target KIND NAME: whether there is such an example or benchmark.
 has_target() { [ -f "$1/$2.rs" ] || [ -f "$1/$2/main.rs" ]; }

@@ -37,6 +37,8 @@ mod signed;
 mod spec;
 #[path = "replay/trace.rs"]
 mod trace;
+#[path = "replay/transparent.rs"]
+mod transparent;
 #[path = "replay/wire.rs"]
 mod wire;
 #[path = "replay/words.rs"]
@@ -49,7 +51,7 @@ use std::path::Path;
 
 type Replay = fn(&[u8]);
 
-const TARGETS: [(&str, Replay); 15] = [
+const TARGETS: [(&str, Replay); 16] = [
     ("aodv", aodv::replay),
     ("control", control::replay),
     ("dymo", dymo::replay),
@@ -62,6 +64,7 @@ const TARGETS: [(&str, Replay); 15] = [
     ("signed", signed::replay),
     ("spec", spec::replay),
     ("trace", trace::replay),
+    ("transparent", transparent::replay),
     ("wire", wire::replay),
     ("words", words::replay),
     ("wrapped", wrapped::replay),

@@ -24,7 +24,7 @@ use tree::{File, files};
 const WIDEST_LINE: usize = 120;
 
 /// The allowed dependencies of each crate; the root package, the command, may depend on all of them.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("stack/core/Cargo.toml", &["arrayvec", "hashbrown", "siphasher", "smoltcp"]),
     (
         "stack/host/Cargo.toml",
@@ -54,8 +54,9 @@ const ARROWS: [(&str, &[&str]); 10] = [
     // As a crate outside would be.
     ("examples/own-agent/Cargo.toml", &["hopwise"]),
     // One crate for programs: neither the command nor the laboratory.
-    ("stack/sockets/Cargo.toml", &["hopwise-agents", "hopwise-core", "hopwise-host"]),
+    ("stack/sockets/Cargo.toml", &["hopwise-agents", "hopwise-core", "hopwise-host", "libc"]),
     ("c/Cargo.toml", &["hopwise-sockets", "libc"]),
+    ("python/sockets/Cargo.toml", &["hopwise-sockets", "pyo3"]),
     ("stack/testing/Cargo.toml", &["hopwise-agents", "hopwise-core"]),
     (
         "lab/Cargo.toml",

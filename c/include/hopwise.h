@@ -76,6 +76,25 @@ int hopwise_listen(int network,
                    const char *senders);
 
 /*
+ Begins to open a connection to an address and a port ("10.7.0.2:80", no name), and returns at once. It returns the
+ handle of a socket that does not wait. Its descriptor turns writable once the connection stands or has failed;
+ `hopwise_connected` says which. The agents of this connection may be NULL.
+
+ # Safety
+ The strings end with a zero; those of agents may be NULL.
+ */
+int hopwise_begin_connect(int network,
+                          const char *to,
+                          const char *receiver,
+                          const char *senders);
+
+/*
+ Tells whether a connection stands: 0 if it does, else -1. `errno` is EINPROGRESS while it opens, and the reason once
+ it has failed. The reason is told once, as by SO_ERROR, and then ENOTCONN.
+ */
+int hopwise_connected(int socket);
+
+/*
  The port on which a listener waits.
  */
 int hopwise_port(int listener);

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "names for a linker, and pointers of C's")]
 
 use std::io;
+use std::net::Shutdown;
 use std::time::Duration;
 
 use hopwise_sockets::blocking::{TcpListener, TcpStream};
@@ -217,6 +218,40 @@ pub unsafe extern "C" fn hopwise_listen(
     answer(open())
 }
 
+/// Begins to open a connection to an address and a port ("10.7.0.2:80", no name), and returns at once. It returns the
+/// handle of a socket that does not wait. Its descriptor turns writable once the connection stands or has failed;
+/// `hopwise_connected` says which. The agents of this connection may be NULL.
+///
+/// # Safety
+/// The strings end with a zero; those of agents may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hopwise_begin_connect(
+    network: c_int,
+    to: *const c_char,
+    receiver: *const c_char,
+    senders: *const c_char,
+) -> c_int {
+    let open = || {
+        // SAFETY: the caller vouches for the strings.
+        let (to, agents) = unsafe { (needed(to)?, choice(receiver, senders)?) };
+        let to = to.parse().map_err(|_| wanted("expected an address and a port, such as 10.7.0.2:80"))?;
+        let begin = |network: &Network| TcpStream::begin_connect(network, to, &agents.into());
+        Ok(table::insert(Handle::Stream(with_network(network, begin)?)))
+    };
+    answer(open())
+}
+
+/// Tells whether a connection stands: 0 if it does, else -1. `errno` is EINPROGRESS while it opens, and the reason once
+/// it has failed. The reason is told once, as by SO_ERROR, and then ENOTCONN.
+#[unsafe(no_mangle)]
+pub extern "C" fn hopwise_connected(socket: c_int) -> c_int {
+    let stands = with_stream(socket, TcpStream::connected).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::from_raw_os_error(libc::EINPROGRESS),
+        _ => error,
+    });
+    number(stands)
+}
+
 /// The port on which a listener waits.
 #[unsafe(no_mangle)]
 pub extern "C" fn hopwise_port(listener: c_int) -> c_int {
@@ -260,7 +295,7 @@ fn counted(bytes: usize) -> io::Result<ssize_t> {
 /// Ends this side of a connection: the peer reads the end after the last byte.
 #[unsafe(no_mangle)]
 pub extern "C" fn hopwise_shutdown(socket: c_int) -> c_int {
-    number(with_stream(socket, TcpStream::shutdown))
+    number(with_stream(socket, |stream| stream.shutdown(Shutdown::Write)))
 }
 
 /// Sets whether short segments leave at once. The default is Nagle's algorithm.

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::io;
 
+use hopwise_sockets::blocking::errno;
+
 use crate::memory;
 
 thread_local! {
@@ -19,30 +21,5 @@ pub(crate) fn last() -> *const libc::c_char {
 pub(crate) fn keep(error: &io::Error) {
     let text = error.to_string().replace('\0', " ");
     LAST.set(CString::new(text).unwrap_or_default());
-    memory::set_errno(number_of(error));
-}
-
-fn number_of(error: &io::Error) -> libc::c_int {
-    use io::ErrorKind as Kind;
-    if let Some(number) = error.raw_os_error() {
-        return number;
-    }
-    match error.kind() {
-        Kind::WouldBlock => libc::EAGAIN,
-        Kind::TimedOut => libc::ETIMEDOUT,
-        Kind::ConnectionRefused => libc::ECONNREFUSED,
-        Kind::ConnectionReset => libc::ECONNRESET,
-        Kind::ConnectionAborted => libc::ECONNABORTED,
-        Kind::NotConnected => libc::ENOTCONN,
-        Kind::HostUnreachable => libc::EHOSTUNREACH,
-        Kind::NetworkUnreachable => libc::ENETUNREACH,
-        Kind::AddrInUse => libc::EADDRINUSE,
-        Kind::AddrNotAvailable => libc::EADDRNOTAVAIL,
-        Kind::BrokenPipe => libc::EPIPE,
-        Kind::PermissionDenied => libc::EPERM,
-        Kind::NotFound => libc::ENOENT,
-        Kind::OutOfMemory => libc::ENOMEM,
-        Kind::InvalidInput | Kind::InvalidData => libc::EINVAL,
-        _ => libc::EIO,
-    }
+    memory::set_errno(errno(error));
 }

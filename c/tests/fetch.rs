@@ -30,10 +30,10 @@ fn the_header_is_the_one_that_cbindgen_makes() {
 }
 
 /// The library under the names that C finds it by, in a folder of the test's own.
-fn installed() -> PathBuf {
-    let test = std::env::current_exe().expect("it runs");
-    let built = test.parent().expect("it is in a folder").join("libhopwise_c.so");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hopwise-c");
+fn installed(test: &str) -> PathBuf {
+    let program = std::env::current_exe().expect("it runs");
+    let built = program.parent().expect("it is in a folder").join("libhopwise_c.so");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     fs::create_dir_all(&folder).expect("it can be made");
     fs::copy(&built, folder.join("libhopwise.so.0")).expect("cargo builds it with this test");
     let link = folder.join("libhopwise.so");
@@ -42,20 +42,18 @@ fn installed() -> PathBuf {
     folder
 }
 
-#[test]
-fn a_program_in_c_returns_the_bytes_that_it_was_given() {
+/// A program in C that is linked with the library; None, after a line that says why, where there is no compiler.
+fn compiled(test: &str, source: &str) -> Option<PathBuf> {
     if Command::new("cc").arg("--version").output().is_err() {
-        println!(
-            "skipped: a_program_in_c_returns_the_bytes_that_it_was_given: the command cc is not installed"
-        );
-        return;
+        println!("skipped: {test}: the command cc is not installed");
+        return None;
     }
-    let (room, folder) = (Path::new(ROOM), installed());
-    let program = folder.join("fetch");
+    let (room, folder) = (Path::new(ROOM), installed(test));
+    let program = folder.join("program");
     let compiled = Command::new("cc")
         .args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-I"])
         .arg(room.join("include"))
-        .arg(room.join("examples/fetch.c"))
+        .arg(room.join(source))
         .arg("-o")
         .arg(&program)
         .arg("-L")
@@ -65,7 +63,20 @@ fn a_program_in_c_returns_the_bytes_that_it_was_given() {
         .output()
         .expect("cc runs");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    Some(program)
+}
 
+#[test]
+fn a_connect_in_c_need_not_wait() {
+    let Some(program) = compiled("a_connect_in_c_need_not_wait", "tests/connect.c") else { return };
+    let done = Command::new(&program).output().expect("it runs");
+    assert!(done.status.success(), "{}: {}", done.status, String::from_utf8_lossy(&done.stderr));
+}
+
+#[test]
+fn a_program_in_c_returns_the_bytes_that_it_was_given() {
+    let name = "a_program_in_c_returns_the_bytes_that_it_was_given";
+    let Some(program) = compiled(name, "examples/fetch.c") else { return };
     let data: Vec<u8> =
         (0..5_000_000_u32).flat_map(|nth| nth.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     let sent = Sha256::digest(&data);

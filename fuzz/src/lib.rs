@@ -35,6 +35,8 @@ mod signed;
 mod spec;
 #[path = "../../tests/replay/trace.rs"]
 mod trace;
+#[path = "../../tests/replay/transparent.rs"]
+mod transparent;
 #[path = "../../tests/replay/wire.rs"]
 mod wire;
 #[path = "../../tests/replay/words.rs"]
@@ -66,6 +68,7 @@ targets!(
     signed,
     spec,
     trace,
+    transparent,
     wire,
     words,
     wrapped,

@@ -37,6 +37,7 @@ mod rules;
 mod stations;
 mod switches;
 mod system;
+mod transparent;
 
 pub(crate) use arguments::Arguments;
 use finding::{Finding, Verdict};
@@ -185,6 +186,7 @@ fn left(arguments: &Arguments) -> Vec<Finding> {
     findings.extend(rules::examine(is_repair));
     findings.push(routes::examine(is_repair));
     findings.push(queues::examine(is_repair));
+    findings.push(transparent::examine(is_repair));
     findings
 }
 

@@ -1,6 +1,8 @@
 //! Entrances of a node for fuzz targets.
 
 use std::path::Path;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
@@ -14,6 +16,7 @@ use super::config::{self, link_id};
 use super::control::{Request, Response};
 use super::snapshot::Snapshot;
 use super::socks5::{Access, Own};
+use super::transparent::header::{BadHeader, LONGEST, Told};
 use super::{metrics, paths, status, top};
 use crate::daemon::fuzzing::each;
 
@@ -86,6 +89,31 @@ pub fn scraped(request: &[u8]) {
         assert!(request.starts_with("get /metrics"), "{request}");
         assert!(request.contains("host") || request.contains(" http/1.0"), "{request}");
     }
+}
+
+/// The first bytes of a connection between transparent nodes. A header is the same whatever follows it, is not taken
+/// before it is whole, ends, and is written as one that says the same.
+pub fn told(bytes: &[u8]) {
+    match header(bytes) {
+        (Ok(told), left) => {
+            let taken = &bytes[..bytes.len() - left];
+            assert!(taken.len() <= LONGEST, "{} bytes are no header", taken.len());
+            assert_eq!(header(taken).0.expect("it was taken"), told);
+            let cut = header(&taken[..taken.len() - 1]).0;
+            assert!(matches!(cut, Err(BadHeader::Ended(_))), "{cut:?}");
+            let written = told.bytes().expect("both addresses are of one version");
+            assert_eq!(header(&written).0.expect("it was read so"), told);
+        }
+        (Err(BadHeader::Malformed), left) => assert!(bytes.len() - left <= LONGEST),
+        (Err(BadHeader::Ended(_)), _) => assert!(bytes.len() < LONGEST, "it never ends"),
+    }
+}
+
+/// A header, and the number of the bytes behind it.
+fn header(mut bytes: &[u8]) -> (Result<Told, BadHeader>, usize) {
+    let read = pin!(Told::read(&mut bytes)).poll(&mut Context::from_waker(Waker::noop()));
+    let Poll::Ready(read) = read else { unreachable!("bytes that are there let nobody wait") };
+    (read, bytes.len())
 }
 
 /// The file of a node. An accepted one makes an endpoint, or the endpoint refuses it.

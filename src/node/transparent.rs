@@ -20,7 +20,7 @@
 mod decisions;
 mod entry;
 mod exit;
-mod header;
+pub(super) mod header;
 mod record;
 mod source;
 

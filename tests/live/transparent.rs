@@ -340,6 +340,36 @@ fn a_killed_node_lets_new_connections_pass_and_says_what_it_cut() {
     assert_eq!(chain.at_first("caught"), 1);
 }
 
+#[test]
+fn a_rule_and_a_route_that_a_killed_node_left_are_found_and_removed_by_doctor() {
+    if !can_run("a_rule_and_a_route_that_a_killed_node_left_are_found_and_removed_by_doctor", &TOOLS) {
+        return;
+    }
+    let chain = Chain::new("left");
+    let doctor = |more: &[&str]| text(&chain.first.output(&[&[HOPWISE, "doctor"], more].concat()).stdout);
+    let left = || {
+        let script =
+            "ip rule; ip -6 rule; ip route show table all; ip -6 route show table all; iptables-save";
+        let said = text(&chain.first.output(&["sh", "-c", script]).stdout);
+        let ours = ["fwmark 0x4000000", "proto 87", "HOPWISE-T"];
+        said.lines().filter(|line| ours.iter().any(|word| line.contains(word))).collect::<Vec<_>>().join("\n")
+    };
+    let mut first = chain.first();
+    let of_one_that_runs = left();
+    assert!(doctor(&["--repair"]).contains("no killed transparent node left"));
+    assert_eq!(left(), of_one_that_runs);
+    first.tell(Signal::KILL);
+    let _ = first.ended();
+    within_patience(until(|| !chain.tables(&chain.first).contains("hopwise_transparent")));
+    assert!(left().contains("fwmark"), "the kernel keeps them: {}", left());
+    let found = doctor(&[]);
+    assert!(found.contains("a killed transparent node left the rule and the route of table"), "{found}");
+    assert!(found.contains("[transparent-left]"), "{found}");
+    let repaired = doctor(&["--repair"]);
+    assert!(repaired.contains("ok       transparent"), "{repaired}");
+    assert_eq!(left(), "");
+}
+
 /// A third node on the way from the last one to the server leads back to the last one.
 #[test]
 fn a_connection_that_comes_round_is_refused_and_goes_straight_on() {

@@ -321,6 +321,16 @@ faults! {
     found "with `--repair`: not all of them are removed"
     remedy "run it as root, in the network namespace of that proxy"
 
+    TRANSPARENT_LEFT "transparent-left" of "transparent" Warning
+    spoils "rules and routes stand for marks that nobody sets"
+    found "rules of routing (`ip rule`) and chains of iptables (`HOPWISE-T`) of a transparent node, and no node"
+    remedy "hopwise doctor --repair, or start the node there again"
+
+    TRANSPARENT_STAYS "transparent-stays" of "transparent" Failure
+    spoils "rules and routes stand for marks that nobody sets"
+    found "with `--repair`: not all of them are removed"
+    remedy "run it as root, in the network namespace of that node"
+
     FIREWALL_NO_NFT "firewall-no-nft" of "firewall" Warning
     spoils "beside `hopwise route`, what comes in from the mesh is forwarded to all devices"
     found "nft is not installed"

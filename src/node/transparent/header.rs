@@ -18,23 +18,25 @@ const TCP6: u8 = 0x21;
 const FIXED: usize = 16;
 /// The rest of a header of ours has less than 50 bytes. Others may add values of their own.
 const LONGEST_REST: usize = 512;
+/// No header is longer.
+pub(in crate::node) const LONGEST: usize = FIXED + LONGEST_REST;
 /// Our value, of the range for private use: version, hop limit, DSCP.
 const OURS: u8 = 0xe7;
 const VERSION: u8 = 1;
 
 /// The addresses of a connection as its host knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) from: SocketAddr,
-    pub(super) to: SocketAddr,
+pub(in crate::node) struct Told {
+    pub(in crate::node) from: SocketAddr,
+    pub(in crate::node) to: SocketAddr,
     /// The hops that packets of the connection may still go.
-    pub(super) hop_limit: u8,
-    pub(super) dscp: u8,
+    pub(in crate::node) hop_limit: u8,
+    pub(in crate::node) dscp: u8,
 }
 
 /// Why a header is refused.
 #[derive(Debug)]
-pub(super) enum BadHeader {
+pub(in crate::node) enum BadHeader {
     /// It is no header of a node of ours.
     Malformed,
     Ended(io::Error),
@@ -42,7 +44,7 @@ pub(super) enum BadHeader {
 
 impl Told {
     /// The bytes, if both addresses are of the same version of IP.
-    pub(super) fn bytes(&self) -> Option<Vec<u8>> {
+    pub(in crate::node) fn bytes(&self) -> Option<Vec<u8>> {
         let (family, addresses) = match (self.from.ip(), self.to.ip()) {
             (IpAddr::V4(from), IpAddr::V4(to)) => (TCP4, [from.octets(), to.octets()].concat()),
             (IpAddr::V6(from), IpAddr::V6(to)) => (TCP6, [from.octets(), to.octets()].concat()),
@@ -56,7 +58,7 @@ impl Told {
     }
 
     /// Reads a header, and no byte after it.
-    pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> Result<Told, BadHeader> {
+    pub(in crate::node) async fn read(from: &mut (impl AsyncRead + Unpin)) -> Result<Told, BadHeader> {
         let mut fixed = [0; FIXED];
         from.read_exact(&mut fixed).await.map_err(BadHeader::Ended)?;
         let (family, len) = fixed_part(&fixed).ok_or(BadHeader::Malformed)?;

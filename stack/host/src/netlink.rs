@@ -38,7 +38,7 @@ use crate::namespace::set_switch;
 pub use ask::Refused;
 pub use carrier::CarrierWatch;
 pub use detour::{Detour, DetourConfig, LeftRules, detours, left_rules, remove_left_rules};
-pub(crate) use detour::{check_table, new_or_left};
+pub(crate) use detour::{check_table, new_or_left, rules_of_ours, table_of};
 pub use device::addresses_of;
 pub use features::{computes_checksums, joining_offloads};
 pub(crate) use names::{Named, names_with, read_answer};

@@ -28,6 +28,7 @@ use crate::link::{Link, LinkError, Received, Sent};
 use crate::tun::check_ip;
 
 use anew::Anew;
+pub(crate) use left::left_chains;
 pub use left::{left_queues, remove_left_queues};
 use rules::QueueRules;
 use socket::{Judge, Queue, Queued, Verdict};

@@ -11,6 +11,7 @@
 mod chains;
 mod held;
 mod iptables;
+mod left;
 mod ways;
 
 use std::fmt;
@@ -29,6 +30,7 @@ use crate::sys;
 
 pub use held::{HeldSyn, HeldSyns};
 use iptables::InIptables;
+pub use left::{Left, left, remove_left};
 use ways::Ways;
 
 /// The bit of a packet's mark that leads it to a socket here.

@@ -5,25 +5,28 @@
 //! program neither reads, writes nor closes it.
 
 mod bell;
+mod errno;
+mod opening;
 
 use std::collections::VecDeque;
-use std::future::Future;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
+use hopwise_core::Instant;
 use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
 use hopwise_core::tcp::Info;
-use hopwise_host::{Interest, wait_until};
+use hopwise_host::{Clock, Interest, wait_until};
 
 use crate::Network;
 use bell::{Bell, Side};
+use opening::Opening;
+
+pub use errno::errno;
 
 /// The way in which a socket's calls wait.
 #[derive(Debug, Default)]
@@ -40,6 +43,7 @@ impl Waits {
         interest: Interest,
         mut call: impl FnMut() -> io::Result<T>,
     ) -> io::Result<T> {
+        let mut begun = None;
         loop {
             match call() {
                 Err(error)
@@ -47,11 +51,10 @@ impl Waits {
                         && !self.is_nonblocking.load(Ordering::Relaxed) => {}
                 done => return done,
             }
-            wait_until(
-                bell.descriptor(),
-                interest,
-                *self.most.lock().unwrap_or_else(PoisonError::into_inner),
-            )?;
+            let clock = *begun.get_or_insert_with(Clock::start);
+            let most = *self.most.lock().unwrap_or_else(PoisonError::into_inner);
+            let rest = most.map(|most| most.saturating_sub(clock.now().since(Instant::ZERO)));
+            wait_until(bell.descriptor(), interest, rest)?;
         }
     }
 
@@ -67,8 +70,12 @@ impl Waits {
 /// A connection, like the standard library's stream of the same name.
 #[derive(Debug)]
 pub struct TcpStream {
-    stream: crate::TcpStream,
-    bell: Arc<Bell>,
+    opening: Opening,
+    /// The program wants to read nothing more.
+    is_deaf: AtomicBool,
+    /// The program wants short segments to leave at once.
+    is_nodelay: AtomicBool,
+    bell: Bell,
     waits: Waits,
 }
 
@@ -82,52 +89,145 @@ impl TcpStream {
     ) -> io::Result<TcpStream> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in to.to_socket_addrs()? {
-            match wait_for(network, network.stack().connect(address, options), within) {
-                Some(Ok(stream)) => return TcpStream::over(stream),
-                Some(Err(error)) => last = error.into(),
-                None => last = io::Error::new(io::ErrorKind::TimedOut, "the peer did not answer in time"),
+            match TcpStream::begin(network, address, options).and_then(|stream| stream.stand(within)) {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    /// The socket of a stream.
+    /// Begins to open a connection. This call and those of the new socket do not wait. Its descriptor turns writable
+    /// once the connection stands or has failed, and [`connected`](TcpStream::connected) says which.
+    pub fn begin_connect(
+        network: &Network,
+        to: SocketAddr,
+        options: &ConnectOptions,
+    ) -> io::Result<TcpStream> {
+        let stream = TcpStream::begin(network, to, options)?;
+        stream.set_nonblocking(true);
+        Ok(stream)
+    }
+
+    /// An attempt that cannot begin fails here.
+    fn begin(network: &Network, to: SocketAddr, options: &ConnectOptions) -> io::Result<TcpStream> {
+        let stream = TcpStream::with(Opening::begin(network, to, options))?;
+        match stream.connected() {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(stream),
+        }
+    }
+
+    /// Waits until it stands.
+    fn stand(self, within: Option<Duration>) -> io::Result<TcpStream> {
+        let waits = Waits { most: Mutex::new(within), ..Waits::default() };
+        match waits.until(&self.bell, Interest::Room, || self.connected()) {
+            // The peer's silence, which the stack has found out, has a text.
+            Err(error) if error.kind() == io::ErrorKind::TimedOut && error.get_ref().is_none() => {
+                Err(io::Error::new(io::ErrorKind::TimedOut, "the peer did not answer in time"))
+            }
+            done => done.map(|()| self),
+        }
+    }
+
+    /// The socket of a stream that stands.
     fn over(stream: crate::TcpStream) -> io::Result<TcpStream> {
-        let socket = TcpStream { stream, bell: Bell::new()?, waits: Waits::default() };
-        socket.ask_to_read();
-        socket.ask_to_write();
+        let socket = TcpStream::with(Opening::done(stream))?;
+        socket.ask_to_read()?;
+        socket.ask_to_write()?;
         Ok(socket)
     }
 
-    fn ask_to_read(&self) {
-        self.bell.ask(Side::Read, |cx| self.stream.poll_read_ready(cx));
+    fn with(opening: Opening) -> io::Result<TcpStream> {
+        let [is_deaf, is_nodelay] = [(); 2].map(|()| AtomicBool::new(false));
+        Ok(TcpStream { opening, is_deaf, is_nodelay, bell: Bell::new()?, waits: Waits::default() })
     }
 
-    fn ask_to_write(&self) {
-        self.bell.ask(Side::Write, |cx| self.stream.poll_write_ready(cx));
+    /// Returns whether the connection stands. While it opens, this fails with
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock). The reason of a failure is told once, and then
+    /// [`NotConnected`](io::ErrorKind::NotConnected).
+    pub fn connected(&self) -> io::Result<()> {
+        self.advance()?;
+        self.opening.stream().map(drop)
+    }
+
+    fn advance(&self) -> io::Result<()> {
+        if self.opening.advance(&self.bell) {
+            if self.is_nodelay.load(Ordering::Relaxed) {
+                // A connection that is over already has nothing to send.
+                let _ = self.opening.stream()?.set_nodelay(true);
+            }
+            self.ask_to_read()?;
+            self.ask_to_write()?;
+        }
+        Ok(())
+    }
+
+    /// The stream, for calls that do not wait and leave the reason of a failure to others.
+    fn standing(&self) -> io::Result<&crate::TcpStream> {
+        self.advance()?;
+        self.opening.standing()
+    }
+
+    /// The stream. A call that may wait waits here until the connection stands.
+    fn stream(&self) -> io::Result<&crate::TcpStream> {
+        match self.opening.stream() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            done => return done,
+        }
+        self.waits.until(&self.bell, Interest::Room, || self.connected())?;
+        self.opening.stream()
+    }
+
+    fn ask_to_read(&self) -> io::Result<()> {
+        let stream = self.opening.stream()?;
+        self.bell.ask(Side::Read, |cx| match self.is_deaf.load(Ordering::Relaxed) {
+            true => Poll::Ready(Ok(())),
+            false => stream.poll_read_ready(cx),
+        });
+        Ok(())
+    }
+
+    fn ask_to_write(&self) -> io::Result<()> {
+        let stream = self.opening.stream()?;
+        self.bell.ask(Side::Write, |cx| stream.poll_write_ready(cx));
+        Ok(())
     }
 
     /// Reads what has come; 0 is the end.
     pub fn recv(&self, into: &mut [u8]) -> io::Result<usize> {
+        let stream = self.stream()?;
         self.waits.until(&self.bell, Interest::Read, || {
-            let read = self.stream.try_read(into);
-            self.ask_to_read();
+            if self.is_deaf.load(Ordering::Relaxed) {
+                return Ok(0);
+            }
+            let read = stream.try_read(into);
+            self.ask_to_read()?;
             read
         })
     }
 
     /// Writes as much as there is room for, at least a byte.
     pub fn send(&self, data: &[u8]) -> io::Result<usize> {
+        let stream = self.stream()?;
         self.waits.until(&self.bell, Interest::Room, || {
-            let written = self.stream.try_write(data);
-            self.ask_to_write();
+            let written = stream.try_write(data);
+            self.ask_to_write()?;
             written
         })
     }
 
-    /// Ends this side: the peer reads the end after the last byte. The other side goes on.
-    pub fn shutdown(&self) -> io::Result<()> {
-        self.stream.shutdown_write();
+    /// Ends one side or both. The peer reads the end after the last byte written; this end's reads return 0 from then
+    /// on, also one that waits.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        let stream = self.stream()?;
+        if matches!(how, Shutdown::Write | Shutdown::Both) {
+            stream.shutdown_write();
+        }
+        if matches!(how, Shutdown::Read | Shutdown::Both) {
+            self.is_deaf.store(true, Ordering::Relaxed);
+            self.ask_to_read()?;
+        }
         Ok(())
     }
 
@@ -141,29 +241,31 @@ impl TcpStream {
         self.waits.set_timeout(most);
     }
 
-    /// Sets whether short segments leave at once.
+    /// Sets whether short segments leave at once. It may be set before the connection stands.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        self.stream.set_nodelay(nodelay)
+        self.is_nodelay.store(nodelay, Ordering::Relaxed);
+        self.standing().map_or(Ok(()), |stream| stream.set_nodelay(nodelay))
     }
 
     /// Returns whether short segments leave at once.
     pub fn nodelay(&self) -> io::Result<bool> {
-        self.stream.nodelay()
+        let asked = self.is_nodelay.load(Ordering::Relaxed);
+        self.standing().map_or(Ok(asked), crate::TcpStream::nodelay)
     }
 
     /// Address and port of the peer.
-    pub fn peer_addr(&self) -> SocketAddr {
-        self.stream.peer_addr()
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.standing()?.peer_addr())
     }
 
     /// Address and port of our end.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.stream.local_addr()
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.standing()?.local_addr())
     }
 
-    /// The state of the connection and its agents; `None` once it is forgotten.
+    /// The state of the connection and its agents; `None` before it stands, and once it is forgotten.
     pub fn info(&self) -> Option<Info> {
-        self.stream.info()
+        self.standing().ok()?.info()
     }
 }
 
@@ -212,7 +314,7 @@ pub struct TcpListener {
     listener: crate::TcpListener,
     /// Connections that have come while readiness was asked for.
     arrived: Mutex<VecDeque<io::Result<crate::TcpStream>>>,
-    bell: Arc<Bell>,
+    bell: Bell,
     waits: Waits,
 }
 
@@ -277,29 +379,5 @@ impl TcpListener {
 impl AsFd for TcpListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.descriptor()
-    }
-}
-
-/// Runs a future on this thread, `within` that time; None if it took longer.
-fn wait_for<T>(network: &Network, future: impl Future<Output = T>, within: Option<Duration>) -> Option<T> {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let clock = network.stack().clock();
-    let until = within.map(|within| clock.now() + within);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(done) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return Some(done);
-        }
-        match until.map(|until| until.since(clock.now())) {
-            None => thread::park(),
-            Some(Duration::ZERO) => return None,
-            Some(rest) => thread::park_timeout(rest),
-        }
     }
 }

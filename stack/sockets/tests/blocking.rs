@@ -1,6 +1,7 @@
 //! Sockets of programs without a runtime, over a wire within the program.
 
 use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
@@ -52,10 +53,10 @@ fn bytes_pass_both_ways_between_threads_that_block() {
         let mut all = Vec::new();
         far.read_to_end(&mut all)?;
         far.write_all(&all)?;
-        far.shutdown()
+        far.shutdown(Shutdown::Write)
     });
     (&near).write_all(&data).expect("the connection holds");
-    near.shutdown().expect("the connection holds");
+    near.shutdown(Shutdown::Write).expect("the connection holds");
     let mut back = Vec::new();
     (&near).read_to_end(&mut back).expect("the connection holds");
     assert!(back == data, "{} bytes of {} came back", back.len(), data.len());
@@ -117,4 +118,52 @@ fn calls_wait_as_long_as_they_are_told_and_no_longer() {
     };
     assert_eq!(connect("10.7.0.9:80", Some(Duration::from_millis(1))), Some(ErrorKind::TimedOut));
     assert_eq!(connect("10.7.0.2:9", None), Some(ErrorKind::ConnectionRefused));
+}
+
+#[test]
+fn a_connect_that_does_not_wait_turns_its_descriptor_writable_at_the_end() {
+    let world = world();
+    let begin = |to: &str| {
+        let to = to.parse().expect("it is an address");
+        TcpStream::begin_connect(&world.here, to, &ConnectOptions::default()).expect("there is a route")
+    };
+    let kind = |done: std::io::Result<()>| done.map_err(|error| error.kind());
+
+    let near = begin(SERVER);
+    let far = world.listener.accept().expect("one has come");
+    wait(&near, Interest::Room);
+    assert_eq!(kind(near.connected()), Ok(()));
+    far.send(b"news").expect("there is room");
+    wait(&near, Interest::Read);
+    assert_eq!(near.recv(&mut [0; 8]).expect("it has come"), 4);
+    assert_eq!(near.recv(&mut [0; 8]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
+
+    let refused = begin("10.7.0.2:9");
+    wait(&refused, Interest::Room);
+    assert!(polled(&refused).0, "a read would fail, too");
+    assert_eq!(kind(refused.peer_addr().map(drop)), Err(ErrorKind::NotConnected));
+    assert_eq!(kind(refused.connected()), Err(ErrorKind::ConnectionRefused));
+    assert_eq!(kind(refused.connected()), Err(ErrorKind::NotConnected), "it is told once");
+
+    let silent = begin("10.7.0.9:80");
+    assert_eq!(polled(&silent), (false, false));
+    assert_eq!(kind(silent.connected()), Err(ErrorKind::WouldBlock));
+    assert_eq!(silent.send(b"early").map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
+    silent.set_nonblocking(false);
+    silent.set_timeout(Some(Duration::from_millis(1)));
+    assert_eq!(silent.send(b"early").map_err(|error| error.kind()), Err(ErrorKind::TimedOut));
+}
+
+#[test]
+fn a_shutdown_of_the_reading_side_ends_a_read_that_waits() {
+    let world = world();
+    let (near, far) = world.connection();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| near.recv(&mut [0; 8]));
+        near.shutdown(Shutdown::Read).expect("the connection holds");
+        assert_eq!(waiting.join().expect("it ends").expect("it is an end"), 0);
+    });
+    assert_eq!(polled(&near), (true, true));
+    near.send(b"still").expect("the other side goes on");
+    assert_eq!(far.recv(&mut [0; 8]).expect("it has come"), 5);
 }

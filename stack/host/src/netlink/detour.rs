@@ -275,13 +275,7 @@ async fn left(handle: &Handle) -> Result<Left, NetlinkError> {
     let mut left = Left::default();
     let in_use = in_use()?;
     for (version, any) in everywhere {
-        let rules: Vec<_> = match handle.rule().get(version).execute().try_collect().await {
-            Ok(rules) => rules,
-            // A kernel without IPv6 has no rules for it.
-            Err(Error::NetlinkError(message)) if message.raw_code().abs() == libc::EAFNOSUPPORT => continue,
-            Err(error) => return Err(kernel("list the rules", error)),
-        };
-        let ours: Vec<RuleMessage> = rules.into_iter().filter(is_ours).collect();
+        let ours = rules_of_ours(handle, version).await?;
         if ours.is_empty() {
             continue;
         }
@@ -304,11 +298,24 @@ async fn left(handle: &Handle) -> Result<Left, NetlinkError> {
     Ok(left)
 }
 
+/// The rules with our protocol number; a kernel without IPv6 has none for it.
+pub(crate) async fn rules_of_ours(
+    handle: &Handle,
+    version: IpVersion,
+) -> Result<Vec<RuleMessage>, NetlinkError> {
+    let rules: Vec<_> = match handle.rule().get(version).execute().try_collect().await {
+        Ok(rules) => rules,
+        Err(Error::NetlinkError(message)) if message.raw_code().abs() == libc::EAFNOSUPPORT => Vec::new(),
+        Err(error) => return Err(kernel("list the rules", error)),
+    };
+    Ok(rules.into_iter().filter(is_ours).collect())
+}
+
 fn is_ours(rule: &RuleMessage) -> bool {
     rule.attributes.contains(&RuleAttribute::Protocol(OURS))
 }
 
-fn table_of(rule: &RuleMessage) -> Option<u32> {
+pub(crate) fn table_of(rule: &RuleMessage) -> Option<u32> {
     rule.attributes.iter().find_map(|attribute| match attribute {
         RuleAttribute::Table(table) => Some(*table),
         _ => None,

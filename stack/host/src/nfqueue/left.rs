@@ -14,22 +14,37 @@ const QUEUES: &str = "/proc/thread-self/net/netfilter/nfnetlink_queue";
 
 /// The first queues of killed proxies whose rules are there still.
 pub fn left_queues() -> io::Result<BTreeSet<u16>> {
+    let mut left: BTreeSet<u16> = named(&tables()?, TABLE_OF).collect();
+    left.extend(of_chains(CHAIN_OF)?);
+    without_used(left)
+}
+
+/// The queues of chains of iptables whose names begin so, and that no program has.
+pub(crate) fn left_chains(beginning: &str) -> io::Result<BTreeSet<u16>> {
+    without_used(of_chains(beginning)?)
+}
+
+fn without_used(mut queues: BTreeSet<u16>) -> io::Result<BTreeSet<u16>> {
     let used = match fs::read_to_string(QUEUES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         used => used?,
     };
-    let mut left: BTreeSet<u16> = named(&tables()?, TABLE_OF).collect();
+    queues.retain(|queue| !is_used(&used, *queue));
+    Ok(queues)
+}
+
+fn of_chains(beginning: &str) -> io::Result<BTreeSet<u16>> {
+    let mut found = BTreeSet::new();
     for program in IPTABLES {
         // Without a table's name it lists those alone that are in use.
         match run(&mut Command::new(format!("{program}-save")), "") {
-            Ok(done) => left.extend(named(&String::from_utf8_lossy(&done.stdout), CHAIN_OF)),
+            Ok(done) => found.extend(named(&String::from_utf8_lossy(&done.stdout), beginning)),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
             // A program that is missing has set no rules.
             Err(_) => {}
         }
     }
-    left.retain(|queue| !is_used(&used, *queue));
-    Ok(left)
+    Ok(found)
 }
 
 /// Removes them, and returns the queues whose rules are gone.

@@ -3,9 +3,11 @@
 //! It matches a mark that our table of nft alone sets. A rule that a killed process leaves does nothing, and the
 //! next start replaces it.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use super::HELD;
+use crate::nfqueue::left_chains;
 use crate::nfqueue::rules::{IPTABLES, clear_by, removing, removing_made, restore};
 use crate::nft::tables;
 use crate::undo::Undo;
@@ -27,8 +29,20 @@ impl InIptables {
     }
 }
 
+/// The queues into which rules of killed processes lead.
+pub(super) fn left() -> io::Result<BTreeSet<u16>> {
+    left_chains(CHAIN_OF)
+}
+
+/// Removes the rule into this queue.
+pub(super) fn remove(queue: u16) {
+    IPTABLES.iter().for_each(|program| clear_by(&clearing(program, queue)));
+}
+
+const CHAIN_OF: &str = "HOPWISE-T";
+
 fn chain(queue: u16) -> String {
-    format!("HOPWISE-T{queue}")
+    format!("{CHAIN_OF}{queue}")
 }
 
 fn rules(queue: u16) -> String {

@@ -3,14 +3,17 @@
 //! A killed process leaves them. They do no harm, since the table that marks packets is gone, and the next start takes
 //! them over.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netlink_packet_route::route::{RouteMessage, RouteScope, RouteType};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
-use rtnetlink::{Error, Handle, RouteMessageBuilder};
+use rtnetlink::{Error, Handle, IpVersion, RouteMessageBuilder};
 
 use super::CAUGHT;
-use crate::netlink::{NetlinkError, OURS, blocking, check_table, index_of, kernel, new_or_left};
+use crate::netlink::{
+    NetlinkError, OURS, blocking, check_table, index_of, kernel, new_or_left, rules_of_ours, table_of,
+};
 
 #[derive(Debug)]
 pub(super) struct Ways {
@@ -38,6 +41,47 @@ impl Ways {
         })?;
         Ok(ways)
     }
+}
+
+/// The tables of routing to which rules of ours lead marked packets.
+pub(super) fn tables() -> Result<BTreeSet<u32>, NetlinkError> {
+    blocking(async move |handle| {
+        let mut tables = BTreeSet::new();
+        for version in [IpVersion::V4, IpVersion::V6] {
+            tables.extend(marked(&handle, version).await?.iter().filter_map(table_of));
+        }
+        Ok(tables)
+    })
+}
+
+/// Removes the rules of ours that lead there, and the routes.
+pub(super) fn remove(from: &BTreeSet<u32>) -> Result<(), NetlinkError> {
+    let loopback = index_of("lo")?;
+    blocking(async move |handle| {
+        for (version, any) in [
+            (IpVersion::V4, IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            (IpVersion::V6, IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        ] {
+            for rule in marked(&handle, version).await? {
+                let Some(table) = table_of(&rule).filter(|table| from.contains(table)) else { continue };
+                let rule = handle.rule().del(rule).execute().await;
+                rule.map_err(|error| kernel("remove a rule that was left", error))?;
+                match handle.route().del(route(any, loopback, table)?).execute().await {
+                    // It went with its device.
+                    Err(Error::NetlinkError(message)) if message.raw_code().abs() == libc::ESRCH => {}
+                    route => route.map_err(|error| kernel("remove a route that was left", error))?,
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The rules of ours for marked packets.
+async fn marked(handle: &Handle, version: IpVersion) -> Result<Vec<RuleMessage>, NetlinkError> {
+    let mut rules = rules_of_ours(handle, version).await?;
+    rules.retain(|rule| rule.attributes.contains(&RuleAttribute::FwMark(CAUGHT)));
+    Ok(rules)
 }
 
 /// A kernel without IPv6 has no packets of it either.

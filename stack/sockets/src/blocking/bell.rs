@@ -17,8 +17,15 @@ struct Shown {
     writable: bool,
 }
 
+/// The descriptor of a socket, and one waker for each side and for both. A stack that is asked twice knows it again.
 #[derive(Debug)]
 pub(crate) struct Bell {
+    face: Arc<Face>,
+    ropes: [Waker; 3],
+}
+
+#[derive(Debug)]
+struct Face {
     /// The end that programs poll.
     outer: UnixStream,
     inner: UnixStream,
@@ -30,38 +37,48 @@ pub(crate) struct Bell {
 pub(crate) enum Side {
     Read,
     Write,
+    /// A connection that opens is ready for neither, and then for both.
+    Both,
 }
 
 impl Bell {
     /// It shows no readiness to read, and readiness to write.
-    pub(crate) fn new() -> io::Result<Arc<Bell>> {
+    pub(crate) fn new() -> io::Result<Bell> {
         let (outer, inner) = UnixStream::pair()?;
         outer.set_nonblocking(true)?;
         inner.set_nonblocking(true)?;
         let shown = Mutex::new(Shown { readable: false, writable: true });
-        Ok(Arc::new(Bell { outer, inner, shown }))
+        let face = Arc::new(Face { outer, inner, shown });
+        let rope = |side| Waker::from(Arc::new(Rope { face: Arc::clone(&face), side }));
+        let ropes = [Side::Read, Side::Write, Side::Both].map(rope);
+        Ok(Bell { face, ropes })
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.outer.as_fd()
+        self.face.outer.as_fd()
     }
 
     /// Asks for the readiness of a side, and shows it. While it is not ready, it asks to be woken, and shows it then.
-    pub(crate) fn ask(
-        self: &Arc<Bell>,
-        side: Side,
-        poll: impl FnOnce(&mut Context<'_>) -> Poll<io::Result<()>>,
-    ) {
+    pub(crate) fn ask(&self, side: Side, poll: impl FnOnce(&mut Context<'_>) -> Poll<io::Result<()>>) {
         // First: a waker that is called in between must have the last word.
         self.show(side, false);
-        let waker = Waker::from(Arc::new(Rope { bell: Arc::clone(self), side }));
         // A connection that fails is ready: the next call says why.
-        if poll(&mut Context::from_waker(&waker)).is_ready() {
+        if poll(&mut Context::from_waker(&self.ropes[side as usize])).is_ready() {
             self.show(side, true);
         }
     }
 
     pub(crate) fn show(&self, side: Side, is_ready: bool) {
+        self.face.show(side, is_ready);
+    }
+}
+
+impl Face {
+    fn show(&self, side: Side, is_ready: bool) {
+        if side == Side::Both {
+            self.show(Side::Read, is_ready);
+            return self.show(Side::Write, is_ready);
+        }
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         match side {
             Side::Read if shown.readable != is_ready => shown.readable = is_ready,
@@ -71,21 +88,21 @@ impl Bell {
         match (side, is_ready) {
             (Side::Read, true) => one_byte_into(&self.inner),
             (Side::Read, false) => empty(&self.outer),
-            (Side::Write, true) => empty(&self.inner),
-            (Side::Write, false) => fill(&self.outer),
+            (_, true) => empty(&self.inner),
+            (_, false) => fill(&self.outer),
         }
     }
 }
 
 /// The waker of one side.
 struct Rope {
-    bell: Arc<Bell>,
+    face: Arc<Face>,
     side: Side,
 }
 
 impl Wake for Rope {
     fn wake(self: Arc<Self>) {
-        self.bell.show(self.side, true);
+        self.face.show(self.side, true);
     }
 }
 
