@@ -1,11 +1,11 @@
 //! Folders of single processes in the temporary folder.
 
 use std::fs::{self, DirBuilder, File};
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use hopwise_host::random_key;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
@@ -21,8 +21,8 @@ impl OwnFolder {
     pub(crate) fn make(prefix: &str) -> io::Result<OwnFolder> {
         let all = std::env::temp_dir();
         remove_left(&all, prefix);
-        let chance = RandomState::new().hash_one(prefix);
-        let path = all.join(format!("{prefix}{}-{chance:016x}", std::process::id()));
+        let chance: String = random_key()?.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let path = all.join(format!("{prefix}{}-{chance}", std::process::id()));
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
         let lock = File::create(path.join("lock"))?;
