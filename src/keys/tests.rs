@@ -188,6 +188,7 @@ fn every_default_of_the_radio_and_of_the_gateway_is_compared_with_the_code() {
         "radio.band",
         "radio.ampdu",
         "radio.lifetime",
+        "radio.reorder_timeout",
         "radio.queue",
     ];
     for block in ["radio.", "gateway."] {

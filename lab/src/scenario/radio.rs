@@ -6,6 +6,7 @@ use hopwise_air::phy::Phy;
 use super::check;
 use super::schema::{OrOff, ScenarioFile};
 use crate::located::{Document, Refusal, YamlPath, one_of};
+use crate::units::Time;
 use crate::world::World;
 
 /// A block ACK tells of so many packets.
@@ -30,6 +31,7 @@ pub(super) fn read(document: &Document, file: &ScenarioFile) -> Result<Phy, Box<
         ("band", radio.band.is_some()),
         ("ampdu", radio.ampdu.is_some()),
         ("lifetime", radio.lifetime.is_some()),
+        ("reorder_timeout", radio.reorder_timeout.is_some()),
     ] {
         if is_given && !check::varies(file, "radio.profile") {
             let problem = format!("`{key}` changes nothing under `{}`", phy.name);
@@ -59,12 +61,17 @@ pub(super) fn mac(phy: &Phy, file: &ScenarioFile) -> MacConfig {
         rts_threshold: radio.rts_threshold.0,
         rate: radio.rate.0,
         ampdu,
-        lifetime_ns: match radio.lifetime {
-            None => standard.lifetime_ns,
-            Some(OrOff::On(lifetime)) => Some(u64::try_from(lifetime.0.as_nanos()).unwrap_or(u64::MAX / 2)),
-            Some(OrOff::Off) => None,
-        },
+        lifetime_ns: time_of(radio.lifetime, standard.lifetime_ns),
+        reorder_ns: time_of(radio.reorder_timeout, standard.reorder_ns),
         ..standard
+    }
+}
+
+fn time_of(key: Option<OrOff<Time>>, default_ns: Option<u64>) -> Option<u64> {
+    match key {
+        None => default_ns,
+        Some(OrOff::On(time)) => Some(u64::try_from(time.0.as_nanos()).unwrap_or(u64::MAX / 2)),
+        Some(OrOff::Off) => None,
     }
 }
 
@@ -77,13 +84,20 @@ fn of_ht(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>> {
         let problem = format!("ns-2 has no 802.11n, and `{}` is a profile of it", file.radio.profile);
         return Err(document.refuse_among(&paths, problem, "rules: standard, or a profile of DSSS or OFDM"));
     }
-    if file.radio.ampdu == Some(OrOff::Off)
-        && matches!(file.radio.lifetime, Some(OrOff::On(_)))
-        && !check::varies(file, "radio.ampdu")
-    {
-        let paths = ["lifetime", "ampdu"].map(|key| root.key("radio").key(key));
-        let problem = "`lifetime` changes nothing without aggregates, whose packets have no limit of tries";
-        return Err(document.refuse_key_among(&paths, problem, "ampdu: 64, or another number of packets"));
+    let is_single = file.radio.ampdu == Some(OrOff::Off) && !check::varies(file, "radio.ampdu");
+    for (key, value, why) in [
+        ("lifetime", file.radio.lifetime, "whose packets have no limit of tries"),
+        ("reorder_timeout", file.radio.reorder_timeout, "in which packets overtake others"),
+    ] {
+        if is_single && matches!(value, Some(OrOff::On(_))) {
+            let paths = [key, "ampdu"].map(|key| root.key("radio").key(key));
+            let problem = format!("`{key}` changes nothing without aggregates, {why}");
+            return Err(document.refuse_key_among(
+                &paths,
+                problem,
+                "ampdu: 64, or another number of packets",
+            ));
+        }
     }
     if file.world.0 == World::Hwsim {
         let problem = "a kernel's simulated radios send without 802.11n in the world hwsim";
@@ -109,8 +123,11 @@ mod tests {
             let plan = scenario.plan(None, 1).expect("a plan").plan;
             format!("{:?} {:?}", plan.phy, plan.mac)
         };
-        let told = planned(", guard_interval: long, band: 2.4ghz, ampdu: 64, lifetime: 512ms");
+        let told = planned(
+            ", guard_interval: long, band: 2.4ghz, ampdu: 64, lifetime: 512ms, reorder_timeout: 100ms",
+        );
         assert_eq!(planned(""), told);
         assert_ne!(planned(", lifetime: 513ms"), told);
+        assert_ne!(planned(", reorder_timeout: off"), told);
     }
 }

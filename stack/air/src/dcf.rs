@@ -1,8 +1,9 @@
 //! The distributed coordination function of 802.11, for all stations of one medium.
 //!
 //! A frame makes two events. Its start is applied to all stations in range, each with its own instant of arrival. Its
-//! end settles all receptions that it ended. A station waits for one thing at a time and has one deadline. The NAV has
-//! none, since a backoff that goes on is put off to after it.
+//! end settles all receptions that it ended. A station waits for one thing at a time and has one deadline. Receivers
+//! of aggregates have another one, for packets behind missing ones. The NAV has none, since a backoff that goes on is
+//! put off to after it.
 //!
 //! An event that is applied ahead of its instant stays invisible until then. A station does not notice a first bit that
 //! arrives at the very instant when its backoff runs out: both send, and collide.
@@ -71,6 +72,8 @@ pub struct MacConfig {
     pub ampdu: Option<u8>,
     /// Packets for aggregates are given up this long after they came; `None` repeats them without end.
     pub lifetime_ns: Option<u64>,
+    /// A packet waits no longer for those before it that are missing; `None`: until they are given up.
+    pub reorder_ns: Option<u64>,
 }
 
 impl Default for MacConfig {
@@ -83,6 +86,7 @@ impl Default for MacConfig {
             rate: RateControl::Fixed,
             ampdu: None,
             lifetime_ns: Some(LIFETIME_NS),
+            reorder_ns: Some(REORDER_NS),
         }
     }
 }
@@ -96,6 +100,9 @@ impl MacConfig {
 
 /// The default of dot11EDCATableMSDULifetime, 500 TU.
 const LIFETIME_NS: u64 = 512_000_000;
+
+/// HT_RX_REORDER_BUF_TIMEOUT of Linux's mac80211.
+const REORDER_NS: u64 = 100_000_000;
 
 /// The fate of a packet that a station was given.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -218,7 +225,8 @@ impl Dcf {
             stations: stations.collect(),
             stats: vec![StationStats::default(); medium.stations()],
             waits: vec![QueueWaits::default(); medium.stations()],
-            deadlines: Deadlines::new(medium.stations()),
+            // Receivers of aggregates wait for holes beside their exchanges.
+            deadlines: Deadlines::new(medium.stations() * if mac.ampdu.is_some() { 2 } else { 1 }),
             news: VecDeque::new(),
             is_lively: channel.is_lively(),
             events: 0,
@@ -263,6 +271,11 @@ impl Dcf {
         self.mac.ampdu.is_some()
     }
 
+    /// Returns whether receivers wait for missing packets no longer than a timeout.
+    pub(crate) fn has_reorder_timeout(&self) -> bool {
+        self.is_aggregating() && self.mac.reorder_ns.is_some()
+    }
+
     #[inline]
     pub(crate) fn has_room(&self, station: u32) -> bool {
         self.stations[station as usize].service.is_none()
@@ -285,6 +298,9 @@ impl Dcf {
         let (now, n) = (self.deadlines.next(), self.deadlines.first());
         self.events += 1;
         self.now = now;
+        if n >= self.stations.len() {
+            return self.on_holes_due(now, n - self.stations.len());
+        }
         match std::mem::replace(&mut self.stations[n].wait, Wait::Nothing) {
             Wait::Nothing => panic!("a deadline is waited for"),
             Wait::Backoff => self.on_backoff_over(now, n),

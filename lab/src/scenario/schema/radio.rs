@@ -34,6 +34,11 @@ pub(in crate::scenario) struct RadioConfig {
     /// Age at which a packet that an aggregate failed to deliver is given up. off: never (default 512ms).
     #[schemars(extend("x-range" = "1ms or more"))]
     pub(in crate::scenario) lifetime: Option<OrOff<Time>>,
+    /// Time for which a receiver of aggregates holds a packet back while earlier ones are missing. Then it passes the
+    /// packet on and drops what comes late, as Linux does. off: it waits until the sender gives them up (default
+    /// 100ms).
+    #[schemars(extend("x-range" = "1ms or more"))]
+    pub(in crate::scenario) reorder_timeout: Option<OrOff<Time>>,
     /// Queue between the node and its radio (default: drop-tail of `queue_packets`).
     #[serde(skip_serializing_if = "QueueKeys::is_drop_tail")]
     pub(in crate::scenario) queue: QueueKeys,
@@ -61,6 +66,7 @@ impl Default for RadioConfig {
             band: None,
             ampdu: None,
             lifetime: None,
+            reorder_timeout: None,
             queue: QueueKeys::default(),
             queue_packets: 50,
             rts_threshold: Threshold(Some(0)),

@@ -1,5 +1,7 @@
 //! Stations of 802.11n: airtime of saturated stations, and receptions among other frames.
 
+use std::collections::BTreeMap;
+
 use super::{Dcf, MacConfig, News, Offered, Outcome};
 use crate::medium::{Position, Radio};
 use crate::phy::{BLOCK_ACK_BYTES, Band, Phy};
@@ -70,7 +72,7 @@ fn one_sender_of_aggregates_carries_what_its_frames_and_gaps_leave() {
 #[test]
 fn packets_in_aggregates_arrive_once_and_in_order_whatever_is_lost() {
     let positions: Vec<_> = (0..5).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
-    let mac = MacConfig { ampdu: Some(64), lifetime_ns: None, ..single() };
+    let mac = MacConfig { ampdu: Some(64), lifetime_ns: None, reorder_ns: None, ..single() };
     let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
     let category = hopwise_core::queue::Category::BestEffort;
     let offered =
@@ -107,6 +109,44 @@ fn packets_in_aggregates_arrive_once_and_in_order_whatever_is_lost() {
     }
     assert!(last[1] > 300 && last[4] > 3_000, "{last:?}");
     assert!(again > 100 && kept > 10, "{again} repeated, {kept} kept");
+}
+
+/// The same chain, whose receivers wait for 5 ms: packets behind a hole go up then, and what fills it later does not.
+#[test]
+fn packets_wait_for_missing_ones_no_longer_than_the_timeout() {
+    const TIMEOUT: u64 = 5_000_000;
+    let positions: Vec<_> = (0..5).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
+    let mac = MacConfig { ampdu: Some(64), lifetime_ns: None, reorder_ns: Some(TIMEOUT), ..single() };
+    let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
+    let flows = [(0, 1), (3, 4)];
+    flows.iter().for_each(|(from, to)| crate::saturated::fill(&mut dcf, 1_000_000, (*from, *to)));
+    let (mut last, mut missing, mut kept) = ([0; 5], 0, BTreeMap::new());
+    while dcf.next() < 3_000_000_000 {
+        let now = dcf.next();
+        dcf.fire();
+        assert!(kept.values().all(|since| now - since <= TIMEOUT), "{kept:?} at {now}");
+        while let Some(news) = dcf.next_news() {
+            match news {
+                News::Arrived { to, number, .. } => {
+                    assert!(number > last[to as usize], "{number} after {last:?}");
+                    missing += u64::from(number - last[to as usize] - 1);
+                    last[to as usize] = number;
+                    kept.remove(&(to, number));
+                }
+                News::Kept { to, number, .. } => assert_eq!(kept.insert((to, number), now), None),
+                News::Done { station, outcome, .. } => {
+                    assert_eq!(outcome, Outcome::Acknowledged);
+                    crate::saturated::fill(&mut dcf, now, (station, station + 1));
+                }
+                News::HasRoom { station } => crate::saturated::fill(&mut dcf, now, (station, station + 1)),
+            }
+        }
+    }
+    let of = |n| [dcf.stats(n).reorder_timeouts, dcf.stats(n).reorder_late];
+    let [timeouts, late] = [0, 1].map(|which| of(1)[which] + of(4)[which]);
+    assert!(missing > 20 && last[4] > 3_000, "{missing} missing of {last:?}");
+    // The last packets that were given up on may be those that a frame at hand carries.
+    assert!(timeouts == missing && late <= timeouts && late + 64 > timeouts, "{timeouts} {late} {missing}");
 }
 
 /// Without answers packets are given up when their lifetime ends, and the station goes on.

@@ -121,6 +121,11 @@ impl<M: Machine> RadioWorld<M> {
         self.dcf.airtime(self.now, station)
     }
 
+    /// Returns whether receivers of aggregates wait for missing packets no longer than a timeout.
+    pub fn has_reorder_timeout(&self) -> bool {
+        self.dcf.has_reorder_timeout()
+    }
+
     /// The waits of a station's packets before their first frames, where machines know when packets came.
     pub fn waits(&self, station: u32) -> &QueueWaits {
         self.dcf.waits(station)
