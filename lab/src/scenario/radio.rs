@@ -1,7 +1,7 @@
 //! Radios: `radio:`.
 
 use hopwise_air::dcf::{MacConfig, MacRules};
-use hopwise_air::phy::Phy;
+use hopwise_air::phy::{Band, Phy};
 
 use super::check;
 use super::schema::{OrOff, ScenarioFile};
@@ -18,10 +18,10 @@ pub(super) fn read(document: &Document, file: &ScenarioFile) -> Result<Phy, Box<
     let radio = &file.radio;
     let phy = Phy::named(&radio.profile).ok_or_else(|| {
         let (wrong, names) = (&radio.profile, Phy::names().collect::<Vec<_>>());
-        document.refuse(&at.key("profile"), format!("no profile is called `{wrong}`"), &one_of(wrong, &names))
+        document.refuse(&at.key("profile"), Phy::why_unnamed(wrong), &one_of(wrong, &names))
     })?;
     if phy.is_ht() {
-        of_ht(document, file)?;
+        of_ht(document, file, &phy)?;
         return Ok(phy
             .with_guard(radio.guard_interval.unwrap_or_default().0)
             .in_band(radio.band.unwrap_or_default().0));
@@ -75,10 +75,16 @@ fn time_of(key: Option<OrOff<Time>>, default_ns: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Refuses what stations of 802.11n cannot do.
-fn of_ht(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>> {
+/// Refuses what stations of 802.11n and 802.11ac cannot do.
+fn of_ht(document: &Document, file: &ScenarioFile, phy: &Phy) -> Result<(), Box<Refusal>> {
     let root = YamlPath::root();
     let profile = root.key("radio").key("profile");
+    let is_low = file.radio.band.is_some_and(|band| band.0 == Band::Ghz2);
+    if phy.is_vht() && is_low && !check::varies(file, "radio.profile") {
+        let paths = [root.key("radio").key("band"), profile];
+        let problem = format!("802.11ac has no channels at 2.4 GHz, and `{}` is a profile of it", phy.name);
+        return Err(document.refuse_among(&paths, problem, "band: 5ghz, or a profile of 802.11n"));
+    }
     if file.mac.rules.0 == MacRules::Ns2 {
         let paths = [root.key("mac").key("rules"), profile];
         let problem = format!("ns-2 has no 802.11n, and `{}` is a profile of it", file.radio.profile);
@@ -129,5 +135,27 @@ mod tests {
         assert_eq!(planned(""), told);
         assert_ne!(planned(", lifetime: 513ms"), told);
         assert_ne!(planned(", reorder_timeout: off"), told);
+    }
+
+    #[test]
+    fn settings_that_no_radio_of_802_11ac_has_are_refused_with_the_reason() {
+        for (radio, problem) in [
+            (
+                "profile: vht20-2ss-mcs9",
+                "no profile can be `vht20-2ss-mcs9`: IEEE 802.11 has no MCS 9 with one or two",
+            ),
+            ("profile: vht80-3ss-mcs7", "no profile is called `vht80-3ss-mcs7`"),
+            (
+                "profile: vht80-2ss-mcs7, band: 2.4ghz",
+                "802.11ac has no channels at 2.4 GHz, and `vht80-2ss-mcs7` is",
+            ),
+        ] {
+            let text = format!(
+                "topology: {{ kind: chain, hops: 1 }}\nradio: {{ {radio} }}\n\
+                 traffic: [{{ from: first, to: last, kind: bulk }}]\narms: {{ x: {{}} }}\nrun: {{ duration: 1s }}\n"
+            );
+            let refusal = Scenario::parse("a.yaml", &text, &[]).expect_err(radio);
+            assert!(refusal.to_string().contains(problem), "{radio}: {refusal}");
+        }
     }
 }

@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn stations_of_802_11n_pass() {
-        for profile in ["ht20-mcs0", "ht20-mcs7"] {
+        for profile in ["ht20-mcs0", "ht20-mcs7", "vht80-2ss-mcs7"] {
             let probes = certify(Phy::named(profile).expect("a profile"), MacRules::Standard, 20);
             let failed: Vec<_> = probes.iter().filter(|probe| !probe.is_passed()).collect();
             for probe in &probes {

@@ -380,16 +380,14 @@ impl Dcf {
     /// The airtime of the ACK that a frame at this rate gets.
     #[inline]
     fn ack_ns(&self, rate: Rate) -> u64 {
-        match rate.form {
-            Form::Ht(_) => self.phy.airtime_ns(ACK_BYTES, rate.answer()),
-            Form::Legacy | Form::NonHt => self.times.ack,
-        }
+        if rate.is_ht() { self.phy.airtime_ns(ACK_BYTES, rate.answer()) } else { self.times.ack }
     }
 
     /// The time of a frame before the first symbol of its content.
     fn preamble_ns(&self, rate: Rate) -> u64 {
         match rate.form {
             Form::Ht(ht) => ht.preamble_ns(),
+            Form::Vht(vht) => vht.preamble_ns(),
             Form::Legacy | Form::NonHt => self.phy.start_ns(),
         }
     }

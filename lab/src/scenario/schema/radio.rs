@@ -20,15 +20,15 @@ pub(in crate::scenario) struct RadioConfig {
     /// Physical layer, timing and data rate (default dsss-2mbps). Profiles that end in `-short` have the short
     /// preamble. Control frames and broadcasts have 1 Mbit/s. With `-short` they have 2 Mbit/s, with OFDM 6 Mbit/s.
     /// OFDM is ERP-OFDM with slots of 20 µs. Profiles that begin with `ht` are those of 802.11n: the width of the
-    /// channel in MHz, and the MCS.
+    /// channel in MHz, and the MCS. Those with `vht` are of 802.11ac: the width, the streams, and the MCS.
     #[schemars(extend("enum" = Phy::names().collect::<Vec<_>>()))]
     pub(in crate::scenario) profile: String,
-    /// Guard interval of data frames, for profiles of 802.11n (default long).
+    /// Guard interval of data frames, for profiles of 802.11n and 802.11ac (default long).
     pub(in crate::scenario) guard_interval: Option<Word<Guard>>,
-    /// Band of the channel, for profiles of 802.11n (default 2.4ghz).
+    /// Band of the channel, for profiles of 802.11n (default 2.4ghz). Those of 802.11ac have 5 GHz alone.
     pub(in crate::scenario) band: Option<Word<Band>>,
     /// Largest number of packets for one receiver that leave in one aggregate (A-MPDU) and get a block ACK, for
-    /// profiles of 802.11n. off: each packet leaves in a frame of its own (default 64).
+    /// profiles of 802.11n and 802.11ac. off: each packet leaves in a frame of its own (default 64).
     #[schemars(extend("x-range" = "2 to 64", "x-unit" = "packets"))]
     pub(in crate::scenario) ampdu: Option<OrOff<u8>>,
     /// Age at which a packet that an aggregate failed to deliver is given up. off: never (default 512ms).

@@ -9,14 +9,14 @@
 
 use hopwise_core::narrow::{as_u8, as_u32};
 
-use super::mpdu::{DELIMITER, Length, Mpdu};
+use super::mpdu::{Length, Mpdu};
 use super::recipient::WINDOW;
 use super::station::{Phase, Service, Wait};
 use super::transmission::whole_us;
 use super::{Dcf, EVERYONE, Frame, FrameKind, News, Offered, Outcome};
 use crate::deadlines::NEVER;
 use crate::frames::Fate;
-use crate::phy::{BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES};
+use crate::phy::{BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, DELIMITER_BYTES};
 
 /// Room in the aggregate that a station prepares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Dcf {
             .mpdus
             .iter()
             .fold(Length::default(), |length, mpdu| length.with(mpdu.bytes + self.phy.data_overhead));
-        let bytes = service.longest.checked_sub(length.padded + DELIMITER + self.phy.data_overhead)?;
+        let bytes = service.longest.checked_sub(length.padded + DELIMITER_BYTES + self.phy.data_overhead)?;
         (bytes > 0).then_some(Room { to: service.to, bytes })
     }
 
@@ -90,7 +90,8 @@ impl Dcf {
                 self.waits[n].add(mpdu.load, now - queued_at);
             }
         }
-        let psdu = if count == 1 { first.bytes + overhead } else { length.bare };
+        let alone = first.bytes + overhead;
+        let psdu = if count == 1 { phy.psdu_of_one(alone, service.rate) } else { length.bare };
         let announced = if count == 1 { first.bytes } else { psdu };
         st.service = Some(Service {
             bytes,
@@ -307,6 +308,10 @@ mod tests {
             ("ht20-mcs7", 40, 64, 0),
             // 65,535 bytes are the limit.
             ("ht40-mcs15", 1_500, 42, 0),
+            // 802.11ac has no such limit: 2 packets of 1544 bytes at MCS 0, and 64 packets in symbols of 1560 bits.
+            ("vht20-1ss-mcs0", 1_500, 2, 3_844),
+            ("vht80-1ss-mcs9", 1_500, 64, 40 + 507 * 4),
+            ("vht80-2ss-mcs9", 1_500, 64, 44 + 254 * 4),
         ] {
             let positions = [0.0, 100.0].map(|x| Some(Position { x, y: 0.0 }));
             let mac = MacConfig { rts_threshold: None, ampdu: Some(64), ..MacConfig::default() };

@@ -18,25 +18,29 @@ fn single() -> MacConfig {
 /// AIFS, half a window of slots, the frame, SIFS, the ACK: nothing else is on the air.
 #[test]
 fn one_sender_carries_what_its_frames_and_gaps_leave() {
-    for mcs in 0..16 {
-        for (width, band) in [(20, Band::Ghz2), (40, Band::Ghz5)] {
-            let phy = phy(&format!("ht{width}-mcs{mcs}")).in_band(band);
-            let positions = [0.0, 150.0].map(|x| Some(Position { x, y: 0.0 })).to_vec();
-            let one = Saturated {
-                phy,
-                mac: single(),
-                radio: Radio::default(),
-                positions,
-                flows: vec![(0, 1)],
-                seed: 1,
-            };
-            let gaps = phy.difs_ns() + u64::from(phy.cw.0) * phy.slot_ns / 2 + phy.sifs_ns;
-            // Half a microsecond through the air, once a frame.
-            let each = gaps + phy.data_ns(PACKET) + phy.ack_ns() + 2 * 500;
-            let expected = f64::from(PAYLOAD) * 8e6 / each as f64;
-            let ratio = one.kbps(10) / expected;
-            assert!((ratio - 1.0).abs() < 0.003, "{} {band:?}: {ratio:.4}", phy.name);
-        }
+    let of_ht = |mcs| {
+        [(20, Band::Ghz2), (40, Band::Ghz5)].map(|(width, band)| {
+            let phy = phy(&format!("ht{width}-mcs{mcs}"));
+            phy.in_band(band)
+        })
+    };
+    let of_vht = ["vht20-1ss-mcs8", "vht40-2ss-mcs9", "vht80-1ss-mcs0", "vht80-2ss-mcs9"].map(phy);
+    for phy in (0..16).flat_map(of_ht).chain(of_vht) {
+        let positions = [0.0, 150.0].map(|x| Some(Position { x, y: 0.0 })).to_vec();
+        let one = Saturated {
+            phy,
+            mac: single(),
+            radio: Radio::default(),
+            positions,
+            flows: vec![(0, 1)],
+            seed: 1,
+        };
+        let gaps = phy.difs_ns() + u64::from(phy.cw.0) * phy.slot_ns / 2 + phy.sifs_ns;
+        // Half a microsecond through the air, once a frame.
+        let each = gaps + phy.data_ns(PACKET) + phy.ack_ns() + 2 * 500;
+        let expected = f64::from(PAYLOAD) * 8e6 / each as f64;
+        let ratio = one.kbps(10) / expected;
+        assert!((ratio - 1.0).abs() < 0.003, "{} {:?}: {ratio:.4}", phy.name, phy.coding);
     }
 }
 
@@ -48,6 +52,10 @@ fn one_sender_of_aggregates_carries_what_its_frames_and_gaps_leave() {
         ("ht20-mcs3", 16, 15 * 1_072 + 1_070),
         ("ht20-mcs7", 41, 40 * 1_072 + 1_070),
         ("ht40-mcs15", 61, 60 * 1_072 + 1_070),
+        // 802.11ac: 64 packets are the limit.
+        ("vht20-1ss-mcs0", 4, 3 * 1_072 + 1_070),
+        ("vht40-1ss-mcs9", 64, 63 * 1_072 + 1_070),
+        ("vht80-2ss-mcs7", 64, 63 * 1_072 + 1_070),
     ] {
         let phy = phy(profile);
         let positions = [0.0, 150.0].map(|x| Some(Position { x, y: 0.0 })).to_vec();

@@ -1,13 +1,13 @@
 //! The packets of an aggregate, and its length.
 
 use crate::airtime::Load;
-use crate::phy::{Phy, Rate};
+use crate::phy::{DELIMITER_BYTES, Form, Phy, Rate};
 
-/// The longest PPDU of the mixed format (aPPDUMaxTime).
+/// The longest PPDU of the mixed format and of 802.11ac (aPPDUMaxTime).
 pub(super) const LONGEST_PPDU_NS: u64 = 5_484_000;
-/// The longest A-MPDU (the exponent 3 of its length).
+/// The longest A-MPDU of 802.11n (the exponent 3 of its length), and of 802.11ac (7).
 const LONGEST_AMPDU: u32 = 65_535;
-pub(super) const DELIMITER: u32 = 4;
+const LONGEST_VHT_AMPDU: u32 = 1_048_575;
 
 /// A packet in the hands of a station.
 #[derive(Clone, Copy, Debug)]
@@ -36,14 +36,15 @@ pub(super) struct Length {
 
 impl Length {
     pub(super) fn with(self, mpdu: u32) -> Length {
-        let bare = self.padded + DELIMITER + mpdu;
+        let bare = self.padded + DELIMITER_BYTES + mpdu;
         Length { padded: bare.next_multiple_of(4), bare }
     }
 }
 
 /// The longest A-MPDU at a rate, by its bytes and by its airtime.
 pub(super) fn longest_ampdu(phy: &Phy, rate: Rate) -> u32 {
-    let (mut fits, mut beyond) = (0, LONGEST_AMPDU + 1);
+    let longest = if let Form::Vht(_) = rate.form { LONGEST_VHT_AMPDU } else { LONGEST_AMPDU };
+    let (mut fits, mut beyond) = (0, longest + 1);
     while beyond - fits > 1 {
         let bytes = u32::midpoint(fits, beyond);
         if phy.airtime_ns(bytes, rate) <= LONGEST_PPDU_NS { fits = bytes } else { beyond = bytes }

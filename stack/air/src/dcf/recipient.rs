@@ -138,7 +138,7 @@ impl Recipient {
         }
     }
 
-    /// The bitmap of a block ACK that starts with `first`. What is older than 64 numbers counts as come.
+    /// The bitmap of a block ACK that starts with `first`. Older numbers than the last 64 count as come.
     pub(super) fn bitmap(&self, first: u32) -> u64 {
         let has = |number: u32| match self.newest.checked_sub(number) {
             None => false,
