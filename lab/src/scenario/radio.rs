@@ -30,6 +30,8 @@ pub(super) fn read(document: &Document, file: &ScenarioFile) -> Result<Phy, Box<
         ("guard_interval", radio.guard_interval.is_some()),
         ("band", radio.band.is_some()),
         ("ampdu", radio.ampdu.is_some()),
+        ("amsdu", radio.amsdu.is_some()),
+        ("amsdu_in_ampdu", radio.amsdu_in_ampdu),
         ("lifetime", radio.lifetime.is_some()),
         ("reorder_timeout", radio.reorder_timeout.is_some()),
     ] {
@@ -55,12 +57,20 @@ pub(super) fn mac(phy: &Phy, file: &ScenarioFile) -> MacConfig {
         Some(OrOff::On(packets)) => Some(packets),
         Some(OrOff::Off) => None,
     };
+    // Radios with aggregates have A-MSDUs nowhere else.
+    let amsdu = match radio.amsdu {
+        Some(OrOff::On(bytes)) if phy.is_ht() && (ampdu.is_none() || radio.amsdu_in_ampdu) => {
+            Some(bytes.into())
+        }
+        _ => None,
+    };
     let standard = MacConfig::default();
     MacConfig {
         rules: file.mac.rules.0,
         rts_threshold: radio.rts_threshold.0,
         rate: radio.rate.0,
         ampdu,
+        amsdu,
         lifetime_ns: time_of(radio.lifetime, standard.lifetime_ns),
         reorder_ns: time_of(radio.reorder_timeout, standard.reorder_ns),
         ..standard
@@ -90,6 +100,7 @@ fn of_ht(document: &Document, file: &ScenarioFile, phy: &Phy) -> Result<(), Box<
         let problem = format!("ns-2 has no 802.11n, and `{}` is a profile of it", file.radio.profile);
         return Err(document.refuse_among(&paths, problem, "rules: standard, or a profile of DSSS or OFDM"));
     }
+    of_amsdu(document, file)?;
     let is_single = file.radio.ampdu == Some(OrOff::Off) && !check::varies(file, "radio.ampdu");
     for (key, value, why) in [
         ("lifetime", file.radio.lifetime, "whose packets have no limit of tries"),
@@ -113,9 +124,33 @@ fn of_ht(document: &Document, file: &ScenarioFile, phy: &Phy) -> Result<(), Box<
     Ok(())
 }
 
+/// Refuses keys of A-MSDUs that change nothing.
+fn of_amsdu(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>> {
+    let (radio, at) = (&file.radio, YamlPath::root().key("radio"));
+    let varies = |key: &str| check::varies(file, &format!("radio.{key}"));
+    let is_on = matches!(radio.amsdu, Some(OrOff::On(_))) || varies("amsdu");
+    let has_ampdu = radio.ampdu != Some(OrOff::Off) || varies("ampdu");
+    if radio.amsdu_in_ampdu && !(is_on && has_ampdu) {
+        let paths = ["amsdu_in_ampdu", "amsdu", "ampdu"].map(|key| at.key(key));
+        let problem = "`amsdu_in_ampdu` changes nothing without both kinds of aggregates";
+        return Err(document.refuse_key_among(&paths, problem, "amsdu: 3839 beside it, and ampdu: 64"));
+    }
+    if is_on
+        && radio.ampdu != Some(OrOff::Off)
+        && !radio.amsdu_in_ampdu
+        && !varies("ampdu")
+        && !varies("amsdu_in_ampdu")
+    {
+        let paths = ["amsdu", "ampdu"].map(|key| at.key(key));
+        let problem = "`amsdu` changes nothing beside aggregates that may not contain A-MSDUs";
+        return Err(document.refuse_key_among(&paths, problem, "amsdu_in_ampdu: true, or ampdu: off"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::scenario::Scenario;
+    use crate::scenario::{NoPlan, Scenario};
 
     /// Profiles of other radios have none of these keys, so that the schema has no defaults of the code to compare.
     #[test]
@@ -135,10 +170,12 @@ mod tests {
         assert_eq!(planned(""), told);
         assert_ne!(planned(", lifetime: 513ms"), told);
         assert_ne!(planned(", reorder_timeout: off"), told);
+        assert_eq!(planned(", amsdu: off, amsdu_in_ampdu: false"), told);
+        assert_ne!(planned(", amsdu: 3839, amsdu_in_ampdu: true"), told);
     }
 
     #[test]
-    fn settings_that_no_radio_of_802_11ac_has_are_refused_with_the_reason() {
+    fn settings_that_no_radio_has_are_refused_with_the_reason() {
         for (radio, problem) in [
             (
                 "profile: vht20-2ss-mcs9",
@@ -149,12 +186,21 @@ mod tests {
                 "profile: vht80-2ss-mcs7, band: 2.4ghz",
                 "802.11ac has no channels at 2.4 GHz, and `vht80-2ss-mcs7` is",
             ),
+            (
+                "profile: ht20-mcs7, amsdu: 3839",
+                "`amsdu` changes nothing beside aggregates that may not contain",
+            ),
+            (
+                "profile: ht20-mcs7, amsdu_in_ampdu: true",
+                "`amsdu_in_ampdu` changes nothing without both kinds",
+            ),
         ] {
             let text = format!(
                 "topology: {{ kind: chain, hops: 1 }}\nradio: {{ {radio} }}\n\
                  traffic: [{{ from: first, to: last, kind: bulk }}]\narms: {{ x: {{}} }}\nrun: {{ duration: 1s }}\n"
             );
-            let refusal = Scenario::parse("a.yaml", &text, &[]).expect_err(radio);
+            let scenario = Scenario::parse("a.yaml", &text, &[]).expect("it is read");
+            let Err(NoPlan::Refused(refusal)) = scenario.plan(None, 1) else { panic!("{radio} is accepted") };
             assert!(refusal.to_string().contains(problem), "{radio}: {refusal}");
         }
     }

@@ -31,6 +31,14 @@ pub(in crate::scenario) struct RadioConfig {
     /// profiles of 802.11n and 802.11ac. off: each packet leaves in a frame of its own (default 64).
     #[schemars(extend("x-range" = "2 to 64", "x-unit" = "packets"))]
     pub(in crate::scenario) ampdu: Option<OrOff<u8>>,
+    /// Bytes of the longest A-MSDU: packets for one receiver that share a MAC header, a number and a fate, for profiles
+    /// of 802.11n and 802.11ac. Receivers that follow the standard announce 3839 or 7935. off: each packet has a
+    /// header of its own, as in Linux unless the driver offers more (default off).
+    #[schemars(extend("x-range" = "256 to 7935", "x-unit" = "bytes"))]
+    pub(in crate::scenario) amsdu: Option<OrOff<u16>>,
+    /// Aggregates may contain A-MSDUs, as in Linux where the driver supports it. Under 802.11n such an A-MSDU has at
+    /// most 4065 bytes. Without it only `ampdu: off` leaves room for them (default false).
+    pub(in crate::scenario) amsdu_in_ampdu: bool,
     /// Age at which a packet that an aggregate failed to deliver is given up. off: never (default 512ms).
     #[schemars(extend("x-range" = "1ms or more"))]
     pub(in crate::scenario) lifetime: Option<OrOff<Time>>,
@@ -65,6 +73,8 @@ impl Default for RadioConfig {
             guard_interval: None,
             band: None,
             ampdu: None,
+            amsdu: None,
+            amsdu_in_ampdu: false,
             lifetime: None,
             reorder_timeout: None,
             queue: QueueKeys::default(),

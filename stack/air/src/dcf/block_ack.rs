@@ -82,6 +82,10 @@ impl Dcf {
         let rate = self.stations[from as usize].frame.rate;
         let peer = self.stations[n].peer(from, category_of(number));
         peer.heard = (rate, heard.power_w);
+        if self.mac.ampdu.is_none() {
+            // Without an agreement no packet waits for another one.
+            peer.recipient.move_to(number, &mut released);
+        }
         let taken = peer.recipient.take(number, heard.until, &mut released);
         debug_assert_eq!(before, 0, "what was released is passed up");
         match taken {
@@ -118,7 +122,7 @@ impl Dcf {
 
     /// Waits until the first packet behind a hole has waited long enough.
     fn await_holes(&mut self, n: usize) {
-        let Some(timeout_ns) = self.mac.reorder_ns else { return };
+        let Some(timeout_ns) = self.mac.reorder_ns.filter(|_| self.has_reorder_timeout()) else { return };
         let dues = self.stations[n].peers.iter().filter_map(|peer| peer.recipient.due(timeout_ns));
         let (due, place) = (dues.min().unwrap_or(NEVER), self.holes_of(n));
         if self.deadlines.of(place) != due {

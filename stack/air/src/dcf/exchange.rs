@@ -283,7 +283,7 @@ impl Dcf {
         let tries = service.unanswered + u32::from(outcome != Outcome::GivenUp);
         self.book_done(n, &service, outcome, tries);
         let (station, number, rate) = (as_u32(n), service.number, service.rate);
-        self.news.push_back(News::Done { station, number, outcome, rate, tries });
+        self.news.push_back(News::Done { station, number, packets: 1, outcome, rate, tries });
     }
 
     fn settle_what_is_over(&mut self, now: u64, n: usize) {
