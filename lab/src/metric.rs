@@ -46,7 +46,7 @@ impl Metric {
 const UNITS: [(&str, &str); 3] = [("_kbps", "kbit/s"), ("_ms", "ms"), ("_s", "s")];
 
 /// The first one is compared between arms, unless a trial names others.
-pub const METRICS: [Metric; 38] = [
+pub const METRICS: [Metric; 40] = [
     more("goodput_kbps", "bytes in order to the programs, in kbit/s of counted time", |run| {
         Some(run.total.goodput_kbps)
     }),
@@ -118,6 +118,10 @@ pub const METRICS: [Metric; 38] = [
     }),
     less("collisions", "frames that a receiver lost to another frame", |run| count(run.air.collisions)),
     less("retry_drops", "packets that a radio gave up after its last try", |run| count(run.air.retry_drops)),
+    less("reorder_timeouts", "missing packets for which receivers of aggregates waited no longer", |run| {
+        count(run.air.reorder_timeouts)
+    }),
+    less("reorder_late", "those of them that came later and were dropped", |run| count(run.air.reorder_late)),
     less("queue_drops", "packets that interface queues dropped", |run| count(run.air.queue_drops)),
     metric("codel_drops", "the part of queue_drops that is CoDel's", |run| count(run.air.codel_drops)),
     metric("ce_marks", "packets that CoDel marked and did not drop", |run| count(run.air.ce_marks)),

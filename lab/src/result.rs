@@ -251,6 +251,12 @@ pub struct Air {
     /// Packets that a radio gave up after its last try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_drops: Option<u64>,
+    /// Missing packets for which receivers of aggregates waited no longer. Absent without a reorder timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder_timeouts: Option<u64>,
+    /// Those of them that came later and were dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder_late: Option<u64>,
     /// Packets that interface queues dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_drops: Option<u64>,
@@ -318,6 +324,8 @@ impl From<&AirTotals> for Air {
             frames_sent: Some(air.frames_sent),
             collisions: Some(air.collisions),
             retry_drops: Some(air.retry_drops),
+            reorder_timeouts: air.reorder.map(|reorder| reorder.timeouts),
+            reorder_late: air.reorder.map(|reorder| reorder.late),
             queue_drops: air.queues.drops,
             codel_drops: air.queues.codel_drops,
             ce_marks: air.queues.marks,

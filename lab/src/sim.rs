@@ -21,7 +21,7 @@ pub use names::address_of;
 pub use plan::{Arm, Directions, FlowPlan, Plan, RoutingPlan, Talk, TcpPlan, TrafficPlan, WirePlan};
 pub use reach::Reach;
 pub use results::{
-    AirTotals, Direction, FlowResult, NodeResult, QueueTotals, QueueWait, Results, WaitsByLoad,
+    AirTotals, Direction, FlowResult, NodeResult, QueueTotals, QueueWait, ReorderTotals, Results, WaitsByLoad,
 };
 
 use hopwise_air::RadioWorld;

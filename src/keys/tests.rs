@@ -187,7 +187,9 @@ fn every_default_of_the_radio_and_of_the_gateway_is_compared_with_the_code() {
         "radio.guard_interval",
         "radio.band",
         "radio.ampdu",
+        "radio.amsdu",
         "radio.lifetime",
+        "radio.reorder_timeout",
         "radio.queue",
     ];
     for block in ["radio.", "gateway."] {

@@ -60,7 +60,7 @@ fn profiles(chosen: Option<&str>) -> Result<Vec<(&str, Phy)>, Failure> {
     let of_name = |name| {
         let phy = Phy::named(name).ok_or_else(|| {
             let known: Vec<_> = Phy::names().collect();
-            Failure::refused("--profile", format!("no profile is called `{name}`; {}", one_of(name, &known)))
+            Failure::refused("--profile", format!("{}; {}", Phy::why_unnamed(name), one_of(name, &known)))
         });
         Ok((name, phy?))
     };

@@ -1,11 +1,12 @@
 //! Radios: `radio:`.
 
 use hopwise_air::dcf::{MacConfig, MacRules};
-use hopwise_air::phy::Phy;
+use hopwise_air::phy::{Band, Phy};
 
 use super::check;
 use super::schema::{OrOff, ScenarioFile};
 use crate::located::{Document, Refusal, YamlPath, one_of};
+use crate::units::Time;
 use crate::world::World;
 
 /// A block ACK tells of so many packets.
@@ -17,10 +18,10 @@ pub(super) fn read(document: &Document, file: &ScenarioFile) -> Result<Phy, Box<
     let radio = &file.radio;
     let phy = Phy::named(&radio.profile).ok_or_else(|| {
         let (wrong, names) = (&radio.profile, Phy::names().collect::<Vec<_>>());
-        document.refuse(&at.key("profile"), format!("no profile is called `{wrong}`"), &one_of(wrong, &names))
+        document.refuse(&at.key("profile"), Phy::why_unnamed(wrong), &one_of(wrong, &names))
     })?;
     if phy.is_ht() {
-        of_ht(document, file)?;
+        of_ht(document, file, &phy)?;
         return Ok(phy
             .with_guard(radio.guard_interval.unwrap_or_default().0)
             .in_band(radio.band.unwrap_or_default().0));
@@ -29,7 +30,10 @@ pub(super) fn read(document: &Document, file: &ScenarioFile) -> Result<Phy, Box<
         ("guard_interval", radio.guard_interval.is_some()),
         ("band", radio.band.is_some()),
         ("ampdu", radio.ampdu.is_some()),
+        ("amsdu", radio.amsdu.is_some()),
+        ("amsdu_in_ampdu", radio.amsdu_in_ampdu),
         ("lifetime", radio.lifetime.is_some()),
+        ("reorder_timeout", radio.reorder_timeout.is_some()),
     ] {
         if is_given && !check::varies(file, "radio.profile") {
             let problem = format!("`{key}` changes nothing under `{}`", phy.name);
@@ -53,37 +57,64 @@ pub(super) fn mac(phy: &Phy, file: &ScenarioFile) -> MacConfig {
         Some(OrOff::On(packets)) => Some(packets),
         Some(OrOff::Off) => None,
     };
+    // Radios with aggregates have A-MSDUs nowhere else.
+    let amsdu = match radio.amsdu {
+        Some(OrOff::On(bytes)) if phy.is_ht() && (ampdu.is_none() || radio.amsdu_in_ampdu) => {
+            Some(bytes.into())
+        }
+        _ => None,
+    };
     let standard = MacConfig::default();
     MacConfig {
         rules: file.mac.rules.0,
         rts_threshold: radio.rts_threshold.0,
         rate: radio.rate.0,
         ampdu,
-        lifetime_ns: match radio.lifetime {
-            None => standard.lifetime_ns,
-            Some(OrOff::On(lifetime)) => Some(u64::try_from(lifetime.0.as_nanos()).unwrap_or(u64::MAX / 2)),
-            Some(OrOff::Off) => None,
-        },
+        amsdu,
+        lifetime_ns: time_of(radio.lifetime, standard.lifetime_ns),
+        reorder_ns: time_of(radio.reorder_timeout, standard.reorder_ns),
         ..standard
     }
 }
 
-/// Refuses what stations of 802.11n cannot do.
-fn of_ht(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>> {
+fn time_of(key: Option<OrOff<Time>>, default_ns: Option<u64>) -> Option<u64> {
+    match key {
+        None => default_ns,
+        Some(OrOff::On(time)) => Some(u64::try_from(time.0.as_nanos()).unwrap_or(u64::MAX / 2)),
+        Some(OrOff::Off) => None,
+    }
+}
+
+/// Refuses what stations of 802.11n and 802.11ac cannot do.
+fn of_ht(document: &Document, file: &ScenarioFile, phy: &Phy) -> Result<(), Box<Refusal>> {
     let root = YamlPath::root();
     let profile = root.key("radio").key("profile");
+    let is_low = file.radio.band.is_some_and(|band| band.0 == Band::Ghz2);
+    if phy.is_vht() && is_low && !check::varies(file, "radio.profile") {
+        let paths = [root.key("radio").key("band"), profile];
+        let problem = format!("802.11ac has no channels at 2.4 GHz, and `{}` is a profile of it", phy.name);
+        return Err(document.refuse_among(&paths, problem, "band: 5ghz, or a profile of 802.11n"));
+    }
     if file.mac.rules.0 == MacRules::Ns2 {
         let paths = [root.key("mac").key("rules"), profile];
         let problem = format!("ns-2 has no 802.11n, and `{}` is a profile of it", file.radio.profile);
         return Err(document.refuse_among(&paths, problem, "rules: standard, or a profile of DSSS or OFDM"));
     }
-    if file.radio.ampdu == Some(OrOff::Off)
-        && matches!(file.radio.lifetime, Some(OrOff::On(_)))
-        && !check::varies(file, "radio.ampdu")
-    {
-        let paths = ["lifetime", "ampdu"].map(|key| root.key("radio").key(key));
-        let problem = "`lifetime` changes nothing without aggregates, whose packets have no limit of tries";
-        return Err(document.refuse_key_among(&paths, problem, "ampdu: 64, or another number of packets"));
+    of_amsdu(document, file)?;
+    let is_single = file.radio.ampdu == Some(OrOff::Off) && !check::varies(file, "radio.ampdu");
+    for (key, value, why) in [
+        ("lifetime", file.radio.lifetime, "whose packets have no limit of tries"),
+        ("reorder_timeout", file.radio.reorder_timeout, "in which packets overtake others"),
+    ] {
+        if is_single && matches!(value, Some(OrOff::On(_))) {
+            let paths = [key, "ampdu"].map(|key| root.key("radio").key(key));
+            let problem = format!("`{key}` changes nothing without aggregates, {why}");
+            return Err(document.refuse_key_among(
+                &paths,
+                problem,
+                "ampdu: 64, or another number of packets",
+            ));
+        }
     }
     if file.world.0 == World::Hwsim {
         let problem = "a kernel's simulated radios send without 802.11n in the world hwsim";
@@ -93,9 +124,33 @@ fn of_ht(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>> {
     Ok(())
 }
 
+/// Refuses keys of A-MSDUs that change nothing.
+fn of_amsdu(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>> {
+    let (radio, at) = (&file.radio, YamlPath::root().key("radio"));
+    let varies = |key: &str| check::varies(file, &format!("radio.{key}"));
+    let is_on = matches!(radio.amsdu, Some(OrOff::On(_))) || varies("amsdu");
+    let has_ampdu = radio.ampdu != Some(OrOff::Off) || varies("ampdu");
+    if radio.amsdu_in_ampdu && !(is_on && has_ampdu) {
+        let paths = ["amsdu_in_ampdu", "amsdu", "ampdu"].map(|key| at.key(key));
+        let problem = "`amsdu_in_ampdu` changes nothing without both kinds of aggregates";
+        return Err(document.refuse_key_among(&paths, problem, "amsdu: 3839 beside it, and ampdu: 64"));
+    }
+    if is_on
+        && radio.ampdu != Some(OrOff::Off)
+        && !radio.amsdu_in_ampdu
+        && !varies("ampdu")
+        && !varies("amsdu_in_ampdu")
+    {
+        let paths = ["amsdu", "ampdu"].map(|key| at.key(key));
+        let problem = "`amsdu` changes nothing beside aggregates that may not contain A-MSDUs";
+        return Err(document.refuse_key_among(&paths, problem, "amsdu_in_ampdu: true, or ampdu: off"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::scenario::Scenario;
+    use crate::scenario::{NoPlan, Scenario};
 
     /// Profiles of other radios have none of these keys, so that the schema has no defaults of the code to compare.
     #[test]
@@ -109,8 +164,44 @@ mod tests {
             let plan = scenario.plan(None, 1).expect("a plan").plan;
             format!("{:?} {:?}", plan.phy, plan.mac)
         };
-        let told = planned(", guard_interval: long, band: 2.4ghz, ampdu: 64, lifetime: 512ms");
+        let told = planned(
+            ", guard_interval: long, band: 2.4ghz, ampdu: 64, lifetime: 512ms, reorder_timeout: 100ms",
+        );
         assert_eq!(planned(""), told);
         assert_ne!(planned(", lifetime: 513ms"), told);
+        assert_ne!(planned(", reorder_timeout: off"), told);
+        assert_eq!(planned(", amsdu: off, amsdu_in_ampdu: false"), told);
+        assert_ne!(planned(", amsdu: 3839, amsdu_in_ampdu: true"), told);
+    }
+
+    #[test]
+    fn settings_that_no_radio_has_are_refused_with_the_reason() {
+        for (radio, problem) in [
+            (
+                "profile: vht20-2ss-mcs9",
+                "no profile can be `vht20-2ss-mcs9`: IEEE 802.11 has no MCS 9 with one or two",
+            ),
+            ("profile: vht80-3ss-mcs7", "no profile is called `vht80-3ss-mcs7`"),
+            (
+                "profile: vht80-2ss-mcs7, band: 2.4ghz",
+                "802.11ac has no channels at 2.4 GHz, and `vht80-2ss-mcs7` is",
+            ),
+            (
+                "profile: ht20-mcs7, amsdu: 3839",
+                "`amsdu` changes nothing beside aggregates that may not contain",
+            ),
+            (
+                "profile: ht20-mcs7, amsdu_in_ampdu: true",
+                "`amsdu_in_ampdu` changes nothing without both kinds",
+            ),
+        ] {
+            let text = format!(
+                "topology: {{ kind: chain, hops: 1 }}\nradio: {{ {radio} }}\n\
+                 traffic: [{{ from: first, to: last, kind: bulk }}]\narms: {{ x: {{}} }}\nrun: {{ duration: 1s }}\n"
+            );
+            let scenario = Scenario::parse("a.yaml", &text, &[]).expect("it is read");
+            let Err(NoPlan::Refused(refusal)) = scenario.plan(None, 1) else { panic!("{radio} is accepted") };
+            assert!(refusal.to_string().contains(problem), "{radio}: {refusal}");
+        }
     }
 }

@@ -180,6 +180,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("radio={ profile: ht20-mcs7, band: 6ghz }", "`6ghz`"),
     ("radio={ profile: ht20-mcs7, ampdu: many }", "expected a whole number from 0 to 255, or off"),
     ("radio={ profile: ht20-mcs7, ampdu: 65 }", "ampdu: 65 is out of range; 2 to 64 packets"),
+    ("radio.amsdu=3839", "`amsdu` changes nothing under `dsss-2mbps`"),
     ("radio.ampdu=8", "`ampdu` changes nothing under `dsss-2mbps`"),
     ("radio.profile=ht20-mcs7", "ns-2 has no 802.11n"),
     ("radio.rts_threshold=-4", "rts_threshold: -4 is out of range; 0 to 65536 bytes"),

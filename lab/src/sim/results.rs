@@ -153,6 +153,15 @@ pub struct QueueTotals {
     pub marks: Option<u64>,
 }
 
+/// Holes in the numbers that receivers of aggregates got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReorderTotals {
+    /// Missing packets that were waited for no longer.
+    pub timeouts: u64,
+    /// Those of them that came later and were dropped.
+    pub late: u64,
+}
+
 /// The counters of all radios together, over the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AirTotals {
@@ -162,6 +171,8 @@ pub struct AirTotals {
     pub collisions: u64,
     /// Packets that a radio gave up after its last try.
     pub retry_drops: u64,
+    /// Effects of the reorder timeout; absent where radios have none.
+    pub reorder: Option<ReorderTotals>,
     /// The packets that interface queues have dropped.
     pub queues: QueueTotals,
     /// The sum of all frames' durations, in seconds.
@@ -344,11 +355,16 @@ fn queue_totals(world: &RadioWorld<Host>) -> QueueTotals {
 pub(crate) fn air<M: Machine>(world: &RadioWorld<M>, queues: QueueTotals) -> AirTotals {
     let (mut totals, mut airtime_ns, mut by_load) = (AirTotals::default(), 0, [0; Load::ALL.len()]);
     totals.queues = queues;
+    totals.reorder = world.has_reorder_timeout().then(ReorderTotals::default);
     for station in 0..as_u32(world.machines().len()) {
         let stats = world.stats(station);
         totals.frames_sent += stats.frames_sent.total();
         totals.collisions += stats.collisions;
         totals.retry_drops += stats.retry_drops;
+        if let Some(reorder) = &mut totals.reorder {
+            reorder.timeouts += stats.reorder_timeouts;
+            reorder.late += stats.reorder_late;
+        }
         airtime_ns += stats.airtime_ns;
         by_load.iter_mut().zip(stats.airtime_ns_by_load).for_each(|(sum, ns)| *sum += ns);
     }

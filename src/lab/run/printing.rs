@@ -48,6 +48,12 @@ fn text(result: &RunResult, cost: &Cost, folder: &Path) -> io::Result<()> {
         known(air.retry_drops),
         known(air.queue_drops.map(|drops| drops - air.codel_drops.unwrap_or(0)))
     )?;
+    if let (Some(given_up @ 1..), Some(late)) = (air.reorder_timeouts, air.reorder_late) {
+        writeln!(
+            out,
+            "      {given_up} holes in aggregates given up by receivers, {late} packets that came later"
+        )?;
+    }
     if let (Some(dropped), Some(marked)) = (air.codel_drops, air.ce_marks) {
         writeln!(out, "      {dropped} packets that CoDel dropped, {marked} that it marked")?;
     }

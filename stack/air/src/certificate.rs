@@ -1,6 +1,7 @@
 //! The radio certificate: probes of the world beside the figures of theory or arithmetic.
 
 mod model;
+mod one_hop;
 mod pair;
 #[cfg(test)]
 mod papers;
@@ -76,6 +77,7 @@ pub fn certify(phy: Phy, rules: MacRules, seconds: u64) -> Vec<Probe> {
     let mut probes = Vec::new();
     exchanges(phy, rules, &mut probes);
     tries(phy, rules, &mut probes);
+    one_hop::probes(phy, rules, seconds, &mut probes);
     saturation(phy, rules, seconds, &mut probes);
     hidden(phy, rules, seconds, &mut probes);
     reuse(phy, rules, seconds, &mut probes);
@@ -311,7 +313,7 @@ mod tests {
 
     #[test]
     fn stations_of_802_11n_pass() {
-        for profile in ["ht20-mcs0", "ht20-mcs7"] {
+        for profile in ["ht20-mcs0", "ht20-mcs7", "vht80-2ss-mcs7"] {
             let probes = certify(Phy::named(profile).expect("a profile"), MacRules::Standard, 20);
             let failed: Vec<_> = probes.iter().filter(|probe| !probe.is_passed()).collect();
             for probe in &probes {

@@ -1,8 +1,9 @@
 //! The distributed coordination function of 802.11, for all stations of one medium.
 //!
 //! A frame makes two events. Its start is applied to all stations in range, each with its own instant of arrival. Its
-//! end settles all receptions that it ended. A station waits for one thing at a time and has one deadline. The NAV has
-//! none, since a backoff that goes on is put off to after it.
+//! end settles all receptions that it ended. A station waits for one thing at a time and has one deadline. Receivers
+//! of aggregates have another one, for packets behind missing ones. The NAV has none, since a backoff that goes on is
+//! put off to after it.
 //!
 //! An event that is applied ahead of its instant stays invisible until then. A station does not notice a first bit that
 //! arrives at the very instant when its backoff runs out: both send, and collide.
@@ -69,8 +70,12 @@ pub struct MacConfig {
     pub rate: RateControl,
     /// The most packets in one aggregate (A-MPDU), 2 to 64; `None` sends each in a frame of its own.
     pub ampdu: Option<u8>,
+    /// The bytes of the longest A-MSDU, which are several packets in one MPDU; `None` puts each into one of its own.
+    pub amsdu: Option<u32>,
     /// Packets for aggregates are given up this long after they came; `None` repeats them without end.
     pub lifetime_ns: Option<u64>,
+    /// A packet waits no longer for those before it that are missing; `None`: until they are given up.
+    pub reorder_ns: Option<u64>,
 }
 
 impl Default for MacConfig {
@@ -82,7 +87,9 @@ impl Default for MacConfig {
             long_retries: 4,
             rate: RateControl::Fixed,
             ampdu: None,
+            amsdu: None,
             lifetime_ns: Some(LIFETIME_NS),
+            reorder_ns: Some(REORDER_NS),
         }
     }
 }
@@ -97,17 +104,20 @@ impl MacConfig {
 /// The default of dot11EDCATableMSDULifetime, 500 TU.
 const LIFETIME_NS: u64 = 512_000_000;
 
+/// HT_RX_REORDER_BUF_TIMEOUT of Linux's mac80211.
+const REORDER_NS: u64 = 100_000_000;
+
 /// The fate of a packet that a station was given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum News {
-    /// The packet of `from` has arrived at `to`.
+    /// The packets of that number of `from` have arrived at `to`: one, or those of an A-MSDU.
     Arrived { from: u32, to: u32, number: u32, cast: Cast, rate: Rate, power_w: f64 },
     /// The packet of `from` has come to `to`, and waits there for those before it. [`News::Arrived`] follows.
     Kept { from: u32, to: u32, number: u32 },
     /// The station may have room for more in its aggregate.
     HasRoom { station: u32 },
-    /// The station is done with the packet of that number.
-    Done { station: u32, number: u32, outcome: Outcome, rate: Rate, tries: u32 },
+    /// The station is done with so many packets of that number.
+    Done { station: u32, number: u32, packets: u8, outcome: Outcome, rate: Rate, tries: u32 },
 }
 
 /// A packet for a station that has room.
@@ -154,6 +164,8 @@ struct Times {
     rts_alone: u64,
     /// The bytes of the longest A-MPDU at the profile's own rate.
     longest_ampdu: u32,
+    /// The bytes of the longest A-MSDU; 0 without.
+    longest_amsdu: u32,
 }
 
 #[derive(Debug)]
@@ -214,11 +226,12 @@ impl Dcf {
         let phy = phy.under(mac.rules);
         let stations = (0..as_u32(medium.stations())).map(|n| Station::new(&phy, mac.rules, (seed, n)));
         Dcf {
-            times: times(&phy, mac.rules),
+            times: Times { longest_amsdu: mpdu::longest_amsdu(&phy, &mac), ..times(&phy, mac.rules) },
             stations: stations.collect(),
             stats: vec![StationStats::default(); medium.stations()],
             waits: vec![QueueWaits::default(); medium.stations()],
-            deadlines: Deadlines::new(medium.stations()),
+            // Receivers of aggregates wait for holes beside their exchanges.
+            deadlines: Deadlines::new(medium.stations() * if mac.ampdu.is_some() { 2 } else { 1 }),
             news: VecDeque::new(),
             is_lively: channel.is_lively(),
             events: 0,
@@ -260,7 +273,18 @@ impl Dcf {
 
     /// Returns whether packets for one station may leave in one frame.
     pub(crate) fn is_aggregating(&self) -> bool {
-        self.mac.ampdu.is_some()
+        self.mac.ampdu.is_some() || self.mac.amsdu.is_some()
+    }
+
+    /// Returns whether a number may be that of several packets (A-MSDU).
+    #[inline]
+    pub(crate) fn joins_packets(&self) -> bool {
+        self.times.longest_amsdu > 0
+    }
+
+    /// Returns whether receivers wait for missing packets no longer than a timeout.
+    pub(crate) fn has_reorder_timeout(&self) -> bool {
+        self.mac.ampdu.is_some() && self.mac.reorder_ns.is_some()
     }
 
     #[inline]
@@ -285,6 +309,9 @@ impl Dcf {
         let (now, n) = (self.deadlines.next(), self.deadlines.first());
         self.events += 1;
         self.now = now;
+        if n >= self.stations.len() {
+            return self.on_holes_due(now, n - self.stations.len());
+        }
         match std::mem::replace(&mut self.stations[n].wait, Wait::Nothing) {
             Wait::Nothing => panic!("a deadline is waited for"),
             Wait::Backoff => self.on_backoff_over(now, n),
@@ -364,16 +391,14 @@ impl Dcf {
     /// The airtime of the ACK that a frame at this rate gets.
     #[inline]
     fn ack_ns(&self, rate: Rate) -> u64 {
-        match rate.form {
-            Form::Ht(_) => self.phy.airtime_ns(ACK_BYTES, rate.answer()),
-            Form::Legacy | Form::NonHt => self.times.ack,
-        }
+        if rate.is_ht() { self.phy.airtime_ns(ACK_BYTES, rate.answer()) } else { self.times.ack }
     }
 
     /// The time of a frame before the first symbol of its content.
     fn preamble_ns(&self, rate: Rate) -> u64 {
         match rate.form {
             Form::Ht(ht) => ht.preamble_ns(),
+            Form::Vht(vht) => vht.preamble_ns(),
             Form::Legacy | Form::NonHt => self.phy.start_ns(),
         }
     }
@@ -411,6 +436,7 @@ fn times(phy: &Phy, rules: MacRules) -> Times {
         ack_timeout: answer_timeout_ns(phy, rules, phy.ack_ns()),
         // IEEE 802.11-2016 §10.3.2.4: 2 SIFS, a CTS, aRxPHYStartDelay, 2 slots.
         longest_ampdu: mpdu::longest_ampdu(phy, phy.data),
+        longest_amsdu: 0,
         rts_alone: 2 * phy.sifs_ns + phy.cts_ns() + phy.start_ns() + 2 * phy.slot_ns,
     }
 }

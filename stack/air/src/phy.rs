@@ -2,9 +2,11 @@
 
 mod ht;
 mod profiles;
+mod vht;
 
 pub use ht::Guard;
 pub(crate) use ht::{Ht, Width};
+pub(crate) use vht::Vht;
 
 #[cfg(test)]
 pub(crate) use profiles::NON_HT;
@@ -23,6 +25,8 @@ pub(crate) enum Form {
     NonHt,
     /// 802.11n.
     Ht(Ht),
+    /// 802.11ac.
+    Vht(Vht),
 }
 
 /// The band of a channel, which decides the gaps between frames.
@@ -100,11 +104,21 @@ pub(crate) const ACK_BYTES: u32 = 14;
 /// With a compressed bitmap of 64 packets.
 pub(crate) const BLOCK_ACK_BYTES: u32 = 32;
 pub(crate) const BLOCK_ACK_REQ_BYTES: u32 = 24;
+/// The bytes before each packet of an A-MPDU.
+pub(crate) const DELIMITER_BYTES: u32 = 4;
 
 impl Phy {
     /// The profile of this name.
     pub fn named(name: &str) -> Option<Phy> {
         PROFILES.iter().find(|phy| phy.name == name).copied()
+    }
+
+    /// The reason why no profile has this name.
+    pub fn why_unnamed(name: &str) -> String {
+        match vht::why_absent(name) {
+            Some(why) => format!("no profile can be `{name}`: {why}"),
+            None => format!("no profile is called `{name}`"),
+        }
     }
 
     /// The same profile with the sizes of these rules.
@@ -124,25 +138,32 @@ impl Phy {
         Phy { data_overhead: FCS_BYTES, ..self }
     }
 
-    /// Returns whether the profile is one of 802.11n.
+    /// Returns whether the profile is one of 802.11n, or of 802.11ac, whose stations follow the rules of 802.11n too.
     pub fn is_ht(&self) -> bool {
-        matches!(self.data.form, Form::Ht(_))
+        self.data.is_ht()
     }
 
-    /// The same profile of 802.11n with this guard interval in data frames.
+    /// Returns whether the profile is one of 802.11ac.
+    pub fn is_vht(&self) -> bool {
+        matches!(self.data.form, Form::Vht(_))
+    }
+
+    /// The same profile of 802.11n or 802.11ac with this guard interval in data frames.
     #[must_use]
     pub fn with_guard(self, guard: Guard) -> Phy {
         match self.data.form {
             Form::Ht(ht) => Phy { data: Ht { guard, ..ht }.rate(), ..self },
+            Form::Vht(vht) => Phy { data: Vht { guard, ..vht }.rate(), ..self },
             Form::Legacy | Form::NonHt => self,
         }
     }
 
-    /// The same profile of OFDM in this band.
+    /// The same profile of OFDM in this band. 802.11ac has 5 GHz alone.
     #[must_use]
     pub fn in_band(self, band: Band) -> Phy {
         match (self.coding, band) {
             (Coding::Dsss { .. }, _) => self,
+            _ if self.is_vht() => self,
             (_, Band::Ghz2) => Phy { coding: Coding::ErpOfdm, slot_ns: 20_000, sifs_ns: 10_000, ..self },
             (_, Band::Ghz5) => Phy { coding: Coding::Ofdm, slot_ns: 9_000, sifs_ns: 16_000, ..self },
         }
@@ -153,24 +174,31 @@ impl Phy {
         PROFILES.iter().map(|phy| phy.name)
     }
 
-    /// The possible rates of data, from the basic rate to the profile's own. Those of 802.11n have as many streams.
+    /// The possible rates of data, from the basic rate to the profile's own. Those of 802.11n and 802.11ac have as many
+    /// streams.
     pub fn rates(&self) -> impl DoubleEndedIterator<Item = Rate> + use<> {
-        let (legacy, ht): (&'static [Rate], _) = match (self.data.form, self.coding) {
-            (Form::Ht(ht), _) => (&[], Some(ht.up_to_this())),
-            (_, Coding::Dsss { .. }) => (&[DSSS_1, DSSS_2, CCK_5, CCK_11], None),
-            (_, Coding::ErpOfdm | Coding::Ofdm) => (&OFDM, None),
+        let (ht, vht) = match self.data.form {
+            Form::Ht(ht) => (Some(ht.up_to_this()), None),
+            Form::Vht(vht) => (None, Some(vht.up_to_this())),
+            Form::Legacy | Form::NonHt => (None, None),
+        };
+        let legacy: &'static [Rate] = match self.coding {
+            _ if self.is_ht() => &[],
+            Coding::Dsss { .. } => &[DSSS_1, DSSS_2, CCK_5, CCK_11],
+            Coding::ErpOfdm | Coding::Ofdm => &OFDM,
         };
         let (least, most) = (self.basic.bits_per_second, self.data.bits_per_second);
         let legacy =
             legacy.iter().copied().filter(move |rate| (least..=most).contains(&rate.bits_per_second));
-        legacy.chain(ht.into_iter().flatten())
+        legacy.chain(ht.into_iter().flatten()).chain(vht.into_iter().flatten())
     }
 
-    /// The rates among which a control chooses freely, by groups. Those of 802.11n are grouped by width, guard interval
-    /// and streams, none wider, shorter or finer than the profile's.
+    /// The rates among which a control chooses freely, by groups. Those of 802.11n and 802.11ac are grouped by width,
+    /// guard interval and streams, none wider, shorter or finer than the profile's.
     pub fn rate_groups(&self) -> Vec<Vec<Rate>> {
         match self.data.form {
             Form::Ht(ht) => ht.groups(),
+            Form::Vht(vht) => vht.groups(),
             Form::Legacy | Form::NonHt => vec![self.rates().collect()],
         }
     }
@@ -215,8 +243,10 @@ impl Phy {
             Coding::ErpOfdm => EXTENSION_NS,
             Coding::Ofdm => 0,
         };
-        if let Form::Ht(ht) = rate.form {
-            return ht.airtime_ns(bytes) + extension_ns;
+        match rate.form {
+            Form::Ht(ht) => return ht.airtime_ns(bytes) + extension_ns,
+            Form::Vht(vht) => return vht.airtime_ns(bytes) + extension_ns,
+            Form::Legacy | Form::NonHt => {}
         }
         let bits_per_symbol = rate.bits_per_second / 250_000;
         OFDM_START_NS + 4_000 * (16 + bits + 6).div_ceil(bits_per_symbol) + extension_ns
@@ -228,7 +258,12 @@ impl Phy {
     }
 
     pub(crate) fn data_at_ns(&self, bytes: u32, rate: Rate) -> u64 {
-        self.airtime_ns(bytes + self.data_overhead, rate)
+        self.airtime_ns(self.psdu_of_one(bytes + self.data_overhead, rate), rate)
+    }
+
+    /// The bytes of a PSDU with one MPDU. Under 802.11ac that is an A-MPDU, too.
+    pub(crate) fn psdu_of_one(&self, mpdu: u32, rate: Rate) -> u32 {
+        if let Form::Vht(_) = rate.form { DELIMITER_BYTES + mpdu } else { mpdu }
     }
 
     /// The airtime of packets in data frames at a rate, as a driver expects it.

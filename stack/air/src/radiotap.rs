@@ -7,7 +7,7 @@ use hopwise_core::narrow::as_u32;
 use crate::dcf::{FrameKind, category_of};
 use crate::frames::{FrameEvent, Framing, Mac, Sees, mac_of};
 use crate::medium::Radio;
-use crate::phy::{Coding, Form, Guard, Ht, Phy, Width};
+use crate::phy::{Coding, Form, Guard, Ht, Phy, Vht, Width};
 use crate::truncate;
 
 /// TSFT, flags, rate, channel and antenna signal: bits 0, 1, 2, 3 and 5.
@@ -16,6 +16,12 @@ const RADIOTAP_LEN: u16 = 23;
 /// A frame of 802.11n has MCS information at the end, bit 19, and no rate.
 const HT_PRESENT: u32 = 1 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 19;
 const HT_RADIOTAP_LEN: u16 = 26;
+/// A frame of 802.11ac has VHT information, bit 21, behind a byte of padding.
+const VHT_PRESENT: u32 = 1 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 21;
+const VHT_RADIOTAP_LEN: u16 = 36;
+/// The guard interval and the width of the frame are known.
+const VHT_KNOWN: u16 = 1 << 2 | 1 << 6;
+const VHT_SHORT_GUARD: u8 = 0x04;
 /// The MCS, width, guard interval and format of the frame are known.
 const MCS_KNOWN: u8 = 0x0f;
 const MCS_40_MHZ: u8 = 0x01;
@@ -80,26 +86,27 @@ impl Monitor {
     }
 
     fn write_radiotap(&self, event: &FrameEvent, out: &mut Vec<u8>) {
-        let ht = if let Form::Ht(ht) = event.frame.rate.form { Some(ht) } else { None };
-        let (len, present) =
-            if ht.is_some() { (HT_RADIOTAP_LEN, HT_PRESENT) } else { (RADIOTAP_LEN, PRESENT) };
+        let rate = event.frame.rate;
+        let (len, present, preamble_ns) = match rate.form {
+            Form::Ht(ht) => (HT_RADIOTAP_LEN, HT_PRESENT, ht.preamble_ns()),
+            Form::Vht(vht) => (VHT_RADIOTAP_LEN, VHT_PRESENT, vht.preamble_ns()),
+            Form::Legacy | Form::NonHt => (RADIOTAP_LEN, PRESENT, self.preamble_ns),
+        };
         out.extend_from_slice(&[0, 0]);
         out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(&present.to_le_bytes());
         // The first bit of the MPDU, which follows the preamble.
-        let preamble_ns = ht.map_or(self.preamble_ns, Ht::preamble_ns);
         out.extend_from_slice(&((event.from_ns + preamble_ns) / 1_000).to_le_bytes());
         out.push(self.flags);
         // Without a rate, the channel has padding before it.
-        let rate = (event.frame.rate.bits_per_second / 500_000).min(255) as u8;
-        out.push(if ht.is_some() { 0 } else { rate });
+        out.push(if rate.is_ht() { 0 } else { (rate.bits_per_second / 500_000).min(255) as u8 });
         out.extend_from_slice(&self.mhz.to_le_bytes());
         out.extend_from_slice(&self.channel_flags.to_le_bytes());
         out.push(dbm(event.power_w) as u8);
-        if let Some(Ht { mcs, width, guard }) = ht {
-            let width = if width == Width::Mhz40 { MCS_40_MHZ } else { 0 };
-            let guard = if guard == Guard::Short { MCS_SHORT_GUARD } else { 0 };
-            out.extend_from_slice(&[MCS_KNOWN, width | guard, mcs]);
+        match rate.form {
+            Form::Ht(ht) => write_mcs(ht, out),
+            Form::Vht(vht) => write_vht(vht, out),
+            Form::Legacy | Form::NonHt => {}
         }
     }
 
@@ -144,6 +151,28 @@ impl Monitor {
             }
         }
     }
+}
+
+/// The field of bit 19.
+fn write_mcs(Ht { mcs, width, guard }: Ht, out: &mut Vec<u8>) {
+    let width = if width == Width::Mhz40 { MCS_40_MHZ } else { 0 };
+    let guard = if guard == Guard::Short { MCS_SHORT_GUARD } else { 0 };
+    out.extend_from_slice(&[MCS_KNOWN, width | guard, mcs]);
+}
+
+/// The field of bit 21, for one user.
+fn write_vht(Vht { mcs, streams, width, guard }: Vht, out: &mut Vec<u8>) {
+    let guard = if guard == Guard::Short { VHT_SHORT_GUARD } else { 0 };
+    let width = match width {
+        Width::Mhz20 => 0,
+        Width::Mhz40 => 1,
+        Width::Mhz80 => 4,
+    };
+    out.push(0);
+    out.extend_from_slice(&VHT_KNOWN.to_le_bytes());
+    out.extend_from_slice(&[guard, width, mcs << 4 | streams, 0, 0, 0]);
+    // The convolutional code; no group and no partial AID.
+    out.extend_from_slice(&[0, 0, 0, 0]);
 }
 
 /// Whole dBm, as radiotap and drivers give them.
@@ -316,5 +345,20 @@ mod tests {
         assert_eq!(bytes[23..26], [MCS_KNOWN, MCS_40_MHZ | MCS_SHORT_GUARD, 9]);
         assert_eq!((bytes[header], &bytes[header + 24..header + 28]), (0x88, &[0, 0, 0xaa, 0xaa][..]));
         assert_eq!(bytes.len(), header + 24 + 2 + 8 + packet.len() + FCS);
+    }
+
+    #[test]
+    fn a_frame_of_802_11ac_tells_its_mcs_its_streams_and_its_width() {
+        let phy = phy("vht80-2ss-mcs9").with_guard(Guard::Short);
+        let mut event = event(FrameKind::Data);
+        event.frame.rate = phy.data;
+        let mut bytes = Vec::new();
+        Monitor::new(&phy, &Radio::default()).write(&event, Framing::Packet, &[0x45], &mut bytes);
+        assert_eq!(bytes[2..8], [36, 0, 0x2b, 0, 0x20, 0]);
+        // The first bit of data comes 44 µs after the frame's.
+        assert_eq!(bytes[8..16], 1_000_046_u64.to_le_bytes());
+        assert_eq!(bytes[20..22], (OFDM | BAND_5_GHZ).to_le_bytes());
+        assert_eq!(bytes[24..36], [0x44, 0, VHT_SHORT_GUARD, 4, 0x92, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[36], 0x88);
     }
 }

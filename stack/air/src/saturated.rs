@@ -89,7 +89,7 @@ impl Saturated {
 }
 
 /// Gives a station all packets that it has room for.
-fn fill(dcf: &mut Dcf, now: u64, (station, to): (u32, u32)) {
+pub(crate) fn fill(dcf: &mut Dcf, now: u64, (station, to): (u32, u32)) {
     if dcf.has_room(station) {
         dcf.offer(now, station, to, PACKET);
     }

@@ -18,7 +18,7 @@ use hopwise_core::narrow::{as_u8, as_u32};
 use hopwise_core::{Cast, Instant, LinkEvent, LinkFacts, Machine, Payload, Rx};
 
 use crate::airtime::Load;
-use crate::arp::Arp;
+use crate::arp::{self, Arp};
 use crate::dcf::{Dcf, News, Outcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::Framing;
@@ -58,7 +58,7 @@ pub struct RadioWorld<M: Machine> {
     dcf: Dcf,
     hands: Vec<Hands>,
     /// Packets that have come before others: by receiver, sender and number.
-    kept: BTreeMap<(u32, u32, u32), Held>,
+    kept: BTreeMap<(u32, u32, u32), Vec<Held>>,
     wires: Vec<Wire>,
     /// The wires' ends at each machine.
     wires_of: Vec<Vec<(u32, u8)>>,
@@ -233,37 +233,62 @@ impl<M: Machine> RadioWorld<M> {
 
     fn take(&mut self, news: News) {
         self.tell_driver(&news);
-        let now = Instant(self.now);
         match news {
             News::Kept { from, to, number } => {
-                let packet = self.hands[from as usize].of(number).copy();
-                self.kept.insert((to, from, number), packet);
+                let packets = self.hands[from as usize].all(number).map(Held::copy).collect();
+                self.kept.insert((to, from, number), packets);
             }
             News::HasRoom { station } => self.serve(station as usize),
             News::Arrived { from, to, number, cast, .. } => {
-                let n = to as usize;
                 let is_ours = cast == Cast::ToUs && !self.kept.is_empty();
                 let kept = if is_ours { self.kept.remove(&(to, from, number)) } else { None };
-                let held = kept.as_ref().unwrap_or_else(|| self.hands[from as usize].of(number));
-                if held.is_arp {
-                    self.hear_arp((from, number), n);
-                    return;
+                let mut nth = 0;
+                while self.deliver((from, to, number), cast, (kept.as_deref(), nth))
+                    && self.dcf.joins_packets()
+                {
+                    nth += 1;
                 }
-                let rx = Rx {
-                    link: self.stations[n].radio,
-                    from: Some(self.stations[from as usize].address),
-                    cast,
-                    segment_bytes: None,
-                    packet: &held.packet,
-                };
-                self.machines[n].handle_packet(now, &rx);
-                self.serve(n);
             }
-            News::Done { station, number, outcome, rate, tries } => {
-                self.tell_spent((station as usize, number), rate, tries);
-                self.on_done((station as usize, number), outcome);
+            News::Done { station, number, packets, outcome, rate, tries } => {
+                for _ in 0..packets {
+                    self.tell_spent((station as usize, number), rate, tries);
+                    self.on_done((station as usize, number), outcome);
+                }
             }
         }
+    }
+
+    /// Gives a machine a packet of those that have arrived; returns whether there was one.
+    fn deliver(
+        &mut self,
+        (from, to, number): (u32, u32, u32),
+        cast: Cast,
+        (kept, nth): (Option<&[Held]>, usize),
+    ) -> bool {
+        let (now, n) = (Instant(self.now), to as usize);
+        let held = match kept {
+            Some(kept) => kept.get(nth),
+            None => self.hands[from as usize].all(number).nth(nth),
+        };
+        let Some(held) = held else {
+            debug_assert!(nth > 0, "what arrives is kept, or in the hands of its sender");
+            return false;
+        };
+        if held.is_arp {
+            let said = arp::read(&held.packet);
+            self.hear_arp(from, n, said);
+            return true;
+        }
+        let rx = Rx {
+            link: self.stations[n].radio,
+            from: Some(self.stations[from as usize].address),
+            cast,
+            segment_bytes: None,
+            packet: &held.packet,
+        };
+        self.machines[n].handle_packet(now, &rx);
+        self.serve(n);
+        true
     }
 
     /// The fate of a packet is known.

@@ -20,20 +20,33 @@ pub(in crate::scenario) struct RadioConfig {
     /// Physical layer, timing and data rate (default dsss-2mbps). Profiles that end in `-short` have the short
     /// preamble. Control frames and broadcasts have 1 Mbit/s. With `-short` they have 2 Mbit/s, with OFDM 6 Mbit/s.
     /// OFDM is ERP-OFDM with slots of 20 µs. Profiles that begin with `ht` are those of 802.11n: the width of the
-    /// channel in MHz, and the MCS.
+    /// channel in MHz, and the MCS. Those with `vht` are of 802.11ac: the width, the streams, and the MCS.
     #[schemars(extend("enum" = Phy::names().collect::<Vec<_>>()))]
     pub(in crate::scenario) profile: String,
-    /// Guard interval of data frames, for profiles of 802.11n (default long).
+    /// Guard interval of data frames, for profiles of 802.11n and 802.11ac (default long).
     pub(in crate::scenario) guard_interval: Option<Word<Guard>>,
-    /// Band of the channel, for profiles of 802.11n (default 2.4ghz).
+    /// Band of the channel, for profiles of 802.11n (default 2.4ghz). Those of 802.11ac have 5 GHz alone.
     pub(in crate::scenario) band: Option<Word<Band>>,
     /// Largest number of packets for one receiver that leave in one aggregate (A-MPDU) and get a block ACK, for
-    /// profiles of 802.11n. off: each packet leaves in a frame of its own (default 64).
+    /// profiles of 802.11n and 802.11ac. off: each packet leaves in a frame of its own (default 64).
     #[schemars(extend("x-range" = "2 to 64", "x-unit" = "packets"))]
     pub(in crate::scenario) ampdu: Option<OrOff<u8>>,
+    /// Bytes of the longest A-MSDU: packets for one receiver that share a MAC header, a number and a fate, for profiles
+    /// of 802.11n and 802.11ac. Receivers that follow the standard announce 3839 or 7935. off: each packet has a
+    /// header of its own, as in Linux unless the driver offers more (default off).
+    #[schemars(extend("x-range" = "256 to 7935", "x-unit" = "bytes"))]
+    pub(in crate::scenario) amsdu: Option<OrOff<u16>>,
+    /// Aggregates may contain A-MSDUs, as in Linux where the driver supports it. Under 802.11n such an A-MSDU has at
+    /// most 4065 bytes. Without it only `ampdu: off` leaves room for them (default false).
+    pub(in crate::scenario) amsdu_in_ampdu: bool,
     /// Age at which a packet that an aggregate failed to deliver is given up. off: never (default 512ms).
     #[schemars(extend("x-range" = "1ms or more"))]
     pub(in crate::scenario) lifetime: Option<OrOff<Time>>,
+    /// Time for which a receiver of aggregates holds a packet back while earlier ones are missing. Then it passes the
+    /// packet on and drops what comes late, as Linux does. off: it waits until the sender gives them up (default
+    /// 100ms).
+    #[schemars(extend("x-range" = "1ms or more"))]
+    pub(in crate::scenario) reorder_timeout: Option<OrOff<Time>>,
     /// Queue between the node and its radio (default: drop-tail of `queue_packets`).
     #[serde(skip_serializing_if = "QueueKeys::is_drop_tail")]
     pub(in crate::scenario) queue: QueueKeys,
@@ -60,7 +73,10 @@ impl Default for RadioConfig {
             guard_interval: None,
             band: None,
             ampdu: None,
+            amsdu: None,
+            amsdu_in_ampdu: false,
             lifetime: None,
+            reorder_timeout: None,
             queue: QueueKeys::default(),
             queue_packets: 50,
             rts_threshold: Threshold(Some(0)),

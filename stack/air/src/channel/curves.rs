@@ -60,7 +60,7 @@ pub(crate) fn frame_error(rate: Rate, snr: f64, bytes: u32) -> f64 {
 pub(crate) fn intact(rate: Rate, snr: f64, bits: f64) -> f64 {
     let per_bit = match rate.form {
         Form::Legacy => bit_error(rate.bits_per_second / 1_000_000, snr),
-        Form::NonHt | Form::Ht(_) => soft::bit_error(rate, snr),
+        Form::NonHt | Form::Ht(_) | Form::Vht(_) => soft::bit_error(rate, snr),
     };
     libm::exp(bits * libm::log1p(-per_bit))
 }

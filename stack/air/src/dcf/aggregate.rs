@@ -6,17 +6,20 @@
 //! the next aggregate, until their lifetime ends (IEEE 802.11-2016 §10.22.2.12): there is no limit of tries. If the
 //! block ACK is missing the station requests it. It also sends a request when it has given a packet up, so that its
 //! receiver waits no longer.
+//!
+//! A packet may also join another one in its MPDU (A-MSDU), as long as that has not left. They share a number and a
+//! fate. Without A-MPDU such an MPDU leaves alone: there is no agreement, no window, and no request.
 
 use hopwise_core::narrow::{as_u8, as_u32};
 
-use super::mpdu::{DELIMITER, Length, Mpdu};
+use super::mpdu::{BESIDE_AMSDU, Joined, Length, Mpdu};
 use super::recipient::WINDOW;
 use super::station::{Phase, Service, Wait};
 use super::transmission::whole_us;
 use super::{Dcf, EVERYONE, Frame, FrameKind, News, Offered, Outcome};
 use crate::deadlines::NEVER;
 use crate::frames::Fate;
-use crate::phy::{BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES};
+use crate::phy::{BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, DELIMITER_BYTES};
 
 /// Room in the aggregate that a station prepares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,33 +34,66 @@ impl Dcf {
     /// Room for a further packet beside those that a station has of the category at hand; none where frames go one by
     /// one.
     pub(crate) fn room_for_more(&self, station: u32) -> Option<Room> {
-        let most = self.mac.ampdu?;
+        if !self.is_aggregating() {
+            return None;
+        }
         let st = &self.stations[station as usize];
         let service = st.service.as_ref().filter(|service| service.to != EVERYONE && !service.is_cleared)?;
         let is_out = matches!(st.phase, Phase::AwaitsCts | Phase::AwaitsAck);
-        let (first, last) = (st.mpdus.first()?, st.mpdus.last()?);
-        let is_in_window = last.number + 1 < first.number + WINDOW;
-        if is_out || service.is_request || st.mpdus.len() >= usize::from(most) || !is_in_window {
+        if is_out || service.is_request {
             return None;
         }
-        let length = st
-            .mpdus
-            .iter()
-            .fold(Length::default(), |length, mpdu| length.with(mpdu.bytes + self.phy.data_overhead));
-        let bytes = service.longest.checked_sub(length.padded + DELIMITER + self.phy.data_overhead)?;
-        (bytes > 0).then_some(Room { to: service.to, bytes })
+        let (to, joins) = (service.to, self.room_to_join(station as usize).unwrap_or(0));
+        let bytes = joins.max(self.room_for_mpdu(station as usize).unwrap_or(0));
+        (bytes > 0).then_some(Room { to, bytes })
+    }
+
+    fn length_of(&self, mpdus: &[Mpdu]) -> Length {
+        mpdus.iter().fold(Length::default(), |length, mpdu| length.with(mpdu.bytes + self.phy.data_overhead))
+    }
+
+    /// The longest packet for which the aggregate has room in an MPDU of its own.
+    fn room_for_mpdu(&self, n: usize) -> Option<u32> {
+        let st = &self.stations[n];
+        let (first, last) = (st.mpdus.first()?, st.mpdus.last()?);
+        let is_in_window = last.number + 1 < first.number + WINDOW;
+        if st.mpdus.len() >= usize::from(self.mac.ampdu?) || !is_in_window {
+            return None;
+        }
+        let length = self.length_of(&st.mpdus);
+        st.service?.longest.checked_sub(length.padded + DELIMITER_BYTES + self.phy.data_overhead)
+    }
+
+    /// The longest packet for which the last MPDU has room.
+    fn room_to_join(&self, n: usize) -> Option<u32> {
+        let st = &self.stations[n];
+        let (last, before) = st.mpdus.split_last()?;
+        let room = last.room(self.times.longest_amsdu)?;
+        let left = st.service?.longest.checked_sub(self.length_of(before).padded + DELIMITER_BYTES)?;
+        Some(room.min(left.checked_sub(last.with_packet(0) + BESIDE_AMSDU)?))
     }
 
     pub(super) fn add_mpdu(&mut self, now: u64, n: usize, offered: &Offered) -> u32 {
         let Offered { to, bytes, load, queued_at, .. } = *offered;
+        let queued_at = queued_at.unwrap_or(NEVER);
+        if self.room_to_join(n).is_some_and(|room| bytes <= room) {
+            let st = &mut self.stations[n];
+            let last = st.mpdus.last_mut().expect("it has room");
+            last.join(bytes);
+            let number = last.number;
+            st.joined.push(Joined { number, load, queued_at });
+            return number;
+        }
         let st = &mut self.stations[n];
         let number = st.number_for(to);
-        let expires = self.mac.lifetime_ns.map_or(NEVER, |lifetime| queued_at.unwrap_or(now) + lifetime);
+        let since = if queued_at == NEVER { now } else { queued_at };
+        let expires = self.mac.lifetime_ns.map_or(NEVER, |lifetime| since + lifetime);
         st.mpdus.push(Mpdu {
             number,
             bytes,
+            packets: 1,
             load,
-            queued_at: queued_at.unwrap_or(NEVER),
+            queued_at,
             expires,
             unanswered: 0,
             has_left: false,
@@ -90,7 +126,13 @@ impl Dcf {
                 self.waits[n].add(mpdu.load, now - queued_at);
             }
         }
-        let psdu = if count == 1 { first.bytes + overhead } else { length.bare };
+        if !st.joined.is_empty() {
+            let leaving = &st.mpdus[..count];
+            let waits = &mut self.waits[n];
+            st.joined.retain(|joined| joined.waits_beside(leaving, now, waits));
+        }
+        let alone = first.bytes + overhead;
+        let psdu = if count == 1 { phy.psdu_of_one(alone, service.rate) } else { length.bare };
         let announced = if count == 1 { first.bytes } else { psdu };
         st.service = Some(Service {
             bytes,
@@ -251,8 +293,8 @@ impl Dcf {
         self.stats[n].retry_drops += u64::from(is_given_up);
         let tries = mpdu.unanswered + u32::from(!is_given_up);
         self.book_done(n, service, outcome, tries);
-        let (station, number, rate) = (as_u32(n), mpdu.number, service.rate);
-        self.news.push_back(News::Done { station, number, outcome, rate, tries });
+        let (station, number, packets, rate) = (as_u32(n), mpdu.number, mpdu.packets, service.rate);
+        self.news.push_back(News::Done { station, number, packets, outcome, rate, tries });
     }
 
     /// The frame that left alone has got its ACK, or was given up.
@@ -268,7 +310,7 @@ impl Dcf {
         }
         if let Some(service) = &mut self.stations[n].service {
             // Its receiver may hold back what came after it.
-            service.is_request = outcome == Outcome::GivenUp;
+            service.is_request = outcome == Outcome::GivenUp && self.mac.ampdu.is_some();
         }
         self.after_aggregate(n);
     }
@@ -307,6 +349,10 @@ mod tests {
             ("ht20-mcs7", 40, 64, 0),
             // 65,535 bytes are the limit.
             ("ht40-mcs15", 1_500, 42, 0),
+            // 802.11ac has no such limit: 2 packets of 1544 bytes at MCS 0, and 64 packets in symbols of 1560 bits.
+            ("vht20-1ss-mcs0", 1_500, 2, 3_844),
+            ("vht80-1ss-mcs9", 1_500, 64, 40 + 507 * 4),
+            ("vht80-2ss-mcs9", 1_500, 64, 44 + 254 * 4),
         ] {
             let positions = [0.0, 100.0].map(|x| Some(Position { x, y: 0.0 }));
             let mac = MacConfig { rts_threshold: None, ampdu: Some(64), ..MacConfig::default() };

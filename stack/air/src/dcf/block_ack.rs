@@ -1,6 +1,7 @@
 //! The receiver's half of an immediate block ACK (IEEE 802.11-2016 §10.24).
 //!
-//! An agreement holds from the beginning between any two stations, as if ADDBA had been exchanged.
+//! An agreement holds from the beginning between any two stations, as if ADDBA had been exchanged. The holes that are
+//! waited for have a deadline at each station beside the one of its exchange.
 
 use hopwise_core::Cast;
 use hopwise_core::narrow::as_u32;
@@ -11,13 +12,15 @@ use super::exchange::Own;
 use super::recipient::{Peer, Recipient, Taken, before_first, category_of};
 use super::station::{Owed, Reception, Station, Wait};
 use super::{FrameKind, News};
+use crate::deadlines::NEVER;
 
 impl Station {
-    fn peer(&mut self, other: u32, category: Category) -> &mut Peer {
+    pub(super) fn peer(&mut self, other: u32, category: Category) -> &mut Peer {
         let known = self.peers.iter().position(|peer| peer.other == other && peer.category == category);
         let index = known.unwrap_or_else(|| {
             let next = before_first(category) + 1;
-            self.peers.push(Peer { other, category, next, recipient: Recipient::from(next) });
+            let heard = (self.frame.rate, 0.0);
+            self.peers.push(Peer { other, category, next, recipient: Recipient::from(next), heard });
             self.peers.len() - 1
         });
         &mut self.peers[index]
@@ -46,6 +49,7 @@ impl Dcf {
             let number = mpdu.number;
             self.take_number(n, (from, number), heard);
         }
+        self.await_holes(n);
         if mpdus == 1 {
             self.owe(n, heard, FrameKind::Ack, 0);
         } else {
@@ -58,8 +62,9 @@ impl Dcf {
         let from = self.medium.links[heard.link as usize].from;
         let mut released = std::mem::take(&mut self.released);
         self.stations[n].peer(from, category_of(first)).recipient.move_to(first, &mut released);
-        self.pass_up(n, from, heard, &mut released);
+        self.pass_up(n, from, &mut released);
         self.released = released;
+        self.await_holes(n);
         self.owe_block(n, heard, first);
     }
 
@@ -74,30 +79,68 @@ impl Dcf {
     fn take_number(&mut self, n: usize, (from, number): (u32, u32), heard: &Reception) {
         let mut released = std::mem::take(&mut self.released);
         let before = released.len();
-        let taken = self.stations[n].peer(from, category_of(number)).recipient.take(number, &mut released);
+        let rate = self.stations[from as usize].frame.rate;
+        let peer = self.stations[n].peer(from, category_of(number));
+        peer.heard = (rate, heard.power_w);
+        if self.mac.ampdu.is_none() {
+            // Without an agreement no packet waits for another one.
+            peer.recipient.move_to(number, &mut released);
+        }
+        let taken = peer.recipient.take(number, heard.until, &mut released);
         debug_assert_eq!(before, 0, "what was released is passed up");
-        if taken != Taken::Old {
-            self.book_packet(n, from);
+        match taken {
+            Taken::Old => {}
+            Taken::Late => self.stats[n].reorder_late += 1,
+            Taken::InOrder | Taken::Early => self.book_packet(n, from),
         }
         if taken == Taken::Early {
             self.news.push_back(News::Kept { from, to: as_u32(n), number });
         }
         if taken == Taken::InOrder {
-            self.arrived(n, (from, number), heard);
+            self.arrived(n, (from, number));
         }
-        self.pass_up(n, from, heard, &mut released);
+        self.pass_up(n, from, &mut released);
         self.released = released;
     }
 
-    fn pass_up(&mut self, n: usize, from: u32, heard: &Reception, released: &mut Vec<u32>) {
+    fn pass_up(&mut self, n: usize, from: u32, released: &mut Vec<u32>) {
         for number in released.drain(..) {
-            self.arrived(n, (from, number), heard);
+            self.arrived(n, (from, number));
         }
     }
 
-    fn arrived(&mut self, n: usize, (from, number): (u32, u32), heard: &Reception) {
-        let rate = self.stations[from as usize].frame.rate;
-        let (to, power_w, cast) = (as_u32(n), heard.power_w, Cast::ToUs);
+    fn arrived(&mut self, n: usize, (from, number): (u32, u32)) {
+        let (rate, power_w) = self.stations[n].peer(from, category_of(number)).heard;
+        let (to, cast) = (as_u32(n), Cast::ToUs);
         self.news.push_back(News::Arrived { from, to, number, cast, rate, power_w });
+    }
+
+    /// The deadline of a station's holes has a place behind those of all stations.
+    fn holes_of(&self, n: usize) -> usize {
+        self.stations.len() + n
+    }
+
+    /// Waits until the first packet behind a hole has waited long enough.
+    fn await_holes(&mut self, n: usize) {
+        let Some(timeout_ns) = self.mac.reorder_ns.filter(|_| self.has_reorder_timeout()) else { return };
+        let dues = self.stations[n].peers.iter().filter_map(|peer| peer.recipient.due(timeout_ns));
+        let (due, place) = (dues.min().unwrap_or(NEVER), self.holes_of(n));
+        if self.deadlines.of(place) != due {
+            self.deadlines.set(place, due);
+        }
+    }
+
+    /// Packets have waited long enough for those before them.
+    pub(super) fn on_holes_due(&mut self, now: u64, n: usize) {
+        let timeout_ns = self.mac.reorder_ns.unwrap_or(NEVER);
+        let mut released = std::mem::take(&mut self.released);
+        for nth in 0..self.stations[n].peers.len() {
+            let peer = &mut self.stations[n].peers[nth];
+            let (from, skipped) = (peer.other, peer.recipient.expire(now, timeout_ns, &mut released));
+            self.stats[n].reorder_timeouts += u64::from(skipped);
+            self.pass_up(n, from, &mut released);
+        }
+        self.released = released;
+        self.await_holes(n);
     }
 }

@@ -270,7 +270,7 @@ impl Dcf {
 
     /// The packets of a category leave one by one.
     pub(super) fn is_aggregated(&self, category: Category) -> bool {
-        self.mac.ampdu.is_some() && category != Category::Voice
+        self.is_aggregating() && category != Category::Voice
     }
 
     /// The most time that a frame with several packets may take now; none without a limit. Its answer needs time as

@@ -9,7 +9,7 @@ use super::transmission::whole_us;
 use super::{Dcf, Frame, FrameKind, MacRules, News, Outcome};
 use crate::airtime::Load;
 use crate::frames::Loss;
-use crate::phy::{BLOCK_ACK_BYTES, Form, Rate};
+use crate::phy::{BLOCK_ACK_BYTES, Rate};
 
 /// The fields that a station reads of a frame for it.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +118,7 @@ impl Dcf {
     }
 
     fn block_ack_ns(&self, answered_at: Rate) -> u64 {
-        let rate = if let Form::Ht(_) = answered_at.form { answered_at.answer() } else { self.phy.basic };
+        let rate = if answered_at.is_ht() { answered_at.answer() } else { self.phy.basic };
         self.phy.airtime_ns(BLOCK_ACK_BYTES, rate)
     }
 
@@ -146,7 +146,7 @@ impl Dcf {
             FrameKind::BlockAck => (self.block_ack_ns(answered_at), Phase::Sends),
             _ => (self.ack_ns(answered_at), Phase::Sends),
         };
-        let rate = if let Form::Ht(_) = answered_at.form { answered_at.answer() } else { self.phy.basic };
+        let rate = if answered_at.is_ht() { answered_at.answer() } else { self.phy.basic };
         self.stations[n].phase = phase;
         // The answered packet is still in service there.
         let answered = self.stations[owed.to as usize].service;
@@ -283,7 +283,7 @@ impl Dcf {
         let tries = service.unanswered + u32::from(outcome != Outcome::GivenUp);
         self.book_done(n, &service, outcome, tries);
         let (station, number, rate) = (as_u32(n), service.number, service.rate);
-        self.news.push_back(News::Done { station, number, outcome, rate, tries });
+        self.news.push_back(News::Done { station, number, packets: 1, outcome, rate, tries });
     }
 
     fn settle_what_is_over(&mut self, now: u64, n: usize) {

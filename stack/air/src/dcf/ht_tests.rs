@@ -1,5 +1,7 @@
 //! Stations of 802.11n: airtime of saturated stations, and receptions among other frames.
 
+use std::collections::BTreeMap;
+
 use super::{Dcf, MacConfig, News, Offered, Outcome};
 use crate::medium::{Position, Radio};
 use crate::phy::{BLOCK_ACK_BYTES, Band, Phy};
@@ -16,25 +18,29 @@ fn single() -> MacConfig {
 /// AIFS, half a window of slots, the frame, SIFS, the ACK: nothing else is on the air.
 #[test]
 fn one_sender_carries_what_its_frames_and_gaps_leave() {
-    for mcs in 0..16 {
-        for (width, band) in [(20, Band::Ghz2), (40, Band::Ghz5)] {
-            let phy = phy(&format!("ht{width}-mcs{mcs}")).in_band(band);
-            let positions = [0.0, 150.0].map(|x| Some(Position { x, y: 0.0 })).to_vec();
-            let one = Saturated {
-                phy,
-                mac: single(),
-                radio: Radio::default(),
-                positions,
-                flows: vec![(0, 1)],
-                seed: 1,
-            };
-            let gaps = phy.difs_ns() + u64::from(phy.cw.0) * phy.slot_ns / 2 + phy.sifs_ns;
-            // Half a microsecond through the air, once a frame.
-            let each = gaps + phy.data_ns(PACKET) + phy.ack_ns() + 2 * 500;
-            let expected = f64::from(PAYLOAD) * 8e6 / each as f64;
-            let ratio = one.kbps(10) / expected;
-            assert!((ratio - 1.0).abs() < 0.003, "{} {band:?}: {ratio:.4}", phy.name);
-        }
+    let of_ht = |mcs| {
+        [(20, Band::Ghz2), (40, Band::Ghz5)].map(|(width, band)| {
+            let phy = phy(&format!("ht{width}-mcs{mcs}"));
+            phy.in_band(band)
+        })
+    };
+    let of_vht = ["vht20-1ss-mcs8", "vht40-2ss-mcs9", "vht80-1ss-mcs0", "vht80-2ss-mcs9"].map(phy);
+    for phy in (0..16).flat_map(of_ht).chain(of_vht) {
+        let positions = [0.0, 150.0].map(|x| Some(Position { x, y: 0.0 })).to_vec();
+        let one = Saturated {
+            phy,
+            mac: single(),
+            radio: Radio::default(),
+            positions,
+            flows: vec![(0, 1)],
+            seed: 1,
+        };
+        let gaps = phy.difs_ns() + u64::from(phy.cw.0) * phy.slot_ns / 2 + phy.sifs_ns;
+        // Half a microsecond through the air, once a frame.
+        let each = gaps + phy.data_ns(PACKET) + phy.ack_ns() + 2 * 500;
+        let expected = f64::from(PAYLOAD) * 8e6 / each as f64;
+        let ratio = one.kbps(10) / expected;
+        assert!((ratio - 1.0).abs() < 0.003, "{} {:?}: {ratio:.4}", phy.name, phy.coding);
     }
 }
 
@@ -46,6 +52,10 @@ fn one_sender_of_aggregates_carries_what_its_frames_and_gaps_leave() {
         ("ht20-mcs3", 16, 15 * 1_072 + 1_070),
         ("ht20-mcs7", 41, 40 * 1_072 + 1_070),
         ("ht40-mcs15", 61, 60 * 1_072 + 1_070),
+        // 802.11ac: 64 packets are the limit.
+        ("vht20-1ss-mcs0", 4, 3 * 1_072 + 1_070),
+        ("vht40-1ss-mcs9", 64, 63 * 1_072 + 1_070),
+        ("vht80-2ss-mcs7", 64, 63 * 1_072 + 1_070),
     ] {
         let phy = phy(profile);
         let positions = [0.0, 150.0].map(|x| Some(Position { x, y: 0.0 })).to_vec();
@@ -66,11 +76,91 @@ fn one_sender_of_aggregates_carries_what_its_frames_and_gaps_leave() {
     }
 }
 
+/// Packets of 1,028 bytes in MPDUs: each has 22 bytes before it, all but the last one have 2 of padding, and 30 bytes
+/// are the MPDU's. Three fit 3,839 bytes. One MPDU gets an ACK, and several get a block ACK.
+#[test]
+fn one_sender_of_a_msdus_carries_what_its_frames_and_gaps_leave() {
+    const OF_TWO: u32 = 1_052 + 1_050 + 30;
+    const OF_THREE: u32 = 2 * 1_052 + 1_050 + 30;
+    for (profile, ampdu, packets, psdu) in [
+        ("ht20-mcs7", None, 3, OF_THREE),
+        ("ht20-mcs7", Some(64), 13 * 3 + 2, 13 * (4 + OF_THREE) + 4 + OF_TWO),
+        ("vht80-2ss-mcs9", Some(64), 64 * 3, 64 * (4 + OF_THREE)),
+        ("vht80-1ss-mcs0", Some(64), 6 * 3, 6 * (4 + OF_THREE)),
+    ] {
+        let phy = phy(profile);
+        let mac = MacConfig { ampdu, amsdu: Some(3_839), ..single() };
+        let positions = [0.0, 150.0].map(|x| Some(Position { x, y: 0.0 }));
+        let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
+        crate::saturated::fill(&mut dcf, 0, (0, 1));
+        let mut came = 0;
+        while dcf.next() < 10_000_000_000 {
+            let now = dcf.next();
+            dcf.fire();
+            while let Some(news) = dcf.next_news() {
+                match news {
+                    News::Done { packets, outcome, .. } => {
+                        assert_eq!(outcome, Outcome::Acknowledged, "{profile}");
+                        came += u64::from(packets);
+                    }
+                    News::HasRoom { .. } => crate::saturated::fill(&mut dcf, now, (0, 1)),
+                    News::Arrived { .. } | News::Kept { .. } => {}
+                }
+            }
+        }
+        let block_ack_ns = phy.airtime_ns(BLOCK_ACK_BYTES, phy.data.answer());
+        let answer_ns = if ampdu.is_some() { block_ack_ns } else { phy.ack_ns() };
+        let gaps = phy.difs_ns() + u64::from(phy.cw.0) * phy.slot_ns / 2 + phy.sifs_ns;
+        let each = gaps + phy.airtime_ns(psdu, phy.data) + answer_ns + 2 * 500;
+        let expected = f64::from(packets) * 1e10 / each as f64;
+        let ratio = came as f64 / expected;
+        assert!((ratio - 1.0).abs() < 0.005, "{profile} {ampdu:?}: {ratio:.4}");
+    }
+}
+
+/// Hidden stations lose whole A-MSDUs: their packets come through together, and those of lone frames in order.
+#[test]
+fn packets_of_an_a_msdu_share_their_fate() {
+    let positions: Vec<_> = (0..5).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
+    for ampdu in [None, Some(64)] {
+        let mac = MacConfig { ampdu, amsdu: Some(3_839), ..single() };
+        let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
+        let flows = [(0, 1), (3, 4)];
+        flows.iter().for_each(|(from, to)| crate::saturated::fill(&mut dcf, 1_000_000, (*from, *to)));
+        let (mut came, mut done, mut gone, mut last) = (0, 0, 0, [0; 5]);
+        while dcf.next() < 2_000_000_000 {
+            let now = dcf.next();
+            dcf.fire();
+            while let Some(news) = dcf.next_news() {
+                match news {
+                    News::Arrived { to, number, .. } => {
+                        assert!(number > last[to as usize], "{number} after {last:?}");
+                        (came, last[to as usize]) = (came + 1, number);
+                    }
+                    News::Done { packets, outcome, .. } => {
+                        assert!((1..=3).contains(&packets), "{packets}");
+                        let is_given_up = u32::from(outcome == Outcome::GivenUp);
+                        (done, gone) = (done + 1 - is_given_up, gone + is_given_up);
+                    }
+                    News::HasRoom { station } => {
+                        crate::saturated::fill(&mut dcf, now, (station, station + 1));
+                    }
+                    News::Kept { .. } => {}
+                }
+            }
+        }
+        assert!(
+            done > 500 && done.abs_diff(came) < 130,
+            "{ampdu:?}: {done} done, {came} came, {gone} given up"
+        );
+    }
+}
+
 /// A chain of hidden stations at MCS 7 loses packets all the time: each still arrives once, in order.
 #[test]
 fn packets_in_aggregates_arrive_once_and_in_order_whatever_is_lost() {
     let positions: Vec<_> = (0..5).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
-    let mac = MacConfig { ampdu: Some(64), lifetime_ns: None, ..single() };
+    let mac = MacConfig { ampdu: Some(64), lifetime_ns: None, reorder_ns: None, ..single() };
     let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
     let category = hopwise_core::queue::Category::BestEffort;
     let offered =
@@ -107,6 +197,44 @@ fn packets_in_aggregates_arrive_once_and_in_order_whatever_is_lost() {
     }
     assert!(last[1] > 300 && last[4] > 3_000, "{last:?}");
     assert!(again > 100 && kept > 10, "{again} repeated, {kept} kept");
+}
+
+/// The same chain, whose receivers wait for 5 ms: packets behind a hole go up then, and what fills it later does not.
+#[test]
+fn packets_wait_for_missing_ones_no_longer_than_the_timeout() {
+    const TIMEOUT: u64 = 5_000_000;
+    let positions: Vec<_> = (0..5).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
+    let mac = MacConfig { ampdu: Some(64), lifetime_ns: None, reorder_ns: Some(TIMEOUT), ..single() };
+    let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
+    let flows = [(0, 1), (3, 4)];
+    flows.iter().for_each(|(from, to)| crate::saturated::fill(&mut dcf, 1_000_000, (*from, *to)));
+    let (mut last, mut missing, mut kept) = ([0; 5], 0, BTreeMap::new());
+    while dcf.next() < 3_000_000_000 {
+        let now = dcf.next();
+        dcf.fire();
+        assert!(kept.values().all(|since| now - since <= TIMEOUT), "{kept:?} at {now}");
+        while let Some(news) = dcf.next_news() {
+            match news {
+                News::Arrived { to, number, .. } => {
+                    assert!(number > last[to as usize], "{number} after {last:?}");
+                    missing += u64::from(number - last[to as usize] - 1);
+                    last[to as usize] = number;
+                    kept.remove(&(to, number));
+                }
+                News::Kept { to, number, .. } => assert_eq!(kept.insert((to, number), now), None),
+                News::Done { station, outcome, .. } => {
+                    assert_eq!(outcome, Outcome::Acknowledged);
+                    crate::saturated::fill(&mut dcf, now, (station, station + 1));
+                }
+                News::HasRoom { station } => crate::saturated::fill(&mut dcf, now, (station, station + 1)),
+            }
+        }
+    }
+    let of = |n| [dcf.stats(n).reorder_timeouts, dcf.stats(n).reorder_late];
+    let [timeouts, late] = [0, 1].map(|which| of(1)[which] + of(4)[which]);
+    assert!(missing > 20 && last[4] > 3_000, "{missing} missing of {last:?}");
+    // The last packets that were given up on may be those that a frame at hand carries.
+    assert!(timeouts == missing && late <= timeouts && late + 64 > timeouts, "{timeouts} {late} {missing}");
 }
 
 /// Without answers packets are given up when their lifetime ends, and the station goes on.

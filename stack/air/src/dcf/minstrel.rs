@@ -13,7 +13,7 @@ mod samples;
 
 use super::mpdu::longest_ampdu;
 use super::rates::Choice;
-use crate::phy::{Phy, Rate};
+use crate::phy::{Form, Phy, Rate};
 use crate::random::Stream;
 
 /// A probability of 1.
@@ -124,6 +124,13 @@ fn filter(share: &mut i64, before: &mut i64, new: i64) {
     (*share, *before) = (next.clamp(1, ONE), *share);
 }
 
+/// The time of a usual packet without its preamble. Symbols of 802.11ac hold so much of it that Linux takes the part of
+/// a packet among sixteen.
+fn usual_ns(phy: &Phy, rate: Rate) -> u64 {
+    let packets = if let Form::Vht(_) = rate.form { 16 } else { 1 };
+    (phy.airtime_ns(packets * USUAL, rate) - phy.airtime_ns(0, rate)) / u64::from(packets)
+}
+
 impl Minstrel {
     pub(super) fn new(to: u32, phy: &Phy, now: u64, stream: Stream) -> Minstrel {
         let mut candidates = Vec::new();
@@ -132,7 +139,7 @@ impl Minstrel {
             candidates.extend(rates.iter().map(|rate| Candidate {
                 rate: *rate,
                 group,
-                usual_ns: phy.airtime_ns(USUAL, *rate) - phy.airtime_ns(0, *rate),
+                usual_ns: usual_ns(phy, *rate),
                 longest: longest_ampdu(phy, *rate),
                 share: 0,
                 share_before: 0,

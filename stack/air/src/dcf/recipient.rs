@@ -1,7 +1,13 @@
 //! The receiver's window of 64 numbers (IEEE 802.11-2016 §10.24.7), in which packets that came early wait.
+//!
+//! Two records are kept apart, as in §10.24.7: one says what a block ACK tells, the other what waits for its place. A
+//! hole is waited for no longer than the reorder timeout, as in Linux's mac80211. A packet that comes after that is
+//! acknowledged and goes no further.
 
 use hopwise_core::narrow::as_u32;
 use hopwise_core::queue::Category;
+
+use crate::phy::Rate;
 
 /// The numbers that a block ACK tells of.
 pub(super) const WINDOW: u32 = 64;
@@ -21,19 +27,26 @@ pub(super) fn before_first(category: Category) -> u32 {
 }
 
 /// The packets of one sender at one receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Recipient {
     /// The number that is passed up next.
     start: u32,
     /// The packets that have come and wait: bit 0 stands for `start`.
     came: u64,
+    /// When they came, by the lowest bits of their numbers.
+    came_at: [u64; WINDOW as usize],
+    /// The greatest number that has come, and the 64 numbers up to it that have: bit 0 stands for `newest`.
+    newest: u32,
+    seen: u64,
 }
 
 /// The fate of a packet that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It came before, or is no longer waited for.
+    /// It came before.
     Old,
+    /// It comes for the first time, and is no longer waited for.
+    Late,
     /// It is passed up at once.
     InOrder,
     /// It waits for those before it.
@@ -43,19 +56,19 @@ pub(super) enum Taken {
 impl Recipient {
     /// The window of a sender whose first packet has this number.
     pub(super) const fn from(first: u32) -> Recipient {
-        Recipient { start: first, came: 0 }
+        Recipient { start: first, came: 0, came_at: [0; WINDOW as usize], newest: first - 1, seen: u64::MAX }
     }
 
     /// A packet has come. The numbers that wait no longer are added to `released`, without an [`Taken::InOrder`] one.
-    pub(super) fn take(&mut self, number: u32, released: &mut Vec<u32>) -> Taken {
-        let Some(ahead) = number.checked_sub(self.start) else { return Taken::Old };
+    pub(super) fn take(&mut self, number: u32, now: u64, released: &mut Vec<u32>) -> Taken {
+        let is_new = self.note(number);
+        let Some(ahead) = number.checked_sub(self.start).filter(|_| is_new) else {
+            return if is_new { Taken::Late } else { Taken::Old };
+        };
         if ahead >= WINDOW {
             self.move_to(number - (WINDOW - 1), released);
         }
         let bit = 1_u64 << (number - self.start);
-        if self.came & bit != 0 {
-            return Taken::Old;
-        }
         if bit == 1 {
             self.start += 1;
             self.came >>= 1;
@@ -63,7 +76,22 @@ impl Recipient {
             return Taken::InOrder;
         }
         self.came |= bit;
+        self.came_at[(number % WINDOW) as usize] = now;
         Taken::Early
+    }
+
+    /// Notes a number for block ACKs, and returns whether it comes for the first time.
+    fn note(&mut self, number: u32) -> bool {
+        let Some(back) = self.newest.checked_sub(number) else {
+            let further = number - self.newest;
+            self.seen = self.seen.checked_shl(further).unwrap_or(0) | 1;
+            self.newest = number;
+            return true;
+        };
+        let bit = 1_u64.checked_shl(back).unwrap_or(0);
+        let is_new = bit & !self.seen != 0;
+        self.seen |= bit;
+        is_new
     }
 
     /// Waits for no packet before `start` any more.
@@ -82,6 +110,26 @@ impl Recipient {
         self.release(released);
     }
 
+    /// When the packets that wait are passed up whatever is missing before them.
+    pub(super) fn due(&self, timeout_ns: u64) -> Option<u64> {
+        let first = self.start + self.came.trailing_zeros();
+        (self.came != 0).then(|| self.came_at[(first % WINDOW) as usize].saturating_add(timeout_ns))
+    }
+
+    /// Passes up the packets that have waited for the timeout, and those that follow them without a hole. Returns how
+    /// many missing packets are waited for no longer.
+    pub(super) fn expire(&mut self, now: u64, timeout_ns: u64, released: &mut Vec<u32>) -> u32 {
+        let mut skipped = 0;
+        while self.due(timeout_ns).is_some_and(|due| due <= now) {
+            let missing = self.came.trailing_zeros();
+            self.start += missing;
+            self.came >>= missing;
+            skipped += missing;
+            self.release(released);
+        }
+        skipped
+    }
+
     fn release(&mut self, released: &mut Vec<u32>) {
         while self.came & 1 != 0 {
             released.push(self.start);
@@ -90,17 +138,18 @@ impl Recipient {
         }
     }
 
-    /// The bitmap of a block ACK that starts with `first`.
-    pub(super) fn bitmap(self, first: u32) -> u64 {
-        let has = |number: u32| {
-            number.checked_sub(self.start).is_none_or(|ahead| ahead < WINDOW && self.came >> ahead & 1 != 0)
+    /// The bitmap of a block ACK that starts with `first`. Older numbers than the last 64 count as come.
+    pub(super) fn bitmap(&self, first: u32) -> u64 {
+        let has = |number: u32| match self.newest.checked_sub(number) {
+            None => false,
+            Some(back) => back >= WINDOW || self.seen >> back & 1 != 0,
         };
         (0..WINDOW).filter(|ahead| has(first + ahead)).fold(0, |bits, ahead| bits | 1 << ahead)
     }
 }
 
 /// The numbers between a station and another one, in one category.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) other: u32,
     /// Each category has numbers of its own.
@@ -109,6 +158,8 @@ pub(super) struct Peer {
     pub(super) next: u32,
     /// The packets that come from it.
     pub(super) recipient: Recipient,
+    /// The rate and the power in watts of the last data frame from it.
+    pub(super) heard: (Rate, f64),
 }
 
 #[cfg(test)]
@@ -119,7 +170,7 @@ mod tests {
     fn taken(recipient: &mut Recipient, numbers: &[u32]) -> Vec<(Taken, Vec<u32>)> {
         let take = |number: &u32| {
             let mut released = Vec::new();
-            (recipient.take(*number, &mut released), released)
+            (recipient.take(*number, 0, &mut released), released)
         };
         numbers.iter().map(take).collect()
     }
@@ -161,6 +212,28 @@ mod tests {
         let mut released = Vec::new();
         recipient.move_to(2, &mut released);
         assert_eq!((released, recipient.start), (vec![], 7));
+    }
+
+    /// Each packet has its own time: one that came later waits longer, unless it follows without a hole.
+    #[test]
+    fn a_hole_is_waited_for_as_long_as_the_timeout_and_a_packet_that_comes_then_goes_no_further() {
+        let (mut recipient, mut released) = (Recipient::from(1), Vec::new());
+        for (number, now) in [(3, 10), (4, 90), (6, 50), (8, 95)] {
+            assert_eq!(recipient.take(number, now, &mut released), Taken::Early);
+        }
+        assert_eq!((recipient.due(100), recipient.expire(109, 100, &mut released)), (Some(110), 0));
+        assert_eq!((recipient.expire(110, 100, &mut released), &released[..]), (2, &[3, 4][..]));
+        assert_eq!((recipient.due(100), recipient.expire(150, 100, &mut released)), (Some(150), 1));
+        assert_eq!((&released[..], recipient.due(100)), (&[3, 4, 6][..], Some(195)));
+        // The sender does not know: what it repeats is missing in block ACKs until it comes, and is of no use then.
+        assert_eq!(recipient.bitmap(1), 0b1010_1100);
+        assert_eq!(recipient.take(2, 160, &mut released), Taken::Late);
+        assert_eq!(recipient.take(2, 170, &mut released), Taken::Old);
+        assert_eq!(
+            (recipient.bitmap(1), recipient.take(7, 180, &mut released)),
+            (0b1010_1110, Taken::InOrder)
+        );
+        assert_eq!((&released[..], recipient.due(100)), (&[3, 4, 6, 8][..], None));
     }
 
     #[test]

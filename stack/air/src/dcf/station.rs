@@ -6,7 +6,7 @@ use super::MacRules;
 use super::arf::Ladder;
 use super::contender::{Contender, Success};
 use super::minstrel::Minstrel;
-use super::mpdu::Mpdu;
+use super::mpdu::{Joined, Mpdu};
 use super::recipient::{Peer, before_first};
 use crate::deadlines::NEVER;
 use crate::frames::Drawn;
@@ -168,6 +168,8 @@ pub(super) struct Station {
     pub(super) service: Option<Service>,
     /// Under aggregation: all packets that the station has for the receiver of the one in service.
     pub(super) mpdus: Vec<Mpdu>,
+    /// The packets of all categories that have joined others in their MPDUs and have not left yet.
+    pub(super) joined: Vec<Joined>,
     /// Under aggregation: the numbers between the station and others.
     pub(super) peers: Vec<Peer>,
     pub(super) frame: super::Frame,
@@ -226,6 +228,7 @@ impl Station {
             owed: None,
             service: None,
             mpdus: Vec::new(),
+            joined: Vec::new(),
             peers: Vec::new(),
             frame: super::Frame {
                 kind: super::FrameKind::Ack,

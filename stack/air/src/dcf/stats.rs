@@ -38,6 +38,10 @@ pub struct StationStats {
     pub collisions: u64,
     /// Packets given up.
     pub retry_drops: u64,
+    /// Missing packets for which the station waited no longer (the reorder timeout of a block ACK agreement).
+    pub reorder_timeouts: u64,
+    /// Those of them that came later, and were dropped.
+    pub reorder_late: u64,
     /// Accesses that a category of the station itself left to a greater one (EDCA).
     pub internal_collisions: u64,
 }

@@ -149,8 +149,14 @@ fn a_packet_to_nobody_is_given_up_after_seven_announcements() {
         while dcf.next() != u64::MAX {
             dcf.fire();
         }
-        let given_up =
-            News::Done { station: 0, number: 1, outcome: Outcome::GivenUp, rate: phy.data, tries: 7 };
+        let given_up = News::Done {
+            station: 0,
+            number: 1,
+            packets: 1,
+            outcome: Outcome::GivenUp,
+            rate: phy.data,
+            tries: 7,
+        };
         assert_eq!(dcf.next_news(), Some(given_up));
         assert_eq!((dcf.stats(0).frames_sent.rts, dcf.stats(0).retry_drops), (7, 1));
     }

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::profiles::NON_HT;
+use super::vht::Vht;
 use super::{Form, Rate};
 
 /// The fastest MCS of two streams.
@@ -14,10 +15,40 @@ const OF_A_STREAM: u8 = 8;
 /// The width of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
-    /// 52 subcarriers with data.
     Mhz20,
-    /// 108 subcarriers with data.
     Mhz40,
+    /// 802.11ac alone has it.
+    Mhz80,
+}
+
+impl Width {
+    pub(super) const ALL: [Width; 3] = [Width::Mhz20, Width::Mhz40, Width::Mhz80];
+
+    /// N_SD, the subcarriers with data.
+    pub(super) const fn subcarriers(self) -> u32 {
+        match self {
+            Width::Mhz20 => 52,
+            Width::Mhz40 => 108,
+            Width::Mhz80 => 234,
+        }
+    }
+
+    /// The used part of the subcarriers, with pilots.
+    pub(crate) const fn used(self) -> f64 {
+        match self {
+            Width::Mhz20 => 56.0 / 64.0,
+            Width::Mhz40 => 114.0 / 128.0,
+            Width::Mhz80 => 242.0 / 256.0,
+        }
+    }
+
+    pub(crate) const fn mhz(self) -> u32 {
+        match self {
+            Width::Mhz20 => 20,
+            Width::Mhz40 => 40,
+            Width::Mhz80 => 80,
+        }
+    }
 }
 
 /// The guard interval of an OFDM symbol.
@@ -30,6 +61,16 @@ pub enum Guard {
     Short,
 }
 
+impl Guard {
+    /// The time of a symbol.
+    pub(super) const fn symbol_ns(self) -> u64 {
+        match self {
+            Guard::Long => 4_000,
+            Guard::Short => 3_600,
+        }
+    }
+}
+
 /// The rate of an HT frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ht {
@@ -38,21 +79,18 @@ pub(crate) struct Ht {
     pub(crate) guard: Guard,
 }
 
-/// Coded bits on a subcarrier, and the data bits among twelve coded ones, by the MCS of a stream.
-const CODES: [(u32, u32); OF_A_STREAM as usize] =
-    [(1, 6), (2, 6), (2, 9), (4, 6), (4, 9), (6, 8), (6, 9), (6, 10)];
+/// Coded bits on a subcarrier, and the data bits among twelve coded ones, by the MCS of a stream. 802.11ac has the last
+/// two.
+pub(super) const CODES: [(u32, u32); 10] =
+    [(1, 6), (2, 6), (2, 9), (4, 6), (4, 9), (6, 8), (6, 9), (6, 10), (8, 9), (8, 10)];
 
 /// The SINR for one error in ten frames of 1,500 bytes, by the curves of `channel/curves/soft.rs`.
-const SINR: [f64; OF_A_STREAM as usize] =
-    [1.1536, 2.3073, 4.3149, 9.1035, 19.1398, 52.2365, 71.4898, 94.7796];
+pub(super) const SINR: [f64; 10] =
+    [1.1536, 2.3073, 4.3149, 9.1035, 19.1398, 52.2365, 71.4898, 94.7796, 258.1586, 352.3737];
 
 impl Ht {
     pub(crate) const fn rate(self) -> Rate {
-        let symbol_ns = match self.guard {
-            Guard::Long => 4_000,
-            Guard::Short => 3_600,
-        };
-        let bits_per_second = self.bits_per_symbol() as u64 * 1_000_000_000 / symbol_ns;
+        let bits_per_second = self.bits_per_symbol() as u64 * 1_000_000_000 / self.guard.symbol_ns();
         let sinr = SINR[self.of_stream() as usize] * self.streams() as f64;
         Rate { bits_per_second, sinr, form: Form::Ht(self) }
     }
@@ -68,12 +106,8 @@ impl Ht {
 
     /// N_DBPS.
     const fn bits_per_symbol(self) -> u32 {
-        let subcarriers = match self.width {
-            Width::Mhz20 => 52,
-            Width::Mhz40 => 108,
-        };
         let (bits, of_twelve) = CODES[self.of_stream() as usize];
-        self.streams() * subcarriers * bits * of_twelve / 12
+        self.streams() * self.width.subcarriers() * bits * of_twelve / 12
     }
 
     /// The preamble, to the first symbol of data: L-STF, L-LTF and L-SIG, HT-SIG, HT-STF, an HT-LTF for each stream.
@@ -86,11 +120,7 @@ impl Ht {
     pub(crate) fn airtime_ns(self, bytes: u32) -> u64 {
         let bits = 16 + 8 * u64::from(bytes) + 6;
         let symbols = bits.div_ceil(u64::from(self.bits_per_symbol()));
-        let data_ns = match self.guard {
-            Guard::Long => 4_000 * symbols,
-            Guard::Short => (3_600 * symbols).div_ceil(4_000) * 4_000,
-        };
-        self.preamble_ns() + data_ns
+        self.preamble_ns() + (self.guard.symbol_ns() * symbols).div_ceil(4_000) * 4_000
     }
 
     /// All rates that are no wider, of no shorter guard interval, of no more streams and of no finer MCS. Each group
@@ -119,10 +149,25 @@ impl Ht {
 }
 
 impl Rate {
+    /// Returns whether a frame at this rate is one of 802.11n or 802.11ac.
+    pub(crate) const fn is_ht(self) -> bool {
+        matches!(self.form, Form::Ht(_) | Form::Vht(_))
+    }
+
+    /// The MCS of each stream; none without 802.11n.
+    pub(crate) const fn mcs_of_stream(self) -> Option<u8> {
+        match self.form {
+            Form::Ht(ht) => Some(ht.of_stream()),
+            Form::Vht(vht) => Some(vht.mcs),
+            Form::Legacy | Form::NonHt => None,
+        }
+    }
+
     /// The spatial streams; one without 802.11n.
     pub(crate) const fn streams(self) -> u32 {
         match self.form {
             Form::Ht(ht) => ht.streams(),
+            Form::Vht(vht) => vht.streams as u32,
             Form::Legacy | Form::NonHt => 1,
         }
     }
@@ -130,30 +175,35 @@ impl Rate {
     /// The rate of an answer: the highest mandatory rate of OFDM whose constellation and code are no finer (IEEE
     /// 802.11-2016 §10.7.6.5.2). Without HT all answers go at the basic rate, which the profile gives.
     pub(crate) const fn answer(self) -> Rate {
-        match self.form {
-            Form::Ht(ht) => match ht.of_stream() {
-                0 => NON_HT[0],
-                1 | 2 => NON_HT[1],
-                _ => NON_HT[2],
-            },
-            Form::Legacy | Form::NonHt => self,
+        match self.mcs_of_stream() {
+            Some(0) => NON_HT[0],
+            Some(1 | 2) => NON_HT[1],
+            Some(_) => NON_HT[2],
+            None => self,
         }
     }
 }
 
-/// `5.5 Mbit/s`, or `MCS 7 of 40 MHz, short` with a short guard interval.
+/// `5.5 Mbit/s`, or `MCS 7 of 40 MHz, short` with a short guard interval; `VHT-MCS 9 x 2 of 80 MHz` with two streams.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Form::Ht(Ht { mcs, width, guard }) = self.form else {
-            let tenths = self.bits_per_second / 100_000;
-            return match tenths % 10 {
-                0 => write!(f, "{} Mbit/s", tenths / 10),
-                rest => write!(f, "{}.{rest} Mbit/s", tenths / 10),
-            };
-        };
-        let width = if width == Width::Mhz40 { " of 40 MHz" } else { "" };
-        let guard = if guard == Guard::Short { ", short" } else { "" };
-        write!(f, "MCS {mcs}{width}{guard}")
+        let short = |guard| if guard == Guard::Short { ", short" } else { "" };
+        match self.form {
+            Form::Ht(Ht { mcs, width, guard }) => {
+                let width = if width == Width::Mhz40 { " of 40 MHz" } else { "" };
+                write!(f, "MCS {mcs}{width}{}", short(guard))
+            }
+            Form::Vht(Vht { mcs, streams, width, guard }) => {
+                write!(f, "VHT-MCS {mcs} x {streams} of {} MHz{}", width.mhz(), short(guard))
+            }
+            Form::Legacy | Form::NonHt => {
+                let tenths = self.bits_per_second / 100_000;
+                match tenths % 10 {
+                    0 => write!(f, "{} Mbit/s", tenths / 10),
+                    rest => write!(f, "{}.{rest} Mbit/s", tenths / 10),
+                }
+            }
+        }
     }
 }
 

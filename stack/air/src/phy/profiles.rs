@@ -1,6 +1,7 @@
 //! The profiles by their names.
 
 use super::ht::{Guard, Ht, MOST_MCS, Width};
+use super::vht::Vht;
 use super::{Coding, DATA_OVERHEAD, Form, Phy, QOS_BYTES, Rate};
 
 /// DIFS is SIFS and this many slots.
@@ -27,7 +28,7 @@ const OFDM_54: Rate = legacy(54_000_000, 251.188_643_150_958);
 pub(super) static OFDM: [Rate; 8] = [OFDM_6, OFDM_9, OFDM_12, OFDM_18, OFDM_24, OFDM_36, OFDM_48, OFDM_54];
 
 /// All profiles by their names. SINR in dB: 4, 7, 9, 10 for DSSS and CCK; 6, 7.8, 9, 10.8, 14, 17, 22, 24 for OFDM.
-pub(super) static PROFILES: [Phy; 15 + HT_PROFILES] = with_ht([
+pub(super) static PROFILES: [Phy; 15 + HT_PROFILES + VHT.len()] = with_ht([
     dsss("dsss-1mbps", DSSS_1, LONG_NS),
     dsss("dsss-2mbps", DSSS_2, LONG_NS),
     dsss("dsss-5.5mbps", CCK_5, LONG_NS),
@@ -91,9 +92,9 @@ const fn ofdm(name: &'static str, data: Rate) -> Phy {
 /// A profile for each MCS of one and of two streams, 20 and 40 MHz wide.
 const HT_PROFILES: usize = 2 * (MOST_MCS as usize + 1);
 
-/// Adds the profiles of 802.11n.
-const fn with_ht(before: [Phy; 15]) -> [Phy; 15 + HT_PROFILES] {
-    let mut all = [before[0]; 15 + HT_PROFILES];
+/// Adds the profiles of 802.11n and 802.11ac.
+const fn with_ht(before: [Phy; 15]) -> [Phy; 15 + HT_PROFILES + VHT.len()] {
+    let mut all = [before[0]; 15 + HT_PROFILES + VHT.len()];
     let mut n = 0;
     while n < 15 {
         all[n] = before[n];
@@ -104,6 +105,11 @@ const fn with_ht(before: [Phy; 15]) -> [Phy; 15 + HT_PROFILES] {
         all[15 + mcs as usize] = ht(HT20[mcs as usize], mcs, Width::Mhz20);
         all[15 + (MOST_MCS + 1 + mcs) as usize] = ht(HT40[mcs as usize], mcs, Width::Mhz40);
         mcs += 1;
+    }
+    let mut n = 0;
+    while n < VHT.len() {
+        all[15 + HT_PROFILES + n] = VHT[n];
+        n += 1;
     }
     all
 }
@@ -167,3 +173,30 @@ const HT40: [&str; MOST_MCS as usize + 1] = [
     "ht40-mcs14",
     "ht40-mcs15",
 ];
+
+macro_rules! vht {
+    ($($mhz:literal $width:ident $streams:literal: $($mcs:literal)+;)+) => {
+        [$($(vht(
+            concat!("vht", $mhz, "-", $streams, "ss-mcs", $mcs),
+            Vht { mcs: $mcs, streams: $streams, width: Width::$width, guard: Guard::Long },
+        )),+),+]
+    };
+}
+
+/// The profiles of 802.11ac, with one stream and with two. Some MCSs do not exist in some widths.
+const VHT: [Phy; 58] = vht! {
+    "20" Mhz20 1: 0 1 2 3 4 5 6 7 8;
+    "20" Mhz20 2: 0 1 2 3 4 5 6 7 8;
+    "40" Mhz40 1: 0 1 2 3 4 5 6 7 8 9;
+    "40" Mhz40 2: 0 1 2 3 4 5 6 7 8 9;
+    "80" Mhz80 1: 0 1 2 3 4 5 6 7 8 9;
+    "80" Mhz80 2: 0 1 2 3 4 5 6 7 8 9;
+};
+
+/// At 5 GHz, with the long guard interval.
+const fn vht(name: &'static str, vht: Vht) -> Phy {
+    assert!(vht.is_valid(), "the standard has the rate");
+    let data = vht.rate();
+    let basic = data.answer();
+    Phy { data, basic, coding: Coding::Ofdm, slot_ns: 9_000, sifs_ns: 16_000, ..ht(name, 0, Width::Mhz20) }
+}

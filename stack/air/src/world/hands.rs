@@ -57,9 +57,14 @@ impl Hands {
         self.held.iter().position(|held| held.number == number)
     }
 
-    /// The packet of this number, if the radio has it.
+    /// The packets of this number that the radio has: one, or those of an A-MSDU in their order.
+    pub(super) fn all(&self, number: u32) -> impl Iterator<Item = &Held> {
+        self.held.iter().filter(move |held| held.number == number)
+    }
+
+    /// The packet of this number, if the radio has it; the first of an A-MSDU.
     pub(super) fn get(&self, number: u32) -> Option<&Held> {
-        self.held.iter().find(|held| held.number == number)
+        self.all(number).next()
     }
 
     /// The packet of this number, which the radio has.
@@ -67,7 +72,7 @@ impl Hands {
         self.get(number).expect("a packet whose fate is open")
     }
 
-    /// Takes the packet of this number, whose fate is known.
+    /// Takes the packet of this number, whose fate is known; the first of an A-MSDU.
     pub(super) fn take(&mut self, number: u32) -> Held {
         let place = self.place(number).expect("a packet whose fate was open");
         self.held.remove(place)

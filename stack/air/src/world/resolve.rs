@@ -76,8 +76,7 @@ impl<M: Machine> RadioWorld<M> {
     }
 
     /// An ARP request or reply has come.
-    pub(super) fn hear_arp(&mut self, (from, number): (u32, u32), n: usize) {
-        let said = arp::read(&self.hands[from as usize].of(number).packet);
+    pub(super) fn hear_arp(&mut self, from: u32, n: usize, said: Option<Said>) {
         let (Some(said), Some(resolver)) = (said, &mut self.resolver) else { return };
         let (sender, target) = (IpAddr::V4(said.sender), IpAddr::V4(said.target));
         let is_for_us = target == self.stations[n].address;

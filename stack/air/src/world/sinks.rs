@@ -1,11 +1,13 @@
 //! The sinks that watch a world: its trace, its frames, and what became of them.
 
+use hopwise_core::narrow::as_u32;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Cast, Instant, Machine};
 
+use super::hands::Held;
 use super::{CategoryOf, MoreOf, RadioWorld, SpentOf};
 use crate::airtime::{Airtime, Load};
-use crate::dcf::{FrameKind, News, Outcome, RateUse};
+use crate::dcf::{Frame, FrameKind, News, Outcome, RateUse};
 use crate::frames::{Ending, FrameEvent};
 use crate::phy::Rate;
 use crate::waits::QueueWaits;
@@ -63,18 +65,23 @@ impl<M: Machine> RadioWorld<M> {
 
     pub(super) fn tell_driver(&mut self, news: &News) {
         let Some(sink) = &mut self.radio else { return };
-        sink(&match *news {
-            News::Kept { .. } | News::HasRoom { .. } => return,
+        match *news {
+            News::Kept { .. } | News::HasRoom { .. } => {}
             News::Arrived { from, to, number, cast, rate, power_w } => {
-                let kept = self.kept.get(&(to, from, number)).filter(|_| cast == Cast::ToUs);
-                let held = kept.unwrap_or_else(|| self.hands[from as usize].of(number));
-                RadioNews::Arrived { from, to, id: held.id, rate, power_w, packet: &held.packet }
+                let tell = |held: &Held| {
+                    sink(&RadioNews::Arrived { from, to, id: held.id, rate, power_w, packet: &held.packet });
+                };
+                match self.kept.get(&(to, from, number)).filter(|_| cast == Cast::ToUs) {
+                    Some(kept) => kept.iter().for_each(tell),
+                    None => self.hands[from as usize].all(number).for_each(tell),
+                }
             }
-            News::Done { station, number, outcome, rate, tries } => {
-                let id = self.hands[station as usize].of(number).id;
-                RadioNews::Done { station, id, outcome, rate, tries }
+            News::Done { station, number, outcome, rate, tries, .. } => {
+                for held in self.hands[station as usize].all(number) {
+                    sink(&RadioNews::Done { station, id: held.id, outcome, rate, tries });
+                }
             }
-        });
+        }
     }
 
     /// Sets the receiver of machines' trace events.
@@ -121,6 +128,11 @@ impl<M: Machine> RadioWorld<M> {
         self.dcf.airtime(self.now, station)
     }
 
+    /// Returns whether receivers of aggregates wait for missing packets no longer than a timeout.
+    pub fn has_reorder_timeout(&self) -> bool {
+        self.dcf.has_reorder_timeout()
+    }
+
     /// The waits of a station's packets before their first frames, where machines know when packets came.
     pub fn waits(&self, station: u32) -> &QueueWaits {
         self.dcf.waits(station)
@@ -150,13 +162,21 @@ impl<M: Machine> RadioWorld<M> {
 
     pub(super) fn show_frames(&mut self) {
         let Some(sink) = &mut self.frames else { return };
-        let hands = &self.hands;
+        let (hands, stations) = (&self.hands, &self.stations);
         self.dcf.take_seen(&mut |event| {
             let is_data = event.frame.kind == FrameKind::Data;
             let of_sender = hands.get(event.sender as usize).filter(|_| is_data);
-            match of_sender.and_then(|hands| hands.get(event.frame.number)) {
-                Some(held) => sink(&FrameEvent { packet_id: held.id, ..*event }, &held.packet),
-                None => sink(event, &[]),
+            let mut packets =
+                of_sender.into_iter().flat_map(|hands| hands.all(event.frame.number)).peekable();
+            let Some(first) = packets.next() else { return sink(event, &[]) };
+            if packets.peek().is_none() {
+                return sink(&FrameEvent { packet_id: first.id, ..*event }, &first.packet);
+            }
+            // Each packet of an A-MSDU has a view of its own.
+            for held in std::iter::once(first).chain(packets) {
+                let bytes = as_u32(stations[event.sender as usize].framing.payload(&held.packet).len());
+                let frame = Frame { bytes, ..event.frame };
+                sink(&FrameEvent { packet_id: held.id, frame, ..*event }, &held.packet);
             }
         });
         for ending in self.dcf.take_endings() {

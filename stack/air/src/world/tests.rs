@@ -12,7 +12,7 @@ use super::*;
 use crate::arp::Arp;
 use crate::channel::Channel;
 use crate::dcf::{EVERYONE, FrameKind, MacConfig};
-use crate::frames::Sees;
+use crate::frames::{FrameEvent, Sees};
 use crate::phy::Phy;
 use crate::position::Position;
 use crate::radio::Radio;
@@ -84,6 +84,15 @@ fn to(n: u32) -> NextHop {
 }
 
 fn chain(stations: u32, arp: Arp, rules: MacRules, all_ears: Option<u32>) -> RadioWorld<Talker> {
+    chain_of(("dsss-2mbps", MacConfig { rules, ..MacConfig::default() }), stations, arp, all_ears)
+}
+
+fn chain_of(
+    (profile, mac): (&str, MacConfig),
+    stations: u32,
+    arp: Arp,
+    all_ears: Option<u32>,
+) -> RadioWorld<Talker> {
     let station = |n: u32| StationConfig {
         position: Some(Position { x: 200.0 * f64::from(n), y: 0.0 }),
         radio: RADIO,
@@ -92,8 +101,8 @@ fn chain(stations: u32, arp: Arp, rules: MacRules, all_ears: Option<u32>) -> Rad
         framing: Framing::Packet,
     };
     let config = WorldConfig {
-        phy: Phy::named("dsss-2mbps").expect("a profile"),
-        mac: MacConfig { rules, ..MacConfig::default() },
+        phy: Phy::named(profile).expect("a profile"),
+        mac,
         radio: Radio::default(),
         channel: Channel::default(),
         stations: (0..stations).map(station).collect(),
@@ -226,4 +235,37 @@ fn a_machine_that_does_not_know_its_queue_has_no_waits() {
     say(&mut world, 0, &[(to(1), 1)]);
     world.run_until(Instant(1_000_000_000));
     assert_eq!(Load::ALL.map(|load| world.waits(0).of(load).count()), [0; 6]);
+}
+
+/// A hundred packets by thirties in MPDUs of one aggregate.
+#[test]
+fn packets_of_an_a_msdu_come_in_their_order_and_each_has_its_fate_and_its_view() {
+    let mac = MacConfig { ampdu: Some(64), amsdu: Some(3_839), rts_threshold: None, ..MacConfig::default() };
+    let mut world = chain_of(("ht20-mcs7", mac), 2, Arp::Known, None);
+    world.set_more(|talker, now, link, more, out| {
+        let next = (more.bytes >= 100).then(|| talker.poll_transmit(now, link, Payload::Inline, out));
+        next.flatten().map(|transmit| transmit.id)
+    });
+    let views = Rc::new(RefCell::new(Vec::new()));
+    let sink = Rc::clone(&views);
+    world.set_frames(Box::new(move |event, packet| {
+        if event.frame.kind == FrameKind::Data {
+            let FrameEvent { sees, packet_id, frame, .. } = *event;
+            sink.borrow_mut().push((sees, packet_id, frame.bytes, packet.len(), frame.number));
+        }
+    }));
+    let ids: Vec<u64> = (1..=100).collect();
+    say(&mut world, 0, &ids.iter().map(|id| (to(1), *id)).collect::<Vec<_>>());
+    world.run_until(Instant::from_secs(1));
+    assert_eq!((heard(&world, 1), &world.machines()[0].delivered), (ids.clone(), &ids));
+    for sees in [Sees::Sends, Sees::Decodes] {
+        let views = views.borrow();
+        let views: Vec<_> = views.iter().filter(|view| view.0 == sees).collect();
+        assert!(views.iter().map(|view| view.1).eq(ids.iter().copied()), "{views:?}");
+        assert!(views.iter().all(|view| (view.2, view.3) == (100, 100)), "{views:?}");
+        let mut numbers: Vec<_> = views.iter().map(|view| view.4).collect();
+        numbers.dedup();
+        assert_eq!(numbers, [1, 2, 3, 4], "thirty to a number");
+    }
+    assert_eq!(world.stats(0).frames_sent.data, 1, "one aggregate");
 }

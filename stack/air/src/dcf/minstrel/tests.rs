@@ -60,6 +60,30 @@ fn the_average_is_a_low_pass_filter_with_a_period_of_16() {
     assert!(after[0] > ONE * 6 / 10 && after[0] < ONE * 8 / 10 && after[11] < ONE / 10, "{after:?}");
 }
 
+/// 20 MHz has no MCS 9: where all of 80 MHz is lost, 40 MHz is next.
+#[test]
+fn rates_of_802_11ac_are_found_by_their_width_and_their_streams() {
+    for (fastest_mbps, name) in [
+        (1_000, "VHT-MCS 9 x 2 of 80 MHz"),
+        (600, "VHT-MCS 7 x 2 of 80 MHz"),
+        (380, "VHT-MCS 9 x 2 of 40 MHz"),
+        (160, "VHT-MCS 8 x 2 of 20 MHz"),
+    ] {
+        let mut minstrel = new("vht80-2ss-mcs9");
+        let comes =
+            |rate: Rate| rate.bits_per_second <= fastest_mbps * 1_000_000 && !is_of_a_wider(rate, name);
+        let sent = run(&mut minstrel, 0..4_000, |rate| if comes(rate) { 10 } else { 0 });
+        let late = &sent[sent.len() / 2..];
+        assert!(part(late, name) > 0.9, "{name}: {:?}", late.last());
+    }
+}
+
+/// Returns whether a rate has more MHz than the one of this name.
+fn is_of_a_wider(rate: Rate, name: &str) -> bool {
+    let mhz = |name: &str| name.split(' ').rev().nth(1).and_then(|mhz| mhz.parse::<u32>().ok());
+    mhz(&rate.to_string()) > mhz(name)
+}
+
 #[test]
 fn it_finds_the_fastest_rate_that_comes_through() {
     for fastest in 0..8 {
