@@ -2,6 +2,28 @@
 
 use super::{DefaultValue, Param, Profile, Setting, Value};
 
+/// The values from one on. [`params!`](super::params) reads them.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct InOrder<'a> {
+    args: &'a Args,
+    place: usize,
+}
+
+impl InOrder<'_> {
+    /// The next value, which is that of `name` in the order of the table; in another order it is searched.
+    pub fn next<T: Setting>(&mut self, name: &str) -> T {
+        let place = self.place;
+        self.place += 1;
+        match self.args.params.get(place) {
+            Some(param) if param.name == name => {
+                T::of(self.args.values[place]).unwrap_or_else(|| self.args.mistaken(name))
+            }
+            _ => self.args.read(name),
+        }
+    }
+}
+
 /// Every parameter of one agent, with its value in force. An agent reads the values once, at construction.
 ///
 /// Invariant 1: the parser and the agent's constructor use the same table. A name or a type that the table lacks is
@@ -49,6 +71,12 @@ impl Args {
         T::of(self.get(name)).unwrap_or_else(|| self.mistaken(name))
     }
 
+    /// Reads all parameters in the order of the table, which saves each the search for its place.
+    #[doc(hidden)]
+    pub fn in_order(&self) -> InOrder<'_> {
+        InOrder { args: self, place: 0 }
+    }
+
     fn get(&self, name: &str) -> Option<Value> {
         let Some(place) = self.params.iter().position(|param| param.name == name) else {
             self.mistaken(name)
@@ -58,5 +86,33 @@ impl Args {
 
     fn mistaken(&self, name: &str) -> ! {
         panic!("invariant 1: the table has no `{name}` of this type: {:?}", self.params)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::param::{Form, params};
+
+    params! {
+        /// one
+        first: u32 = Form::count("segments", 0, 9).is(1),
+        /// another
+        second: u32 = Form::count("segments", 0, 9).is(2),
+    }
+
+    #[test]
+    fn values_are_found_in_the_order_of_the_table_and_in_any_other() {
+        let args = Args::resolve(Params::TABLE, &[None, Some(Value::Count(7))], Profile::Modern);
+        let Params { first, second } = Params::of(&args);
+        assert_eq!((first, second), (1, 7));
+        let mut backwards = args.in_order();
+        assert_eq!((backwards.next::<u32>("second"), backwards.next::<u32>("first")), (7, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "the table has no `third`")]
+    fn a_name_that_the_table_lacks_is_an_error_of_the_agent() {
+        Args::resolve(Params::TABLE, &[None, None], Profile::Modern).in_order().next::<u32>("third");
     }
 }

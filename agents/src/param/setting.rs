@@ -29,7 +29,8 @@ macro_rules! __params {
                 &[$($param.called($crate::__params!(@name $field $($name)?), concat!($($doc),*))),+];
 
             fn of(args: &$crate::param::Args) -> Params {
-                Params { $($field: args.read($crate::__params!(@name $field $($name)?)),)+ }
+                let mut args = args.in_order();
+                Params { $($field: args.next($crate::__params!(@name $field $($name)?)),)+ }
             }
         }
     };

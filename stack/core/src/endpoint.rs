@@ -244,14 +244,14 @@ impl Endpoint {
         payload: Payload,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let memory = self.account.memory();
-        let help = match payload {
-            Payload::Lent => self.links.lending(link),
-            Payload::Inline => *self.links.help(link),
-        };
         while let Some((slot, generation)) = self.links.next_queued(link) {
             let named = self.table.get_mut(slot).filter(|entry| entry.generation == generation);
             let Some(entry) = named else { continue };
+            let memory = self.account.memory();
+            let help = match payload {
+                Payload::Lent => self.links.lending(link),
+                Payload::Inline => *self.links.help(link),
+            };
             let mut cx = Cx {
                 now,
                 conn: entry.conn.number,

@@ -43,17 +43,22 @@ impl TimerHeap {
 
     /// Sets, moves or (with [`Instant::FAR`]) removes the deadline of `slot`. The cost grows with the logarithm of
     /// the number of deadlines; an unchanged one costs nothing.
+    #[inline]
     pub(crate) fn set(&mut self, slot: u32, at: Instant) {
         let place = self.places.get(slot as usize).copied().unwrap_or(ABSENT);
-        let Some(entry) = self.entries.get(place as usize) else {
-            if at != Instant::FAR {
-                self.insert(slot, at);
-            }
-            return;
-        };
-        if at == Instant::FAR {
+        let filed = self.entries.get(place as usize).map_or(Instant::FAR, |(filed, _)| *filed);
+        if filed != at {
+            self.refile(place, slot, at);
+        }
+    }
+
+    #[inline(never)]
+    fn refile(&mut self, place: u32, slot: u32, at: Instant) {
+        if place == ABSENT {
+            self.insert(slot, at);
+        } else if at == Instant::FAR {
             self.remove(place as usize, slot);
-        } else if entry.0 != at {
+        } else {
             self.replace(place as usize, (at, slot));
         }
     }

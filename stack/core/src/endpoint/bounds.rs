@@ -141,6 +141,8 @@ pub(super) struct Account {
     bounds: Bounds,
     rows: [Row; LISTS],
     bytes: u64,
+    /// True if no resource was scarce after the last change. Most packets change nothing here.
+    is_settled: bool,
     /// The state of the memory that this endpoint shares with others.
     shared: Memory,
     /// One pointer: it counts for each half of a split connection.
@@ -156,6 +158,7 @@ impl Account {
             bounds,
             rows: [row; LISTS],
             bytes: 0,
+            is_settled: true,
             shared: Memory::Plenty,
             by_source: None,
             gave_way: [0; Scarce::ALL.len()],
@@ -242,32 +245,49 @@ impl Account {
         }
     }
 
-    /// Files a connection after a change.
+    /// Files a connection after a change, unless its place and its bytes are the same.
+    #[inline]
     pub(super) fn file(&mut self, now: Instant, table: &mut Table, slot: u32) {
-        let Some(entry) = table.get_mut(slot) else { return };
-        let was = entry.place;
+        let Some(entry) = table.get(slot) else { return };
+        let was = &entry.place;
         let bytes = entry.conn.buffered();
         let list = list(entry.owner, &entry.conn, bytes);
         let moved = entry.conn.moved();
         let has_moved = moved != was.moved && was.age_ms(now) >= MOVES_EVERY_MS;
-        if list == was.list && !has_moved {
-            if bytes != was.bytes {
-                entry.place.bytes = bytes;
-                self.recount(was.list, was.bytes, bytes);
-                self.weigh_holder(table, slot);
-            }
-            return;
+        if list != was.list || has_moved {
+            self.move_to(now, table, slot, ListNode { bytes, moved, list, ..*was });
+        } else if bytes != was.bytes {
+            self.resize(table, slot, bytes);
         }
-        self.bytes = self.bytes - u64::from(was.bytes) + u64::from(bytes);
+    }
+
+    /// Counts a connection's new bytes where it is.
+    #[inline(never)]
+    fn resize(&mut self, table: &mut Table, slot: u32, bytes: u32) {
+        let Some(entry) = table.get_mut(slot) else { return };
+        let was = std::mem::replace(&mut entry.place.bytes, bytes);
+        let list = entry.place.list;
+        self.recount(list, was, bytes);
+        self.weigh_holder(table, slot);
+    }
+
+    /// Moves a connection to the end of a list.
+    #[inline(never)]
+    fn move_to(&mut self, now: Instant, table: &mut Table, slot: u32, place: ListNode) {
+        let Some(entry) = table.get(slot) else { return };
+        let was = entry.place;
+        self.is_settled = false;
+        self.bytes = self.bytes - u64::from(was.bytes) + u64::from(place.bytes);
         self.unlink(table, was);
         // A handshake keeps the time of its start.
-        let since_ms = if list == LruList::Free { was.since_ms } else { now.millis_u32() };
-        self.link(table, slot, ListNode { bytes, moved, list, since_ms, ..was });
+        let since_ms = if place.list == LruList::Free { was.since_ms } else { now.millis_u32() };
+        self.link(table, slot, ListNode { since_ms, ..place });
         self.file_guest(table, slot);
         self.file_holder(table, slot);
     }
 
     fn recount(&mut self, list: LruList, was: u32, is: u32) {
+        self.is_settled = false;
         let count = |sum: &mut u64| *sum = *sum - u64::from(was) + u64::from(is);
         count(&mut self.bytes);
         if let Some(row) = self.rows.get_mut(list as usize) {
@@ -279,6 +299,7 @@ impl Account {
     pub(super) fn strike(&mut self, table: &mut Table, slot: u32) {
         let Some(entry) = table.get_mut(slot) else { return };
         let place = entry.place;
+        self.is_settled = false;
         entry.place = ListNode { list: LruList::Free, bytes: 0, ..place };
         self.bytes -= u64::from(place.bytes);
         self.unlink(table, place);
@@ -327,9 +348,22 @@ impl Endpoint {
     }
 
     /// Gives connections up until no resource is scarce, or all holders use theirs.
+    #[inline]
     pub(super) fn make_room(&mut self, now: Instant) {
+        if !self.account.is_settled {
+            self.settle_account(now);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_account(&mut self, now: Instant) {
         self.account.forget_holders();
-        while let Some(scarce) = self.account.scarce() {
+        loop {
+            let Some(scarce) = self.account.scarce() else {
+                self.account.is_settled = true;
+                return;
+            };
+            // Those that use theirs now may stand still later.
             let Some(slot) = self.first_to_go(now, scarce) else { return };
             self.give_way(now, slot, scarce);
             if self.account.row(LruList::Over).count > MOST_RESETS_WAITING {

@@ -45,9 +45,16 @@ impl Ensembles {
 
 impl Endpoint {
     /// After a change of a connection, it requests a turn, keeps it, or passes it on.
+    #[inline]
     pub(super) fn take_turns(&mut self, now: Instant, slot: u32) {
+        if let Some(turn) = self.table.get(slot).and_then(|entry| entry.conn.turn()) {
+            self.take_turn_of_member(now, slot, turn);
+        }
+    }
+
+    #[inline(never)]
+    fn take_turn_of_member(&mut self, now: Instant, slot: u32, turn: Turn) {
         let Some(entry) = self.table.get(slot) else { return };
-        let Some(turn) = entry.conn.turn() else { return };
         if turn == Turn::Alone && entry.conn.may_use_turn() {
             // No other flow wants the turn.
             return;

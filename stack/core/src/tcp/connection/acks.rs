@@ -40,6 +40,14 @@ pub(super) struct AckNews {
     pub(super) rtt: Option<Duration>,
 }
 
+impl AckNews {
+    /// Returns whether its only news is that data has arrived.
+    #[inline]
+    pub(super) fn shows_arrival_alone(&self) -> bool {
+        self.advanced > 0 && self.dsack.is_none() && self.dup_count.is_none() && !self.ece
+    }
+}
+
 /// The data in flight before an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {

@@ -3,9 +3,8 @@
 //! Each step checks one thing and decides whether the next one is due. `acks.rs` digests the peer's ACKs.
 
 mod arrived;
+mod predicted;
 mod step;
-
-use std::time::Duration;
 
 use super::receiving::Around;
 use super::sending::WindowNews;
@@ -21,8 +20,9 @@ use crate::wire::{Flags, TcpView};
 
 pub(crate) use arrived::Arrived;
 pub(super) use arrived::segments_in;
+use predicted::is_predicted;
 pub(crate) use step::Disposition;
-use step::{Answer, Step};
+pub(super) use step::{Answer, Step};
 
 type StepFn = fn(&mut Connection, &mut Cx<'_>, &Arrived<'_>) -> Step;
 
@@ -51,13 +51,42 @@ impl Connection {
             segments: as_u16(arrived.segments() as usize),
             flags: segment.flags.0,
         });
-        let disposition = match self.state {
-            StateName::Closed => Disposition::Refuse,
-            StateName::SynSent => self.handle_in_syn_sent(cx, arrived),
-            _ => self.handle_synchronized(cx, arrived),
+        let agreed = self.opening.agreed();
+        let disposition = if is_predicted(arrived, self.state, &self.receiving, &self.sending, agreed) {
+            self.take_predicted(cx, arrived)
+        } else {
+            self.handle_unpredicted(cx, arrived)
         };
         self.check();
         disposition
+    }
+
+    /// Takes a predicted segment by the steps that are left.
+    #[inline]
+    fn take_predicted(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
+        #[cfg(debug_assertions)]
+        for check in &STEPS[..predicted::CHECKS] {
+            assert_eq!(check(self, cx, arrived), Step::Next, "H1");
+        }
+        self.receiving.take_timestamp(cx.now, arrived.segment, self.opening.agreed());
+        let step = match self.take_ack(cx, arrived) {
+            Step::Next => self.take_data(cx, arrived),
+            other => other,
+        };
+        if step != Step::Next {
+            return self.conclude(cx, step);
+        }
+        self.note_alive(cx);
+        Disposition::Done
+    }
+
+    #[inline(never)]
+    fn handle_unpredicted(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
+        match self.state {
+            StateName::Closed => Disposition::Refuse,
+            StateName::SynSent => self.handle_in_syn_sent(cx, arrived),
+            _ => self.handle_synchronized(cx, arrived),
+        }
     }
 
     fn handle_synchronized(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
@@ -108,7 +137,8 @@ impl Connection {
         {
             return step;
         }
-        if let Some(step) = self.check_paws(cx, arrived) {
+        let agreed = self.opening.agreed();
+        if let Some(step) = self.receiving.check_paws(cx.now, arrived, agreed, &mut self.stats) {
             return step;
         }
         if self.receiving.is_acceptable(segment) {
@@ -166,25 +196,6 @@ impl Connection {
         }
         self.finish(cx, CloseReason::Finished);
         Some(Step::End(Disposition::Reopen))
-    }
-
-    fn check_paws(&mut self, cx: &Cx<'_>, arrived: &Arrived<'_>) -> Option<Step> {
-        let segment = arrived.segment;
-        if !self.opening.agreed().timestamps || segment.flags.contains(Flags::RST) {
-            return None;
-        }
-        let Some(timestamps) = segment.options.timestamps else {
-            // RFC 7323 §3.2: once agreed, they are on every segment. A SYN belongs to another connection and gets an
-            // answer.
-            let is_syn = segment.flags.contains(Flags::SYN);
-            return (!is_syn).then_some(Step::Drop(DropReason::Paws));
-        };
-        if self.receiving.is_old_timestamp(cx.now, timestamps.value) {
-            self.receiving.note_old_duplicate(arrived, self.opening.agreed(), &mut self.stats);
-            let answer = if segment.payload.is_empty() { Answer::Limited } else { Answer::Always };
-            return Some(Step::Answer(DropReason::Paws, answer));
-        }
-        None
     }
 
     /// Second: RST. Only the exact next number is believed (RFC 5961 §3.2).
@@ -293,6 +304,13 @@ impl Connection {
         let mut feedback = self.feedback();
         let mut news = feedback.news(segment);
         feedback.digest(cx, segment, window, &mut news);
+        if feedback.timers.is_armed(Timer::Frozen) {
+            self.thaw_on(cx, &news);
+            feedback = self.feedback();
+        }
+        let ended = feedback.judge(cx, &news);
+        feedback.tell_senders(cx, &news, ended);
+        feedback.restart_timers(cx, &news);
         if news.advanced > 0 {
             self.tell_of_room();
         }
@@ -300,11 +318,6 @@ impl Connection {
             // A peer that reports a closed window is alive: the wait starts anew (MUST-37, SHLD-17).
             self.sending.stop_waiting();
         }
-        self.thaw_on(cx, &news);
-        let mut feedback = self.feedback();
-        let ended = feedback.judge(cx, &news);
-        feedback.tell_senders(cx, &news, ended);
-        feedback.restart_timers(cx, &news);
         self.step_state(cx)
     }
 
@@ -395,7 +408,8 @@ impl Connection {
         if segment.payload.is_empty() {
             return Step::Next;
         }
-        let rtt = self.hear_echo(cx.now, segment);
+        let rtt = self.receiving.hear_echo(cx.now, segment, &self.opening, &mut self.path);
+        let rtt = rtt.filter(|_| self.loss.board().is_empty());
         if self.state.peer_has_closed() {
             return Step::Drop(DropReason::DataAfterClose);
         }
@@ -405,19 +419,6 @@ impl Connection {
         let around = Around::new(&self.opening, &self.path, self.sending.mss());
         self.events.readable |= self.receiving.take_payload(cx, arrived, rtt, around, &mut self.stats);
         Step::Next
-    }
-
-    /// An end that only receives measures round trips by the echoes of its timestamps on data. Each sample contains the
-    /// peer's waiting time, so only the minimum counts for the path. The receiver agent gets each sample while nothing
-    /// of our own, which would measure better, is in flight.
-    #[inline]
-    fn hear_echo(&mut self, now: Instant, segment: &TcpView<'_>) -> Option<Duration> {
-        let echo = self.receiving.new_echo(segment, self.opening.agreed())?;
-        let rtt = self.opening.echoed_rtt(now, echo);
-        if let Some(rtt) = rtt {
-            self.path.rtt.min = Some(self.path.rtt.min.map_or(rtt, |min| min.min(rtt)));
-        }
-        rtt.filter(|_| self.loss.board().is_empty())
     }
 
     /// Refuses data for an application that has gone: an ACK would claim that the application has it (SHLD-3).

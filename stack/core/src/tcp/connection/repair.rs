@@ -30,7 +30,19 @@ impl Feedback<'_> {
         if space.uses_rack {
             let sent_ts = news.delivered.newest.map(|newest| self.opening.ts_now(newest.sent_at));
             self.loss.note_delivered(cx.now, news, space, sent_ts, self.path.rtt.min);
+            if self.loss.passes_calmly(news) {
+                self.timers.disarm(Timer::Reorder);
+                if cfg!(debug_assertions) {
+                    assert!(self.judge_by_steps(cx, news, space).is_none(), "a calm ACK ends nothing");
+                }
+                return None;
+            }
         }
+        self.judge_by_steps(cx, news, space)
+    }
+
+    #[inline(never)]
+    fn judge_by_steps(&mut self, cx: &mut Cx<'_>, news: &AckNews, space: Space) -> Option<Recovered> {
         self.react_to_mark(cx, news);
         let has_unsent = self.sending.unsent() > 0;
         if self.config.undo

@@ -357,8 +357,9 @@ impl Connection {
     }
 
     /// Any acceptable ACK shows that the path is back; the RTO stays as before.
+    #[cold]
     pub(super) fn thaw_on(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
-        if !self.timers.is_armed(Timer::Frozen) || (news.advanced == 0 && !news.is_dup) {
+        if news.advanced == 0 && !news.is_dup {
             return;
         }
         self.timers.disarm(Timer::Frozen);

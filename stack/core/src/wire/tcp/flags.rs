@@ -30,6 +30,12 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
+    /// These flags less those of `other`.
+    #[must_use]
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
+    }
+
     /// Returns whether at least one bit of `other` is set.
     pub const fn intersects(self, other: Flags) -> bool {
         self.0 & other.0 != 0

@@ -7,11 +7,31 @@ use crate::narrow::low_u32;
 use crate::tcp::connection::acks::AckNews;
 use crate::tcp::connection::in_32_bits;
 use crate::tcp::cx::Cx;
-use crate::tcp::recovery::{Certainty, Gauge, Phase, Safety};
+use crate::tcp::recovery::{Certainty, Frto, Gauge, Phase, Safety};
 use crate::tcp::timers::{Timer, Timers};
 use crate::trace::{LostBy, TraceKind};
 
 impl Loss {
+    /// Returns whether an ACK of new data is one of the many that show nothing: no loss is known or repaired, no probe
+    /// is out, and RACK's newest segment tells of none. It is weighed here; the other steps would change nothing.
+    #[inline]
+    pub(in crate::tcp::connection) fn passes_calmly(&mut self, news: &AckNews) -> bool {
+        let (recovery, board) = (&mut self.recovery, &self.board);
+        let is_calm = recovery.phase == Phase::Open
+            && recovery.frto == Frto::Off
+            && recovery.tail_probe.is_none()
+            && board.lost().segments == 0
+            && board.sacked().segments == 0
+            && news.shows_arrival_alone()
+            && !recovery.rack.newest().is_some_and(|newest| board.may_show_loss(newest));
+        if is_calm {
+            recovery.dup_acks = 0;
+            recovery.assumed_arrived = 0;
+            recovery.timeouts = 0;
+        }
+        is_calm
+    }
+
     /// Weighs an ACK of new data. Returns how a recovery ended, if it did.
     pub(in crate::tcp::connection) fn weigh_advance(
         &mut self,

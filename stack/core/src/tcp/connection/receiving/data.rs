@@ -203,6 +203,12 @@ impl Receiving {
         }
     }
 
+    /// Returns whether no FIN of the peer has come, not even before earlier data.
+    #[inline]
+    pub(in crate::tcp::connection) fn has_no_fin(&self) -> bool {
+        self.fin.is_none()
+    }
+
     /// Returns whether all data before the FIN has come.
     pub(in crate::tcp::connection) fn is_fin_next(&self) -> bool {
         self.fin == Some(self.nxt)

@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use super::Receiving;
-use crate::tcp::connection::opening::Negotiated;
-use crate::wire::TcpView;
+use crate::agent::Path;
+use crate::tcp::connection::ConnectionStats;
+use crate::tcp::connection::ingress::{Answer, Arrived, Step};
+use crate::tcp::connection::opening::{Negotiated, Opening};
+use crate::trace::DropReason;
+use crate::wire::{Flags, TcpView};
 use crate::{Instant, Seq};
 
 /// After so long a silence an old timestamp means nothing: its clock may have wrapped (RFC 7323 §5.5).
@@ -23,9 +27,67 @@ impl Receiving {
     }
 
     /// PAWS (RFC 7323 §5): returns whether the segment was sent before one that has already come.
-    pub(in crate::tcp::connection) fn is_old_timestamp(&self, now: Instant, value: u32) -> bool {
+    fn is_old_timestamp(&self, now: Instant, value: u32) -> bool {
         let is_old = (value.wrapping_sub(self.ts_recent) as i32) < -PAWS_GRACE;
         is_old && !self.is_timestamp_stale(now)
+    }
+
+    /// Returns the step's result if an old timestamp, or a missing one, stops the segment.
+    pub(in crate::tcp::connection) fn check_paws(
+        &mut self,
+        now: Instant,
+        arrived: &Arrived<'_>,
+        agreed: &Negotiated,
+        stats: &mut ConnectionStats,
+    ) -> Option<Step> {
+        let segment = arrived.segment;
+        if !agreed.timestamps || segment.flags.contains(Flags::RST) {
+            return None;
+        }
+        let Some(timestamps) = segment.options.timestamps else {
+            // RFC 7323 §3.2: once agreed, they are on every segment. A SYN belongs to another connection and gets an
+            // answer.
+            let is_syn = segment.flags.contains(Flags::SYN);
+            return (!is_syn).then_some(Step::Drop(DropReason::Paws));
+        };
+        if self.is_old_timestamp(now, timestamps.value) {
+            self.note_old_duplicate(arrived, agreed, stats);
+            let answer = if segment.payload.is_empty() { Answer::Limited } else { Answer::Always };
+            return Some(Step::Answer(DropReason::Paws, answer));
+        }
+        None
+    }
+
+    /// An end that only receives measures round trips by the echoes of its timestamps on data. Each sample contains the
+    /// peer's waiting time, so only the minimum counts for the path. The receiver agent gets each sample while nothing
+    /// of our own, which would measure better, is in flight.
+    #[inline]
+    pub(in crate::tcp::connection) fn hear_echo(
+        &mut self,
+        now: Instant,
+        segment: &TcpView<'_>,
+        opening: &Opening,
+        path: &mut Path,
+    ) -> Option<Duration> {
+        let echo = self.new_echo(segment, opening.agreed())?;
+        let rtt = opening.echoed_rtt(now, echo);
+        if let Some(rtt) = rtt {
+            path.rtt.min = Some(path.rtt.min.map_or(rtt, |min| min.min(rtt)));
+        }
+        rtt
+    }
+
+    /// Returns whether the segment has a timestamp that is no older than the last, or needs none.
+    #[inline]
+    pub(in crate::tcp::connection) fn is_timestamp_in_order(
+        &self,
+        segment: &TcpView<'_>,
+        agreed: &Negotiated,
+    ) -> bool {
+        match segment.options.timestamps {
+            Some(timestamps) => (timestamps.value.wrapping_sub(self.ts_recent) as i32) >= 0,
+            None => !agreed.timestamps,
+        }
     }
 
     pub(in crate::tcp::connection) fn take_timestamp(
@@ -93,11 +155,7 @@ impl Receiving {
 
     /// The echo of our timestamp on this segment, if it is a new one. A repeated echo measures too much.
     #[inline]
-    pub(in crate::tcp::connection) fn new_echo(
-        &mut self,
-        segment: &TcpView<'_>,
-        agreed: &Negotiated,
-    ) -> Option<u32> {
+    fn new_echo(&mut self, segment: &TcpView<'_>, agreed: &Negotiated) -> Option<u32> {
         let echo = segment.options.timestamps.filter(|_| agreed.timestamps)?.echo;
         if echo == self.last_echo {
             return None;
