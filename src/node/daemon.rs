@@ -1,51 +1,49 @@
 //! The daemon's life: links, privileges, the stack, its services, and an end in order.
 
 mod captures;
+mod opening;
+mod trial;
 
-use std::future::pending;
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::TcpListener as StdListener;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use hopwise_agents::StandardAgents;
-use hopwise_host::{
-    Capture, CaptureError, Link, LinkTeller, Observer, Shards, StackConfig, live_by_the_clock, random_key,
-};
-use hopwise_lab::live::part::Says;
+use hopwise_host::{Capture, CaptureError, LinkTeller, Shards};
 use hopwise_lab::located::Document;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot::{Receiver, channel};
+use tokio::sync::oneshot::Receiver;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::bind::bind;
+use opening::{Opened, open, start};
+
 use super::config::{self, NodeConfig};
 use super::control::{Request, Response};
 use super::counts::Counts;
 use super::crowding::Crowding;
-use super::metrics::{self, Adder, Sums};
+use super::metrics::{self, Sums};
 use super::seats::Seats;
 use super::services::Services;
 use super::snapshot::{CaptureSnapshot, Snapshot};
 use super::socks5::{self, Access, Server};
 use super::stage::Stage;
-use super::unmet::{self, Unmet};
+use super::unmet;
 use super::users::Users;
-use super::{confined, descriptors, forward, links, paths, transparent};
+use super::{confined, descriptors, forward, paths, transparent};
 use crate::daemon::confine::confine;
 use crate::daemon::control;
 use crate::daemon::notify;
 use crate::daemon::privileges::Privileges;
 use crate::daemon::reader::Reader;
 use crate::failure::Failure;
-use crate::lab::live::talk;
 use crate::signals::{self, Ending};
 
 /// Interval at which the links are checked.
@@ -57,17 +55,6 @@ const LAST_WRITES: Duration = Duration::from_secs(2);
 
 /// The time that tasks of the runtime have for their end.
 const LAST_TASKS: Duration = Duration::from_secs(1);
-
-/// The resources that were opened with capabilities and are used without.
-struct Opened {
-    /// By shard.
-    links: Vec<Vec<Box<dyn Link>>>,
-    control: Option<control::Bound>,
-    socks5: Option<StdListener>,
-    metrics: Option<StdListener>,
-    forwards: Vec<forward::Bound>,
-    transparent: Option<transparent::Opened>,
-}
 
 /// The state that the services share.
 struct Daemon {
@@ -93,10 +80,7 @@ pub(super) fn run(
     path: &Path,
     has_trial: bool,
 ) -> Result<(), Failure> {
-    // All threads begin with this one's priority, as the programs of a trial have it.
-    if has_trial && let Err(error) = live_by_the_clock() {
-        tracing::warn!(%error, "no real-time priority: on a busy machine it falls behind");
-    }
+    trial::take_priority(has_trial);
     let privileges = Privileges::find(config.user.as_deref());
     let privileges = privileges.map_err(|error| unmet::user(&document, &error))?;
     descriptors::allow(&config);
@@ -104,9 +88,7 @@ pub(super) fn run(
     let signals = signals::early(Signals::new)?;
     let reader = Reader::new(path, &privileges, config.confine);
     let reader = reader.map_err(|error| Failure::failed("start what reads the file anew", error))?;
-    if let Some(control) = &config.control {
-        privileges.make_folder(control);
-    }
+    config.control.iter().for_each(|control| privileges.make_folder(control));
     privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
     let opened = open(&config).map_err(|unmet| unmet.failure(&document, &config))?;
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -124,68 +106,18 @@ pub(super) fn run(
     let _links = links.map_err(|error| Failure::failed("start a thread", error))?;
     let daemon = Daemon { config, document, user, reader, shards, capture, sums, counts, services, users };
     let daemon = Arc::new(daemon);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
+    let runtime = runtime(workers)?;
     let serving =
         daemon.serve((signals, has_trial), control.as_ref(), socks5, metrics, (forwards, transparent));
     let ended = runtime.block_on(serving);
     runtime.shutdown_timeout(LAST_TASKS);
     drop(control);
-    if has_trial && ended.is_ok() {
-        talk::say(&Says::Carried(daemon.counts.carried()))?;
-    }
-    ended
+    ended.and_then(|()| trial::tell(has_trial, &daemon.counts))
 }
 
-/// Starts a stack for each queue; most nodes have one.
-fn start(
-    config: &NodeConfig,
-    links: Vec<Vec<Box<dyn Link>>>,
-    capture: &Capture,
-    sums: &[Arc<Sums>],
-) -> Result<Shards, Failure> {
-    let keys: Result<Vec<_>, _> = links.iter().map(|_| random_key()).collect();
-    let keys = keys.map_err(|error| Failure::failed("draw a key", error))?;
-    let of_shard = |shard: u16, links: &[Box<dyn Link>]| {
-        let nth = usize::from(shard);
-        let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(capture.tap(shard))];
-        if config.metrics.is_some() {
-            observers.push(Box::new(Adder(Arc::clone(&sums[nth]))));
-        }
-        let endpoint = config.endpoint(links::describe_all(config, links), keys[nth]);
-        let busy_poll = config.busy_poll.map_or(Duration::ZERO, |time| time.0);
-        StackConfig { observers, busy_poll, ..StackConfig::new(endpoint) }
-    };
-    let profile = config.tcp.profile.0;
-    Shards::start(links, of_shard, || Box::new(StandardAgents::new(profile)))
-        .map_err(|error| Failure::failed("start the stack", error))
-}
-
-fn open(config: &NodeConfig) -> Result<Opened, Unmet> {
-    let links = links::open_all(config).map_err(Unmet::Link)?;
-    let control = config.control.as_deref().map(control::Bound::new).transpose().map_err(Unmet::Control)?;
-    let bind = |address: Option<SocketAddr>| address.map(bind).transpose().map_err(Unmet::Listener);
-    Ok(Opened {
-        links,
-        control,
-        socks5: bind(config.socks5.as_ref().map(|socks5| socks5.listen))?,
-        metrics: bind(config.metrics.as_ref().map(|metrics| metrics.listen))?,
-        forwards: forward::bind_all(config).map_err(Unmet::Listener)?,
-        transparent: transparent::open(config).map_err(Unmet::Transparent)?,
-    })
-}
-
-/// Tells the trial that all is open. The end of its pipe ends the node as a signal does.
-fn trial() -> Result<Receiver<()>, Failure> {
-    talk::say(&Says::Ready)?;
-    let (ended, ends) = channel();
-    let hear = || {
-        talk::answer();
-        drop(ended);
-    };
-    let started = thread::Builder::new().name("trial".into()).spawn(hear);
-    started.map_err(|error| Failure::failed("start a thread", error))?;
-    Ok(ends)
+fn runtime(workers: usize) -> Result<Runtime, Failure> {
+    let runtime = Builder::new_multi_thread().worker_threads(workers).enable_all().build();
+    runtime.map_err(|error| Failure::failed("start a runtime", error))
 }
 
 struct Signals {
@@ -241,7 +173,7 @@ impl Daemon {
         self.begin_capture()?;
         let service = notify::ready();
         tracing::info!(node = self.config.node.name, "ready");
-        let trial = has_trial.then(trial).transpose()?;
+        let trial = has_trial.then(trial::begin).transpose()?;
         let ended = self.watch(&mut signals, trial).await;
         service.ends_within(self.config.stop_within.0 + LEAST_FOR_STACK + LAST_WRITES + LAST_TASKS);
         self.finish(&mut signals, &stages, &mut relays).await;
@@ -252,12 +184,7 @@ impl Daemon {
     /// Runs until a signal ends the daemon, or a link is lost.
     async fn watch(&self, signals: &mut Signals, trial: Option<Receiver<()>>) -> Result<(), Failure> {
         let mut crowding = Crowding::default();
-        let trial = async {
-            match trial {
-                Some(trial) => drop(trial.await),
-                None => pending().await,
-            }
-        };
+        let trial = trial::ended(trial);
         tokio::pin!(trial);
         loop {
             tokio::select! {

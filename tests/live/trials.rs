@@ -1,5 +1,8 @@
 //! Trials in real time between namespaces: their records, their refusals, and what killed processes leave.
 
+#[path = "trials/carried.rs"]
+mod carried;
+
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -166,35 +169,6 @@ fn a_trial_between_namespaces_counts_what_each_tcp_tells() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     each_tcp_tells_its_own(&scenario);
     assert_eq!(scenario.namespaces(), [""; 0]);
-}
-
-/// Programs on hosts behind the ends, whose TCP two transparent nodes carry.
-#[test]
-fn a_trial_measures_programs_that_know_nothing_of_the_nodes_before_them() {
-    if !can_run("a_trial_measures_programs_that_know_nothing_of_the_nodes_before_them", &["nft"]) {
-        return;
-    }
-    let arms = "arms={ carried: { receiver: delayed, transparent: true } }";
-    for routing in ["static", "aodv"] {
-        let scenario = Scenario::new("carried", "netns", TEXT);
-        let routing = format!("routing.protocol={routing}");
-        let output = scenario.trial(&["--set", arms, "--set", &routing]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let record = &scenario.records()[0];
-        let flows = &record["result"]["flows"];
-        assert_eq!(record["settings"]["arm"]["transparent"], true, "{record}");
-        assert!(flows[0]["goodput_kbps"].as_f64() > Some(100.0), "{flows}");
-        assert!(flows[1]["completed"]["count"].as_u64() > Some(0), "{flows}");
-        let datagrams = flows.as_array().and_then(|flows| flows.iter().find(|flow| flow["id"] == "f2"));
-        let datagrams = datagrams.expect("it is there")["bytes_delivered"].as_u64();
-        // A busy machine loses some.
-        assert!(datagrams > Some(200 * 20), "{flows}");
-        // These would be of the way to the node alone.
-        for untold in ["segments_sent", "rtt_ms", "timeouts"] {
-            assert_eq!(flows[0][untold], Value::Null, "{flows}");
-        }
-        assert_eq!(scenario.namespaces(), [""; 0]);
-    }
 }
 
 /// A setting, the place that is named, and the problem or its remedy.

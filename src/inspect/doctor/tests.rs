@@ -7,6 +7,7 @@ use super::printing::line;
 use super::*;
 
 mod injected;
+mod left;
 mod listed;
 
 /// A machine made of files.

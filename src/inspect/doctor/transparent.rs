@@ -1,6 +1,6 @@
 //! Rules and routes that a killed transparent node left.
 
-use hopwise_host::transparent::{Left, left, remove_left};
+use hopwise_host::transparent::{Left, TransparentError, left, remove_left};
 
 use super::faults;
 use super::finding::Finding;
@@ -13,7 +13,7 @@ pub(super) fn examine(is_repair: bool) -> Finding {
         Ok(left) if left.is_empty() => {
             Finding::ok(CHECK, "no killed transparent node left any rule or route")
         }
-        Ok(left) if is_repair => removed(&left),
+        Ok(left) if is_repair => removed(&left, remove_left()),
         Ok(left) => {
             faults::TRANSPARENT_LEFT.found(format!("a killed transparent node left {}", listed(&left)))
         }
@@ -21,8 +21,8 @@ pub(super) fn examine(is_repair: bool) -> Finding {
     }
 }
 
-fn removed(left: &Left) -> Finding {
-    match remove_left() {
+pub(super) fn removed(left: &Left, rest: Result<Left, TransparentError>) -> Finding {
+    match rest {
         Ok(rest) if rest.is_empty() => Finding::ok(CHECK, format!("{} removed", listed(left))),
         Ok(rest) => faults::TRANSPARENT_STAYS.found(format!("{} not removed", listed(&rest))),
         Err(error) => faults::TRANSPARENT_STAYS.found(format!("not removed: {error}")),

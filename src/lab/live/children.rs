@@ -1,21 +1,23 @@
 //! The processes of a live run: programs on the nodes that have some, and routing daemons. They end with this, whatever
 //! happens.
 
+mod process;
+
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hopwise_host::{Behind, Clock, Namespace, wait_to_read};
+use hopwise_host::{Behind, Clock, Namespace, run_behind, wait_to_read};
 use hopwise_lab::live::part::{BEGIN, CLOCK, Carried, Ended, Part, Routed, Says};
 use rustix::fs::{MemfdFlags, memfd_create};
+
+use process::{Does, Process, ourselves};
 
 use super::listening::{EARLY, Heard, Place, listen};
 use crate::failure::Failure;
@@ -60,47 +62,6 @@ pub(super) struct Exchanged {
     pub(super) at_s: f64,
 }
 
-#[derive(Debug)]
-struct Process {
-    /// The node's name.
-    name: String,
-    does: Does,
-    /// On another host, behind ssh.
-    is_far: bool,
-    child: Child,
-    /// A daemon ends in order when this is closed.
-    input: Option<ChildStdin>,
-    /// The standard error of a daemon or of ssh, in memory.
-    log: Option<File>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
-    Programs,
-    Routing,
-    Carrying,
-}
-
-impl Does {
-    /// The subcommand that does it.
-    fn command(self) -> &'static str {
-        match self {
-            Does::Programs => "part",
-            Does::Routing => "route",
-            Does::Carrying => "node",
-        }
-    }
-
-    /// The attempt, for a failure.
-    fn doing(self) -> &'static str {
-        match self {
-            Does::Programs => "run a node's programs",
-            Does::Routing => "run a node's routing",
-            Does::Carrying => "carry the TCP of a node's host",
-        }
-    }
-}
-
 impl Children {
     pub(super) fn new(out: &Path) -> Children {
         let (say, hear) = channel();
@@ -119,7 +80,7 @@ impl Children {
         };
         let spawn = || ourselves().arg(Does::Programs.command()).spawn();
         let started = match behind {
-            Some(host) => namespace.run_behind(host, spawn),
+            Some(host) => run_behind(namespace, host, spawn),
             None => namespace.run(spawn),
         };
         let started = started.map_err(|error| failed(&error))?;
@@ -385,42 +346,6 @@ impl Children {
         let kept = self.all.iter().try_for_each(|process| process.keep_log(&folder.join(LOGS)).map(drop));
         kept.map_err(|error| Failure::failed("keep the logs of routing", error))
     }
-}
-
-impl Process {
-    /// A process that ends by itself says why in its last line.
-    fn cause(&self, status: ExitStatus) -> String {
-        let said = self.log().unwrap_or_default();
-        match said.lines().rfind(|line| !line.trim().is_empty()).filter(|_| status.code().is_some()) {
-            Some(line) => format!("{status}: {}", line.trim()),
-            None => status.to_string(),
-        }
-    }
-
-    fn log(&self) -> io::Result<String> {
-        let Some(log) = &self.log else { return Ok(String::new()) };
-        let mut bytes = vec![0; usize::try_from(log.metadata()?.len()).unwrap_or(usize::MAX)];
-        log.read_exact_at(&mut bytes, 0)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    /// Writes the log of a daemon to the folder.
-    fn keep_log(&self, folder: &Path) -> io::Result<Option<PathBuf>> {
-        if self.log.is_none() || self.is_far {
-            return Ok(None);
-        }
-        let file = folder.join(format!("{}.log", self.name));
-        fs::create_dir_all(folder)?;
-        fs::write(&file, self.log()?)?;
-        Ok(Some(file))
-    }
-}
-
-/// This program, also if another one has been put in its place meanwhile. Its streams are ours.
-fn ourselves() -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("hopwise").stdin(Stdio::piped()).stdout(Stdio::piped());
-    command
 }
 
 impl Drop for Children {

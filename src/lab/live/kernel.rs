@@ -1,5 +1,7 @@
 //! The programs of a node over the kernel's TCP.
 
+mod connection;
+
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -9,15 +11,16 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::HopSource;
-use hopwise_core::endpoint::EventKind;
 use hopwise_core::narrow::as_u32;
-use hopwise_core::tcp::{CloseReason, TcpConfig};
+use hopwise_core::tcp::TcpConfig;
 use hopwise_host::{Clock, Interest, KernelInfo, KernelTcp, Poller};
 use hopwise_lab::live::LOOK_EVERY;
 use hopwise_lab::live::part::Ended;
 use hopwise_lab::programs::{AgentsAtEnd, Counted, Event, Marks, Platform, Programs, Sockets, start_of};
 use hopwise_lab::sim::Plan;
-use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
+use rustix::net::{SendFlags, Shutdown, SocketFlags, sockopt};
+
+use connection::Connection;
 
 use super::lost;
 use crate::failure::Failure;
@@ -51,40 +54,9 @@ enum Open {
     Closed,
 }
 
-#[derive(Debug)]
-struct Connection {
-    fd: OwnedFd,
-    peer: SocketAddr,
-    /// Its settings, while it is being opened from here.
-    opens_with: Option<Arc<TcpConfig>>,
-    /// The time of the next attempt to open it.
-    again_at: Option<Instant>,
-    is_open: bool,
-    /// Bytes that the program has not consumed.
-    waiting: Vec<u8>,
-    has_end: bool,
-    /// It has failed, and the poller does not know it any more.
-    has_failed: bool,
-    /// The last send did not fit.
-    wants_room: bool,
-    interest: Interest,
-}
-
 /// The number of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Number(usize);
-
-impl Connection {
-    fn wanted(&self) -> Interest {
-        let wants_data = !self.has_end && self.waiting.len() < MOST_WAITING;
-        match (wants_data && self.is_open, self.wants_room || !self.is_open) {
-            (true, true) => Interest::ReadAndRoom,
-            (true, false) => Interest::Read,
-            (false, true) => Interest::Room,
-            (false, false) => Interest::Nothing,
-        }
-    }
-}
 
 impl Kernel {
     pub(super) fn new(algorithm: &str) -> io::Result<Kernel> {
@@ -241,56 +213,6 @@ impl Kernel {
         }
         self.poller.add(socket.as_fd(), self.all.len(), Interest::Read)?;
         Ok(self.add(Open::Datagrams(socket)))
-    }
-}
-
-impl Connection {
-    fn on_ready(&mut self, now: Instant, mut tell: impl FnMut(EventKind)) {
-        if self.has_end && !self.wants_room {
-            // Both sides have ended, or it has failed: it would always be ready, and there is nothing to read.
-            self.has_failed = true;
-            return;
-        }
-        if !self.is_open {
-            match sockopt::socket_error(&self.fd) {
-                Ok(Ok(())) => {
-                    self.is_open = true;
-                    tell(EventKind::Connected);
-                }
-                _ => {
-                    (self.again_at, self.has_failed) = (Some(now + PATIENCE), true);
-                    return;
-                }
-            }
-        }
-        if std::mem::take(&mut self.wants_room) {
-            tell(EventKind::Writable);
-        }
-        self.read(&mut tell);
-    }
-
-    fn fail(&mut self, reason: CloseReason, tell: &mut impl FnMut(EventKind)) {
-        (self.has_end, self.has_failed) = (true, true);
-        tell(EventKind::Closed(reason));
-    }
-
-    fn read(&mut self, tell: &mut impl FnMut(EventKind)) {
-        let before = self.waiting.len();
-        let mut chunk = [0; 1 << 16];
-        while !self.has_end && self.waiting.len() < MOST_WAITING {
-            match rustix::net::recv(&self.fd, &mut chunk[..], RecvFlags::DONTWAIT) {
-                Ok((0, _)) => self.has_end = true,
-                Ok((bytes, _)) => self.waiting.extend_from_slice(&chunk[..bytes]),
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => break,
-                Err(_) => return self.fail(CloseReason::Reset, tell),
-            }
-        }
-        if self.waiting.len() > before {
-            tell(EventKind::Readable);
-        }
-        if self.has_end {
-            tell(EventKind::PeerClosed);
-        }
     }
 }
 

@@ -8,6 +8,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+mod behind;
 mod bridge;
 pub mod bringup;
 mod capture;
@@ -55,6 +56,7 @@ mod vnet;
 mod way;
 mod wire;
 
+pub use behind::{Behind, run_behind};
 pub use bridge::{BridgeConfig, Bridged};
 pub use capture::{
     Capture, CaptureCounts, CaptureError, CaptureSettings, CapturedLink, ConnNames, Explainer, Frames, Names,
@@ -68,7 +70,7 @@ pub use first_links::LinkTeller;
 pub use frames::{EthernetHeader, Framing, KeptFrame};
 pub use kernel_tcp::{KernelInfo, KernelTcp};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
-pub use namespace::{Behind, Namespace, NamespaceError, NamespaceId, set_switch};
+pub use namespace::{Namespace, NamespaceError, NamespaceId, set_switch};
 pub use nfqueue::{Forward, ForwardConfig, left_queues, remove_left_queues};
 pub use observer::{Direction, Observer, SeenPacket};
 #[cfg(feature = "pcap")]

@@ -16,10 +16,6 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::sys;
 
-mod behind;
-
-pub use behind::Behind;
-
 /// The network namespace of the thread that opens it.
 pub(crate) const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 
@@ -174,7 +170,10 @@ impl Namespace {
         })
     }
 
-    fn enter<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> Result<T, NamespaceError> {
+    pub(crate) fn enter<T: Send>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send,
+    ) -> Result<T, NamespaceError> {
         let failed = |error| NamespaceError::System { doing: "enter", name: self.name.clone(), error };
         thread::scope(|scope| {
             let inside = || {

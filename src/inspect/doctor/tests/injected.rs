@@ -1,6 +1,6 @@
 //! Faults that need a machine of another kind: recorded files, the facts of a driver, the reports of several hosts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 
@@ -29,7 +29,7 @@ fn all_are_whole(findings: &[Finding]) {
     }
 }
 
-fn one(findings: &[Finding], fault: &str) {
+pub(super) fn one(findings: &[Finding], fault: &str) {
     all_are_whole(findings);
     assert_eq!(named(findings), [fault], "{findings:?}");
 }
@@ -250,18 +250,6 @@ fn a_table_that_is_left_in_use_or_gone_has_its_own_name() {
     one(&[of("guard-both", held, true)], "link-in-use");
     one(&[of("guard-left", "", true)], "guard-left");
     one(&[of("guard-gone", held, false)], "kernel-answers");
-}
-
-/// A file that cannot be opened keeps its old values.
-#[test]
-fn old_values_that_cannot_be_put_back_are_named() {
-    let nowhere = Path::new("/proc/no/such/file");
-    one(&[switches::repaired(nowhere)], "switches-stay");
-    one(&[lent::repaired(nowhere)], "lent-stays");
-    one(&[bringup::repaired(nowhere)], "mesh-up-stays");
-    let denied = || Err(io::ErrorKind::PermissionDenied.into());
-    one(&[queues::removed(&BTreeSet::from([7100]), denied())], "queues-stay");
-    one(&[queues::removed(&BTreeSet::from([7100]), Ok(BTreeSet::new()))], "queues-stay");
 }
 
 fn radio() -> RadioFacts {

@@ -9,7 +9,7 @@ use hopwise_core::ip::Prefix;
 use rtnetlink::{LinkUnspec, LinkVeth};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::{Namespace, NamespaceError, OWN_NAMESPACE};
+use crate::namespace::{Namespace, NamespaceError, OWN_NAMESPACE};
 use crate::netlink::{self, DeviceSettings, NetlinkError};
 use crate::sys;
 
@@ -30,33 +30,30 @@ pub struct Behind<'a> {
     pub mtu: u16,
 }
 
-impl Namespace {
-    /// Runs `work` on a thread of a new host behind this namespace. The host ends with the last process that `work`
-    /// starts, and the devices end with it.
-    pub fn run_behind<T: Send>(
-        &self,
-        host: &Behind<'_>,
-        work: impl FnOnce() -> T + Send,
-    ) -> Result<T, NamespaceError> {
-        self.enter(|| {
-            let near = File::open(OWN_NAMESPACE)?;
-            sys::enter_own_network()?;
-            let far = File::open(OWN_NAMESPACE)?;
-            let enter = |namespace: &File| {
-                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
-            };
-            let own = [Prefix::host(host.address.into())];
-            enter(&near)?;
-            make_pair(host).map_err(failed)?;
-            hand_over(host.far, &far).map_err(failed)?;
-            furnish((host.near, host.mtu), (&[], &own)).map_err(failed)?;
-            enter(&far)?;
-            netlink::set_up("lo", true).map_err(failed)?;
-            let everywhere = Prefix::new(Ipv4Addr::UNSPECIFIED.into(), 0).map_err(failed)?;
-            furnish((host.far, host.mtu), (&own, &[everywhere])).map_err(failed)?;
-            Ok(work())
-        })
-    }
+/// Runs `work` on a thread of a new host behind a namespace. The host ends with the last process that `work` starts.
+/// The devices end with it.
+pub fn run_behind<T: Send>(
+    namespace: &Namespace,
+    host: &Behind<'_>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, NamespaceError> {
+    namespace.enter(|| {
+        let near = File::open(OWN_NAMESPACE)?;
+        sys::enter_own_network()?;
+        let far = File::open(OWN_NAMESPACE)?;
+        let enter =
+            |namespace: &File| move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network));
+        let own = [Prefix::host(host.address.into())];
+        enter(&near)?;
+        make_pair(host).map_err(failed)?;
+        hand_over(host.far, &far).map_err(failed)?;
+        furnish((host.near, host.mtu), (&[], &own)).map_err(failed)?;
+        enter(&far)?;
+        netlink::set_up("lo", true).map_err(failed)?;
+        let everywhere = Prefix::new(Ipv4Addr::UNSPECIFIED.into(), 0).map_err(failed)?;
+        furnish((host.far, host.mtu), (&own, &[everywhere])).map_err(failed)?;
+        Ok(work())
+    })
 }
 
 fn failed(error: impl fmt::Display) -> io::Error {

@@ -1,0 +1,80 @@
+//! More connections than seats, and a crowd of which some break off.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+
+use super::{Chain, FIRST, PORT, TOOLS, V4};
+use crate::field::text;
+use crate::namespace::{Namespace, can_run};
+use crate::world::{until, within_patience};
+
+/// SYNs of sources that nobody has cost no connection that is carried its seat.
+#[test]
+fn more_hosts_than_seats_go_straight_on_and_end_no_carried_connection() {
+    if !can_run("more_hosts_than_seats_go_straight_on_and_end_no_carried_connection", &TOOLS) {
+        return;
+    }
+    let chain = Chain::new("seats");
+    chain.serve(PORT);
+    chain.exchange(V4[1], 1000);
+    let few = FIRST.replace("answers_within", "connections: 4, answers_within");
+    let (_last, _first) = (chain.last(), chain.node(&chain.first, 1, &few));
+    let talk = |stream: &mut TcpStream| {
+        stream.write_all(b"x").expect("it is open");
+        stream.read_exact(&mut [0; 1]).expect("the server answers");
+    };
+    let mut carried: Vec<_> = (0..4)
+        .map(|_| {
+            let mut stream = chain.connect(V4[1], PORT).expect("the server is reached");
+            stream.write_all(b"who am I\n").expect("it is open");
+            let mut told = [0; 1];
+            while told != *b"\n" {
+                stream.read_exact(&mut told).expect("the server answers");
+            }
+            stream
+        })
+        .collect();
+    assert_eq!((chain.at_first("caught"), chain.at_first("straight")), (4, 0));
+    for nth in 1..=6 {
+        let other = format!("10.1.0.{}", 100 + nth);
+        chain.host.ip(&["addr", "add", &format!("{other}/24"), "dev", "lan0"]);
+        chain.host.ip(&["route", "replace", "10.2.0.0/24", "via", "10.1.0.1", "src", &other]);
+        let seen = chain.exchange(V4[1], 1000);
+        assert_eq!((seen.host, seen.by_server.ip().to_string()), (seen.by_server, other));
+        carried.iter_mut().for_each(talk);
+    }
+    assert_eq!((chain.at_first("caught"), chain.at_first("straight"), chain.at_first("open")), (4, 6, 4));
+}
+
+#[test]
+fn a_crowd_with_broken_connections_leaves_nothing_behind() {
+    if !can_run("a_crowd_with_broken_connections_leaves_nothing_behind", &TOOLS) {
+        return;
+    }
+    let chain = Chain::new("crowd");
+    chain.serve(PORT);
+    let (mut last, mut first) = (chain.last(), chain.first());
+    chain.crowd();
+    let held = |namespace: &Namespace, net: u8| {
+        chain.status(namespace, net)["bounds"]["held"]["transparent"].clone()
+    };
+    within_patience(until(|| chain.at_first("open") == 0 && chain.at_last("open") == 0));
+    within_patience(until(|| held(&chain.first, 1) == 0 && held(&chain.last, 2) == 0));
+    assert_eq!(
+        (chain.at_first("caught"), chain.at_first("straight"), chain.at_last("opened")),
+        (120, 0, 120)
+    );
+    for (daemon, namespace) in [(&mut first, &chain.first), (&mut last, &chain.last)] {
+        assert!(!text(&namespace.output(&["ip", "route", "show", "table", "7300"]).stdout).is_empty());
+        daemon.tell(Signal::TERM);
+        assert_eq!(daemon.ended(), Some(0));
+        assert_eq!(chain.tables(namespace), "", "no table of nft stays");
+        let rules = text(&namespace.output(&["ip", "rule"]).stdout);
+        assert!(!rules.contains("fwmark"), "{rules}");
+        assert_eq!(text(&namespace.output(&["ip", "route", "show", "table", "7300"]).stdout), "");
+    }
+    assert!(!PathBuf::from(chain.path("1.sock.carried")).exists());
+}
