@@ -3,13 +3,18 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
+use hopwise_core::random::SplitMix64;
+use rustix::net::sockopt;
 use rustix::process::Signal;
 
 use super::{Chain, FIRST, PORT, TOOLS, V4};
-use crate::field::text;
+use crate::field::{Daemon, text};
 use crate::namespace::{Namespace, can_run};
-use crate::world::{until, within_patience};
+use crate::world::{is_long, until, within_patience};
 
 /// SYNs of sources that nobody has cost no connection that is carried its seat.
 #[test]
@@ -58,6 +63,75 @@ fn a_crowd_with_broken_connections_leaves_nothing_behind() {
     chain.serve(PORT);
     let (mut last, mut first) = (chain.last(), chain.first());
     chain.crowd();
+    let carried = 120;
+    leave_nothing(&chain, carried, (&mut first, &mut last));
+}
+
+/// Five hundred connections at a time, of which each twentieth breaks off, for ten minutes.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "programs of hosts pause in real time")]
+fn five_hundred_flows_at_a_time_of_which_some_break_off_come_whole() {
+    let test = "five_hundred_flows_at_a_time_of_which_some_break_off_come_whole";
+    if !is_long() {
+        println!("skipped: {test}: takes ten minutes; scripts/test --long runs it");
+        return;
+    }
+    if !can_run(test, &TOOLS) {
+        return;
+    }
+    let chain = Chain::new("flows");
+    chain.serve(PORT);
+    let (mut last, mut first) = (chain.last(), chain.first());
+    let (whole, broken) = (AtomicU64::new(0), AtomicU64::new(0));
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for nth in 0..500 {
+            let (chain, whole, broken, over) = (&chain, &whole, &broken, &over);
+            scope.spawn(move || {
+                let mut random = SplitMix64::new(nth);
+                while !over.load(Ordering::Relaxed) {
+                    let breaks = random.below(20) == 0;
+                    slowly(chain, &mut random, breaks);
+                    if breaks { broken } else { whole }.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        thread::sleep(Duration::from_secs(600));
+        over.store(true, Ordering::Relaxed);
+    });
+    let (whole, broken) = (whole.into_inner(), broken.into_inner());
+    println!("{whole} connections came whole, and {broken} were broken off");
+    leave_nothing(&chain, whole + broken, (&mut first, &mut last));
+}
+
+/// Sends a few kilobytes at a time there and back, and compares them. One that breaks off resets its connection at some
+/// time.
+#[expect(clippy::disallowed_methods, reason = "programs of hosts pause in real time")]
+fn slowly(chain: &Chain, random: &mut SplitMix64, breaks: bool) {
+    let mut stream = chain.connect(V4[1], PORT).expect("the server is reached");
+    stream.write_all(b"who am I\n").expect("it is open");
+    let mut told = [0; 1];
+    while told != *b"\n" {
+        stream.read_exact(&mut told).expect("the server answers");
+    }
+    for _ in 0..=random.below(20) {
+        let sent: Vec<u8> = (0..=random.below(1000)).flat_map(|_| random.next_u64().to_be_bytes()).collect();
+        let mut back = vec![0; sent.len()];
+        stream.write_all(&sent).expect("it is open");
+        if breaks && random.below(4) == 0 {
+            break;
+        }
+        stream.read_exact(&mut back).expect("the server answers");
+        assert!(back == sent, "bytes came back as others");
+        thread::sleep(Duration::from_millis(random.below(400)));
+    }
+    if breaks {
+        sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("it is a socket");
+    }
+}
+
+/// Holds that all of them were carried, and that nothing of them and of the two nodes stays.
+fn leave_nothing(chain: &Chain, carried: u64, (first, last): (&mut Daemon, &mut Daemon)) {
     let held = |namespace: &Namespace, net: u8| {
         chain.status(namespace, net)["bounds"]["held"]["transparent"].clone()
     };
@@ -65,9 +139,9 @@ fn a_crowd_with_broken_connections_leaves_nothing_behind() {
     within_patience(until(|| held(&chain.first, 1) == 0 && held(&chain.last, 2) == 0));
     assert_eq!(
         (chain.at_first("caught"), chain.at_first("straight"), chain.at_last("opened")),
-        (120, 0, 120)
+        (carried, 0, carried)
     );
-    for (daemon, namespace) in [(&mut first, &chain.first), (&mut last, &chain.last)] {
+    for (daemon, namespace) in [(first, &chain.first), (last, &chain.last)] {
         assert!(!text(&namespace.output(&["ip", "route", "show", "table", "7300"]).stdout).is_empty());
         daemon.tell(Signal::TERM);
         assert_eq!(daemon.ended(), Some(0));
