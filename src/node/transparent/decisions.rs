@@ -32,10 +32,15 @@ enum State<W> {
     Deciding,
     /// The SYN was caught, and this waits for the connection.
     Waiting {
+        seq: u32,
         since: Instant,
         with: W,
     },
-    Carried,
+    Carried {
+        seq: u32,
+        /// The SYN of a later connection from the same port, once it has come.
+        later: Option<u32>,
+    },
     Straight {
         seq: u32,
         since: Instant,
@@ -57,9 +62,16 @@ impl<W> Default for Decisions<W> {
 
 impl<W> Decisions<W> {
     pub(super) fn about(&mut self, ends: Ends, seq: u32) -> Verdict {
-        match self.states.get(&ends) {
+        match self.states.get_mut(&ends) {
             Some(State::Deciding) => return Verdict::Forget,
-            Some(State::Waiting { .. } | State::Carried) => return Verdict::Catch,
+            Some(State::Waiting { .. }) => return Verdict::Catch,
+            // A host that has broken a connection off may use its port again before the relay has ended. Its SYN comes
+            // again after that. If it has not ended by then, the kernel asks the host by which of the two it stands.
+            Some(State::Carried { seq: known, later }) if *known != seq && *later != Some(seq) => {
+                *later = Some(seq);
+                return Verdict::Forget;
+            }
+            Some(State::Carried { .. }) => return Verdict::Catch,
             Some(State::Straight { seq: known, .. }) if *known == seq => return Verdict::LetGo,
             Some(State::Straight { .. }) | None => {}
         }
@@ -77,14 +89,15 @@ impl<W> Decisions<W> {
         }
     }
 
-    pub(super) fn is_caught(&mut self, ends: Ends, with: W, now: Instant) {
-        self.states.insert(ends, State::Waiting { since: now, with });
+    pub(super) fn is_caught(&mut self, ends: Ends, (seq, with): (u32, W), now: Instant) {
+        self.states.insert(ends, State::Waiting { seq, since: now, with });
     }
 
     /// The connection stands: it is carried from now on, with what waited for it.
     pub(super) fn stands(&mut self, ends: Ends) -> Option<W> {
-        let waits = self.states.get_mut(&ends).filter(|state| matches!(state, State::Waiting { .. }))?;
-        match std::mem::replace(waits, State::Carried) {
+        let state = self.states.get_mut(&ends)?;
+        let State::Waiting { seq, .. } = *state else { return None };
+        match std::mem::replace(state, State::Carried { seq, later: None }) {
             State::Waiting { with, .. } => Some(with),
             _ => None,
         }
@@ -136,13 +149,30 @@ mod tests {
         decisions.goes_straight(ends(1), 7, now);
         assert_eq!(decisions.about(ends(1), 7), Verdict::LetGo);
         assert_eq!(decisions.about(ends(1), 8), Verdict::Decide);
-        decisions.is_caught(ends(1), "way", now);
+        decisions.is_caught(ends(1), (8, "way"), now);
         assert_eq!(decisions.about(ends(1), 8), Verdict::Catch);
         assert_eq!((decisions.stands(ends(2)), decisions.stands(ends(1))), (None, Some("way")));
         assert_eq!(decisions.stands(ends(1)), None);
-        assert_eq!(decisions.about(ends(1), 9), Verdict::Catch);
         decisions.ended(ends(1));
         assert_eq!(decisions.about(ends(1), 9), Verdict::Decide);
+    }
+
+    /// Caught at once, it would find a kernel without the old connection, and no way that waits for it.
+    #[tokio::test(start_paused = true)]
+    async fn a_port_that_is_used_again_waits_for_the_end_of_its_former_connection() {
+        let mut decisions = Decisions::<&str>::default();
+        let carried = |decisions: &mut Decisions<&str>| {
+            decisions.is_caught(ends(1), (8, "way"), Instant::now());
+            assert_eq!(decisions.stands(ends(1)), Some("way"));
+        };
+        carried(&mut decisions);
+        assert_eq!(decisions.about(ends(1), 8), Verdict::Catch, "a copy that was late");
+        assert_eq!(decisions.about(ends(1), 9), Verdict::Forget);
+        decisions.ended(ends(1));
+        assert_eq!(decisions.about(ends(1), 9), Verdict::Decide);
+        carried(&mut decisions);
+        assert_eq!(decisions.about(ends(1), 9), Verdict::Forget);
+        assert_eq!(decisions.about(ends(1), 9), Verdict::Catch, "the kernel asks the host");
     }
 
     #[tokio::test(start_paused = true)]
@@ -150,7 +180,7 @@ mod tests {
         let mut decisions = Decisions::<&str>::default();
         let now = Instant::now();
         decisions.goes_straight(ends(1), 7, now);
-        decisions.is_caught(ends(2), "way", now);
+        decisions.is_caught(ends(2), (7, "way"), now);
         decisions.clean(now + STANDS_WITHIN);
         assert_eq!(decisions.stands(ends(2)), None);
         assert_eq!(decisions.about(ends(1), 7), Verdict::LetGo);

@@ -226,7 +226,7 @@ fn heard(entry: &Arc<Entry>, syn: HeldSyn, deciding: &mut JoinSet<()>) {
                 match decided {
                     Ok(way) => {
                         count(&entry.carrying.counts.caught);
-                        entry.decisions.lock().is_caught(ends, way, Instant::now());
+                        entry.decisions.lock().is_caught(ends, (syn.seq, way), Instant::now());
                         told(syn.catch());
                     }
                     Err(why) => entry.goes_straight(&syn, why),
