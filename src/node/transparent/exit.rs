@@ -154,7 +154,6 @@ async fn open(exit: &Exit, mut mesh: Unfinished<MeshStream>, told: Told) {
     let connected = tokio::select! {
         connected = timeout(CONNECT_WITHIN, exit.opener.connect(&told)) => connected.ok().and_then(Result::ok),
         () = hangup::by_mesh(mesh.stream(), hangup::WHILE_CONNECTING) => None,
-        () = seat.sitter().told_to_go() => None,
     };
     let Some(Connected { stream, from, as_client }) = connected else {
         return count(&counts.not_opened);

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::{fmt, io};
 
 use hopwise_core::ip::Prefix;
-use rtnetlink::{LinkUnspec, LinkVeth};
+use rtnetlink::LinkUnspec;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::namespace::{Namespace, NamespaceError, OWN_NAMESPACE};
@@ -45,7 +45,7 @@ pub fn run_behind<T: Send>(
             |namespace: &File| move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network));
         let own = [Prefix::host(host.address.into())];
         enter(&near)?;
-        make_pair(host).map_err(failed)?;
+        netlink::make_pair(host.near, host.far).map_err(failed)?;
         hand_over(host.far, &far).map_err(failed)?;
         furnish((host.near, host.mtu), (&[], &own)).map_err(failed)?;
         enter(&far)?;
@@ -58,13 +58,6 @@ pub fn run_behind<T: Send>(
 
 fn failed(error: impl fmt::Display) -> io::Error {
     io::Error::other(error.to_string())
-}
-
-fn make_pair(host: &Behind<'_>) -> Result<(), NetlinkError> {
-    netlink::blocking(async |handle| {
-        let made = handle.link().add(LinkVeth::new(host.near, host.far).build()).execute().await;
-        made.map_err(|error| netlink::kernel("make a pair of devices", error))
-    })
 }
 
 /// Moves a device of this namespace to another one.

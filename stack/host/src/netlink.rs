@@ -28,7 +28,7 @@ use futures_util::TryStreamExt;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::route::RouteProtocol;
-use rtnetlink::{AddressGetRequest, Handle, LinkUnspec};
+use rtnetlink::{AddressGetRequest, Handle, LinkUnspec, LinkVeth};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
 use hopwise_core::ip::Prefix;
@@ -253,6 +253,14 @@ pub fn set_up(device: &str, is_up: bool) -> Result<(), NetlinkError> {
         let link = LinkUnspec::new_with_index(index);
         let link = if is_up { link.up() } else { link.down() };
         handle.link().set(link.build()).execute().await.map_err(|error| kernel("set its state", error))
+    })
+}
+
+/// Makes a pair of devices: what enters one leaves by the other.
+pub(crate) fn make_pair(near: &str, far: &str) -> Result<(), NetlinkError> {
+    blocking(async |handle| {
+        let made = handle.link().add(LinkVeth::new(near, far).build()).execute().await;
+        made.map_err(|error| kernel("make a pair of devices", error))
     })
 }
 

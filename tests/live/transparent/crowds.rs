@@ -31,17 +31,7 @@ fn more_hosts_than_seats_go_straight_on_and_end_no_carried_connection() {
         stream.write_all(b"x").expect("it is open");
         stream.read_exact(&mut [0; 1]).expect("the server answers");
     };
-    let mut carried: Vec<_> = (0..4)
-        .map(|_| {
-            let mut stream = chain.connect(V4[1], PORT).expect("the server is reached");
-            stream.write_all(b"who am I\n").expect("it is open");
-            let mut told = [0; 1];
-            while told != *b"\n" {
-                stream.read_exact(&mut told).expect("the server answers");
-            }
-            stream
-        })
-        .collect();
+    let mut carried: Vec<_> = (0..4).map(|_| talking(&chain)).collect();
     assert_eq!((chain.at_first("caught"), chain.at_first("straight")), (4, 0));
     for nth in 1..=6 {
         let other = format!("10.1.0.{}", 100 + nth);
@@ -104,16 +94,22 @@ fn five_hundred_flows_at_a_time_of_which_some_break_off_come_whole() {
     leave_nothing(&chain, whole + broken, (&mut first, &mut last));
 }
 
-/// Sends a few kilobytes at a time there and back, and compares them. One that breaks off resets its connection at some
-/// time.
-#[expect(clippy::disallowed_methods, reason = "programs of hosts pause in real time")]
-fn slowly(chain: &Chain, random: &mut SplitMix64, breaks: bool) {
+/// A connection whose server has told its address.
+fn talking(chain: &Chain) -> TcpStream {
     let mut stream = chain.connect(V4[1], PORT).expect("the server is reached");
     stream.write_all(b"who am I\n").expect("it is open");
     let mut told = [0; 1];
     while told != *b"\n" {
         stream.read_exact(&mut told).expect("the server answers");
     }
+    stream
+}
+
+/// Sends a few kilobytes at a time there and back, and compares them. One that breaks off resets its connection at some
+/// time.
+#[expect(clippy::disallowed_methods, reason = "programs of hosts pause in real time")]
+fn slowly(chain: &Chain, random: &mut SplitMix64, breaks: bool) {
+    let mut stream = talking(chain);
     for _ in 0..=random.below(20) {
         let sent: Vec<u8> = (0..=random.below(1000)).flat_map(|_| random.next_u64().to_be_bytes()).collect();
         let mut back = vec![0; sent.len()];

@@ -45,7 +45,7 @@ impl OnHost {
         let own =
             *mesh.addresses.get(node as usize).ok_or_else(|| failed("the trial gives it no address"))?;
         let interface = interface_of(own)?;
-        let has_agents = plan.arm.algorithm().is_none();
+        let has_agents = plan.arm.has_endpoints();
         let is_end = is_end(plan, node);
         if has_agents || !is_end {
             check_forwarding(&interface)?;

@@ -2,8 +2,6 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rtnetlink::LinkVeth;
-
 use super::{DEVICE, EnclosureError, FAR_END, Kind, MTU, everywhere, inner_addresses};
 use crate::link::LinkError;
 use crate::namespace::set_switch;
@@ -50,12 +48,7 @@ pub(super) fn make() -> Result<(OwnedFd, Kind), EnclosureError> {
 
 /// A pair whose near end resolves no addresses: all its packets cross, whatever their next hop is.
 fn make_pair() -> Result<OwnedFd, EnclosureError> {
-    netlink::blocking(async |handle| {
-        let pair = LinkVeth::new(DEVICE, FAR_END).build();
-        let made = handle.link().add(pair).execute().await;
-        made.map_err(|error| netlink::kernel("make a pair of devices", error))
-    })
-    .map_err(EnclosureError::Device)?;
+    netlink::make_pair(DEVICE, FAR_END).map_err(EnclosureError::Device)?;
     // The far end is a wire, and its kernel has nothing to say there. If it speaks all the same, nothing answers.
     let _ = set_switch(&format!("ipv6/conf/{FAR_END}/disable_ipv6"), "1");
     let far = DeviceSettings { mtu: Some(MTU), ..DeviceSettings::default() };
