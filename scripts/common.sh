@@ -98,16 +98,18 @@ only_progress() {
 
 # need_python MINOR: a python3 of at least 3.MINOR that can make environments. Its name is then in `python`.
 need_python() {
-    find_python "$1" && return
+    local has="import ensurepip, sys, venv; sys.exit(sys.version_info < (3, $1))"
+    find_python "$has" && return
     install_packages "venv for python3" --no-install-recommends python3-venv || return 1
     missing="a python3 of version 3.$1 or newer is missing"
-    find_python "$1"
+    find_python "$has"
 }
 
-# The first python3 need not be the distribution's, which apt-get installs for.
+# find_python PROGRAM: the first python3 that runs it. That one need not be the distribution's, which apt-get installs
+# for.
 find_python() {
     for python in python3 /usr/bin/python3; do
-        "$python" -c "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, $1))" 2> /dev/null && return
+        "$python" -c "$1" 2> /dev/null && return
     done
     return 1
 }
