@@ -1,6 +1,7 @@
 //! Flows of one host to one peer that send their trains in turn.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use hopwise_core::agent::{Path, PathEvent, Turn};
 use hopwise_core::endpoint::{ConnId, PathSeam};
@@ -94,6 +95,39 @@ fn a_flow_that_is_left_alone_waits_no_more() {
     flows.run(secs(2));
     let port = flows.port(flows.clients[0]);
     assert!(flows.got[&port] > before[&port] + 100_000, "{before:?} {:?}", flows.got);
+}
+
+/// The time that a new flow takes for a page of 60 kB.
+fn time_of_page(flows: &mut Flows) -> Duration {
+    let (began, page) = (flows.net.now(), 60_000);
+    let id = flows.open("[train]", B);
+    flows.run(ms(100));
+    let (port, now) = (flows.port(id), flows.net.now());
+    assert_eq!(flows.net.hosts.a.send(now, id, &pattern(page, 1)), Ok(page));
+    while flows.got.get(&port) != Some(&page) {
+        flows.run(ms(10));
+        assert!(flows.net.now() < began + secs(60), "{:?}", flows.got);
+    }
+    flows.net.now().since(began)
+}
+
+/// A page takes less than half again as long as over an idle path, and the transfers go on meanwhile.
+#[test]
+fn a_short_flow_comes_before_long_ones_that_are_not_starved() {
+    for transfers in [1, 4] {
+        let mut idle = Flows::of_trains(0);
+        idle.is_bulk = false;
+        idle.run(secs(20));
+        let mut full = Flows::of_trains(transfers);
+        full.run(secs(20));
+        // Each has data for seconds.
+        full.is_bulk = false;
+        let before = full.got.clone();
+        let (alone, beside) = (time_of_page(&mut idle), time_of_page(&mut full));
+        assert!(2 * beside < 3 * alone, "{transfers} transfers: {beside:?} in place of {alone:?}");
+        let carried: usize = before.keys().map(|port| full.got[port] - before[port]).sum();
+        assert!(carried > 15_000, "{transfers} transfers: {carried}");
+    }
 }
 
 /// An exchange of single segments does not stand behind another flow's train.
@@ -308,7 +342,8 @@ fn a_holder_that_is_frozen_gives_its_turn_back() {
 /// A flow that waits for others, and a lost segment that it sent before, which is little.
 fn a_flow_that_waits_with_something_lost() -> (Flows, ConnId) {
     let mut flows = Flows::of_trains(4);
-    flows.run(secs(10));
+    // The others are still short, too: it comes last.
+    flows.run(secs(1));
     let id = flows.open("[train]", B);
     flows.clients.pop();
     flows.run(ms(500));

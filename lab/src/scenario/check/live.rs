@@ -188,19 +188,16 @@ pub(super) fn transparent_arm(
     };
     match file.world.0 {
         World::Sim => {
-            return refuse("transparent", "the simulation has no kernel", "false, or world: netns");
-        }
-        World::Hwsim => {
-            return refuse("transparent", "the machine of hwsim has no netfilter", "false, or world: netns");
+            return refuse("transparent", "the simulation has no kernel", "false, or world: netns or hwsim");
         }
         World::Mesh => {
             return refuse(
                 "transparent",
                 "hosts of a mesh have nodes of their own",
-                "false, or world: netns",
+                "false, or world: netns or hwsim",
             );
         }
-        World::Netns => {}
+        World::Netns | World::Hwsim => {}
     }
     if !file.traffic.iter().any(Traffic::is_over_tcp) {
         return refuse("transparent", "no flow is over TCP", "false, or a flow over TCP");

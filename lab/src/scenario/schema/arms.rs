@@ -34,7 +34,8 @@ pub(in crate::scenario) struct ArmConfig {
     #[schemars(schema_with = "spec_names::base_station")]
     pub(in crate::scenario) base_station: Option<String>,
     /// Programs use the kernel's TCP on a host behind each end of the flows. A transparent node at each end carries it
-    /// over Hopwise with the arm's agents (default: false, programs use the arm's TCP themselves). In the world netns.
+    /// over Hopwise with the arm's agents (default: false, programs use the arm's TCP themselves). In the worlds netns
+    /// and hwsim.
     pub(in crate::scenario) transparent: bool,
     /// Keys of the file with other values for this arm, by path, such as `topology.hops: 12` (default: none). These
     /// cannot be set: `title`, `world`, `arms`, `matrix`, and keys of `run` except `duration` and `warmup`.

@@ -1,5 +1,5 @@
 //! Ensembles: connections of one host to one peer that take turns at sending (RFC 9040). One has a burst in flight; the
-//! others wait until it ends. The one that has waited longest comes next.
+//! others wait until it ends. Short flows come next, and of each kind the one that has waited longest ([`Waiting`]).
 //!
 //! The owner of cwnd names the burst of a turn ([`EnsembleMember`](crate::agent::EnsembleMember)). A flow with another
 //! kind of owner is in no ensemble. A turn ends with its burst, or when its connection may not send or has nothing to
@@ -9,17 +9,22 @@
 //! - T1: the holder's turn is `Alone` if no flow waits, else `Holding`; each flow in the queue is `Waiting`.
 //! - T2: the holder has a deadline exactly if a flow waits.
 
+mod waiting;
+
 use std::collections::BTreeMap;
-use std::collections::VecDeque;
 use std::collections::btree_map::Entry::{Occupied, Vacant};
 
 use super::Endpoint;
 use crate::agent::{HostPair, Turn};
 use crate::timer_heap::TimerHeap;
 use crate::{Instant, Seq};
+use waiting::{Spells, Waiting};
 
 pub(super) struct Ensembles {
     all: BTreeMap<HostPair, Ensemble>,
+    /// The flows that have wanted a turn, by slot; `None` before there is one. A flow without turns costs nothing, and
+    /// an endpoint without such flows little.
+    spells: Option<Box<Spells>>,
     /// Deadlines of turns that others wait for, by their holders' slots.
     deadlines: TimerHeap,
 }
@@ -30,12 +35,12 @@ struct Ensemble {
     holder: u32,
     /// The burst of the turn.
     burst: Seq,
-    waiting: VecDeque<u32>,
+    waiting: Waiting,
 }
 
 impl Ensembles {
     pub(super) fn new() -> Ensembles {
-        Ensembles { all: BTreeMap::new(), deadlines: TimerHeap::new() }
+        Ensembles { all: BTreeMap::new(), spells: None, deadlines: TimerHeap::new() }
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
@@ -75,6 +80,7 @@ impl Endpoint {
     pub(super) fn leave_ensemble(&mut self, now: Instant, slot: u32) {
         if let Some(turn) = self.table.get(slot).and_then(|entry| entry.conn.turn()) {
             self.settle_turn(now, slot, turn, None);
+            self.ensembles.spells.as_mut().and_then(|spells| spells.by_slot.remove(&slot));
         }
     }
 
@@ -111,9 +117,13 @@ impl Endpoint {
     fn ask_for_turn(&mut self, now: Instant, slot: u32, burst: Seq) {
         let Some(between) = self.between(slot) else { return };
         let is_successor = self.ask_lone_holder(now, between);
+        let bytes_acked = self.bytes_acked(slot);
+        let spells = self.ensembles.spells.get_or_insert_default();
+        spells.by_slot.entry(slot).or_default().go_on(now, bytes_acked);
+        let is_short = self.is_short(slot);
         let turn = match self.ensembles.all.entry(between) {
             Vacant(place) => {
-                place.insert(Ensemble { holder: slot, burst, waiting: VecDeque::new() });
+                place.insert(Ensemble { holder: slot, burst, waiting: Waiting::default() });
                 if !is_successor {
                     self.begin_ensemble(slot);
                 }
@@ -123,7 +133,7 @@ impl Endpoint {
                 Turn::Alone
             }
             Occupied(ensemble) => {
-                ensemble.into_mut().waiting.push_back(slot);
+                ensemble.into_mut().waiting.push(slot, is_short);
                 Turn::Waiting
             }
         };
@@ -142,13 +152,13 @@ impl Endpoint {
         wanted.is_none()
     }
 
-    /// Removes a waiting flow. The search is linear: few flows wait, and they rarely give up.
+    /// Removes a waiting flow.
     fn wait_no_more(&mut self, now: Instant, slot: u32) {
         let Some(between) = self.between(slot) else { return };
         if let Some(ensemble) = self.ensembles.all.get_mut(&between) {
-            ensemble.waiting.retain(|waiting| *waiting != slot);
+            ensemble.waiting.remove(slot);
         }
-        self.set_turn(slot, Turn::Free);
+        self.rest(now, slot);
         self.tell_holder(now, between);
     }
 
@@ -161,15 +171,18 @@ impl Endpoint {
             Some(slot),
             "only its holder gives back"
         );
-        self.set_turn(slot, if wanted.is_some() { Turn::Waiting } else { Turn::Free });
-        if wanted.is_some()
-            && let Some(ensemble) = self.ensembles.all.get_mut(&between)
-        {
-            ensemble.waiting.push_back(slot);
+        if wanted.is_some() {
+            self.set_turn(slot, Turn::Waiting);
+            let is_short = self.is_short(slot);
+            if let Some(ensemble) = self.ensembles.all.get_mut(&between) {
+                ensemble.waiting.push(slot, is_short);
+            }
+        } else {
+            self.rest(now, slot);
         }
         let (mut skipped, mut holder) = (Vec::new(), None);
         while holder.is_none()
-            && let Some(next) = self.ensembles.all.get_mut(&between).and_then(|all| all.waiting.pop_front())
+            && let Some(next) = self.ensembles.all.get_mut(&between).and_then(|all| all.waiting.pop())
         {
             if self.hand_turn_to(now, next, between) {
                 holder = Some(next);
@@ -191,7 +204,7 @@ impl Endpoint {
         self.share(slot);
         let wanted = self.table.get(slot).and_then(|entry| entry.conn.wanted_turn(now));
         let (Some(burst), Some(ensemble)) = (wanted, self.ensembles.all.get_mut(&between)) else {
-            self.set_turn(slot, Turn::Free);
+            self.rest(now, slot);
             return false;
         };
         (ensemble.holder, ensemble.burst) = (slot, burst);
@@ -229,6 +242,23 @@ impl Endpoint {
         }
     }
 
+    /// The flow wants no turn.
+    fn rest(&mut self, now: Instant, slot: u32) {
+        self.set_turn(slot, Turn::Free);
+        if let Some(spell) = self.ensembles.spells.as_mut().and_then(|spells| spells.by_slot.get_mut(&slot)) {
+            spell.rest(now);
+        }
+    }
+
+    fn is_short(&self, slot: u32) -> bool {
+        let spell = self.ensembles.spells.as_ref().and_then(|spells| spells.by_slot.get(&slot));
+        spell.is_none_or(|spell| spell.is_short(self.bytes_acked(slot)))
+    }
+
+    fn bytes_acked(&self, slot: u32) -> u64 {
+        self.table.get(slot).map_or(0, |entry| entry.conn.bytes_acked())
+    }
+
     fn set_turn(&mut self, slot: u32, turn: Turn) {
         if let Some(entry) = self.table.get_mut(slot) {
             entry.conn.set_turn(turn);
@@ -253,8 +283,7 @@ impl Endpoint {
         let holders = if ensemble.waiting.is_empty() { Turn::Alone } else { Turn::Holding };
         assert_eq!(turn_of(ensemble.holder), Some(holders), "T1");
         // Thousands may wait: each one is checked when it joins, and when it is next.
-        let ends = ensemble.waiting.front().into_iter().chain(ensemble.waiting.back());
-        ends.for_each(|slot| assert_eq!(turn_of(*slot), Some(Turn::Waiting), "T1"));
+        ensemble.waiting.ends().for_each(|slot| assert_eq!(turn_of(slot), Some(Turn::Waiting), "T1"));
         let has_deadline = self.ensembles.deadlines.get(ensemble.holder).is_some();
         assert_eq!(has_deadline, !ensemble.waiting.is_empty(), "T2");
     }

@@ -267,6 +267,10 @@ impl Connection {
         }
     }
 
+    pub(crate) fn bytes_acked(&self) -> u64 {
+        self.stats.bytes_acked
+    }
+
     /// Twice the RTO has room for a burst, its ACK and its repairs. The bounds end a turn whatever the RTO is.
     pub(crate) fn longest_turn(&self) -> Duration {
         (2 * self.rto()).clamp(LEAST_TURN, MOST_TURN)
