@@ -122,6 +122,23 @@ fn the_readme_is_short() {
     );
 }
 
+/// Lines of Rust in a page that rustdoc alone would hide: a reader who copies them has code that does not compile.
+fn hidden(page: &File) -> Vec<String> {
+    let blocks = page.text.split("\n```").skip(1).step_by(2).filter(|block| block.starts_with("rust"));
+    let lines = blocks.flat_map(str::lines).filter(|line| *line == "#" || line.starts_with("# "));
+    lines.map(|line| format!("{}: `{line}` is shown to readers of the page", page.path)).collect()
+}
+
+#[test]
+fn examples_in_rust_hide_no_line() {
+    super::nothing(files().iter().filter(is_page).flat_map(hidden));
+    let text = "# A page\n```rust,no_run\n# fn main() {\n#[test]\n# }\n```\n```sh\n# a remark\n```\n";
+    let page = File { path: "a.md".to_owned(), text: text.to_owned() };
+    let shown =
+        ["# fn main() {", "# }"].map(|line| format!("a.md: `{line}` is shown to readers of the page"));
+    assert_eq!(hidden(&page), shown);
+}
+
 #[test]
 fn the_citation_has_the_version() {
     let all = files();
