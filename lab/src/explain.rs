@@ -101,7 +101,10 @@ const QUANTITIES: [Quantity; 10] = [
         floor: 0.0,
         less: false,
         words: |this, that| {
-            format!("the sending times of all radios add up to {this} s a run instead of {that}")
+            format!(
+                "{} radios sent at a time ({this} s of sending a run instead of {that})",
+                compared(this, that)
+            )
         },
         digits: 1,
     },
@@ -159,6 +162,12 @@ fn of(number: &str, thing: &str) -> String {
     format!("{number} {thing}{plural}")
 }
 
+/// `more`, or `fewer`, by two numbers as they are printed: a sum of sending times alone would look like a cost.
+fn compared(this: &str, that: &str) -> &'static str {
+    let [this, that] = [this, that].map(|figure| figure.parse().unwrap_or(f64::NAN));
+    if this > that { "more" } else { "fewer" }
+}
+
 /// The most reasons for a change, and the most against it.
 const MOST: (usize, usize) = (5, 2);
 
@@ -191,14 +200,14 @@ pub fn sentences<'a>(trial: &'a Trial, records: &[Record]) -> Vec<(&'a Point, Ve
     trial.points.iter().zip(&findings.points).zip(&of_goodput.points).map(at).collect()
 }
 
-/// Two figures as they are printed, if they are apart, and also as they are printed: 21 packets instead of 20 are no
+/// Two figures as they are printed, if they are apart, and also as they are printed: 20 packets instead of 19 are no
 /// reason. A figure that one of the arms does not tell is NaN, and apart from none.
 fn apart([this, that]: [f64; 2], quantity: &Quantity) -> Option<[String; 2]> {
     let moved = |this: f64, that: f64| (this - that).abs() / this.max(that).max(f64::MIN_POSITIVE);
     let digits = quantity.digits;
     let shown = [this, that].map(|figure| format!("{figure:.digits$}"));
     let [first, second] = shown.each_ref().map(|figure| figure.parse().unwrap_or(f64::NAN));
-    let is_apart = moved(this, that) >= LEAST && moved(first, second) >= LEAST;
+    let is_apart = moved(this, that) >= LEAST && moved(first, second) > LEAST;
     (is_apart && this.max(that) >= quantity.floor).then_some(shown)
 }
 

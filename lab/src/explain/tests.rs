@@ -37,8 +37,8 @@ fn a_faster_arm_has_its_reasons_and_what_went_against_it() {
     assert_eq!(
         sentence,
         "dca was faster than every (+30.3 %): it sent 0.10 ACKs a segment instead of 0.50 and a new segment took \
-         45.5 ms of air instead of 60.6; this although the sending times of all radios add up to 45.0 s a run instead \
-         of 60.0 and a run had 5.0 timeouts instead of 1.0."
+         45.5 ms of air instead of 60.6; this although fewer radios sent at a time (45.0 s of sending a run instead of \
+         60.0) and a run had 5.0 timeouts instead of 1.0."
     );
 }
 
@@ -121,6 +121,7 @@ fn what_is_nearly_equal_as_printed_is_no_reason() {
     let packets =
         QUANTITIES.iter().find(|quantity| quantity.digits == 0 && quantity.floor > 4.0).expect("one");
     assert_eq!(apart([20.6, 19.55], packets), None, "printed as 21 instead of 20");
+    assert_eq!(apart([19.8, 18.7], packets), None, "printed as 20 instead of 19");
     assert_eq!(apart([22.0, 19.55], packets), Some(["22".to_owned(), "20".to_owned()]));
     assert_eq!((apart([f64::NAN, 19.0], packets), apart([4.0, 2.0], packets)), (None, None));
 }

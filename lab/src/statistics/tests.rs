@@ -209,7 +209,7 @@ fn an_interval_beside_a_corrected_p_is_told_to_be_that_of_one_comparison() {
     assert!(two[0].is_apart_alone() && two[0].p < Some(0.05), "{:?}", two[0]);
     assert_eq!(two[0].verdict, Verdict::Undecided, "{:?}", two[0]);
     assert!(
-        two[0].sentence.ends_with("after correcting for 2 comparisons; the interval is that of one)."),
+        two[0].sentence.ends_with("after correcting for 2 comparisons; the interval is not corrected)."),
         "{}",
         two[0].sentence
     );
@@ -219,7 +219,7 @@ fn an_interval_beside_a_corrected_p_is_told_to_be_that_of_one_comparison() {
     let level = samples("level", &[98.0, 104.0, 99.5, 100.0]);
     for found in compare(&baseline, &[far("sure", 1.5), level], 0.001) {
         assert!(
-            found.sentence.ends_with("after correcting for 2 comparisons; the interval is that of one)."),
+            found.sentence.ends_with("after correcting for 2 comparisons; the interval is not corrected)."),
             "{}",
             found.sentence
         );

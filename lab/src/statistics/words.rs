@@ -110,7 +110,7 @@ fn corrected(paired: &Paired, sure: &Sure) -> String {
         (None, ..) | (_, _, ..=1) => String::new(),
         (Some(_), None, all) => format!(" after correcting for {all} comparisons"),
         (Some(_), Some(_), all) => {
-            format!(" after correcting for {all} comparisons; the interval is that of one")
+            format!(" after correcting for {all} comparisons; the interval is not corrected")
         }
     }
 }
