@@ -42,7 +42,12 @@ fn the_readmes_first_table_and_why_are_what_the_quickstart_prints() {
     let readme = read("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
     let said = readme.split_once("says why, arm by arm: `").expect("it says why").1;
     let said = said.split_once(", …`").expect("it says a part of it").0;
-    assert!(text(&explained.stdout).contains(said), "{said}: {}", text(&explained.stdout));
+    let explained = text(&explained.stdout);
+    assert!(explained.contains(said), "{said}: {explained}");
+    let page = read("docs/why-acks-collide.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let quoted: Vec<_> = page.split('`').filter(|part| part.contains(" instead of ")).collect();
+    assert_eq!(quoted.len(), 3, "{quoted:?}");
+    assert!(quoted.iter().all(|part| explained.contains(part)), "{quoted:?}: {explained}");
 }
 
 #[test]
@@ -67,16 +72,14 @@ fn the_first_run_shows_the_airtime_that_it_prints() {
 }
 
 /// Its commands of ours are run as they stand there. Those of Wireshark are not: tshark may be missing.
-#[test]
-fn the_page_of_captures_shows_what_its_commands_print() {
-    let page = read("docs/captures.md");
-    let folder = Folder::new("book-captures");
+fn shows_what_its_commands_print(folder: &Folder, place: &str) {
+    let page = read(place);
     std::fs::create_dir(folder.path("configs")).expect("a new folder");
     folder.write("configs/chain.yaml", &read("configs/chain.yaml"));
     let mut printed = String::new();
     for line in page.lines().filter_map(|line| line.strip_prefix("hopwise ")) {
         let words = line.split("  #").next().expect("a command").split_whitespace();
-        let words: Vec<_> = words.flat_map(|word| expanded(&folder, word)).collect();
+        let words: Vec<_> = words.flat_map(|word| expanded(folder, word)).collect();
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         let done = folder.hopwise(&words).output().expect("it was built");
         assert!(done.status.success(), "{line}: {}", text(&done.stderr));
@@ -84,8 +87,18 @@ fn the_page_of_captures_shows_what_its_commands_print() {
     }
     for shown in page.split("\n```text\n").skip(1) {
         let shown = shown.split_once("\n```").expect("the text ends").0;
-        assert!(printed.contains(shown), "docs/captures.md shows\n{shown}\nand\n{printed}\nis printed");
+        assert!(printed.contains(shown), "{place} shows\n{shown}\nand\n{printed}\nis printed");
     }
+}
+
+#[test]
+fn the_page_of_captures_shows_what_its_commands_print() {
+    shows_what_its_commands_print(&Folder::new("book-captures"), "docs/captures.md");
+}
+
+#[test]
+fn the_page_about_collisions_shows_what_its_commands_print() {
+    shows_what_its_commands_print(&Folder::new("book-collide"), "docs/why-acks-collide.md");
 }
 
 /// The files of a pattern with one star, in their order as a shell gives them; any other word is itself.

@@ -60,7 +60,10 @@ fn text(result: &RunResult, cost: &Cost, folder: &Path) -> io::Result<()> {
     write_rates(&mut out, &result.rates)?;
     let seconds = |seconds: Option<f64>| known(seconds.map(|seconds| format!("{seconds:.1}")));
     let [all, data, acks] = [air.airtime_s, air.data_airtime_s, air.ack_airtime_s].map(seconds);
-    writeln!(out, "      {all} s of airtime: {data} s for data, {acks} s for TCP's ACKs")?;
+    writeln!(
+        out,
+        "      {all} s of airtime, all radios together: {data} s for data, {acks} s for TCP's ACKs"
+    )?;
     writeln!(out, "cost  {:.2} s of CPU; files are in {}", cost.cpu_s, folder.display())
 }
 
