@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use hopwise_agents::registry::{self, Kind};
+
 fn page(place: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(place)).expect("the page")
 }
@@ -48,6 +50,16 @@ fn the_tables_beside_ns_3_say_when_and_at_which_commit() {
     let words = "Measured on 2026-11-25 at commit ";
     let delay = self::page("docs/delay.md").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(delay.contains(words), "docs/delay.md");
+}
+
+/// Each agent of a connection has its figures there, or the reason why it has none.
+#[test]
+fn the_page_of_delays_names_each_agent_of_a_connection() {
+    let page = page("docs/delay.md");
+    let is_named = |name: &&str| ["`", ":"].iter().any(|ends| page.contains(&format!("`{name}{ends}")));
+    let names = [Kind::Receiver, Kind::Sender].into_iter().flat_map(registry::names);
+    let missing: Vec<_> = names.filter(|name| !is_named(name)).collect();
+    assert!(missing.is_empty(), "docs/delay.md lacks {missing:?}");
 }
 
 /// A paper has a year, or is a standard, or the entry says that none is known.

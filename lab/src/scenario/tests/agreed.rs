@@ -4,8 +4,9 @@
 use super::Scenario;
 use crate::result::RunResult;
 
-const SHOWN: [(&str, &str); 6] = [
+const SHOWN: [(&str, &str); 7] = [
     ("delay", include_str!("../../../../configs/delay.yaml")),
+    ("delay-senders", include_str!("../../../../configs/delay-senders.yaml")),
     ("today", include_str!("../../../../configs/today.yaml")),
     ("live/chain4", include_str!("../../../../configs/live/chain4.yaml")),
     ("live/delay", include_str!("../../../../configs/live/delay.yaml")),
