@@ -82,8 +82,8 @@ fn lead_over_time(view: &View<'_>) -> String {
     }
     let named: Vec<_> = left.iter().map(|point| label(point)).collect();
     format!(
-        "{lead}, at {} of {} points. Left out: {}; their series are in the series' files, and all else on this page \
-         has them.",
+        "{lead}, at {} of {} points. Left out here: {}. The folder `series` has their lines, and the other figures and \
+         tables show every point.",
         shown.len(),
         shown.len() + left.len(),
         named.join("; ")

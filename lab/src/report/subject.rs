@@ -46,8 +46,8 @@ pub(super) fn sentence(view: &View<'_>) -> Option<String> {
         values.with("topology.spacing_m", |metres| format!("{} m apart", metres.trim_end_matches(".0"))),
     ];
     let radios = [
-        values.with("radio.profile", |profile| format!("radios {profile}")),
-        values.with("mac.rules", |rules| format!("rules {rules}")),
+        values.with("radio.profile", |profile| format!("802.11 radios {profile}")),
+        values.with("mac.rules", |rules| format!("MAC rules {rules}")),
         values.with("routing.protocol", |protocol| format!("{protocol} routes")),
     ];
     let flows = (0..).map_while(|nth| flow(&values, nth)).collect::<Vec<_>>();

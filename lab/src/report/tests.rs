@@ -306,7 +306,7 @@ fn every_point_of_a_matrix_is_shown_or_named_as_left_out() {
     };
     let airtime = of("fig-airtime");
     assert!(hops.iter().all(|hops| airtime.contains(&format!(">hops = {hops}</text>"))), "{airtime}");
-    let lead = "at 4 of 5 points. Left out: topology.hops = 8; their series are in the series' files";
+    let lead = "at 4 of 5 points. Left out here: topology.hops = 8. The folder `series` has their lines";
     assert!(html.contains(lead));
     let over_time = &html[html.find("<section id=\"time\">").expect("the section")..];
     let summaries = |hops: u32| over_time.contains(&format!("<summary>topology.hops = {hops}</summary>"));
@@ -379,6 +379,8 @@ fn arms_of_the_kernels_tcp_stand_below_ours() {
 #[test]
 fn what_was_run_stands_above_all() {
     let html = html(&bundle());
+    // Paper plays nothing, and the nodes are drawn on top.
+    assert!(html.contains(".take,[id^=fig-map]{display:none}"), "maps are left out of a print");
     assert!(html.contains("<p>What was run: 4, 8 or 12 hops.</p>"), "{html}");
 }
 
