@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use hopwise_lab::located::one_of;
 use hopwise_lab::scenario::{NoPlan, Prepared, Scenario};
 use hopwise_lab::units::{Share, Time};
 use hopwise_lab::world::World;
@@ -117,9 +118,9 @@ pub(crate) fn first_arm_unless(
     };
     planned.map_err(|no_plan| match no_plan {
         NoPlan::Refused(refusal) => Failure::Located(refusal),
-        NoPlan::WhichArm { arms } => Failure::refused(
-            "--arm",
-            format_args!("no arm of that name, expected one of: {}", arms.join(", ")),
-        ),
+        NoPlan::WhichArm { arms } => {
+            let (arm, names) = (arm.unwrap_or_default(), arms.iter().map(String::as_str).collect::<Vec<_>>());
+            Failure::refused("--arm", format_args!("no arm is called `{arm}`; {}", one_of(arm, &names)))
+        }
     })
 }

@@ -58,11 +58,7 @@ fn refused_input_ends_with_status_2_and_names_its_place() {
             "",
             "210 nodes, expected at most 200",
         ),
-        (
-            &["air", CHAIN, "--arm", "nobody"],
-            "",
-            "no arm of that name, expected one of: every, delayed, shallow",
-        ),
+        (&["air", CHAIN, "--arm", "nobody"], "", "expected one of every, delayed, shallow"),
         (&["air", CHAIN, "--for", "5"], "", "expected a time"),
         (&["proxy", "calibrate", "--slope", "0"], "", "--slope: 0, expected from 0.1 to 1000000 dB/s"),
         (&["proxy", "calibrate", "--noise", "99"], "", "--noise: 99, expected from 0 to 40 dB"),

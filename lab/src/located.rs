@@ -22,6 +22,7 @@ mod tree;
 mod words;
 
 use tree::Node;
+pub use words::one_of;
 
 /// No configuration comes near this; a device or a disk image must not fill the memory.
 const LARGEST_FILE: u64 = 16 << 20;
@@ -211,6 +212,9 @@ impl Document {
         };
         let refuse = |span, problem| refuse_for(span, problem, accepted);
         let root = tree::parse(text).map_err(|wrong| match wrong {
+            tree::Wrong::Yaml(at, problem) if problem.contains("found a tab") => {
+                refuse_for(at, problem, "spaces in place of the tab: YAML indents by spaces alone")
+            }
             tree::Wrong::Yaml(at, problem) => refuse(at, problem),
             tree::Wrong::Twice(at, key) => {
                 let accepted = format!("each key once: another name, or both contents under one `{key}`");
@@ -334,15 +338,6 @@ impl Document {
             Mark::Key => self.root.key_span(&path.0),
         };
         Box::new(Refusal::new(&self.name, &self.text, span, problem, accepted).showing(&self.shown))
-    }
-}
-
-/// The names that are accepted, after the one among them that is nearest to the wrong one.
-pub fn one_of(wrong: &str, names: &[&str]) -> String {
-    let all = names.join(", ");
-    match hopwise_agents::spec::nearest(wrong, names.iter().copied()) {
-        Some(name) => format!("did you mean `{name}`? expected one of {all}"),
-        None => format!("expected one of {all}"),
     }
 }
 

@@ -32,9 +32,11 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let profiles = profiles(arguments.profile.as_deref())?;
     failure::remark("a line has a quantity, its measured value, the value that is wanted, and the verdict");
+    failure::remark("a profile takes about a minute of one core");
     let (mut failed, mut passed) = (0, 0);
-    for (name, phy) in profiles(arguments.profile.as_deref())? {
+    for (name, phy) in profiles {
         // ns-2 has no 802.11n.
         let of_ns2 = Some(MacRules::Ns2).filter(|_| !phy.is_ht());
         for rules in of_ns2.into_iter().chain([MacRules::Standard]) {

@@ -170,13 +170,20 @@ pub(crate) async fn read_line<T: DeserializeOwned>(
     let mut line = Vec::new();
     loop {
         match from.read_u8().await? {
-            b'\n' => return tamed(&line).map_err(io::Error::other),
+            b'\n' => return tamed(&line).map_err(of_another_program),
             _ if line.len() >= longest => {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a line without an end"));
             }
             byte => line.push(byte),
         }
     }
+}
+
+fn of_another_program(error: serde_json::Error) -> io::Error {
+    let problem = format!(
+        "what came is nothing that `hopwise send` and `recv` write: is another program there? ({error})"
+    );
+    io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
 fn tamed<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
@@ -210,6 +217,9 @@ mod tests {
         let plan = Plan { version: VERSION, id: 9, flows: 2, reverse: true, work };
         write_line(&mut a, &plan).await.expect("open");
         assert_eq!(read_line::<Plan>(&mut b, LONGEST_PLAN).await.expect("a plan"), plan);
+        a.write_all(b"HTTP/1.1 400 Bad Request\r\n").await.expect("open");
+        let error = read_line::<Plan>(&mut b, LONGEST_PLAN).await.expect_err("no plan").to_string();
+        assert!(error.contains("is another program there?"), "{error}");
     }
 
     #[tokio::test]

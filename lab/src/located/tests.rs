@@ -217,3 +217,21 @@ fn a_file_that_is_not_there_is_compared_with_those_beside_it() {
     assert!(near.ends_with(&format!("did you mean `{}`?", folder.join("chain.yaml").display())), "{near}");
     assert!(far.ends_with("expected a YAML file"), "{far}");
 }
+
+#[test]
+fn of_very_many_names_those_are_told_that_begin_alike() {
+    let all: Vec<String> = (0..40).map(|nth| format!("{}-{nth}", ["ht", "vht"][nth % 2])).collect();
+    let names: Vec<_> = all.iter().map(String::as_str).collect();
+    let told = one_of("vht-40", &names);
+    assert!(told.starts_with("did you mean `vht-") && told.ends_with("vht-39, and 20 more"), "{told}");
+    assert!(!told.contains(" ht-"), "{told}");
+    assert!(one_of("x", &names).ends_with("vht-23, and 16 more"), "{}", one_of("x", &names));
+    assert_eq!(one_of("x", &names[..3]), "expected one of ht-0, vht-1, ht-2");
+}
+
+#[test]
+fn a_tab_is_answered_with_spaces() {
+    let refusal = Document::parse("a.yaml", "title: x\n\ttopology: 3\n").expect_err("a tab");
+    let help = Diagnostic::help(&*refusal).expect("a help").to_string();
+    assert!(help.starts_with("spaces in place of the tab"), "{help}");
+}

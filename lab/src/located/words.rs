@@ -74,6 +74,30 @@ pub(super) fn advice(said: &str) -> Option<String> {
     Some(format!("the key `{key}` with its value, here"))
 }
 
+/// The most names in a refusal: more of them hide the nearest.
+const MOST_NAMED: usize = 24;
+
+/// The names that are accepted, after the one among them that is nearest to the wrong one. If they are very many, those
+/// stand there that begin as the wrong one does, or else the first.
+pub fn one_of(wrong: &str, names: &[&str]) -> String {
+    let begins = wrong.split_once('-').map_or(wrong, |(begins, _)| begins);
+    let akin: Vec<_> = names.iter().copied().filter(|name| name.starts_with(begins)).collect();
+    let shown = match &akin[..] {
+        _ if names.len() <= MOST_NAMED => names,
+        [] => &names[..MOST_NAMED],
+        akin => &akin[..akin.len().min(MOST_NAMED)],
+    };
+    let more = match names.len() - shown.len() {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let all = shown.join(", ") + &more;
+    match hopwise_agents::spec::nearest(wrong, names.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`? expected one of {all}"),
+        None => format!("expected one of {all}"),
+    }
+}
+
 /// The reason why a file was not read. It names a file beside it with a similar name, and the user: a daemon that reads
 /// its file anew may run as another user.
 pub(super) fn unreadable(error: &io::Error, path: &Path) -> String {

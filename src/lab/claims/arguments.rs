@@ -64,6 +64,6 @@ impl Arguments {
 /// The name of a profile.
 fn radio(name: &str) -> Result<&'static str, String> {
     Phy::named(name).map(|phy| phy.name).ok_or_else(|| {
-        format!("{}, expected {}", Phy::why_unnamed(name), one_of(name, &Phy::names().collect::<Vec<_>>()))
+        format!("{}; {}", Phy::why_unnamed(name), one_of(name, &Phy::names().collect::<Vec<_>>()))
     })
 }
