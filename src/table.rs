@@ -15,6 +15,36 @@ pub(crate) fn width() -> Option<usize> {
     (columns > 0).then(|| columns.into())
 }
 
+/// The width of texts in a file or a wide terminal, and the least that a narrow one gets.
+const WIDTHS: (usize, usize) = (100, 40);
+
+/// The text behind `lead`, as wide as the terminal, with all later lines indented by the lead's width.
+pub(crate) fn hanging(lead: &str, text: &str) -> String {
+    wrapped(lead, text, width().unwrap_or(WIDTHS.0).clamp(WIDTHS.1, WIDTHS.0))
+}
+
+/// Breaks lines at spaces alone: a unit such as `Mbit/s` or a name such as `ofdm-12mbps` in two parts misleads.
+fn wrapped(lead: &str, text: &str, width: usize) -> String {
+    let mut lines = String::new();
+    let indent = " ".repeat(lead.chars().count());
+    let mut line = lead.to_owned();
+    let mut is_fresh = true;
+    for word in text.split_whitespace() {
+        if !is_fresh && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push_str(&line);
+            lines.push('\n');
+            line.clone_from(&indent);
+            is_fresh = true;
+        }
+        if !is_fresh {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_fresh = false;
+    }
+    lines + &line
+}
+
 /// The header and the rows. Each column is as wide as its widest cell.
 pub(crate) fn lines(columns: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let rows: Vec<Vec<String>> =
@@ -94,6 +124,14 @@ mod tests {
         assert_eq!(lines[0].len(), LONGEST_CELL + "  short".len());
         assert_eq!(lines[1], format!("{}…  b", "é".repeat(LONGEST_CELL - 1)));
         assert!(lines[2].starts_with("x?y ") && lines[2].ends_with(" b"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_short_lines_under_the_same_indent() {
+        let text = wrapped("  dca          ", "one ACK for as many segments as the path has room for", 40);
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines.len() > 2 && lines.iter().all(|line| line.len() <= 40), "{lines:#?}");
+        assert!(lines[1..].iter().all(|line| line.starts_with("               ")), "{lines:#?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::FileKind;
 use super::example::Example;
 use crate::failure::{Failure, say};
+use crate::table;
 
 /// Explain a key of a file: its values, unit, range, default and effect, with an example
 #[derive(Args, Debug)]
@@ -114,10 +115,10 @@ fn is_same(ours: &[String], asked: &[String]) -> bool {
 fn text(found: &Found) -> String {
     let Found { file, key, example } = found;
     let mut lines = vec![format!("{} (file of kind {file})", key.path)];
-    lines.extend(textwrap::wrap(&key.meaning, 96).into_iter().map(|line| format!("  {line}")));
+    lines.push(table::hanging("  ", &key.meaning));
     let mut row = |name: &str, value: &str| {
         if !value.is_empty() {
-            lines.push(format!("  {name:<8} {value}"));
+            lines.push(table::hanging(&format!("  {name:<8} "), value));
         }
     };
     row("value", &key.value.replace('`', ""));
@@ -130,9 +131,8 @@ fn text(found: &Found) -> String {
         "default",
         if key.required { "none: it is required" } else { key.default.as_deref().unwrap_or_default() },
     );
-    if let Some(example) = example {
-        row("example", &example.line);
-    }
+    // An example that is broken into lines cannot be copied.
+    lines.extend(example.iter().map(|example| format!("  {:<8} {}", "example", example.line)));
     lines.join("\n")
 }
 

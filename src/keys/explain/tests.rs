@@ -17,6 +17,16 @@ fn a_key_is_explained_with_unit_range_default_effect_and_example() {
     assert!(lines[1].starts_with("RTS/CTS precedes each unicast IP packet"), "{lines:#?}");
 }
 
+/// Names and units stay whole, and no line is wider than a page.
+#[test]
+fn long_texts_are_broken_at_spaces_alone() {
+    let said = said("radio.profile");
+    assert!(said[0].lines().all(|line| line.chars().count() <= 100), "{}", said[0]);
+    assert!(said[0].contains(" vht80-2ss-mcs9\n") && said[0].contains(" Mbit/s"), "{}", said[0]);
+    let is_cut = |line: &str| line.ends_with(['/', '-']);
+    assert!(!said[0].lines().any(is_cut), "{}", said[0]);
+}
+
 #[test]
 fn a_key_of_several_files_is_explained_for_each() {
     let files: Vec<_> = find("tcp.rto_min").expect("a key").iter().map(|found| found.file).collect();

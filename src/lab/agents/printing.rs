@@ -9,8 +9,6 @@ use serde_json::{Value, json};
 
 use crate::table;
 
-/// The width of a file or a wide terminal, and the least that a narrow one gets.
-const WIDTHS: (usize, usize) = (100, 40);
 const NAME_WIDTH: usize = 18;
 
 pub(super) fn list(agents: &[&Descriptor], out: &mut dyn Write) -> io::Result<()> {
@@ -132,40 +130,5 @@ fn parameter_value(param: &Param) -> Value {
 
 /// Prints wrapped text behind `lead`, with all later lines indented by its width.
 fn hanging(out: &mut dyn Write, lead: &str, text: &str) -> io::Result<()> {
-    let width = table::width().unwrap_or(WIDTHS.0).clamp(WIDTHS.1, WIDTHS.0);
-    writeln!(out, "{}", wrapped(lead, text, width))
-}
-
-fn wrapped(lead: &str, text: &str, width: usize) -> String {
-    let mut lines = String::new();
-    let indent = " ".repeat(lead.chars().count());
-    let mut line = lead.to_owned();
-    let mut is_fresh = true;
-    for word in text.split_whitespace() {
-        if !is_fresh && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push_str(&line);
-            lines.push('\n');
-            line.clone_from(&indent);
-            is_fresh = true;
-        }
-        if !is_fresh {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_fresh = false;
-    }
-    lines + &line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::wrapped;
-
-    #[test]
-    fn a_narrow_terminal_has_short_lines_under_the_same_indent() {
-        let text = wrapped("  dca          ", "one ACK for as many segments as the path has room for", 40);
-        let lines: Vec<_> = text.lines().collect();
-        assert!(lines.len() > 2 && lines.iter().all(|line| line.len() <= 40), "{lines:#?}");
-        assert!(lines[1..].iter().all(|line| line.starts_with("               ")), "{lines:#?}");
-    }
+    writeln!(out, "{}", table::hanging(lead, text))
 }
