@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use hopwise_host::{Capture, CaptureError, LinkTeller, Shards};
+use hopwise_lab::live::part::Carried;
 use hopwise_lab::located::Document;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, UnixListener};
@@ -112,7 +113,7 @@ pub(super) fn run(
     let ended = runtime.block_on(serving);
     runtime.shutdown_timeout(LAST_TASKS);
     drop(control);
-    ended.and_then(|()| trial::tell(has_trial, &daemon.counts))
+    ended.and_then(|carried| trial::tell(has_trial, carried))
 }
 
 fn runtime(workers: usize) -> Result<Runtime, Failure> {
@@ -139,7 +140,7 @@ impl Daemon {
         socks5: Option<StdListener>,
         metrics: Option<StdListener>,
         bound: (Vec<forward::Bound>, Option<transparent::Opened>),
-    ) -> Result<(), Failure> {
+    ) -> Result<Carried, Failure> {
         let system = |error| Failure::failed("serve", error);
         let (stages, stage) = watch::channel(Stage::Open);
         let mut relays = JoinSet::new();
@@ -175,10 +176,12 @@ impl Daemon {
         tracing::info!(node = self.config.node.name, "ready");
         let trial = has_trial.then(trial::begin).transpose()?;
         let ended = self.watch(&mut signals, trial).await;
+        // An undecided SYN goes straight on from now on, for a program that is over.
+        let carried = self.counts.carried();
         service.ends_within(self.config.stop_within.0 + LEAST_FOR_STACK + LAST_WRITES + LAST_TASKS);
         self.finish(&mut signals, &stages, &mut relays).await;
         helpers.shutdown().await;
-        ended
+        ended.map(|()| carried)
     }
 
     /// Runs until a signal ends the daemon, or a link is lost.

@@ -4,10 +4,9 @@ use std::future::pending;
 use std::thread;
 
 use hopwise_host::live_by_the_clock;
-use hopwise_lab::live::part::Says;
+use hopwise_lab::live::part::{Carried, Says};
 use tokio::sync::oneshot::{Receiver, channel};
 
-use super::Counts;
 use crate::failure::Failure;
 use crate::lab::live::talk;
 
@@ -40,6 +39,6 @@ pub(super) async fn ended(trial: Option<Receiver<()>>) {
 }
 
 /// Tells the trial of the connections that were carried.
-pub(super) fn tell(has_trial: bool, counts: &Counts) -> Result<(), Failure> {
-    if has_trial { talk::say(&Says::Carried(counts.carried())) } else { Ok(()) }
+pub(super) fn tell(has_trial: bool, carried: Carried) -> Result<(), Failure> {
+    if has_trial { talk::say(&Says::Carried(carried)) } else { Ok(()) }
 }
