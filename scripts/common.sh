@@ -49,6 +49,14 @@ need_space() {
             "or name another folder as CARGO_TARGET_DIR"
 }
 
+# build_debug WORD…: the command or examples, as scripts/test has built them. With another choice of packages or
+# features, cargo would build most libraries anew.
+build_debug() {
+    local features=parquet
+    [ ! -e /usr/include/pcap/pcap.h ] || features=pcap,parquet
+    cargo build --workspace --features "$features" --locked --quiet "$@" >&2
+}
+
 # A Rust toolchain that is new enough, and a linker.
 need_rust() {
     command -v cargo > /dev/null || die "no Rust toolchain: install one (https://rustup.rs) and run this again"
