@@ -38,7 +38,7 @@ use self::cycle::{AckPhase, Probe, ProbeRtt, State};
 use self::filter::{ExtraAcked, FullPipe, MinRtt, TwoWindows};
 use self::model::{LossRound, Round, Short, Undo};
 use self::rate::{Rates, Sample};
-use super::window::{initial_window, is_of_syn, mss_of};
+use super::window::{initial_window, is_without_flight, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Form, params};
 use crate::truncate;
@@ -275,8 +275,9 @@ impl SenderAgent for Bbr {
 
     fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>) -> Option<Reduction> {
         let mss = mss_of(view);
-        if is_of_syn(loss) {
-            self.syn_was_lost = true;
+        if is_without_flight(loss) {
+            self.syn_was_lost |= self.cwnd.is_none();
+            self.cwnd = self.cwnd.map(|_| mss);
             return Some(Reduction { ssthresh: initial_window(self.iw, mss).max(2 * mss) });
         }
         self.begin(loss.now, view);

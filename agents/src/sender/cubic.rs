@@ -23,7 +23,7 @@ use hopwise_core::ignores;
 
 use super::hystart::HYSTART;
 use super::seldom::Seldom;
-use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, is_of_syn, mss_of};
+use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, is_without_flight, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Switch, params};
 use crate::truncate;
@@ -206,7 +206,7 @@ impl SenderAgent for Cubic {
 
     fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>) -> Option<Reduction> {
         let mss = mss_of(view);
-        let kept = matches!(loss.kind, LossKind::Timeout { nth: 2.. }) || is_of_syn(loss);
+        let kept = matches!(loss.kind, LossKind::Timeout { nth: 2.. }) || is_without_flight(loss);
         let reduced = if kept { self.window.ssthresh(mss) } else { self.reduced(loss, mss) };
         Some(self.window.on_loss(loss, view, reduced))
     }

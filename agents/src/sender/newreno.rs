@@ -293,6 +293,19 @@ mod tests {
     }
 
     #[test]
+    fn a_timeout_of_data_that_has_arrived_begins_again_and_keeps_ssthresh() {
+        for options in ["", ",half=window"] {
+            let mut bench = in_avoidance(options, 10);
+            bench.ack(10);
+            assert_eq!(bench.lose(LossKind::Timeout { nth: 1 }).ssthresh, 10_000, "{options}");
+            assert_eq!(bench.allowed_segments(), 1, "{options}");
+            bench.send(1);
+            bench.ack(1);
+            assert_eq!(bench.allowed_segments(), 2, "{options}: it grows by slow start");
+        }
+    }
+
+    #[test]
     fn a_mark_takes_effect_at_once() {
         let mut bench = in_avoidance("", 10);
         bench.lose(LossKind::Marked);

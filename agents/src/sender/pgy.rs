@@ -9,19 +9,29 @@
 //!
 //! Deviations: the paper's S1 carries no ports and checks nothing. Here a message names a flow, and a number that is
 //! not in flight is ignored. The paper would wait for ever if the last ACK is lost. Here a second timeout without an
-//! ACK above snd_una sets highest_ack back to it. A fast retransmit is honoured once a window. The paper's S1 also goes
-//! in gratuitous RREPs, which no profile of AODV sends here. If routing has reported all data as arrived, ns-2 neither
-//! backs off nor halves its window at a timeout; here it does both.
+//! ACK above snd_una sets highest_ack back to it. A fast retransmit is honoured once a window.
+//!
+//! The paper leaves open what a timeout does where routing has reported all data as arrived. By `timeout=last` it sends
+//! the last segment again, backs off and halves, as any timeout does. By `timeout=new` it does as ns-2, where the number
+//! is the newest one acknowledged: nothing goes again, new data goes on from one segment, neither RTO nor ssthresh
+//! changes, and the peer's window counts from the number. ns-2 would send nothing more at the end of the data. Here the
+//! last segment then goes again. Only new data that is lost twice brings the number into doubt, which ns-2 never does.
 
 use hopwise_core::agent::{DupAck, FastRetransmit, Needs, PathEvent, PathReaction, SendView, SenderAgent};
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, params};
+use crate::param::{Args, Form, choices, params};
+
+choices! {
+    Sends { Last = "last", New = "new" }
+}
 
 params! {
     /// the dup_count that is a loss
     dups: u8 = Form::count("segments", 1, 255).is(3),
+    /// what a timeout sends once routing has reported all data as arrived: the last segment again, or new data
+    timeout: Sends = Sends::FORM.is(0),
 }
 
 pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
@@ -36,12 +46,14 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
 #[derive(Debug)]
 pub(crate) struct Pgy {
     dups: u8,
+    timeout: Sends,
     raised: u64,
 }
 
 impl Pgy {
     fn new(args: &Args) -> Pgy {
-        Pgy { dups: Params::of(args).dups, raised: 0 }
+        let Params { dups, timeout } = Params::of(args);
+        Pgy { dups, timeout, raised: 0 }
     }
 }
 
@@ -60,7 +72,10 @@ impl SenderAgent for Pgy {
         match *event {
             PathEvent::AckSeq(seq) if view.snd_una < seq && seq <= view.snd_nxt => {
                 self.raised += 1;
-                PathReaction::RaiseHighestAck(seq)
+                match self.timeout {
+                    Sends::Last => PathReaction::RaiseHighestAck(seq),
+                    Sends::New => PathReaction::TakeAsAcknowledged(seq),
+                }
             }
             _ => PathReaction::None,
         }
@@ -111,6 +126,19 @@ mod tests {
         }
         for seq in [una - 1, una, nxt + 1] {
             assert_eq!(bench.path_event(&PathEvent::AckSeq(seq)), [PathReaction::None; 2]);
+        }
+    }
+
+    #[test]
+    fn a_timeout_goes_on_with_new_data_only_where_that_is_set() {
+        for (spec, goes_on) in [("pgy", false), ("pgy:timeout=last", false), ("pgy:timeout=new", true)] {
+            let mut bench = Bench::new(&format!("[newreno, \"{spec}\"]"));
+            bench.fill();
+            let seq = bench.snd_nxt();
+            let reaction = bench.path_event(&PathEvent::AckSeq(seq))[1];
+            assert_eq!(reaction == PathReaction::TakeAsAcknowledged(seq), goes_on, "{spec}");
+            assert_eq!(reaction == PathReaction::RaiseHighestAck(seq), !goes_on, "{spec}");
+            assert_eq!(bench.path_event(&PathEvent::AckSeq(seq + 1))[1], PathReaction::None, "{spec}");
         }
     }
 

@@ -51,7 +51,7 @@ use hopwise_core::agent::{
 };
 use hopwise_core::{Instant, Seq, ignores};
 
-use super::window::{is_of_syn, mss_of};
+use super::window::{is_without_flight, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Switch, params};
 use crate::truncate;
@@ -307,7 +307,7 @@ impl SenderAgent for Train {
     }
 
     fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>) -> Option<Reduction> {
-        if !is_of_syn(loss) {
+        if !is_without_flight(loss) {
             self.lost = true;
             self.is_probing |= matches!(loss.kind, LossKind::Timeout { .. });
         }

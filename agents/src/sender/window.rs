@@ -254,9 +254,8 @@ impl Window {
     /// `reduced` is the new ssthresh by the owner's own rule.
     pub(super) fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>, reduced: u64) -> Reduction {
         let mss = mss_of(view);
-        if is_of_syn(loss) {
-            // The loss shows nothing of the path, and the peer has not announced its MSS yet.
-            self.syn_was_lost = true;
+        if is_without_flight(loss) {
+            self.begin_again(mss);
             return Reduction { ssthresh: self.ssthresh(mss).max(2 * mss) };
         }
         self.hystart = HyStart::NEW;
@@ -281,6 +280,19 @@ impl Window {
         }
         self.open = Some(after);
         Reduction { ssthresh: after.ssthresh }
+    }
+
+    /// One segment again; the timeout shows nothing of the path.
+    fn begin_again(&mut self, mss: u64) {
+        match &mut self.open {
+            // A SYN's: the peer has not announced its MSS yet.
+            None => self.syn_was_lost = true,
+            Some(open) => {
+                open.cwnd = mss;
+                self.recovery = Recovery::AfterTimeout;
+                self.before.set(None);
+            }
+        }
     }
 
     /// The current ssthresh, for a timeout that does not change it.
@@ -379,8 +391,8 @@ pub(super) fn mss_of(view: &SendView<'_>) -> u64 {
     u64::from(view.mss.max(1))
 }
 
-/// A timeout without data in flight belongs to a SYN.
-pub(super) fn is_of_syn(loss: &Loss) -> bool {
+/// A timeout without data in flight: of a SYN, or of data that is taken as acknowledged.
+pub(super) fn is_without_flight(loss: &Loss) -> bool {
     matches!(loss.kind, LossKind::Timeout { .. }) && loss.flight_before.bytes == 0
 }
 

@@ -229,7 +229,7 @@ impl Bench {
     pub(crate) fn path_event(&mut self, event: &PathEvent) -> Vec<PathReaction> {
         let reactions = self.each(|agent, view| agent.on_path(event, view));
         for reaction in &reactions {
-            if let PathReaction::RaiseHighestAck(to) = *reaction {
+            if let PathReaction::RaiseHighestAck(to) | PathReaction::TakeAsAcknowledged(to) = *reaction {
                 assert!(self.snd_una < to && to <= self.snd_nxt(), "{to:?} is not in flight");
                 self.highest_ack = self.highest_ack.max(to);
             }

@@ -175,6 +175,7 @@ impl SenderAgent for WhimsicalSender {
     fn on_path(&mut self, event: &PathEvent, view: &SendView<'_>) -> PathReaction {
         let whim = self.mood.turn(u64::from(view.snd_una.0));
         match *event {
+            PathEvent::AckSeq(seq) if whim & 4 == 0 => PathReaction::TakeAsAcknowledged(seq),
             PathEvent::AckSeq(seq) => PathReaction::RaiseHighestAck(seq),
             _ if whim & 3 == 0 => PathReaction::RaiseHighestAck(view.snd_una + (whim >> 2 & 0xffff) as u32),
             _ if whim & 3 == 1 => PathReaction::None,

@@ -82,4 +82,8 @@ pub enum PathReaction {
     },
     /// No data below this number goes again. The number must lie within the data in flight, or it has no effect.
     RaiseHighestAck(Seq),
+    /// The same, and a timeout with nothing in flight above the number sends nothing again: new data goes on from one
+    /// segment. The peer's window then counts from the number, and neither RTO nor ssthresh changes. The owner of cwnd
+    /// hears of a timeout without data in flight. If less than a segment could leave, it is a timeout like others.
+    TakeAsAcknowledged(Seq),
 }

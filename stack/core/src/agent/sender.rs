@@ -302,7 +302,8 @@ pub struct Loss {
     pub now: Instant,
     /// Its evidence.
     pub kind: LossKind,
-    /// RFC 5681's FlightSize: data without a cumulative ACK. 0 after the handshake, if its SYN timed out.
+    /// RFC 5681's FlightSize: data without a cumulative ACK. 0 after the handshake, if its SYN timed out, and where an
+    /// agent took all data as acknowledged: ssthresh stays then.
     pub flight_before: Count,
 }
 

@@ -240,6 +240,7 @@ impl Sending {
 
     pub(super) fn lower_highest_ack(&mut self) {
         self.highest_ack = self.una;
+        self.count_window_from_una();
     }
 
     /// Takes as many of the bytes as fit.

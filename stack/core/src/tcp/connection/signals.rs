@@ -12,7 +12,7 @@ use super::ends::End;
 use super::receiving::Around;
 use super::sending::Sending;
 use super::{CloseReason, Connection, hops};
-use crate::agent::{LossKind, Path, PathEvent, PathReaction};
+use crate::agent::{Count, LossKind, Path, PathEvent, PathReaction};
 use crate::tcp::cx::Cx;
 use crate::tcp::recovery::Phase;
 use crate::tcp::timers::{Timer, Timers};
@@ -80,6 +80,7 @@ impl Connection {
                 self.urges.set_syn(true);
                 self.arm_retransmit(cx.now);
             }
+            _ if self.may_go_on() => self.go_on(cx),
             _ if !self.loss.board().is_empty() => self.on_retransmission_timeout(cx),
             _ => {}
         }
@@ -102,6 +103,35 @@ impl Connection {
         self.feedback().ask_for_reduction(cx, LossKind::Timeout { nth }, outstanding);
         self.loss.back_off();
         self.lower_highest_ack();
+        self.arm_retransmit(cx.now);
+    }
+
+    /// Returns whether an agent takes all data as acknowledged, and a full segment of new data could leave.
+    fn may_go_on(&self) -> bool {
+        let Connection { sending, urges, .. } = self;
+        urges.takes_as_acknowledged()
+            && sending.una() < sending.highest_ack()
+            && sending.highest_ack() == sending.nxt()
+            && self.state.may_send_data()
+            && !sending.is_fin_sent()
+            && sending.unsent().min(sending.window()) >= sending.mss()
+    }
+
+    /// Nothing goes again: new data goes on from one segment, and neither RTO nor ssthresh changes.
+    #[cold]
+    fn go_on(&mut self, cx: &mut Cx<'_>) {
+        let rto = self.rto();
+        let nth = self.loss.count_timeout();
+        self.stats.timeouts += 1;
+        cx.trace(TraceKind::Timeout { nth, rto_us: micros_u32(rto) });
+        self.note_struggle(nth);
+        // What is lost needs no room in flight, and below highest_ack nothing lost goes again.
+        self.loss.lose_all(nth, self.sending.nxt(), false);
+        self.timers.disarm(Timer::TailProbe);
+        self.timers.disarm(Timer::Reorder);
+        self.urges.ask_nothing_below();
+        self.sending.count_window_from_highest_ack();
+        self.feedback().ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
         self.arm_retransmit(cx.now);
     }
 
@@ -325,6 +355,10 @@ impl Connection {
                 PathReaction::None => {}
                 PathReaction::Freeze { probe_every } => self.freeze(cx, probe_every),
                 PathReaction::RaiseHighestAck(seq) => self.raise_highest_ack(cx, seq),
+                PathReaction::TakeAsAcknowledged(seq) => {
+                    self.urges.take_as_acknowledged();
+                    self.raise_highest_ack(cx, seq);
+                }
             }
         }
         if *event == PathEvent::RouteFound && self.timers.is_armed(Timer::Frozen) {

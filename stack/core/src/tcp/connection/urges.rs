@@ -18,10 +18,9 @@ pub(super) struct Urges {
     syn: bool,
     /// The connection was aborted and owes a RST.
     rst: bool,
-    /// The number from routing leaves nothing lost above it: the last segment below goes again.
-    below_highest_ack: bool,
-    /// Timeouts since `highest_ack` was raised above `una`.
-    timeouts_above: u8,
+    doubt: Doubt,
+    /// An agent takes what lies below the number from routing as acknowledged.
+    takes_as_acknowledged: bool,
     window_probe: bool,
     keep_alive: bool,
     frozen_probe: bool,
@@ -36,11 +35,23 @@ pub(super) struct Urges {
     probe_every_us: u32,
 }
 
+/// How far the number from routing is in doubt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Doubt {
+    /// No timeout since `highest_ack` was raised above `una`.
+    #[default]
+    None,
+    /// After a timeout nothing is lost above it: the last segment below goes again.
+    Asks,
+    /// What that timeout asked for has left.
+    Asked,
+}
+
 impl Urges {
     pub(super) fn any(&self) -> bool {
         self.syn
             || self.rst
-            || self.below_highest_ack
+            || self.asks_below_highest_ack()
             || self.window_probe
             || self.keep_alive
             || self.frozen_probe
@@ -71,30 +82,40 @@ impl Urges {
 
     /// Returns whether the last segment below `highest_ack` should go again.
     pub(super) fn asks_below_highest_ack(&self) -> bool {
-        self.below_highest_ack
+        self.doubt == Doubt::Asks
     }
 
     /// The segment has left, or new data is acknowledged.
     pub(super) fn ask_nothing_below(&mut self) {
-        self.below_highest_ack = false;
+        if self.doubt == Doubt::Asks {
+            self.doubt = Doubt::Asked;
+        }
+    }
+
+    pub(super) fn takes_as_acknowledged(&self) -> bool {
+        self.takes_as_acknowledged
+    }
+
+    /// From now on a timeout may send new data instead of the last segment below `highest_ack`.
+    pub(super) fn take_as_acknowledged(&mut self) {
+        self.takes_as_acknowledged = true;
     }
 
     /// `highest_ack` has moved, so earlier timeouts no longer count against it.
     pub(super) fn forget_timeouts_above(&mut self) {
-        self.timeouts_above = 0;
+        self.doubt = Doubt::None;
     }
 
     /// Counts a timeout after `highest_ack` was raised. After the first, a segment above or the last one below goes
     /// again. Returns whether that stayed unanswered.
     pub(super) fn doubts_highest_ack(&mut self, has_lost_above: bool) -> bool {
-        if self.timeouts_above == 0 {
-            self.timeouts_above = 1;
-            self.below_highest_ack = !has_lost_above;
-            return false;
-        }
-        self.timeouts_above = 0;
-        self.below_highest_ack = false;
-        true
+        let is_doubted = self.doubt != Doubt::None;
+        self.doubt = match has_lost_above {
+            _ if is_doubted => Doubt::None,
+            true => Doubt::Asked,
+            false => Doubt::Asks,
+        };
+        is_doubted
     }
 
     pub(super) fn is_window_probe_due(&self) -> bool {

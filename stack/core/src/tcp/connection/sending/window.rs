@@ -62,6 +62,17 @@ impl Sending {
         }
     }
 
+    /// Routing says that the peer has everything below `highest_ack`: until an ACK says more, its window begins there. It
+    /// is as large as it ever was. A segment beyond the window that the peer has gets an ACK, as a window probe would.
+    pub(in crate::tcp::connection) fn count_window_from_highest_ack(&mut self) {
+        self.wnd = self.max_wnd.saturating_add(self.highest_ack.bytes_since(self.una));
+    }
+
+    /// Routing is not believed any more.
+    pub(super) fn count_window_from_una(&mut self) {
+        self.wnd = self.wnd.min(self.max_wnd);
+    }
+
     #[inline]
     pub(in crate::tcp::connection) fn window(&self) -> u32 {
         self.wnd
