@@ -10,7 +10,6 @@
 //! Deviations: the paper's S1 carries no ports and checks nothing. Here a message names a flow, and a number that is
 //! not in flight is ignored. The paper would wait for ever if the last ACK is lost. Here a second timeout without an
 //! ACK above snd_una sets highest_ack back to it. A fast retransmit is honoured once a window.
-//!
 //! The paper leaves open what a timeout does where routing has reported all data as arrived. By `timeout=last` it sends
 //! the last segment again, backs off and halves, as any timeout does. By `timeout=new` it does as ns-2, where the number
 //! is the newest one acknowledged: nothing goes again, new data goes on from one segment, neither RTO nor ssthresh

@@ -255,7 +255,7 @@ impl Window {
     pub(super) fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>, reduced: u64) -> Reduction {
         let mss = mss_of(view);
         if is_without_flight(loss) {
-            self.begin_again(mss);
+            self.begin_again(loss, mss);
             return Reduction { ssthresh: self.ssthresh(mss).max(2 * mss) };
         }
         self.hystart = HyStart::NEW;
@@ -283,14 +283,16 @@ impl Window {
     }
 
     /// One segment again; the timeout shows nothing of the path.
-    fn begin_again(&mut self, mss: u64) {
+    fn begin_again(&mut self, loss: &Loss, mss: u64) {
         match &mut self.open {
             // A SYN's: the peer has not announced its MSS yet.
             None => self.syn_was_lost = true,
             Some(open) => {
+                if !matches!(loss.kind, LossKind::Timeout { nth: 2.. }) {
+                    self.before.set(Some(*open));
+                }
                 open.cwnd = mss;
                 self.recovery = Recovery::AfterTimeout;
-                self.before.set(None);
             }
         }
     }
