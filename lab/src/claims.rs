@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::metric;
 use super::record::Record;
-use super::statistics::{MARGIN, Paired, Summary, change, paired, summarize};
+use super::statistics::{MARGIN, Paired, change, paired, summarize};
 use crate::scenario::point::Point;
 use crate::scenario::{Bound, Claim, Measure, Over, Premise, Stated};
 pub use readings::{Choice, Reading, Verdict, readings};
@@ -153,10 +153,10 @@ fn judge_ratio(claim: &Claim, ratio: f64, baseline: &str, values: &Values<'_>) -
     let by_point: Vec<_> = points.iter().map(|point| (*point, pairs_at(point))).collect();
     let (measured, point) = match claim.over {
         Over::Mean => (paired(&means(&by_point), MARGIN), None),
-        Over::Most => {
+        Over::Most | Over::Least => {
             let each = by_point.iter().map(|(point, pairs)| (paired(pairs, MARGIN), Some((*point).clone())));
-            let best = each.max_by(|a, b| a.0.ratio.unwrap_or(0.0).total_cmp(&b.0.ratio.unwrap_or(0.0)));
-            best.unwrap_or_default()
+            let ratio = |of: &Paired| of.ratio;
+            extreme(claim.over, each, ratio)
         }
     };
     let (outcome, why) = outcome(claim, ratio, &measured);
@@ -171,10 +171,9 @@ fn judge_value(claim: &Claim, stated: f64, values: &Values<'_>) -> Judged {
     let blocks = by_point.iter().map(|(_, of)| of.len()).min().unwrap_or(0);
     let (summary, point) = match claim.over {
         Over::Mean => (summarize(&(0..blocks).map(mean_of).collect::<Vec<_>>()), None),
-        Over::Most => {
+        Over::Most | Over::Least => {
             let each = by_point.iter().map(|(point, of)| (summarize(of), Some((*point).clone())));
-            let mean = |of: &Option<Summary>| of.as_ref().map_or(0.0, |summary| summary.mean);
-            each.max_by(|a, b| mean(&a.0).total_cmp(&mean(&b.0))).unwrap_or_default()
+            extreme(claim.over, each, |of| of.as_ref().map(|summary| summary.mean))
         }
     };
     let Some(summary) = summary else {
@@ -192,6 +191,20 @@ fn judge_value(claim: &Claim, stated: f64, values: &Values<'_>) -> Judged {
     };
     let measured = Measured { number: Some(summary.mean), ci95: summary.ci95, blocks: summary.n };
     Judged { outcome, measured, point, why }
+}
+
+/// The point with the largest number, or with the smallest; a point without one only if none has any.
+fn extreme<T: Default>(
+    over: Over,
+    each: impl Iterator<Item = (T, Option<Point>)>,
+    number: impl Fn(&T) -> Option<f64>,
+) -> (T, Option<Point>) {
+    let rank = |of: &(T, Option<Point>)| match (over, number(&of.0)) {
+        (Over::Least, Some(number)) => -number,
+        (_, Some(number)) => number,
+        (_, None) => f64::NEG_INFINITY,
+    };
+    each.max_by(|a, b| rank(a).total_cmp(&rank(b))).unwrap_or_default()
 }
 
 /// Block by block, the geometric mean over the points, or the plain mean if a value is zero.
@@ -315,7 +328,11 @@ pub fn claimed(claim: &Claim) -> String {
         (Bound::AtLeast, _) => "at least ",
         (Bound::AtMost, _) => "at most ",
     };
-    let most = if claim.over == Over::Most { "up to " } else { "" };
+    let most = match claim.over {
+        Over::Mean => "",
+        Over::Most => "up to ",
+        Over::Least => "from ",
+    };
     let stated = match claim.stated() {
         Stated::Ratio(ratio) => change(ratio),
         Stated::Value(value) => format!("{} {}", plain(value), claim.measure.unit()),

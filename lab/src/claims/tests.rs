@@ -65,11 +65,14 @@ fn a_claim_is_contradicted_when_the_whole_interval_says_the_opposite() {
 }
 
 #[test]
-fn up_to_takes_the_largest_point_and_a_mean_takes_all() {
+fn up_to_takes_the_largest_point_from_the_smallest_and_a_mean_takes_all() {
     let most = Claim { over: Over::Most, ..claim(1.4) };
     let judged = judge(&most, "every", &records([1.1, 1.4]));
     assert_eq!(judged.outcome, Outcome::Reproduced);
     assert_eq!(judged.point.and_then(|point| point["topology.hops"].as_i64()), Some(8));
+    let least = judge(&Claim { over: Over::Least, ..claim(1.1) }, "every", &records([1.1, 1.4]));
+    assert_eq!(least.outcome, Outcome::Reproduced);
+    assert_eq!(least.point.and_then(|point| point["topology.hops"].as_i64()), Some(4));
     let mean = judge(&claim(1.4), "every", &records([1.1, 1.4])).measured.number.expect("a ratio");
     assert!((mean - (1.1_f64 * 1.4).sqrt()).abs() < 0.01, "{mean}");
     let at = BTreeMap::from([("topology.hops".to_owned(), vec![4.into()])]);

@@ -157,6 +157,8 @@ pub enum Over {
     Mean,
     /// The largest ratio of any point, for claims of "up to".
     Most,
+    /// The smallest ratio of any point, for the lower end of a range.
+    Least,
 }
 
 /// Condition that the measured ratio must meet.
