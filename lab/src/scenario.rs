@@ -35,6 +35,7 @@ use schema::ScenarioFile;
 
 pub use armed::Armed;
 pub use matrix::Cell;
+pub(crate) use matrix::Sweep;
 pub use nodes::Nodes;
 pub use schema::{Bound, Claim, Measure, Over, Premise, Stated};
 

@@ -2,7 +2,8 @@
 //! no run.
 //!
 //! Plans are about held ACKs (`hopwise_agents::base_station::plan`). Arithmetic does not scatter: a missed bound is
-//! contradicted. A figure that is read off a picture is reproduced or not.
+//! contradicted. A figure that is read off a picture is reproduced or not. With `sweep:` each claim is computed under each
+//! combination of the settings that the paper leaves open, as those of scenarios are.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,9 +11,10 @@ use std::path::Path;
 use hopwise_agents::base_station::plan::{self, Ask, Mode, Plan, Sender, Stakes, final_rto_by_n};
 use serde::Deserialize;
 
-use super::Outcome;
+use super::readings::choices;
+use super::{Judged, Measured, Outcome, Reading};
 use crate::located::{Document, LoadError, Refusal, YamlPath};
-use crate::scenario::Bound;
+use crate::scenario::{Bound, Sweep};
 use crate::units::{Share, Time};
 
 /// A file of such statements.
@@ -22,6 +24,8 @@ pub struct PlanFile {
     /// The title of the table.
     pub title: String,
     plan: Option<AskConfig>,
+    /// What the paper leaves open, as in scenarios: paths such as `plan.rtt`, each with a list of values.
+    sweep: Option<Sweep>,
     /// Pairs of printed figures by name: with the paper's proposal, and without.
     #[serde(default)]
     figures: BTreeMap<String, [f64; 2]>,
@@ -39,6 +43,27 @@ struct AskConfig {
     rttvar: Time,
 }
 
+/// What another plan has that the file's own has not.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OtherAsk {
+    acks: Option<u32>,
+    outage: Option<Time>,
+    rtt: Option<Time>,
+    rttvar: Option<Time>,
+}
+
+impl OtherAsk {
+    fn beside(self, own: &AskConfig) -> AskConfig {
+        AskConfig {
+            acks: self.acks.unwrap_or(own.acks),
+            outage: self.outage.unwrap_or(own.outage),
+            rtt: self.rtt.unwrap_or(own.rtt),
+            rttvar: self.rttvar.unwrap_or(own.rttvar),
+        }
+    }
+}
+
 /// One statement of the paper, with the paper's value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,8 +77,8 @@ pub struct PlanClaim {
     gain: Option<String>,
     /// The claim is the ratio of the value to this.
     per: Option<Quantity>,
-    /// The claim is the ratio of the value to the same quantity of this plan.
-    against: Option<AskConfig>,
+    /// The claim is the ratio of the value to the same quantity of this plan. What is not said is as in the file's own.
+    against: Option<OtherAsk>,
     #[serde(default)]
     bound: Bound,
     claimed: f64,
@@ -89,12 +114,13 @@ enum Quantity {
 pub struct Computed {
     /// The value in the paper, with its unit or bound.
     pub claimed: String,
-    /// The value that was computed.
-    pub measured: String,
-    /// The verdict.
-    pub outcome: Outcome,
-    /// The reason for the verdict, in words.
-    pub why: String,
+    /// The value under each combination of what is open, and whether it is the paper's; at least one.
+    pub readings: Vec<Reading>,
+}
+
+/// The number of a reading, in words.
+pub fn measured(reading: &Reading) -> String {
+    reading.judged.measured.number.map_or_else(String::new, number)
 }
 
 /// The file, if it is one of these.
@@ -109,6 +135,20 @@ pub fn load(file: &Path) -> Result<Option<(Document, PlanFile)>, LoadError> {
 
 /// All claims of a file, in its order.
 pub fn judge(document: &Document, file: &PlanFile) -> Result<Vec<Computed>, Box<Refusal>> {
+    let names = Sweep::names(document, file.sweep.as_ref())?;
+    let claimed = |claim: &PlanClaim| Computed { claimed: claim.in_words(), readings: Vec::new() };
+    let mut computed: Vec<Computed> = file.claims.iter().map(claimed).collect();
+    for (open, document) in Sweep::documents(document, file.sweep.as_ref())? {
+        let judged = judge_reading(&document, &document.read()?)?;
+        for (of, judged) in computed.iter_mut().zip(judged) {
+            let choices = choices(&open, &names);
+            of.readings.push(Reading { open: open.clone(), choices, judged, premise: None });
+        }
+    }
+    Ok(computed)
+}
+
+fn judge_reading(document: &Document, file: &PlanFile) -> Result<Vec<Judged>, Box<Refusal>> {
     let ask = |path: &YamlPath, of: &AskConfig| {
         let seconds = |time: Time| time.0.as_secs_f64();
         Ask::new(of.acks, seconds(of.outage), seconds(of.rtt), seconds(of.rttvar))
@@ -128,8 +168,8 @@ pub fn judge(document: &Document, file: &PlanFile) -> Result<Vec<Computed>, Box<
                 if let Some(per) = claim.per {
                     value /= self::value(per, mode, own);
                 }
-                if let Some(other) = &claim.against {
-                    value /= self::value(quantity, mode, &ask(&path.key("against"), other)?);
+                if let (Some(other), Some(plan)) = (claim.against, &file.plan) {
+                    value /= self::value(quantity, mode, &ask(&path.key("against"), &other.beside(plan))?);
                 }
                 value
             }
@@ -203,14 +243,18 @@ fn minima(values: &[f64]) -> usize {
 }
 
 impl PlanClaim {
-    fn hold_against(&self, value: f64) -> Computed {
-        let tolerance = self.claimed.abs() * f64::from(self.tolerance.0) / 1e6;
-        let (low, high) = (self.claimed - tolerance, self.claimed + tolerance);
+    fn in_words(&self) -> String {
         let bound = match self.bound {
             Bound::About => "",
             Bound::AtLeast => "at least ",
             Bound::AtMost => "at most ",
         };
+        format!("{bound}{}", number(self.claimed))
+    }
+
+    fn hold_against(&self, value: f64) -> Judged {
+        let tolerance = self.claimed.abs() * f64::from(self.tolerance.0) / 1e6;
+        let (low, high) = (self.claimed - tolerance, self.claimed + tolerance);
         let is_met = match self.bound {
             Bound::About => (low..=high).contains(&value),
             Bound::AtLeast => value >= low,
@@ -221,12 +265,8 @@ impl PlanClaim {
             (false, Bound::About) => (Outcome::NotReproduced, "the arithmetic comes to something else"),
             (false, _) => (Outcome::Contradicted, "the arithmetic says the opposite"),
         };
-        Computed {
-            claimed: format!("{bound}{}", number(self.claimed)),
-            measured: number(value),
-            outcome,
-            why: why.to_owned(),
-        }
+        let measured = Measured { number: Some(value), ..Measured::default() };
+        Judged { outcome, measured, point: None, why: why.to_owned() }
     }
 }
 
@@ -248,6 +288,15 @@ mod tests {
         judge(&document, &document.read()?)
     }
 
+    fn outcome(computed: &Computed) -> Outcome {
+        let [only] = &computed.readings[..] else { panic!("{computed:?}") };
+        only.judged.outcome
+    }
+
+    fn text(computed: &Computed) -> String {
+        measured(&computed.readings[0])
+    }
+
     #[test]
     fn arithmetic_is_held_against_what_is_claimed() {
         let computed = judged(
@@ -260,12 +309,12 @@ mod tests {
              \x20 - { says: g, mode: corrected, value: minima, bound: at-most, claimed: 1 }\n",
         )
         .expect("claims");
-        let outcomes: Vec<_> = computed.iter().map(|one| one.outcome).collect();
+        let outcomes: Vec<_> = computed.iter().map(outcome).collect();
         use Outcome::{Contradicted, NotReproduced, Reproduced};
         let expected =
             [Reproduced, NotReproduced, Reproduced, Reproduced, Contradicted, Reproduced, Contradicted];
         assert_eq!(outcomes, expected, "{computed:?}");
-        assert_eq!((computed[3].claimed.as_str(), computed[0].measured.as_str()), ("at most 0", "9"));
+        assert_eq!((computed[3].claimed.as_str(), text(&computed[0])), ("at most 0", "9".to_owned()));
     }
 
     #[test]
@@ -276,9 +325,9 @@ mod tests {
             judge(&document, &document.read()?)
         };
         let computed = judged("{ says: a, gain: one, bound: at-least, claimed: 120.9 }").expect("a claim");
-        assert_eq!((computed[0].outcome, computed[0].measured.as_str()), (Outcome::Contradicted, "20.86"));
+        assert_eq!((outcome(&computed[0]), text(&computed[0])), (Outcome::Contradicted, "20.86".to_owned()));
         let computed = judged("{ says: a, gain: one, claimed: 20.9, tolerance: 1% }").expect("a claim");
-        assert_eq!(computed[0].outcome, Outcome::Reproduced);
+        assert_eq!(outcome(&computed[0]), Outcome::Reproduced);
         for (claim, problem) in [
             ("{ says: a, gain: two, claimed: 1 }", "no figures are called `two`"),
             ("{ says: a, mode: paper, value: n, claimed: 1 }", "it is not said what the claim is about"),
@@ -291,11 +340,11 @@ mod tests {
 
     #[test]
     fn a_plan_is_held_against_another_and_nonsense_is_refused_where_it_stands() {
-        let other = "{ acks: 30, outage: 500s, rtt: 1s, rttvar: 300ms }";
+        let other = "{ outage: 500s }";
         let computed = judged(&format!(
             "  - {{ says: a, mode: corrected, value: final-rto-s, against: {other}, bound: at-least, claimed: 1.1 }}\n"
         ));
-        assert_eq!(computed.expect("a claim")[0].outcome, Outcome::Reproduced);
+        assert_eq!(outcome(&computed.expect("a claim")[0]), Outcome::Reproduced);
         for (claim, problem) in [
             (
                 "{ says: a, mode: printed, value: n, claimed: 9 }",
@@ -309,6 +358,44 @@ mod tests {
         ] {
             let refused = judged(&format!("  - {claim}\n")).expect_err(problem).to_string();
             assert!(refused.contains(problem), "{refused}");
+        }
+    }
+
+    /// The RTT of a plan, in a file whose claims hang on it; `claims` are those after the first.
+    fn swept(sweep: &str, claims: &str) -> Result<Vec<Computed>, Box<Refusal>> {
+        let text = format!(
+            "title: a figure\nplan: {{ acks: 20, outage: 250s, rtt: 1s, rttvar: 300ms }}\nsweep: {sweep}\nclaims:\n\
+             \x20 - {{ says: a, mode: corrected, value: rising-gaps, claimed: 5 }}\n{claims}"
+        );
+        let document = Document::parse("fig.yaml", &text)?;
+        judge(&document, &document.read()?)
+    }
+
+    #[test]
+    fn what_a_plan_leaves_open_is_swept_and_another_plan_has_the_same() {
+        let sweep = "{ together: [{ plan.rtt: [1s, 5s], plan.rttvar: [300ms, 2s] }], \
+                     named: { short: { plan.rtt: 1s, plan.rttvar: 300ms }, long: { plan.rtt: 5s, plan.rttvar: 2s } } }";
+        let against =
+            "  - { says: b, mode: corrected, value: final-rto-s, against: { outage: 250s }, claimed: 1 }\n";
+        let computed = swept(sweep, against).expect("claims");
+        let names: Vec<String> = computed[0].readings.iter().map(Reading::name).collect();
+        assert_eq!(names, ["short", "long"]);
+        let values: Vec<String> = computed[0].readings.iter().map(measured).collect();
+        assert_ne!(values[0], values[1], "the value is computed anew for each reading");
+        let same: Vec<String> = computed[1].readings.iter().map(measured).collect();
+        assert_eq!(same, ["1", "1"], "what is not said of the other plan is swept as well");
+    }
+
+    #[test]
+    fn a_sweep_of_a_plan_is_refused_where_it_is_wrong() {
+        for (sweep, problem) in [
+            ("{ plan.rtt: 1s }", "no list"),
+            ("{ plan.rtt: [1s, later] }", "later"),
+            ("{ plan.rtd: [1s, 2s] }", "unknown field `rtd`"),
+            ("{ plan.rtt: [1s, 2s], named: { fast: { plan.rtt: 3s } } }", "no reading has these values"),
+        ] {
+            let refused = swept(sweep, "").expect_err(problem).to_string();
+            assert!(refused.contains(problem) && refused.contains("fig.yaml:3:"), "{refused}");
         }
     }
 }

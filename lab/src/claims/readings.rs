@@ -42,7 +42,7 @@ impl Reading {
 }
 
 /// Words for all open settings: the names that fit, and path and value of what no name covers.
-fn choices(open: &Point, names: &[(String, Point)]) -> Vec<Choice> {
+pub(super) fn choices(open: &Point, names: &[(String, Point)]) -> Vec<Choice> {
     let mut left = open.clone();
     let mut choices = Vec::new();
     for (name, values) in names {
@@ -126,16 +126,6 @@ impl Verdict {
             Verdict::ReproducedWhere(place) => format!("reproduced where {place}"),
             Verdict::NotReproduced => "not reproduced".to_owned(),
             Verdict::Contradicted => format!("contradicted{reach}"),
-        }
-    }
-}
-
-impl From<Outcome> for Verdict {
-    fn from(outcome: Outcome) -> Verdict {
-        match outcome {
-            Outcome::Reproduced => Verdict::Reproduced,
-            Outcome::NotReproduced => Verdict::NotReproduced,
-            Outcome::Contradicted => Verdict::Contradicted,
         }
     }
 }

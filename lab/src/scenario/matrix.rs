@@ -1,5 +1,6 @@
 //! The points of a trial: paths with their values, crossed with each other or varied together.
 
+use serde::Deserialize;
 use serde_yaml::Value;
 
 use super::check;
@@ -84,6 +85,35 @@ pub(super) fn names(
         }
     }
     Ok(names)
+}
+
+/// The `sweep` of a file that is no scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Sweep(MatrixConfig);
+
+impl Sweep {
+    /// The document under each combination of its sweep, with the values there. Without one, it stands alone.
+    pub(crate) fn documents(
+        document: &Document,
+        sweep: Option<&Sweep>,
+    ) -> Result<Vec<(Point, Document)>, Box<Refusal>> {
+        let cells = cells(document, None, sweep.map(|sweep| &sweep.0))?;
+        let with = |cell: Cell| {
+            let mut document = document.clone();
+            cell.set_in(&mut document)?;
+            Ok((cell.point, document))
+        };
+        cells.into_iter().map(with).collect()
+    }
+
+    /// The names that it gives to some of its values.
+    pub(crate) fn names(
+        document: &Document,
+        sweep: Option<&Sweep>,
+    ) -> Result<Vec<(String, Point)>, Box<Refusal>> {
+        names(document, sweep.map(|sweep| &sweep.0))
+    }
 }
 
 /// The key of the names of values, in a `sweep`.

@@ -9,7 +9,7 @@ use std::path::Path;
 use hopwise_lab::claims::table::{Row, Under};
 use hopwise_lab::report::{picture_of_claims, picture_of_premises};
 
-use super::{MadeBy, NotRun};
+use super::{ARITHMETIC, MadeBy, NotRun};
 use crate::failure::Failure;
 
 /// Digits of the certificate's hash that tell it from others.
@@ -148,11 +148,14 @@ fn readings(text: &mut String, rows: &[Row]) {
     let swept = rows.iter().filter_map(|row| Some((row, row.results.first()?)));
     let swept: Vec<_> = swept.filter(|(_, under)| under.lines.len() > 1).collect();
     let Some((_, first)) = swept.first() else { return };
+    let (done, measured) = match first.rules {
+        ARITHMETIC => ("computed".to_owned(), "computed"),
+        rules => (format!("run, here under the rules {rules}"), "measured (95 % interval)"),
+    };
     let _ = write!(
         text,
-        "\nThe paper leaves settings open. Each usual value of them was run, here under the rules {}:\n\n\
-         | claim | reading | measured (95 % interval) | outcome |\n|---|---|---|---|\n",
-        first.rules
+        "\nThe paper leaves settings open. Each usual value of them was {done}:\n\n\
+         | claim | reading | {measured} | outcome |\n|---|---|---|---|\n",
     );
     for (row, under) in swept {
         for (nth, line) in under.lines.iter().enumerate() {
