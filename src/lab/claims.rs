@@ -58,7 +58,7 @@ const AODV: [Setting; 3] = [
 
 const QUICK_SEEDS: u32 = 2;
 
-/// What stands for rules where nothing is run.
+/// The name of the rules where nothing is run.
 const ARITHMETIC: &str = "arithmetic";
 
 /// The build that made a figure's runs.

@@ -11,10 +11,10 @@
 //! not in flight is ignored. The paper would wait for ever if the last ACK is lost. Here a second timeout without an
 //! ACK above snd_una sets highest_ack back to it. A fast retransmit is honoured once a window.
 //! The paper leaves open what a timeout does where routing has reported all data as arrived. By `timeout=last` it sends
-//! the last segment again, backs off and halves, as any timeout does. By `timeout=new` it does as ns-2, where the number
-//! is the newest one acknowledged: nothing goes again, new data goes on from one segment, neither RTO nor ssthresh
-//! changes, and the peer's window counts from the number. ns-2 would send nothing more at the end of the data. Here the
-//! last segment then goes again. Only new data that is lost twice brings the number into doubt, which ns-2 never does.
+//! the last segment again, backs off and halves, as any timeout does. By `timeout=new` it does as ns-2: data below the
+//! number counts as acknowledged. Nothing goes again, new data goes on from one segment, and the peer's window counts
+//! from the number. Neither RTO nor ssthresh changes. ns-2 would send nothing more at the end of the data. Here the
+//! last segment then goes again. New data that is lost twice brings the number into doubt, which ns-2 never does.
 
 use hopwise_core::agent::{DupAck, FastRetransmit, Needs, PathEvent, PathReaction, SendView, SenderAgent};
 use hopwise_core::ignores;
@@ -29,7 +29,7 @@ choices! {
 params! {
     /// the dup_count that is a loss
     dups: u8 = Form::count("segments", 1, 255).is(3),
-    /// what a timeout sends once routing has reported all data as arrived: the last segment again, or new data
+    /// choice of a timeout once routing has reported all data as arrived: the last segment again, or new data
     timeout: Sends = Sends::FORM.is(0),
 }
 

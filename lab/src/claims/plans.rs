@@ -2,8 +2,8 @@
 //! no run.
 //!
 //! Plans are about held ACKs (`hopwise_agents::base_station::plan`). Arithmetic does not scatter: a missed bound is
-//! contradicted. A figure that is read off a picture is reproduced or not. With `sweep:` each claim is computed under each
-//! combination of the settings that the paper leaves open, as those of scenarios are.
+//! contradicted. A figure that is read off a picture is reproduced or not. With `sweep:` each claim is computed under
+//! each combination of the settings that the paper leaves open, as those of scenarios are.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub struct PlanFile {
     /// The title of the table.
     pub title: String,
     plan: Option<AskConfig>,
-    /// What the paper leaves open, as in scenarios: paths such as `plan.rtt`, each with a list of values.
+    /// Settings that the paper leaves open, as in scenarios: paths such as `plan.rtt`, each with a list of values.
     sweep: Option<Sweep>,
     /// Pairs of printed figures by name: with the paper's proposal, and without.
     #[serde(default)]
@@ -43,7 +43,7 @@ struct AskConfig {
     rttvar: Time,
 }
 
-/// What another plan has that the file's own has not.
+/// Input of another plan, as far as it differs from the file's own.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OtherAsk {
@@ -77,7 +77,7 @@ pub struct PlanClaim {
     gain: Option<String>,
     /// The claim is the ratio of the value to this.
     per: Option<Quantity>,
-    /// The claim is the ratio of the value to the same quantity of this plan. What is not said is as in the file's own.
+    /// The claim is the ratio of the value to the same quantity of this plan.
     against: Option<OtherAsk>,
     #[serde(default)]
     bound: Bound,

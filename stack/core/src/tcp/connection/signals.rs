@@ -117,7 +117,7 @@ impl Connection {
             && sending.unsent().min(sending.window()) >= sending.mss()
     }
 
-    /// Nothing goes again: new data goes on from one segment, and neither RTO nor ssthresh changes.
+    /// Goes on with new data from one segment. No segment goes again, and neither RTO nor ssthresh changes.
     #[cold]
     fn go_on(&mut self, cx: &mut Cx<'_>) {
         let rto = self.rto();
@@ -125,7 +125,7 @@ impl Connection {
         self.stats.timeouts += 1;
         cx.trace(TraceKind::Timeout { nth, rto_us: micros_u32(rto) });
         self.note_struggle(nth);
-        // What is lost needs no room in flight, and below highest_ack nothing lost goes again.
+        // Lost data needs no room in flight, and does not go again below highest_ack.
         self.loss.lose_all(nth, self.sending.nxt(), false);
         self.timers.disarm(Timer::TailProbe);
         self.timers.disarm(Timer::Reorder);

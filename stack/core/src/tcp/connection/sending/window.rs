@@ -62,8 +62,8 @@ impl Sending {
         }
     }
 
-    /// Routing says that the peer has everything below `highest_ack`: until an ACK says more, its window begins there. It
-    /// is as large as it ever was. A segment beyond the window that the peer has gets an ACK, as a window probe would.
+    /// Counts the peer's window from `highest_ack` until an ACK says more, since routing says that the peer has all
+    /// below. It is as large as it ever was. A segment beyond the peer's real window gets an ACK, as a probe would.
     pub(in crate::tcp::connection) fn count_window_from_highest_ack(&mut self) {
         self.wnd = self.max_wnd.saturating_add(self.highest_ack.bytes_since(self.una));
     }
