@@ -12,9 +12,9 @@
 //! ACK above snd_una sets highest_ack back to it. A fast retransmit is honoured once a window.
 //! The paper leaves open what a timeout does where routing has reported all data as arrived. By `timeout=last` it sends
 //! the last segment again, backs off and halves, as any timeout does. By `timeout=new` it does as ns-2: data below the
-//! number counts as acknowledged. Nothing goes again, new data goes on from one segment, and the peer's window counts
-//! from the number. Neither RTO nor ssthresh changes. ns-2 would send nothing more at the end of the data. Here the
-//! last segment then goes again. New data that is lost twice brings the number into doubt, which ns-2 never does.
+//! number counts as acknowledged. It sends no segment again and goes on with new data from one segment. The peer's
+//! window counts from the number, and RTO and ssthresh stay. ns-2 would send nothing more at the end of the data. Here
+//! the last segment then goes again. New data that is lost twice brings the number into doubt, which ns-2 never does.
 
 use hopwise_core::agent::{DupAck, FastRetransmit, Needs, PathEvent, PathReaction, SendView, SenderAgent};
 use hopwise_core::ignores;

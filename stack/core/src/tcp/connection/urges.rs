@@ -35,7 +35,7 @@ pub(super) struct Urges {
     probe_every_us: u32,
 }
 
-/// How far the number from routing is in doubt.
+/// The doubt about the number from routing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Doubt {
     /// No timeout since `highest_ack` was raised above `una`.
@@ -43,7 +43,7 @@ enum Doubt {
     None,
     /// After a timeout nothing is lost above it: the last segment below goes again.
     Asks,
-    /// What that timeout asked for has left.
+    /// The segment that the timeout asked for has left.
     Asked,
 }
 
