@@ -35,6 +35,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
             "landlock",
             "libc",
             "netlink-packet-route",
+            "nix",
             "parking_lot",
             "pcap",
             "pcap-file",

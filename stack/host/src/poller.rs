@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
 use rustix::time::{
@@ -21,7 +22,7 @@ const ALARM: u64 = u64::MAX - 1;
 /// An epoll instance. Any thread may [wake](Poller::wake) the waiting thread, or set the alarm for it.
 #[derive(Debug)]
 pub struct Poller {
-    epoll: OwnedFd,
+    epoll: Epoll,
     wake: OwnedFd,
     alarm: OwnedFd,
 }
@@ -82,37 +83,37 @@ impl Interest {
 impl Poller {
     /// A poller that watches no descriptor yet.
     pub fn new() -> io::Result<Poller> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let epoll = Epoll(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        epoll::add(&epoll.0, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
         let alarm =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &alarm, epoll::EventData::new_u64(ALARM), epoll::EventFlags::IN)?;
+        epoll::add(&epoll.0, &alarm, epoll::EventData::new_u64(ALARM), epoll::EventFlags::IN)?;
         Ok(Poller { epoll, wake, alarm })
     }
 
     /// A descriptor that is readable while [`wait`](Poller::wait) would return an event.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
-        self.epoll.try_clone()
+        self.epoll.0.try_clone()
     }
 
     /// From now on, `wait` reports this index when the descriptor is ready.
     pub fn add(&self, fd: BorrowedFd<'_>, index: usize, interest: Interest) -> io::Result<()> {
         assert!((index as u64) < ALARM, "the last two indexes are the poller's own");
         let data = epoll::EventData::new_u64(index as u64);
-        Ok(epoll::add(&self.epoll, fd, data, interest.flags())?)
+        Ok(epoll::add(&self.epoll.0, fd, data, interest.flags())?)
     }
 
     /// Watches a descriptor that was added for other events. `index` is the one that [`wait`](Poller::wait) then
     /// reports.
     pub fn change(&self, fd: BorrowedFd<'_>, index: usize, interest: Interest) -> io::Result<()> {
         let data = epoll::EventData::new_u64(index as u64);
-        Ok(epoll::modify(&self.epoll, fd, data, interest.flags())?)
+        Ok(epoll::modify(&self.epoll.0, fd, data, interest.flags())?)
     }
 
     /// Stops watching a descriptor.
     pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        Ok(epoll::delete(&self.epoll, fd)?)
+        Ok(epoll::delete(&self.epoll.0, fd)?)
     }
 
     /// Ends the current wait, or the next one.
@@ -136,15 +137,14 @@ impl Poller {
     pub fn wait(&self, clock: &Clock, until: Option<Instant>, ready: &mut Vec<usize>) -> io::Result<()> {
         ready.clear();
         let rest = until.map(|until| timespec(until.since(clock.now())));
-        let mut events = [const { epoll::Event { flags: epoll::EventFlags::empty(), data: NO_DATA } }; 16];
-        let count = match epoll::wait(&self.epoll, &mut events[..], rest.as_ref()) {
+        let mut found = [0; MOST_EVENTS];
+        let count = match self.events(&mut found, rest.as_ref()) {
             Ok(count) => count,
             Err(Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        for event in &events[..count] {
-            let data = event.data;
-            let signal = match data.u64() {
+        for data in &found[..count] {
+            let signal = match *data {
                 WAKE => &self.wake,
                 ALARM => &self.alarm,
                 link => {
@@ -157,11 +157,96 @@ impl Poller {
         }
         Ok(())
     }
+
+    /// Waits, and puts the indexes of what is ready into `found`. Returns how many are.
+    fn events(&self, found: &mut [u64; MOST_EVENTS], rest: Option<&Timespec>) -> Result<usize, Errno> {
+        let mut events =
+            [const { epoll::Event { flags: epoll::EventFlags::empty(), data: NO_DATA } }; MOST_EVENTS];
+        match epoll::wait(&self.epoll.0, &mut events[..], rest) {
+            Ok(count) => {
+                for (place, event) in found.iter_mut().zip(&events[..count]) {
+                    let data = event.data;
+                    *place = data.u64();
+                }
+                Ok(count)
+            }
+            Err(Errno::NOSYS) => self.events_of_old(found, rest),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same where there is no epoll_pwait2(2): in kernels before 5.11, and where qemu runs the program. There only
+    /// ppoll(2) waits more exactly than by milliseconds.
+    fn events_of_old(&self, found: &mut [u64; MOST_EVENTS], rest: Option<&Timespec>) -> Result<usize, Errno> {
+        poll(&mut [PollFd::new(&self.epoll.0, PollFlags::IN)], rest)?;
+        let mut events = [EpollEvent::empty(); MOST_EVENTS];
+        let count = self.epoll.wait(&mut events, EpollTimeout::ZERO);
+        let count = count.map_err(|error| Errno::from_raw_os_error(error as i32))?;
+        found.iter_mut().zip(&events[..count]).for_each(|(place, event)| *place = event.data());
+        Ok(count)
+    }
 }
+
+/// More than are ready together in a usual wait; the next wait has the others.
+const MOST_EVENTS: usize = 16;
 
 const NO_DATA: epoll::EventData = epoll::EventData::new_u64(0);
 
 fn timespec(rest: Duration) -> Timespec {
     let seconds = i64::try_from(rest.as_secs()).unwrap_or(i64::MAX);
     Timespec { tv_sec: seconds.min(1 << 30), tv_nsec: rest.subsec_nanos().into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::os::fd::AsFd;
+    use std::thread;
+
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+
+    use super::*;
+
+    /// From now on this thread has a kernel of before 5.11.
+    fn forget_epoll_pwait2() {
+        let calls = BTreeMap::from([(libc::SYS_epoll_pwait2, Vec::new())]);
+        let refused = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+        let machine = std::env::consts::ARCH.try_into().expect("a machine of seccompiler's");
+        let filter = SeccompFilter::new(calls, SeccompAction::Allow, refused, machine).expect("a filter");
+        apply_filter(&BpfProgram::try_from(filter).expect("a program")).expect("the kernel takes it");
+    }
+
+    fn finds_what_is_ready() {
+        let (clock, poller) = (Clock::start(), Poller::new().expect("a descriptor is left"));
+        let (reads, mut writes) = io::pipe().expect("a descriptor is left");
+        poller.add(reads.as_fd(), 7, Interest::Read).expect("it is watched");
+        let (mut ready, began) = (vec![1], clock.now());
+        let until = began + Duration::from_micros(300);
+        poller.wait(&clock, Some(until), &mut ready).expect("it waits");
+        assert!(ready.is_empty() && clock.now() >= until, "the deadline has come, and not before");
+        io::Write::write_all(&mut writes, b"x").expect("there is room");
+        poller.wait(&clock, None, &mut ready).expect("it waits");
+        assert_eq!(ready, [7]);
+        poller.remove(reads.as_fd()).expect("it was watched");
+        poller.wake();
+        poller.wait(&clock, None, &mut ready).expect("it waits");
+        assert!(ready.is_empty(), "a wake ends a wait without a deadline");
+        let zero = Some(clock.now());
+        poller.wait(&clock, zero, &mut ready).expect("it waits");
+        assert!(ready.is_empty(), "the wake is over");
+    }
+
+    #[test]
+    fn a_poller_finds_what_is_ready_by_old_kernels_too() {
+        finds_what_is_ready();
+        let old = thread::spawn(|| {
+            forget_epoll_pwait2();
+            let poller = Poller::new().expect("a descriptor is left");
+            let mut events = [const { epoll::Event { flags: epoll::EventFlags::empty(), data: NO_DATA } }; 1];
+            let now = Some(&timespec(Duration::ZERO));
+            assert_eq!(epoll::wait(&poller.epoll.0, &mut events[..], now).err(), Some(Errno::NOSYS));
+            finds_what_is_ready();
+        });
+        old.join().expect("no panic");
+    }
 }
