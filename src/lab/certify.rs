@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use hopwise_air::certificate::{self, Probe};
+use hopwise_air::certificate::{self, PARTS, Probe};
 use hopwise_air::dcf::MacRules;
 use hopwise_air::phy::Phy;
 use hopwise_lab::located::one_of;
+use hopwise_lab::parallel::in_parallel;
 use hopwise_lab::sim::certificate_hash;
 
 use crate::failure::{self, Failure, printed};
@@ -74,7 +75,8 @@ fn certify(name: &str, phy: Phy, rules: MacRules) -> Result<Vec<Probe>, Failure>
     let under = named(rules);
     printed(writeln!(hopwise_lab::plain::out(), "{name}, mac: {{ rules: {under} }}"))?;
     failure::remark(&format!("{name}, rules {under}: against Bianchi's model and arithmetic"));
-    let mut probes = certificate::certify(phy, rules, SECONDS);
+    let of_part = |part| certificate::certify_part(part, phy, rules, SECONDS);
+    let mut probes = in_parallel(PARTS.to_vec(), of_part).concat();
     printed(print(&probes))?;
     if rules == MacRules::Ns2 && chains::are_measured(name) {
         failure::remark(&format!("{name}, rules {under}: against the chains that ns-2 measured"));

@@ -71,17 +71,29 @@ impl fmt::Display for Probe {
     }
 }
 
-/// All probes of a profile under one set of rules; a probe of saturated stations runs for `seconds`.
-pub fn certify(phy: Phy, rules: MacRules, seconds: u64) -> Vec<Probe> {
-    let phy = phy.under(rules);
+/// Some probes of a profile. No part depends on another.
+pub type Part = fn(Phy, MacRules, u64, &mut Vec<Probe>);
+
+/// All probes of a profile, in the order of the certificate.
+pub const PARTS: [Part; 6] = [
+    |phy, rules, _, probes| exchanges(phy, rules, probes),
+    |phy, rules, _, probes| tries(phy, rules, probes),
+    one_hop::probes,
+    saturation,
+    hidden,
+    reuse,
+];
+
+/// The probes of one part under one set of rules; a probe of saturated stations runs for `seconds`.
+pub fn certify_part(part: Part, phy: Phy, rules: MacRules, seconds: u64) -> Vec<Probe> {
     let mut probes = Vec::new();
-    exchanges(phy, rules, &mut probes);
-    tries(phy, rules, &mut probes);
-    one_hop::probes(phy, rules, seconds, &mut probes);
-    saturation(phy, rules, seconds, &mut probes);
-    hidden(phy, rules, seconds, &mut probes);
-    reuse(phy, rules, seconds, &mut probes);
+    part(phy.under(rules), rules, seconds, &mut probes);
     probes
+}
+
+/// The probes of all parts.
+pub fn certify(phy: Phy, rules: MacRules, seconds: u64) -> Vec<Probe> {
+    PARTS.iter().flat_map(|part| certify_part(*part, phy, rules, seconds)).collect()
 }
 
 fn with_rts(rules: MacRules) -> MacConfig {
