@@ -91,11 +91,6 @@ pub fn certify_part(part: Part, phy: Phy, rules: MacRules, seconds: u64) -> Vec<
     probes
 }
 
-/// The probes of all parts.
-pub fn certify(phy: Phy, rules: MacRules, seconds: u64) -> Vec<Probe> {
-    PARTS.iter().flat_map(|part| certify_part(*part, phy, rules, seconds)).collect()
-}
-
 fn with_rts(rules: MacRules) -> MacConfig {
     MacConfig { rules, ..MacConfig::default() }
 }
@@ -321,6 +316,10 @@ mod tests {
                 assert_eq!(expected("links 0 and 2") == Some(Expected::AtMost(1.1)), is_plain, "{profile}");
             }
         }
+    }
+
+    fn certify(phy: Phy, rules: MacRules, seconds: u64) -> Vec<Probe> {
+        PARTS.iter().flat_map(|part| certify_part(*part, phy, rules, seconds)).collect()
     }
 
     #[test]

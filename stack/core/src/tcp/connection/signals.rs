@@ -72,10 +72,7 @@ impl Connection {
     fn on_retransmit_timer(&mut self, cx: &mut Cx<'_>) {
         match self.state {
             StateName::SynSent | StateName::SynReceived => {
-                self.stats.timeouts += 1;
-                let nth = self.loss.count_timeout();
-                cx.trace(TraceKind::Timeout { nth, rto_us: micros_u32(self.rto()) });
-                self.note_struggle(nth);
+                self.count_timeout(cx);
                 self.loss.back_off_syn();
                 self.urges.set_syn(true);
                 self.arm_retransmit(cx.now);
@@ -89,16 +86,10 @@ impl Connection {
     /// RFC 6298 §5.4 to 5.6: retransmits the first unacknowledged segment and doubles the wait.
     #[cold]
     fn on_retransmission_timeout(&mut self, cx: &mut Cx<'_>) {
-        let rto = self.rto();
-        let nth = self.loss.count_timeout();
-        self.stats.timeouts += 1;
-        cx.trace(TraceKind::Timeout { nth, rto_us: micros_u32(rto) });
-        self.note_struggle(nth);
+        let nth = self.count_timeout(cx);
         self.suspect_mtu(cx, nth);
         let may_use_frto = self.config.undo && !self.opening.agreed().timestamps;
-        self.loss.lose_all(nth, self.sending.nxt(), may_use_frto);
-        self.timers.disarm(Timer::TailProbe);
-        self.timers.disarm(Timer::Reorder);
+        self.take_all_as_lost(nth, may_use_frto);
         let outstanding = self.loss.before().outstanding;
         self.feedback().ask_for_reduction(cx, LossKind::Timeout { nth }, outstanding);
         self.loss.back_off();
@@ -120,19 +111,28 @@ impl Connection {
     /// Goes on with new data from one segment. No segment goes again, and neither RTO nor ssthresh changes.
     #[cold]
     fn go_on(&mut self, cx: &mut Cx<'_>) {
-        let rto = self.rto();
-        let nth = self.loss.count_timeout();
-        self.stats.timeouts += 1;
-        cx.trace(TraceKind::Timeout { nth, rto_us: micros_u32(rto) });
-        self.note_struggle(nth);
+        let nth = self.count_timeout(cx);
         // Lost data needs no room in flight, and does not go again below highest_ack.
-        self.loss.lose_all(nth, self.sending.nxt(), false);
-        self.timers.disarm(Timer::TailProbe);
-        self.timers.disarm(Timer::Reorder);
+        self.take_all_as_lost(nth, false);
         self.urges.ask_nothing_below();
         self.sending.count_window_from_highest_ack();
         self.feedback().ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
         self.arm_retransmit(cx.now);
+    }
+
+    /// Returns the number of timeouts in a row, this one included.
+    fn count_timeout(&mut self, cx: &mut Cx<'_>) -> u32 {
+        let nth = self.loss.count_timeout();
+        self.stats.timeouts += 1;
+        cx.trace(TraceKind::Timeout { nth, rto_us: micros_u32(self.rto()) });
+        self.note_struggle(nth);
+        nth
+    }
+
+    fn take_all_as_lost(&mut self, nth: u32, may_use_frto: bool) {
+        self.loss.lose_all(nth, self.sending.nxt(), may_use_frto);
+        self.timers.disarm(Timer::TailProbe);
+        self.timers.disarm(Timer::Reorder);
     }
 
     fn note_struggle(&mut self, nth: u32) {
