@@ -66,6 +66,7 @@ fn bundle() -> Bundle {
         world: "sim".into(),
         arms: ARMS.map(str::to_owned).to_vec(),
         points: HOPS.map(point).to_vec(),
+        arm_paths: Vec::new(),
         seeds: (1..=SEEDS).collect(),
         margin: 0.03,
         stop: Stop::AllSeeds,
@@ -266,34 +267,39 @@ fn a_narrow_screen_shows_every_verdict() {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// The last line of each page of a print, on papers of that height.
-fn last_lines(browser: &str, folder: &Path, page: &str, height_mm: u32) -> Vec<String> {
+/// The text of a print on papers of that height, as `pdftotext` gives it with that option.
+fn printed(browser: &str, page: &str, height_mm: u32, option: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("printed{option}"));
+    std::fs::create_dir_all(&folder).expect("a folder");
     let (file, pdf) = (folder.join("printed.html"), folder.join("printed.pdf"));
     let style = format!("@page{{size:210mm {height_mm}mm}}</style>");
     std::fs::write(&file, page.replacen("</style>", &style, 1)).expect("a file");
     let print = format!("--print-to-pdf={}", pdf.display());
     run_browser(browser, &folder.join("profile"), &["--no-pdf-header-footer", &print], &file);
-    let text = Command::new("pdftotext").arg("-layout").arg(&pdf).arg("-").output().expect("it starts");
-    let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    let last =
-        |page: &str| page.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
-    text.split('\u{c}').filter_map(last).collect()
+    let text = Command::new("pdftotext").arg(option).arg(&pdf).arg("-").output().expect("it starts");
+    let _ = std::fs::remove_dir_all(&folder);
+    String::from_utf8_lossy(&text.stdout).into_owned()
+}
+
+fn printer() -> Option<&'static str> {
+    let has_pdftotext = Command::new("pdftotext").arg("-v").output().is_ok();
+    let found = browser().filter(|_| has_pdftotext);
+    if found.is_none() {
+        println!(
+            "skipped: a printed report: no chromium or pdftotext (on Debian: apt-get install chromium poppler-utils)"
+        );
+    }
+    found
 }
 
 #[test]
 fn no_heading_of_figures_stands_alone_at_the_foot_of_a_printed_page() {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("printed");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let has_pdftotext = Command::new("pdftotext").arg("-v").output().is_ok();
-    let Some(browser) = browser().filter(|_| has_pdftotext) else {
-        println!(
-            "skipped: a printed report: no chromium or pdftotext (on Debian: apt-get install chromium poppler-utils)"
-        );
-        return;
-    };
+    let Some(browser) = printer() else { return };
     let page = html(&bundle());
     for height_mm in [260, 279, 297, 310, 330] {
-        let last = last_lines(browser, &folder, &page, height_mm);
+        let text = printed(browser, &page, height_mm, "-layout");
+        let last = |page: &str| page.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
+        let last: Vec<String> = text.split('\u{c}').filter_map(last).collect();
         assert!(last.len() > 5, "{height_mm} mm: {last:?}");
         let alone = |line: &&String| {
             ["Every arm", "Over time"].contains(&line.as_str()) || line.starts_with("The first seed's run")
@@ -301,5 +307,22 @@ fn no_heading_of_figures_stands_alone_at_the_foot_of_a_printed_page() {
         let alone: Vec<_> = last.iter().filter(alone).collect();
         assert!(alone.is_empty(), "{height_mm} mm: {alone:?}");
     }
-    let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// The share of a printed page above its lowest word, from the positions of its words.
+fn filled(page: &str) -> f64 {
+    let numbers = |name: &'static str| {
+        page.split(name).skip(1).filter_map(|rest| rest.split('"').nth(1)?.parse::<f64>().ok())
+    };
+    let height = numbers(" height=").next().expect("a page has a height");
+    numbers(" yMax=").fold(0.0, f64::max) / height
+}
+
+#[test]
+fn no_printed_page_but_the_last_is_left_half_empty() {
+    let Some(browser) = printer() else { return };
+    let text = printed(browser, &html(&bundle()), 297, "-bbox");
+    let pages: Vec<f64> = text.split("<page").skip(1).map(filled).collect();
+    assert!(pages.len() > 5, "{pages:?}");
+    assert!(pages[..pages.len() - 1].iter().all(|filled| *filled > 0.5), "{pages:?}");
 }
