@@ -18,6 +18,7 @@ use super::statistics::{Figure, Samples, is_sure, questions, watch_all};
 use super::version;
 use crate::hex;
 use crate::located::Refusal;
+use crate::scenario::point::Point;
 use crate::scenario::{Armed, Asked, Cell, Prepared, Scenario, made_by};
 use crate::sim::certificate_hash;
 use crate::world::World;
@@ -81,7 +82,7 @@ impl Campaign {
 
     fn of(
         scenario: &Scenario,
-        Asked { title, world, arms, cells, seeds: asked, margin, stop, figures }: Asked,
+        Asked { title, world, arms, mut arm_paths, cells, seeds: asked, margin, stop, figures }: Asked,
         seeds: Option<u32>,
         shard: Option<Shard>,
     ) -> Result<Campaign, Box<Refusal>> {
@@ -93,7 +94,8 @@ impl Campaign {
             );
         }
         let figures = figures::read(scenario, &figures)?;
-        let points = cells.iter().map(|cell| cell.point.clone()).collect();
+        let points: Vec<Point> = cells.iter().map(|cell| cell.point.clone()).collect();
+        arm_paths.retain(|path| !points.iter().any(|point| point.contains_key(path)));
         let trial = Trial {
             version: version::of_program().to_owned(),
             commit: version::commit().map(str::to_owned),
@@ -103,6 +105,7 @@ impl Campaign {
             world: world.name().to_owned(),
             arms,
             points,
+            arm_paths,
             seeds,
             margin,
             stop,

@@ -14,7 +14,6 @@ use parquet::schema::types::Type as Field;
 
 use super::metric::METRICS;
 use super::record::Record;
-use crate::scenario::point::plain;
 
 enum Values {
     Texts(Vec<String>),
@@ -27,7 +26,7 @@ struct Column {
     values: Values,
 }
 
-/// The whole file; `paths` are the matrix's.
+/// The whole file; `paths` are those that vary by point or by arm.
 pub(super) fn file(records: &[Record], paths: &[&str]) -> Result<Vec<u8>, ParquetError> {
     let columns = columns(records, paths);
     let fields = columns.iter().map(|column| column.field().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
@@ -59,8 +58,7 @@ fn columns(records: &[Record], paths: &[&str]) -> Vec<Column> {
     };
     let mut columns =
         vec![texts("id", &|record| record.id.clone()), texts("scenario", &|r| r.scenario.clone())];
-    columns
-        .extend(paths.iter().map(|path| texts(path, &|r| r.point.get(*path).map(plain).unwrap_or_default())));
+    columns.extend(paths.iter().map(|path| texts(path, &|r| r.varied(path).unwrap_or_default())));
     columns.push(texts("arm", &|record| record.arm.clone()));
     columns.push(counts("seed", &|record| record.seed));
     columns.push(counts("block", &|record| record.block.into()));

@@ -4,12 +4,10 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
 use super::metric::METRICS;
 use super::record::Record;
 
-/// The columns; `paths` are those of the matrix.
+/// The columns; `paths` are those that vary by point or by arm.
 pub fn header(paths: &[&str]) -> String {
     let mut text = "id,scenario,".to_owned();
     for path in paths {
@@ -26,12 +24,10 @@ pub fn header(paths: &[&str]) -> String {
 pub fn row(record: &Record, paths: &[&str]) -> String {
     let mut text = format!("{},{},", record.id, quoted(&record.scenario));
     for path in paths {
-        let value = record.point.get(*path).map_or(String::new(), |value| match value {
-            Value::String(value) => quoted(value),
-            Value::Number(value) => value.to_string(),
-            value => quoted(&value.to_string()),
-        });
-        let _ = write!(text, "{value},");
+        let value = record.varied(path).unwrap_or_default();
+        // A negative number is no formula.
+        let cell = if value.parse::<f64>().is_ok() { value } else { quoted(&value) };
+        let _ = write!(text, "{cell},");
     }
     let arm = quoted(&record.arm);
     let _ = write!(text, "{arm},{},{},{}", record.seed, record.block, record.result.counted_s);

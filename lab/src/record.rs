@@ -7,7 +7,7 @@ use super::metric;
 use super::result::RunResult;
 use super::seal;
 use super::statistics::{Figure, GOODPUT};
-use crate::scenario::point::{Point, Stop};
+use crate::scenario::point::{Point, Stop, plain};
 
 /// The plan of a trial, as it stands in `trial.json`. Its content does not depend on its user or its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct Trial {
     pub arms: Vec<String>,
     /// The points; at least one.
     pub points: Vec<Point>,
+    /// The paths that arms set, besides those of the points: each is a column of the runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arm_paths: Vec<String>,
     /// The seeds, one for each block.
     pub seeds: Vec<u64>,
     /// Arms whose ratio is surely within `1 ± margin` do not differ.
@@ -107,6 +110,18 @@ impl Record {
         Some(format!("{at} is {number:e}, expected a number from -{LARGEST:e} to {LARGEST:e}"))
     }
 
+    /// The value at a path that the trial varies, as people write it: the point's, or the one in force.
+    pub(crate) fn varied(&self, path: &str) -> Option<String> {
+        let in_force = || {
+            let mut steps = path.split('.');
+            steps.try_fold(&self.settings, |at, step| match at {
+                Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+                at => at.get(step),
+            })
+        };
+        self.point.get(path).or_else(in_force).filter(|value| !value.is_null()).map(plain)
+    }
+
     /// The record as one line of a file, with its checksum.
     pub fn line(&self) -> String {
         let json = serde_json::to_string(self).expect("nothing in it but texts and numbers");
@@ -115,6 +130,12 @@ impl Record {
 }
 
 impl Trial {
+    /// The paths of the columns that say what varies: the points' and then the arms'.
+    pub(crate) fn paths(&self) -> Vec<&str> {
+        let of_points = self.points.iter().take(1).flat_map(|point| point.keys());
+        of_points.chain(&self.arm_paths).map(String::as_str).collect()
+    }
+
     /// The figures that arms are compared by.
     pub fn figures(&self) -> Vec<Figure> {
         self.figures.iter().filter_map(|name| metric::named(name)?.figure()).collect()

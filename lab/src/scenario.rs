@@ -91,6 +91,8 @@ pub struct Asked {
     pub world: World,
     /// The baseline first, the others as the file has them.
     pub arms: Vec<String>,
+    /// The paths that arms set.
+    pub arm_paths: Vec<String>,
     /// The points of the trial; at least one.
     pub cells: Vec<Cell>,
     /// The number of seeds at each point.
@@ -185,6 +187,7 @@ impl Scenario {
         Ok(Asked {
             title: file.title.clone(),
             world: file.world.0,
+            arm_paths: file.arms.paths(),
             arms,
             cells: self.cells()?,
             seeds: file.run.seeds,

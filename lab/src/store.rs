@@ -310,8 +310,7 @@ impl Store {
 
     /// Writes all runs into one file of each format, in this order.
     pub fn finish(&self, trial: &Trial, ids: &[&str]) -> Result<(), StoreError> {
-        let paths: Vec<&str> =
-            trial.points.iter().take(1).flat_map(|point| point.keys()).map(String::as_str).collect();
+        let paths = trial.paths();
         self.write_by("costs.jsonl", |to| {
             ids.iter().try_for_each(|id| to.write_all(self.costs(id).as_bytes()))
         })?;

@@ -14,7 +14,7 @@ from . import files
 from .errors import LabError
 from .files import Json
 
-#: The columns of `records.csv` that are text, besides the matrix's.
+#: The columns of `records.csv` that are text, besides those of paths.
 TEXTS = frozenset({"id", "scenario", "arm"})
 _MEMBERS = {"id": str, "scenario": str, "point": dict, "arm": str, "seed": int, "block": int, "result": dict}
 _PARTS = {"total": dict, "air": dict, "flows": list}
@@ -55,8 +55,28 @@ def cells(path: str, points: Sequence[Json]) -> list[object]:
     return values if all(isinstance(value, (int, float)) for value in values) else [str(value) for value in values]
 
 
-def names(records: Sequence[Json], points: Sequence[Json]) -> dict[str, pd.Series[Any]]:
-    """The columns that name a run; `points` are the trial's."""
+def in_force(record: Json, path: str) -> object:
+    """The value at a path of a run's settings; None if they have none there."""
+    at: Any = record["settings"]
+    for step in path.split("."):
+        try:
+            at = at[int(step)] if isinstance(at, list) else at[step]
+        except (KeyError, IndexError, TypeError, ValueError):
+            return None
+    return at
+
+
+def set_by_arms(records: Sequence[Json], path: str) -> pd.Series[Any]:
+    """The column of a path that arms set: numbers if it has nothing else, otherwise text."""
+    found = [in_force(record, path) for record in records]
+    values = [None if value is None else plain(value) for value in found]
+    if all(value is None or isinstance(value, (int, float)) for value in values):
+        return pd.Series(values, dtype=None if all(isinstance(value, int) for value in values) else "float64")
+    return pd.Series([None if value is None else str(value) for value in values], dtype="string")
+
+
+def names(records: Sequence[Json], points: Sequence[Json], arm_paths: Sequence[str] = ()) -> dict[str, pd.Series[Any]]:
+    """The columns that name a run; `points` are the trial's, and `arm_paths` what its arms set."""
 
     def text(member: str) -> pd.Series[Any]:
         return pd.Series([record[member] for record in records], dtype="string")
@@ -67,6 +87,8 @@ def names(records: Sequence[Json], points: Sequence[Json]) -> dict[str, pd.Serie
         values = cells(path, points)
         is_text = any(isinstance(value, str) for value in values)
         columns[path] = pd.Series([values[nth] for nth in at], dtype="string" if is_text else None)
+    for path in arm_paths:
+        columns[path] = set_by_arms(records, path)
     columns["arm"] = text("arm")
     # A seed has 64 bits and no sign.
     columns["seed"] = pd.Series([record["seed"] for record in records], dtype="uint64")
@@ -74,9 +96,12 @@ def names(records: Sequence[Json], points: Sequence[Json]) -> dict[str, pd.Serie
     return columns
 
 
-def runs(records: Sequence[Json], points: Sequence[Json], figures: pd.DataFrame) -> pd.DataFrame:
+def runs(
+    records: Sequence[Json], points: Sequence[Json], arm_paths: Sequence[str], figures: pd.DataFrame
+) -> pd.DataFrame:
     """A row for each run: its names from the records, and its figures, which are in the order of `records`."""
-    return pd.DataFrame({**names(records, points), **{name: figures[name].array for name in figures.columns}})
+    named = names(records, points, arm_paths)
+    return pd.DataFrame({**named, **{name: figures[name].array for name in figures.columns}})
 
 
 def own_figures(records: Sequence[Json]) -> pd.DataFrame:
@@ -106,13 +131,13 @@ def figures(path: Path, records: Sequence[Json], paths: Sequence[str]) -> pd.Dat
     return table[[name for name in table.columns if name not in named]]
 
 
-def flows(records: Sequence[Json], points: Sequence[Json]) -> pd.DataFrame:
+def flows(records: Sequence[Json], points: Sequence[Json], arm_paths: Sequence[str]) -> pd.DataFrame:
     """A row for each flow of each run, with the names of `flows.csv`."""
     rows = [flow for record in records for flow in record["result"]["flows"]]
     of = [record for record in records for _ in record["result"]["flows"]]
     flat = [_flat(flow) for flow in rows]
     heads = list(dict.fromkeys(head for row in flat for head in row))
-    columns = names(of, points)
+    columns = names(of, points, arm_paths)
     for head in heads:
         column = [row.get(head) for row in flat]
         known = [cell for cell in column if cell is not None]

@@ -35,6 +35,8 @@ class Trial:
         self.points: list[dict[str, Any]] = plan["points"]
         #: The paths that the matrix sets; each is a column.
         self.paths: list[str] = list(self.points[0])
+        #: The paths that arms set; each is a column too, with the value in force.
+        self.arm_paths: list[str] = plan.get("arm_paths", [])
         self.world: str = plan["world"]
         #: The version that made the runs, with the hash of its sources.
         self.version: str = plan["version"]
@@ -47,7 +49,8 @@ class Trial:
         self.records: list[Json] = [every[at] for at in order]
         figures = pd.concat([part.figures for part in parts], ignore_index=True)
         #: A row for each run: the columns of `records.csv`.
-        self.runs = records.runs(self.records, self.points, figures.iloc[order].reset_index(drop=True))
+        in_order = figures.iloc[order].reset_index(drop=True)
+        self.runs = records.runs(self.records, self.points, self.arm_paths, in_order)
         self._folder_of = {record["id"]: part.folder for part in parts for record in part.records}
         self._check_settings()
 
@@ -61,7 +64,7 @@ class Trial:
     @property
     def flows(self) -> pd.DataFrame:
         """A row for each flow of each run, with the names of `flows.csv`."""
-        return records.flows(self.records, self.points)
+        return records.flows(self.records, self.points, self.arm_paths)
 
     @property
     def verdicts(self) -> pd.DataFrame:
@@ -156,7 +159,8 @@ class Trial:
     ) -> list[tuple[tuple[object, ...], str, dict[int, float]]]:
         """The figure by block, for each point and arm that has runs, in the order of the plan."""
         frame = self.runs if runs is None else runs
-        figures = [name for name in self.runs.columns if self.runs[name].dtype == "float64" and name not in self.paths]
+        varied = {*self.paths, *self.arm_paths}
+        figures = [name for name in self.runs.columns if self.runs[name].dtype == "float64" and name not in varied]
         self._known("figure", figure, figures)
         keys = list(zip(*(frame[name].tolist() for name in [*self.paths, "arm"])))
         there = set(keys)
@@ -243,7 +247,7 @@ class Part:
         self.plan = files.sealed_json_of(folder / "trial.json", f"{_WANTED}, which has one")
         self._check_plan()
         self.summary: Json | None = None
-        paths = list(self.plan["points"][0])
+        paths = [*self.plan["points"][0], *self.plan.get("arm_paths", [])]
         if (folder / "records.jsonl").exists():
             self.records = self._finished()
             self.figures = records.figures(folder / "records.csv", self.records, paths)

@@ -38,6 +38,16 @@ def test_runs_are_the_cells_of_records_csv_and_an_empty_one_is_nan(mixed: Path) 
     assert empty == expected, "no probe, no aggregates, a queue that is a FIFO, and a sim without rtt_ms"
 
 
+def test_a_path_that_an_arm_sets_is_a_column_of_runs_and_flows(chain: Path) -> None:
+    trial = lab.load_trial(chain)
+    assert trial.arm_paths == ["radio.queue_packets"]
+    for rows in (trial.runs, trial.flows):
+        of_arms = rows.groupby("arm")["radio.queue_packets"].unique()
+        assert {arm: list(values) for arm, values in of_arms.items()} == {"every": [50], "delayed": [50], "shallow": [5]}
+    with pytest.raises(lab.LabError):
+        trial.means("radio.queue_packets")
+
+
 def test_a_figure_that_no_run_knows_is_nan_and_never_zero(chain: Path) -> None:
     trial = lab.load_trial(chain)
     assert trial.runs["completion_s"].isna().all()

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::located::READS;
+use crate::report::tests::record;
 
 const TEXT: &str = "topology: { kind: chain, hops: 2 }\n\
     traffic: [{ from: first, to: last, kind: bulk }]\n\
@@ -112,6 +113,21 @@ fn every_parameter_in_force_stands_in_the_settings() {
     assert_eq!(settings["topology"]["spacing_m"], 200.0);
     assert_eq!(settings["radio"]["profile"], "dsss-2mbps");
     assert_eq!(settings["run"]["duration"], "10s");
+}
+
+#[test]
+fn a_path_that_an_arm_sets_is_a_column_with_the_value_in_force() {
+    let arms = "arms={ a: {}, b: { set: { radio.queue_packets: 5, channel: { loss: 10% } } } }";
+    let campaign = campaign(&[arms, "matrix={ topology.hops: [2, 3] }"], None);
+    assert_eq!(campaign.trial.paths(), ["topology.hops", "radio.queue_packets", "channel.loss"]);
+    let cells = |arm: usize| {
+        let run = campaign.runs.iter().find(|run| run.arm == arm).expect("a run");
+        let record = campaign.record(run, record(2, "a", 1, 1.0).result, None);
+        campaign.trial.paths().iter().map(|path| record.varied(path)).collect::<Vec<_>>()
+    };
+    let texts = |cells: [&str; 3]| cells.map(|cell| Some(cell.to_owned())).to_vec();
+    assert_eq!(cells(0), texts(["2", "50", "0%"]));
+    assert_eq!(cells(1), texts(["2", "5", "10%"]));
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub(crate) fn trial(arms: &[&str], hops: &[u32]) -> Trial {
         world: "sim".into(),
         arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
         points: hops.iter().map(|hops| Point::from([("topology.hops".to_owned(), json!(hops))])).collect(),
+        arm_paths: Vec::new(),
         seeds: (1..=5).collect(),
         margin: 0.03,
         stop: Stop::AllSeeds,

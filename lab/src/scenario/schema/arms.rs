@@ -51,8 +51,29 @@ impl Arms {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
+    /// The paths that arms set, each once, down to values without keys of their own.
+    pub(in crate::scenario) fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        for (path, value) in self.0.iter().flat_map(|(_, arm)| &arm.set) {
+            leaves(path, value, &mut paths);
+        }
+        paths
+    }
+
     pub(in crate::scenario) fn find(&self, wanted: &str) -> Option<&ArmConfig> {
         self.0.iter().find(|(name, _)| name == wanted).map(|(_, arm)| arm)
+    }
+}
+
+fn leaves(path: &str, value: &serde_yaml::Value, paths: &mut Vec<String>) {
+    match value.as_mapping() {
+        Some(map) => {
+            for (key, value) in map {
+                leaves(&format!("{path}.{}", key.as_str().unwrap_or_default()), value, paths);
+            }
+        }
+        None if !paths.iter().any(|known| known == path) => paths.push(path.to_owned()),
+        None => {}
     }
 }
 
