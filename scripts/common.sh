@@ -24,6 +24,14 @@ refuse() {
     exit 2
 }
 
+# has COMMAND…: all of them are there; `command -v` is content with one.
+has() {
+    local command
+    for command in "$@"; do
+        command -v "$command" > /dev/null || return 1
+    done
+}
+
 # install_packages WHAT PACKAGE…: through apt when we may, otherwise says what to install.
 install_packages() {
     local what="$1" as_root=()
