@@ -217,6 +217,30 @@ fn a_printed_value_is_held_against_one_arm_and_never_contradicted() {
 }
 
 #[test]
+fn a_value_with_a_bound_is_reproduced_only_if_its_whole_interval_keeps_to_it() {
+    // Runs of `every` scatter from 200 to 202 kbit/s.
+    let outcome = |bound, value| {
+        let claim = Claim {
+            arm: "every".into(),
+            bound,
+            ratio: None,
+            value: Some(value),
+            tolerance: Share(0),
+            ..claim(1.0)
+        };
+        judge(&claim, "every", &records([1.0, 1.0])).outcome
+    };
+    assert_eq!(outcome(Bound::AtLeast, 199.0), Outcome::Reproduced);
+    assert_eq!(
+        outcome(Bound::AtLeast, 201.0),
+        Outcome::NotReproduced,
+        "the mean is 201, and its interval goes below"
+    );
+    assert_eq!(outcome(Bound::AtMost, 203.0), Outcome::Reproduced);
+    assert_eq!(outcome(Bound::AtMost, 201.5), Outcome::NotReproduced);
+}
+
+#[test]
 fn the_table_has_a_line_for_each_reading_and_counts_no_claim_of_ours() {
     let row = |ours: bool, ratios| {
         let readings = readings(&claim(1.3), "every", &records(ratios), (&["topology.hops".to_owned()], &[]));
