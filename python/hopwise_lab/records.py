@@ -56,8 +56,16 @@ def cells(path: str, points: Sequence[Json]) -> list[object]:
 
 
 def in_force(record: Json, path: str) -> object:
-    """The value at a path of a run's settings; None if they have none there."""
-    at: Any = record["settings"]
+    """The value in force at a path of a run's settings; None if they have none there."""
+    settings = record["settings"]
+    found = None
+    if path.startswith("tcp."):
+        found = _at(settings.get("tcp", {}).get("in_force"), path.removeprefix("tcp."))
+    return _at(settings, path) if found is None else found
+
+
+def _at(settings: object, path: str) -> object:
+    at: Any = settings
     for step in path.split("."):
         try:
             at = at[int(step)] if isinstance(at, list) else at[step]

@@ -42,8 +42,8 @@ def test_a_path_that_an_arm_sets_is_a_column_of_runs_and_flows(chain: Path) -> N
     trial = lab.load_trial(chain)
     assert trial.arm_paths == ["radio.queue_packets"]
     for rows in (trial.runs, trial.flows):
-        of_arms = rows.groupby("arm")["radio.queue_packets"].unique()
-        assert {arm: list(values) for arm, values in of_arms.items()} == {"every": [50], "delayed": [50], "shallow": [5]}
+        of_arms = {arm: list(cells.unique()) for arm, cells in rows.groupby("arm")["radio.queue_packets"]}
+        assert of_arms == {"every": [50], "delayed": [50], "shallow": [5]}
     with pytest.raises(lab.LabError):
         trial.means("radio.queue_packets")
 

@@ -117,17 +117,23 @@ fn every_parameter_in_force_stands_in_the_settings() {
 
 #[test]
 fn a_path_that_an_arm_sets_is_a_column_with_the_value_in_force() {
-    let arms = "arms={ a: {}, b: { set: { radio.queue_packets: 5, channel: { loss: 10% } } } }";
-    let campaign = campaign(&[arms, "matrix={ topology.hops: [2, 3] }"], None);
-    assert_eq!(campaign.trial.paths(), ["topology.hops", "radio.queue_packets", "channel.loss"]);
-    let cells = |arm: usize| {
-        let run = campaign.runs.iter().find(|run| run.arm == arm).expect("a run");
+    let set = "arms.dca.set={ radio.queue_packets: 5, tcp: { nagle: false }, run.warmup: 2s }";
+    let campaign = campaign(&[set, "arms.every.set={ topology.spacing_m: 100 }"], None);
+    let paths = campaign.trial.paths();
+    let own = ["topology.spacing_m", "radio.queue_packets", "run.warmup", "tcp.nagle"];
+    assert_eq!(paths, [&["radio.rts_threshold", "topology.hops"], &own[..]].concat());
+    let cells = |arm: &str| {
+        let nth = campaign.trial.arms.iter().position(|name| name == arm).expect("an arm");
+        let run = campaign.runs.iter().find(|run| run.arm == nth).expect("a run");
         let record = campaign.record(run, record(2, "a", 1, 1.0).result, None);
-        campaign.trial.paths().iter().map(|path| record.varied(path)).collect::<Vec<_>>()
+        crate::csv::row(&record, &own).split(',').skip(2).take(own.len()).collect::<Vec<_>>().join(" ")
     };
-    let texts = |cells: [&str; 3]| cells.map(|cell| Some(cell.to_owned())).to_vec();
-    assert_eq!(cells(0), texts(["2", "50", "0%"]));
-    assert_eq!(cells(1), texts(["2", "5", "10%"]));
+    assert_eq!(cells("dca"), "200.0 5 2s false");
+    assert_eq!(cells("plain"), "200.0 50 0s true");
+    assert_eq!(cells("every"), "100.0 50 0s true");
+    let run = &campaign.runs[0];
+    let record = campaign.record(run, record(2, "a", 1, 1.0).result, None);
+    assert_eq!(record.varied("topology.rows"), None, "a chain has none");
 }
 
 #[test]
