@@ -298,7 +298,8 @@ fn no_heading_of_figures_stands_alone_at_the_foot_of_a_printed_page() {
     let page = html(&bundle());
     for height_mm in [260, 279, 297, 310, 330] {
         let text = printed(browser, &page, height_mm, "-layout");
-        let last = |page: &str| page.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
+        let last =
+            |page: &str| page.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
         let last: Vec<String> = text.split('\u{c}').filter_map(last).collect();
         assert!(last.len() > 5, "{height_mm} mm: {last:?}");
         let alone = |line: &&String| {

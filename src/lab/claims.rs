@@ -17,6 +17,7 @@ use serde::Deserialize;
 
 use crate::failure::{self, Failure, printed};
 use crate::lab::trial::completed;
+use crate::lab::trial::stopped::Stopped;
 
 mod arguments;
 mod kept;
@@ -122,8 +123,13 @@ struct NotRun {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let not_run = not_run(arguments)?;
     let mut rows = Vec::new();
-    for (paper, file) in files(arguments)? {
-        let (of_figure, made_by) = figure(arguments, &paper, &file)?;
+    let files = files(arguments)?;
+    let total = files.len();
+    let said = move |done| format!("stopped in figure {} of {total}; the same command goes on", done + 1);
+    let stopped = Stopped::watch(0, said)?;
+    for (nth, (paper, file)) in files.into_iter().enumerate() {
+        let nth = format!("figure {} of {total}", nth + 1);
+        let (of_figure, made_by) = figure(arguments, &paper, &file, &nth)?;
         of_figure.iter().try_for_each(|row| printed(printing::row(row)))?;
         keep(arguments, (&paper, &file), &of_figure)?;
         if let (Some(folder), false) = (&arguments.pages, of_figure.is_empty()) {
@@ -132,7 +138,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             pages::write(folder, &figure, &not_run)?;
         }
         rows.extend(of_figure);
+        stopped.on_step();
     }
+    drop(stopped);
     printed(printing::not_run(&not_run))?;
     printed(printing::sums(&rows, arguments.radio, &not_run))
 }
@@ -187,7 +195,7 @@ fn name_of(path: &Path) -> String {
 }
 
 /// Runs a figure under all its settings, or computes a claim that is arithmetic; says which build did it.
-fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<(Vec<Row>, MadeBy), Failure> {
+fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<(Vec<Row>, MadeBy), Failure> {
     if let Some((document, plan)) = plans::load(file)? {
         let judged = plans::judge(&document, &plan).map_err(Failure::Located)?;
         let row = |(claim, computed)| computed_row(paper, &plan.title, claim, computed);
@@ -210,7 +218,7 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<(Vec<Row>, 
     let mut rows: Vec<Row> = claims.iter().map(|claim| empty_row(paper, &title, claim)).collect();
     let mut made_by = None;
     for setting in settings(arguments, &plain) {
-        let (trial, records) = runs(arguments, (paper, file), &setting, &open)?;
+        let (trial, records) = runs(arguments, (paper, file, nth), &setting, &open)?;
         let open: Vec<String> = open.keys().cloned().collect();
         let made_by = made_by.get_or_insert_with(|| MadeBy::of(&trial));
         made_by.add_costs(&folder_of(arguments, (paper, file)).join(setting.folder()))?;
@@ -251,7 +259,7 @@ fn of_reading(claims: &[Claim], reading: &Point) -> Vec<Claim> {
 /// The runs of a figure under those rules; earlier ones are read.
 fn runs(
     arguments: &Arguments,
-    (paper, file): (&str, &Path),
+    (paper, file, nth): (&str, &Path, &str),
     setting: &Setting,
     reading: &Point,
 ) -> Result<(Trial, Vec<Record>), Failure> {
@@ -266,7 +274,8 @@ fn runs(
     if arguments.kept {
         return kept::read(&scenario, seeds, &folder);
     }
-    completed(&scenario, seeds, &folder)
+    let name = format!("{paper}/{}, {nth}, under {}", name_of(file), setting.name);
+    completed(&scenario, seeds, &folder, &name)
 }
 
 /// The folder of a figure's runs.

@@ -28,7 +28,7 @@ mod arguments;
 mod printing;
 mod progress;
 mod runner;
-mod stopped;
+pub(crate) mod stopped;
 mod worlds;
 
 pub(crate) use arguments::Arguments;
@@ -127,11 +127,13 @@ fn made(
     Ok(Made { bundle, ended, findings, summary, folder: store.folder().to_owned() })
 }
 
-/// The records of a trial in a folder, after running what is missing. The records of another plan are replaced.
+/// The records of a trial in a folder, after running what is missing. The records of another plan are replaced. The
+/// runs are announced under that name.
 pub(crate) fn completed(
     scenario: &Scenario,
     seeds: Option<u32>,
     folder: &Path,
+    name: &str,
 ) -> Result<(Trial, Vec<Record>), Failure> {
     let campaign = Campaign::new(scenario, seeds, None).map_err(Failure::Located)?;
     let (store, _) = match Store::open(folder, &campaign, Mode::Resume) {
@@ -147,7 +149,12 @@ pub(crate) fn completed(
         fleet: None,
     };
     let mut runs = opened(scenario, &campaign, &store)?;
-    runs.run(&how, &mut |_, _| ())?;
+    if runs.missing() > 0 {
+        failure::remark(&format!("{name}: {} runs", runs.missing()));
+        let mut progress = Progress::new(&campaign, runs.goodputs(), None, io::stderr().is_terminal());
+        runs.run(&how, &mut |nth, goodput| progress.on_run(nth, goodput))?;
+        progress.end();
+    }
     Ok((campaign.trial.clone(), written(&campaign, &store, &runs)?.records))
 }
 
@@ -176,11 +183,12 @@ fn bundle(
     };
     // A trial in real time ends in order by itself.
     let (there, total) = (runs.goodputs().iter().flatten().count(), runs.goodputs().len());
-    let stopped = how.ends.is_none().then(|| stopped::Stopped::watch(there, total)).transpose()?;
+    let said = move |done| stopped::said(done, total);
+    let stopped = how.ends.is_none().then(|| stopped::Stopped::watch(there, said)).transpose()?;
     let mut progress = Progress::new(campaign, runs.goodputs(), within, io::stderr().is_terminal());
     let ran = runs.run(&how, &mut |nth, goodput| {
         progress.on_run(nth, goodput);
-        stopped.iter().for_each(stopped::Stopped::on_run);
+        stopped.iter().for_each(stopped::Stopped::on_step);
     });
     progress.end();
     drop(stopped);

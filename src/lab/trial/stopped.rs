@@ -1,4 +1,4 @@
-//! A signal that ends a trial: it is said how far the trial came and how it goes on.
+//! A signal that ends a trial, or the runs of claims: it is said how far these came and how they go on.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::process;
@@ -17,14 +17,17 @@ const INTERRUPTED: i32 = 130;
 
 /// While it lives, a signal ends the program with a sentence. Records are whole at any moment, so nothing waits.
 #[derive(Debug)]
-pub(super) struct Stopped {
+pub(crate) struct Stopped {
     done: Arc<AtomicUsize>,
     is_over: Arc<AtomicBool>,
 }
 
 impl Stopped {
-    /// `there` runs of `total` are done already.
-    pub(super) fn watch(there: usize, total: usize) -> Result<Stopped, Failure> {
+    /// `there` steps are done already. `said` has the sentence about any number of them.
+    pub(crate) fn watch(
+        there: usize,
+        said: impl FnOnce(usize) -> String + Send + 'static,
+    ) -> Result<Stopped, Failure> {
         let failed = |error| Failure::failed("watch for signals", error);
         // Not SIGHUP: a trial under nohup outlives its terminal.
         let caught = Caught::endings().map_err(failed)?;
@@ -34,12 +37,12 @@ impl Stopped {
         let (done, is_over) = (Arc::clone(&stopped.done), Arc::clone(&stopped.is_over));
         let thread = thread::Builder::new().name("stopped".into());
         thread
-            .spawn(move || end_with(&ends, &is_over, || said(done.load(Ordering::Relaxed), total)))
+            .spawn(move || end_with(&ends, &is_over, || said(done.load(Ordering::Relaxed))))
             .map_err(failed)?;
         Ok(stopped)
     }
 
-    pub(super) fn on_run(&self) {
+    pub(crate) fn on_step(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -65,6 +68,6 @@ pub(super) fn tell_of(ends: &OwnedFd, done: usize, total: usize) {
     }
 }
 
-fn said(done: usize, total: usize) -> String {
+pub(super) fn said(done: usize, total: usize) -> String {
     format!("stopped after {done} of {total} runs; the same command with --resume goes on")
 }
