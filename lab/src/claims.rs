@@ -19,7 +19,7 @@ use super::statistics::{MARGIN, Paired, change, paired, summarize};
 use crate::scenario::point::Point;
 use crate::scenario::{Bound, Claim, Measure, Over, Premise, Stated};
 pub use readings::{Choice, Reading, Verdict, readings};
-pub use words::{claimed, measured, rests_on, resting_on};
+pub use words::{claimed, measured, resting_on, rests_on};
 
 /// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

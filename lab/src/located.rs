@@ -182,6 +182,17 @@ pub enum LoadError {
     Refused(Box<Refusal>),
 }
 
+/// The place of the first tab in the indentation of a line.
+fn tab_that_indents(text: &str) -> Option<usize> {
+    let mut begins = 0;
+    text.split_inclusive('\n').find_map(|line| {
+        let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
+        let tab = line[..indent].find('\t').map(|at| begins + at);
+        begins += line.len();
+        tab
+    })
+}
+
 impl Document {
     /// The file's text.
     pub fn text(&self) -> &str {
@@ -212,7 +223,11 @@ impl Document {
         };
         let refuse = |span, problem| refuse_for(span, problem, accepted);
         let root = tree::parse(text).map_err(|wrong| match wrong {
-            tree::Wrong::Yaml(at, problem) if problem.contains("found a tab") => {
+            tree::Wrong::Yaml(at, problem)
+                if problem.contains("found a tab") || problem.starts_with("tabs") =>
+            {
+                // The parser points to where the scalar before the tab began.
+                let at = tab_that_indents(text).map_or(at, |tab| tab..tab + 1);
                 refuse_for(at, problem, "spaces in place of the tab: YAML indents by spaces alone")
             }
             tree::Wrong::Yaml(at, problem) => refuse(at, problem),

@@ -231,7 +231,14 @@ fn of_very_many_names_those_are_told_that_begin_alike() {
 
 #[test]
 fn a_tab_is_answered_with_spaces() {
-    let refusal = Document::parse("a.yaml", "title: x\n\ttopology: 3\n").expect_err("a tab");
-    let help = Diagnostic::help(&*refusal).expect("a help").to_string();
-    assert!(help.starts_with("spaces in place of the tab"), "{help}");
+    for (text, place) in [
+        ("title: x\n\ttopology: 3\n", "a.yaml:2:1: "),
+        ("topology:\n\tkind: chain\n", "a.yaml:2:1: "),
+        ("topology:\n  kind: chain\n  \thops: 3\n", "a.yaml:3:3: "),
+    ] {
+        let refusal = Document::parse("a.yaml", text).expect_err("a tab");
+        let help = Diagnostic::help(&*refusal).expect("a help").to_string();
+        assert!(help.starts_with("spaces in place of the tab"), "{help}");
+        assert!(refusal.to_string().starts_with(place), "{refusal}");
+    }
 }
