@@ -2,6 +2,7 @@
 
 pub(crate) mod carrier;
 pub(crate) mod flow;
+pub mod fuzzing;
 pub(crate) mod output;
 pub(crate) mod protocol;
 pub(crate) mod rate;

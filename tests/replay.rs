@@ -21,6 +21,8 @@ mod input;
 mod keys;
 #[path = "replay/made_right.rs"]
 mod made_right;
+#[path = "replay/measure.rs"]
+mod measure;
 #[path = "replay/network.rs"]
 mod network;
 #[path = "replay/proxy.rs"]
@@ -51,7 +53,7 @@ use std::path::Path;
 
 type Replay = fn(&[u8]);
 
-const TARGETS: [(&str, Replay); 16] = [
+const TARGETS: [(&str, Replay); 17] = [
     ("aodv", aodv::replay),
     ("control", control::replay),
     ("dymo", dymo::replay),
@@ -59,6 +61,7 @@ const TARGETS: [(&str, Replay); 16] = [
     ("handle_packet", handle_packet::replay),
     ("host", host::replay),
     ("keys", keys::replay),
+    ("measure", measure::replay),
     ("proxy", proxy::replay),
     ("rfc5444", rfc5444::replay),
     ("signed", signed::replay),

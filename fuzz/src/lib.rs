@@ -19,6 +19,8 @@ mod input;
 mod keys;
 #[path = "../../tests/replay/made_right.rs"]
 mod made_right;
+#[path = "../../tests/replay/measure.rs"]
+mod measure;
 #[path = "../../tests/replay/network.rs"]
 mod network;
 #[path = "../../tests/replay/proxy.rs"]
@@ -63,6 +65,7 @@ targets!(
     handle_packet,
     host,
     keys,
+    measure,
     proxy,
     rfc5444,
     signed,

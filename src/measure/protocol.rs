@@ -23,7 +23,7 @@ pub(crate) const LONGEST_PLAN: usize = 1 << 10;
 /// Results of 128 flows are shorter.
 pub(crate) const LONGEST_ANSWER: usize = 256 << 10;
 /// The longest text of the other end that counts, in letters.
-const LONGEST_TEXT: usize = 256;
+pub(crate) const LONGEST_TEXT: usize = 256;
 pub(crate) const MOST_FLOWS: u32 = 128;
 /// Time that the called end has to report its results.
 pub(crate) const RESULT_WITHIN: Duration = Duration::from_secs(60);
