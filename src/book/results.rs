@@ -21,7 +21,7 @@ fn begins_with_date(text: &str) -> bool {
 /// A line under a table: `*Measured on DATE …commit ID…*`.
 fn is_origin(line: &str) -> bool {
     let rest = ["*Measured on ", "*Counted on "].iter().find_map(|begins| line.strip_prefix(begins));
-    rest.is_some_and(|rest| begins_with_date(rest) && rest.contains("commit ") && rest.ends_with('*'))
+    rest.is_some_and(|rest| begins_with_date(rest) && rest.contains(" commit") && rest.ends_with('*'))
 }
 
 #[test]
@@ -36,17 +36,31 @@ fn each_table_of_performance_says_when_on_what_and_at_which_commit() {
     }
 }
 
-#[test]
-fn the_tables_beside_ns_3_say_when_and_at_which_commit() {
-    let page = page("docs/air.md");
-    for head in
-        ["| Mbit/s | hops | RTS | routes | ns-3", "| MCS | hops | d | ns-3", "| agents | drop-tail of 100"]
-    {
-        let table = &page[page.find(head).unwrap_or_else(|| panic!("no {head}"))..];
-        let (_, after) = table.split_once("\n\n").expect("it ends");
-        let line = after.lines().next().unwrap_or_default();
-        assert!(is_origin(line), "under {head} stands {line:?}");
+/// The tables of a page with these words in their heads have a line about their origin below them.
+fn check_origins(place: &str, heads: &[&str]) {
+    let page = page(place);
+    for head in heads {
+        let tables: Vec<_> = page.split(&format!("\n{head}")).skip(1).collect();
+        assert!(!tables.is_empty(), "no {head} in {place}");
+        for table in tables {
+            let (_, after) = table.split_once("\n\n").expect("it ends");
+            let line = after.lines().next().unwrap_or_default();
+            assert!(is_origin(line), "{place}: under {head} stands {line:?}");
+        }
     }
+}
+
+#[test]
+fn tables_of_results_say_when_and_at_which_commit() {
+    let beside_ns3 =
+        ["| Mbit/s | hops | RTS | routes | ns-3", "| MCS | hops | d | ns-3", "| agents | drop-tail of 100"];
+    check_origins("docs/air.md", &beside_ns3);
+    check_origins("docs/senders.md", &["| hops |"]);
+    check_origins(
+        "docs/train.md",
+        &["| without |", "| hops |", "| scene", "| agents |", "| MAC |", "| path |"],
+    );
+    check_origins("docs/mesh.md", &["| hops |", "| speed |", "| | 4 hops |"]);
     let words = "Measured on 2026-11-25 at commit ";
     let delay = self::page("docs/delay.md").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(delay.contains(words), "docs/delay.md");
