@@ -6,7 +6,6 @@ mod keyed_state;
 mod ports;
 
 use std::fmt;
-use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
 
 use siphasher::sip::SipHasher24;
@@ -96,9 +95,7 @@ fn hash_flow(keyed: &SipHasher24, local: SocketAddr, remote: SocketAddr, more: &
     bytes[34..36].copy_from_slice(&remote.port().to_be_bytes());
     let len = 36 + more.len();
     bytes[36..len].copy_from_slice(more);
-    let mut hasher = *keyed;
-    hasher.write(&bytes[..len]);
-    hasher.finish()
+    keyed.hash(&bytes[..len])
 }
 
 /// The most bytes that are hashed behind a flow: those of a cookie.

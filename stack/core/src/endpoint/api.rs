@@ -38,7 +38,7 @@ impl Endpoint {
         let flow = Flow { local, remote: to };
         let choice = Choice::read(options.agents.clone(), &*self.maker).map_err(ConnectError::Agents)?;
         let chosen = self.rules.resolve(&flow, Direction::Outgoing, &choice);
-        let before = self.table.slot_of(&flow);
+        let before = self.table.slot_of(&flow.into());
         let before = before.and_then(|slot| {
             self.with(now, slot, |conn, cx| {
                 conn.make_way(cx);
@@ -88,7 +88,7 @@ impl Endpoint {
         };
         if let Some(port) = options.local_port.filter(|port| *port != 0) {
             let local = SocketAddr::new(ip, port);
-            let is_taken = self.table.slot_of(&Flow { local, remote: to }).is_some() || local == to;
+            let is_taken = self.table.slot_of(&Flow { local, remote: to }.into()).is_some() || local == to;
             return if is_taken { Err(ConnectError::InUse(local)) } else { Ok(local) };
         }
         let (table, listeners) = (&self.table, &self.listeners);
@@ -98,7 +98,7 @@ impl Endpoint {
                 return PortUse::Taken;
             }
             let local = SocketAddr::new(ip, port);
-            let entry = table.slot_of(&Flow { local, remote: to }).and_then(|slot| table.get(slot));
+            let entry = table.slot_of(&Flow { local, remote: to }.into()).and_then(|slot| table.get(slot));
             match entry {
                 None => PortUse::Free,
                 Some(entry) if has_timestamps && entry.conn.may_make_way(now) => PortUse::MakesWay,

@@ -67,7 +67,7 @@ impl Endpoint {
     /// Passes an error to the connection whose segment it quotes; the connection checks the number.
     fn take_icmp_error(&mut self, now: Instant, kind: IcmpKind, quoted: &[u8]) -> Result<(), DropReason> {
         let Some(tcp) = QuotedTcp::read(quoted) else { return Ok(()) };
-        let slot = self.table.slot_of(&flow_of(&tcp)).ok_or(DropReason::IcmpUnverified)?;
+        let slot = self.table.slot_of(&flow_of(&tcp).into()).ok_or(DropReason::IcmpUnverified)?;
         let lowered = lowered_mtu(kind, quoted);
         let before = self.table.get(slot).map(|entry| entry.conn.path_mtu());
         self.with(now, slot, |conn, cx| conn.handle_icmp(cx, kind, tcp.seq, lowered));
@@ -185,7 +185,7 @@ impl Endpoint {
     /// nodes only; a mesh node keeps its undelivered packets.
     pub(super) fn on_link_event(&mut self, now: Instant, event: &LinkEvent<'_>) {
         let LinkEvent::NotDelivered { packet, .. } = event else { return };
-        let slot = QuotedTcp::read(packet).and_then(|tcp| self.table.slot_of(&flow_of(&tcp)));
+        let slot = QuotedTcp::read(packet).and_then(|tcp| self.table.slot_of(&flow_of(&tcp).into()));
         if let Some(slot) = slot {
             self.with(now, slot, Connection::handle_undelivered);
         }

@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::hash::BuildHasher;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
@@ -13,8 +13,7 @@ use super::ids::{ConnId, ListenerId};
 use super::rules::Chosen;
 use crate::Instant;
 use crate::secrets::KeyedState;
-use crate::tcp::Flow;
-use crate::tcp::connection::{Connection, Ends};
+use crate::tcp::connection::{Connection, End, Ends};
 
 /// A connection and the endpoint's state for it.
 pub(super) struct Entry {
@@ -64,7 +63,7 @@ pub(super) struct Table {
     /// Slots by flow. Only the connection stores the flow; a packet reads the connection in any case.
     by_flow: HashTable<u32>,
     hasher: KeyedState,
-    /// The slot of the last packet, while it can be found by its flow.
+    /// The slot of the last packet, or of a newer connection, while it can be found by its flow.
     last_found: Option<u32>,
 }
 
@@ -92,13 +91,13 @@ impl Table {
             Slot::Used(_) => unreachable!("a free slot is free"),
         };
         let entry = Box::new(make(generation));
-        let hash = self.hasher.hash_one(entry.conn.flow());
-        let is_it = |slot: &u32| self.get(*slot).is_some_and(|other| other.conn.ends() == entry.conn.ends());
-        assert!(self.by_flow.find(hash, is_it).is_none(), "a flow has one connection");
+        let hash = self.hasher.hash_one(entry.conn.ends());
+        assert!(self.find(hash, entry.conn.ends()).is_none(), "a flow has one connection");
         self.slots[slot as usize] = Slot::Used(entry);
+        self.last_found = Some(slot);
         let Table { slots, by_flow, hasher, .. } = self;
         let rehash = |slot: &u32| match &slots[*slot as usize] {
-            Slot::Used(entry) => hasher.hash_one(entry.conn.flow()),
+            Slot::Used(entry) => hasher.hash_one(entry.conn.ends()),
             Slot::Free { .. } => unreachable!("only used slots stand in the table"),
         };
         by_flow.insert_unique(hash, slot, rehash);
@@ -116,7 +115,7 @@ impl Table {
     /// Removes the flow of a connection, so that packets miss it and a new connection may take the flow.
     pub(super) fn detach(&mut self, slot: u32) {
         let Some(Slot::Used(entry)) = self.slots.get(slot as usize) else { return };
-        let hash = self.hasher.hash_one(entry.conn.flow());
+        let hash = self.hasher.hash_one(entry.conn.ends());
         if let Ok(found) = self.by_flow.find_entry(hash, |other| *other == slot) {
             found.remove();
         }
@@ -125,9 +124,13 @@ impl Table {
         }
     }
 
-    pub(super) fn slot_of(&self, flow: &Flow) -> Option<u32> {
-        let is_it = |slot: &u32| self.has_flow(*slot, flow);
-        self.by_flow.find(self.hasher.hash_one(flow), is_it).copied()
+    pub(super) fn slot_of(&self, ends: &Ends) -> Option<u32> {
+        self.find(self.hasher.hash_one(ends), ends)
+    }
+
+    fn find(&self, hash: u64, ends: &Ends) -> Option<u32> {
+        let is_it = |slot: &u32| self.get(*slot).is_some_and(|entry| entry.conn.ends() == ends);
+        self.by_flow.find(hash, is_it).copied()
     }
 
     /// The slot for an arriving packet, which is often that of the packet before.
@@ -141,13 +144,8 @@ impl Table {
         if self.last_found.as_ref().is_some_and(is_it) {
             return self.last_found;
         }
-        let (local, remote) = (SocketAddr::new(*dst.0, dst.1), SocketAddr::new(*src.0, src.1));
-        self.last_found = self.slot_of(&Flow { local, remote });
+        self.last_found = self.slot_of(&Ends { local: End::of(dst), remote: End::of(src) });
         self.last_found
-    }
-
-    fn has_flow(&self, slot: u32, flow: &Flow) -> bool {
-        self.get(slot).is_some_and(|entry| *entry.conn.ends() == Ends::from(*flow))
     }
 
     pub(super) fn get(&self, slot: u32) -> Option<&Entry> {

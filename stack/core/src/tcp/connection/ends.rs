@@ -4,41 +4,12 @@ use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
 /// The local and remote socket that name a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
     /// Our address and port.
     pub local: SocketAddr,
     /// The peer's address and port, behind all hops of a source route.
     pub remote: SocketAddr,
-}
-
-/// Hashes all bytes in one piece, since each packet needs a lookup.
-impl Hash for Flow {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let (local, remote) = (self.local.port().to_be_bytes(), self.remote.port().to_be_bytes());
-        let mut bytes = [0; 36];
-        bytes[..2].copy_from_slice(&local);
-        bytes[2..4].copy_from_slice(&remote);
-        match (self.local.ip(), self.remote.ip()) {
-            (IpAddr::V4(local), IpAddr::V4(remote)) => {
-                bytes[4..8].copy_from_slice(&local.octets());
-                bytes[8..12].copy_from_slice(&remote.octets());
-                state.write(&bytes[..12]);
-            }
-            (local, remote) => {
-                bytes[4..20].copy_from_slice(&octets(local));
-                bytes[20..].copy_from_slice(&octets(remote));
-                state.write(&bytes);
-            }
-        }
-    }
-}
-
-fn octets(address: IpAddr) -> [u8; 16] {
-    match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-        IpAddr::V6(v6) => v6.octets(),
-    }
 }
 
 /// A compact [`Flow`] for connections: a socket address has fields that only a zone needs.
@@ -54,7 +25,38 @@ pub(crate) struct End {
     port: u16,
 }
 
+/// Hashes whole words, which takes less than bytes.
+impl Hash for Ends {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Ends { local, remote } = self;
+        match (local.ip, remote.ip) {
+            (IpAddr::V4(local), IpAddr::V4(remote)) => {
+                state.write_u64(u64::from(local.to_bits()) << 32 | u64::from(remote.to_bits()));
+            }
+            (local, remote) => {
+                [local, remote].map(words).into_iter().flatten().for_each(|word| state.write_u64(word));
+            }
+        }
+        state.write_u32(u32::from(local.port) << 16 | u32::from(remote.port));
+    }
+}
+
+fn words(address: IpAddr) -> [u64; 2] {
+    let v6 = match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    let [a, b, c, d, e, f, g, h, low @ ..] = v6.octets();
+    [[a, b, c, d, e, f, g, h], low].map(u64::from_be_bytes)
+}
+
 impl End {
+    /// The address and port of a packet.
+    pub(crate) fn of((ip, port): (&IpAddr, u16)) -> End {
+        End { ip: *ip, port }
+    }
+
     #[inline]
     pub(crate) fn ip(&self) -> IpAddr {
         self.ip
@@ -84,10 +86,15 @@ impl PartialEq<(&IpAddr, u16)> for End {
     }
 }
 
+impl From<SocketAddr> for End {
+    fn from(socket: SocketAddr) -> End {
+        End { ip: socket.ip(), port: socket.port() }
+    }
+}
+
 impl From<Flow> for Ends {
     fn from(flow: Flow) -> Ends {
-        let [local, remote] = [flow.local, flow.remote].map(|end| End { ip: end.ip(), port: end.port() });
-        Ends { local, remote }
+        Ends { local: flow.local.into(), remote: flow.remote.into() }
     }
 }
 
