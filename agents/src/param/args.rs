@@ -11,16 +11,14 @@ pub struct InOrder<'a> {
 }
 
 impl InOrder<'_> {
-    /// The next value, which is that of `name` in the order of the table; in another order it is searched.
+    /// The next value. It is that of `name`, since [`params!`](super::params) writes the table in the same order.
+    #[inline]
     pub fn next<T: Setting>(&mut self, name: &str) -> T {
         let place = self.place;
         self.place += 1;
-        match self.args.params.get(place) {
-            Some(param) if param.name == name => {
-                T::of(self.args.values[place]).unwrap_or_else(|| self.args.mistaken(name))
-            }
-            _ => self.args.read(name),
-        }
+        debug_assert_eq!(self.args.params.get(place).map(|param| param.name), Some(name), "invariant 1");
+        let value = self.args.values.get(place).and_then(|value| T::of(*value));
+        value.unwrap_or_else(|| self.args.mistaken(name))
     }
 }
 
@@ -71,7 +69,7 @@ impl Args {
         T::of(self.get(name)).unwrap_or_else(|| self.mistaken(name))
     }
 
-    /// Reads all parameters in the order of the table, which saves each the search for its place.
+    /// Reads all parameters in the order of the table.
     #[doc(hidden)]
     pub fn in_order(&self) -> InOrder<'_> {
         InOrder { args: self, place: 0 }
@@ -91,6 +89,8 @@ impl Args {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::param::{Form, params};
 
@@ -102,17 +102,22 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_in_the_order_of_the_table_and_in_any_other() {
+    fn values_are_found_in_the_order_of_the_table_and_by_name() {
         let args = Args::resolve(Params::TABLE, &[None, Some(Value::Count(7))], Profile::Modern);
         let Params { first, second } = Params::of(&args);
         assert_eq!((first, second), (1, 7));
-        let mut backwards = args.in_order();
-        assert_eq!((backwards.next::<u32>("second"), backwards.next::<u32>("first")), (7, 1));
+        assert_eq!((args.read::<u32>("second"), args.read::<u32>("first")), (7, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "invariant 1")]
+    fn a_value_of_another_type_is_an_error_of_the_agent() {
+        Args::resolve(Params::TABLE, &[None, None], Profile::Modern).in_order().next::<Duration>("first");
     }
 
     #[test]
     #[should_panic(expected = "the table has no `third`")]
     fn a_name_that_the_table_lacks_is_an_error_of_the_agent() {
-        Args::resolve(Params::TABLE, &[None, None], Profile::Modern).in_order().next::<u32>("third");
+        Args::resolve(Params::TABLE, &[None, None], Profile::Modern).read::<u32>("third");
     }
 }
