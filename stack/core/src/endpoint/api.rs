@@ -13,7 +13,7 @@ use super::{Endpoint, listen::EVERY_PORT};
 use crate::agent::HostPair;
 use crate::ip::is_unicast_destination;
 use crate::secrets::PortUse;
-use crate::tcp::connection::{Connection, Setup};
+use crate::tcp::connection::{Connection, Origin, Setup};
 use crate::tcp::cx::Cx;
 use crate::tcp::{CloseReason, Flow, Info, Options, TcpConfig};
 use crate::trace::{ChosenBy, StateName, TraceKind};
@@ -56,9 +56,8 @@ impl Endpoint {
         let mut cx = Cx { now, conn: opening.number, packet: 0, memory, ring: &mut self.trace };
         cx.trace(TraceKind::Agents(chosen.by));
         opening.log_beginning(&mut cx, &chosen.specs.receiver);
-        let conn = opening.open_active(&mut cx);
-        let slot = self.table.insert(|generation| Entry {
-            conn,
+        let (slot, entry) = self.table.insert(|generation| Entry {
+            conn: opening.make(Origin::Active),
             chosen,
             link,
             generation,
@@ -70,6 +69,7 @@ impl Endpoint {
             is_reported: false,
             place: ListNode::new(now),
         });
+        entry.conn.open_active(&mut cx);
         self.touch(now, slot);
         Ok(self.id_of(slot))
     }

@@ -13,7 +13,7 @@ use super::table::{Entry, Owner, Table};
 use super::{Endpoint, input::Incoming};
 use crate::ip::Taken;
 use crate::secrets::{COOKIE_LIFE, CookieFlow, CookieOptions, cookie_timestamp};
-use crate::tcp::connection::{Connection, CookieOpening, own_shift};
+use crate::tcp::connection::{Connection, CookieOpening, Origin, own_shift};
 use crate::tcp::cx::Cx;
 use crate::tcp::{Flow, TcpConfig};
 use crate::trace::{DropReason, Scarce, TraceKind};
@@ -175,8 +175,8 @@ impl Endpoint {
         above: Option<Seq>,
     ) -> Result<(), DropReason> {
         let iss = self.first_number(now, &incoming.flow, above);
-        let slot = self.insert_incoming(now, incoming, id, iss, |cx, setup| {
-            setup.open_passive(cx, incoming.arrived.segment)
+        let slot = self.insert_incoming(now, incoming, id, iss, |cx, conn| {
+            conn.open_passive(cx, incoming.arrived.segment);
         })?;
         let waits =
             self.listener_mut(id).is_some_and(|listener| listener.options.syn_ack == SynAck::OnDemand);
@@ -193,7 +193,7 @@ impl Endpoint {
         incoming: &Incoming<'_>,
         id: ListenerId,
         iss: Seq,
-        open: impl FnOnce(&mut Cx<'_>, crate::tcp::connection::Setup) -> Connection,
+        open: impl FnOnce(&mut Cx<'_>, &mut Connection),
     ) -> Result<u32, DropReason> {
         if !self.has_place(now) {
             return Err(DropReason::TableFull);
@@ -211,9 +211,8 @@ impl Endpoint {
         let mut cx = Cx { now, conn: opening.number, packet: self.packets_in, memory, ring: &mut self.trace };
         cx.trace(TraceKind::Agents(chosen.by));
         opening.log_beginning(&mut cx, &chosen.specs.receiver);
-        let conn = open(&mut cx, opening);
-        let slot = self.table.insert(|generation| Entry {
-            conn,
+        let (slot, entry) = self.table.insert(|generation| Entry {
+            conn: opening.make(Origin::Passive),
             chosen,
             link,
             generation,
@@ -225,6 +224,7 @@ impl Endpoint {
             is_reported: false,
             place: ListNode::of_incoming(now),
         });
+        open(&mut cx, &mut entry.conn);
         let conn = self.id_of(slot);
         let Endpoint { listeners, table, .. } = self;
         if let Some(listener) = listeners.values_mut().find(|listener| listener.id == id) {
@@ -389,9 +389,7 @@ impl Endpoint {
         if !self.has_place_for(now, peer) {
             return Err(DropReason::TableFull);
         }
-        let slot = self.insert_incoming(now, incoming, id, cookie, |cx, setup| {
-            setup.open_from_cookie(cx, opening, ack)
-        })?;
+        let slot = self.insert_incoming(now, incoming, id, cookie, |cx, conn| opening.open(cx, conn, ack))?;
         self.deliver_segment(now, slot, incoming.link, incoming.arrived);
         Ok(())
     }

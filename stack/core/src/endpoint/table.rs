@@ -81,7 +81,7 @@ impl Table {
         self.slots.len() - self.free.len()
     }
 
-    pub(super) fn insert(&mut self, make: impl FnOnce(u32) -> Entry) -> u32 {
+    pub(super) fn insert(&mut self, make: impl FnOnce(u32) -> Entry) -> (u32, &mut Entry) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::Free { next_generation: 1 });
             u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
@@ -101,7 +101,10 @@ impl Table {
             Slot::Free { .. } => unreachable!("only used slots stand in the table"),
         };
         by_flow.insert_unique(hash, slot, rehash);
-        slot
+        match &mut self.slots[slot as usize] {
+            Slot::Used(entry) => (slot, entry),
+            Slot::Free { .. } => unreachable!("it was just used"),
+        }
     }
 
     pub(super) fn remove(&mut self, slot: u32) {

@@ -50,46 +50,19 @@ pub(crate) struct CookieOpening {
     pub(crate) ecn: bool,
 }
 
-impl Setup {
-    pub(crate) fn open_active(self, cx: &mut Cx<'_>) -> Connection {
-        let follows = self.follows;
-        let mut connection = self.make(Origin::Active);
-        if let Some(received) = follows {
-            connection.opening.follow();
-            connection.receiving.follow(received);
-        }
-        connection.enter(cx, StateName::SynSent);
-        connection.begin_syn(cx.now);
-        connection
-    }
-
-    /// Opens a connection for a SYN to a listener.
-    pub(crate) fn open_passive(self, cx: &mut Cx<'_>, syn: &TcpView<'_>) -> Connection {
-        let mut connection = self.make(Origin::Passive);
-        connection.enter(cx, StateName::SynReceived);
-        connection.take_syn(cx, syn);
-        connection.begin_syn(cx.now);
-        connection
-    }
-
-    /// Opens a connection for an ACK with a valid cookie. The handshake is over, and it agreed on little.
-    pub(crate) fn open_from_cookie(
-        self,
-        cx: &mut Cx<'_>,
-        cookie: CookieOpening,
-        ack: &TcpView<'_>,
-    ) -> Connection {
-        let mut connection = self.make(Origin::Passive);
+impl CookieOpening {
+    /// Opens a new connection by an ACK with a valid cookie. The handshake is over, and it agreed on little.
+    pub(crate) fn open(self, cx: &mut Cx<'_>, connection: &mut Connection, ack: &TcpView<'_>) {
         let needs = connection.wishes().of_all();
         let options = TcpOptions {
-            mss: Some(cookie.mss),
-            window_scale: cookie.window_scale,
-            sack_permitted: cookie.sack,
+            mss: Some(self.mss),
+            window_scale: self.window_scale,
+            sack_permitted: self.sack,
             timestamps: ack.options.timestamps,
             ..TcpOptions::default()
         };
         let mut flags = Flags::SYN;
-        if cookie.ecn {
+        if self.ecn {
             flags = flags | Flags::ECE | Flags::CWR;
         }
         let syn = TcpView { seq: ack.seq - 1, flags, options, payload: &[], ..*ack };
@@ -99,9 +72,10 @@ impl Setup {
         if needs.peer_cwnd || needs.dup_count || needs.ack_after || needs.ack_rate {
             cx.trace(TraceKind::Fallback(Lacking::OptionsUnderCookie));
         }
-        connection
     }
+}
 
+impl Setup {
     /// Logs the parts of the connection that its ledger needs, beside the calls.
     pub(crate) fn log_beginning(&self, cx: &mut Cx<'_>, receiver: &str) {
         if cx.logs_decisions() {
@@ -119,7 +93,8 @@ impl Setup {
         if self.ack_merge == AckMerge::Read { AckMerge::Read } else { self.config.ack_merge }
     }
 
-    fn make(self, origin: Origin) -> Connection {
+    /// Makes the connection. It is opened where it stays, since it is too large to be moved at each step.
+    pub(crate) fn make(self, origin: Origin) -> Connection {
         let merge = self.merge();
         let config = self.config;
         let senders = Senders::new(self.senders);
@@ -131,7 +106,12 @@ impl Setup {
         let iss = self.iss;
         let ledger = AckLedger::new(self.receiver, self.shadows, config.ack_ceiling, merge);
         let hops = config.hops.configured.map(|hops| (hops, HopSource::Config));
-        let opening = Opening::new(self.flow, origin, self.ts_offset, self.source_route);
+        let mut opening = Opening::new(self.flow, origin, self.ts_offset, self.source_route);
+        let mut receiving = Receiving::new(config.recv_buffer.initial.max(1 << own_shift(&config)), ledger);
+        if let Some(received) = self.follows {
+            opening.follow();
+            receiving.follow(received);
+        }
         let mss = u32::from(opening.peer_mss());
         Connection {
             number: self.number,
@@ -140,7 +120,7 @@ impl Setup {
             opening,
             closed: None,
             sending: Sending::new(iss, config.send_buffer.initial, mss, turn),
-            receiving: Receiving::new(config.recv_buffer.initial.max(1 << own_shift(&config)), ledger),
+            receiving,
             loss: Loss::new(iss, rtt_estimator(&config, &tunables, iss), &tunables),
             timers: Timers::new(),
             path: Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() },

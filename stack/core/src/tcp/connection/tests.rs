@@ -102,7 +102,8 @@ impl Rig {
             follows: None,
         };
         let mut cx = Cx { now: Instant::ZERO, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut ring };
-        let conn = setup.open_active(&mut cx);
+        let mut conn = setup.make(Origin::Active);
+        conn.open_active(&mut cx);
         Rig { conn, ring, now: Instant::ZERO, peer: Seq(5000), urgent: 0, window: u16::MAX }
     }
 
