@@ -177,7 +177,8 @@ impl Endpoint {
     }
 
     fn file_and_queue(&mut self, now: Instant, slot: u32) {
-        self.take_turns(now, slot);
+        let turn = self.table.get(slot).and_then(|entry| entry.conn.turn());
+        self.take_turns(now, slot, turn);
         self.account.file(now, &mut self.table, slot);
         let Some(entry) = self.table.get_mut(slot) else { return };
         let has_something_to_say = !entry.conn.falls_silent(now) && !entry.is_silenced();
@@ -261,24 +262,30 @@ impl Endpoint {
             };
             let left = entry.conn.poll_transmit(&mut cx, &help, out);
             let has_left = left != Left::Nothing;
-            self.lent = left.lent().map(|(seq, len)| (slot, seq, len));
             entry.is_queued = has_left && !entry.conn.falls_silent(now);
             self.timers.set(slot, entry.conn.deadline());
             let (is_queued, remote) = (entry.is_queued, entry.conn.ends().remote.ip());
+            let (turn, owes_last_ack) = (entry.conn.turn(), entry.place.owes_last_ack());
             if is_queued {
                 self.links.queue_again(link, (slot, generation));
             } else {
+                let is_spent = entry.conn.is_spent();
                 // The segments that left may have made room.
                 if entry.begins_to_report() {
                     self.push_news(events::News::Connection(slot, generation));
                 }
-                self.forget_if_spent(now, slot);
+                if is_spent {
+                    self.forget_if_spent(now, slot);
+                }
             }
-            if has_left {
-                self.take_turns(now, slot);
-                self.file_last_ack(now, slot);
+            if let Left::Packet { lent, segment_bytes } = left {
+                self.lent = lent.map(|(seq, len)| (slot, seq, len));
+                self.take_turns(now, slot, turn);
+                if owes_last_ack {
+                    self.file_last_ack(now, slot);
+                }
                 self.packets_out += 1;
-                return Some(self.links.transmit(link, remote, left.segment_bytes(), self.packets_out));
+                return Some(self.links.transmit(link, remote, segment_bytes, self.packets_out));
             }
         }
         None

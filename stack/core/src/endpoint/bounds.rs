@@ -145,6 +145,8 @@ pub(super) struct Account {
     is_settled: bool,
     /// The state of the memory that this endpoint shares with others.
     shared: Memory,
+    /// The scarcer of that state and its own. It is kept, because it is read at each call and changes seldom.
+    memory: Memory,
     /// One pointer: it counts for each half of a split connection.
     by_source: Option<Box<BySource>>,
     /// Small counters: a base station has an endpoint for each half of a split connection.
@@ -154,15 +156,18 @@ pub(super) struct Account {
 impl Account {
     pub(super) fn new(bounds: Bounds) -> Account {
         let row = Row { first: NONE, last: NONE, count: 0, bytes: 0 };
-        Account {
+        let mut account = Account {
             bounds,
             rows: [row; LISTS],
             bytes: 0,
             is_settled: true,
             shared: Memory::Plenty,
+            memory: Memory::Plenty,
             by_source: None,
             gave_way: [0; Scarce::ALL.len()],
-        }
+        };
+        account.weigh();
+        account
     }
 
     /// Lifts the bounds on orphans: a host that closes everything makes them itself.
@@ -171,7 +176,13 @@ impl Account {
         (*orphans, *orphan_bytes, *time_waits) = (usize::MAX, u64::MAX, usize::MAX);
     }
 
+    #[inline]
     pub(super) fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// Must follow each change of what `memory` depends on.
+    fn weigh(&mut self) {
         let own = if self.bytes >= self.bounds.buffer_bytes {
             Memory::Spent
         } else if self.bytes >= self.bounds.buffer_bytes / 4 * 3 {
@@ -179,7 +190,7 @@ impl Account {
         } else {
             Memory::Plenty
         };
-        own.max(self.shared)
+        self.memory = own.max(self.shared);
     }
 
     /// Returns whether even the guaranteed buffers exceed the bound; then no new connection is taken.
@@ -276,8 +287,7 @@ impl Account {
     fn move_to(&mut self, now: Instant, table: &mut Table, slot: u32, place: ListNode) {
         let Some(entry) = table.get(slot) else { return };
         let was = entry.place;
-        self.is_settled = false;
-        self.bytes = self.bytes - u64::from(was.bytes) + u64::from(place.bytes);
+        self.change_bytes(was.bytes, place.bytes);
         self.unlink(table, was);
         // A handshake keeps the time of its start.
         let since_ms = if place.list == LruList::Free { was.since_ms } else { now.millis_u32() };
@@ -287,21 +297,24 @@ impl Account {
     }
 
     fn recount(&mut self, list: LruList, was: u32, is: u32) {
-        self.is_settled = false;
-        let count = |sum: &mut u64| *sum = *sum - u64::from(was) + u64::from(is);
-        count(&mut self.bytes);
+        self.change_bytes(was, is);
         if let Some(row) = self.rows.get_mut(list as usize) {
-            count(&mut row.bytes);
+            row.bytes = row.bytes - u64::from(was) + u64::from(is);
         }
+    }
+
+    fn change_bytes(&mut self, was: u32, is: u32) {
+        self.is_settled = false;
+        self.bytes = self.bytes - u64::from(was) + u64::from(is);
+        self.weigh();
     }
 
     /// Removes a connection from the account before it is forgotten.
     pub(super) fn strike(&mut self, table: &mut Table, slot: u32) {
         let Some(entry) = table.get_mut(slot) else { return };
         let place = entry.place;
-        self.is_settled = false;
         entry.place = ListNode { list: LruList::Free, bytes: 0, ..place };
-        self.bytes -= u64::from(place.bytes);
+        self.change_bytes(place.bytes, 0);
         self.unlink(table, place);
         self.file_guest(table, slot);
         self.file_holder(table, slot);
@@ -330,6 +343,7 @@ impl Endpoint {
     /// [bounds](super::EndpointConfig::bounds) counts.
     pub fn set_shared_memory(&mut self, left: Memory) {
         self.account.shared = left;
+        self.account.weigh();
     }
 
     /// The bounds in force.

@@ -49,10 +49,10 @@ impl Ensembles {
 }
 
 impl Endpoint {
-    /// After a change of a connection, it requests a turn, keeps it, or passes it on.
+    /// After a change of a connection with this turn, it requests another one, keeps it, or passes it on.
     #[inline]
-    pub(super) fn take_turns(&mut self, now: Instant, slot: u32) {
-        if let Some(turn) = self.table.get(slot).and_then(|entry| entry.conn.turn()) {
+    pub(super) fn take_turns(&mut self, now: Instant, slot: u32, turn: Option<Turn>) {
+        if let Some(turn) = turn {
             self.take_turn_of_member(now, slot, turn);
         }
     }

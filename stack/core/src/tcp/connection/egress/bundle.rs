@@ -25,9 +25,9 @@ pub(crate) struct LinkHelp {
 pub(crate) enum Left {
     Nothing,
     Packet {
-        /// Start and length of the payload, if it stayed in the send buffer.
+        /// Start and length of the payload, if it stayed in the buffer, for [`lent`](crate::Machine::lent).
         lent: Option<(Seq, u32)>,
-        /// For a bundle, the payload of each segment except the last.
+        /// For a bundle, the payload of each segment except the last, for [`Transmit`](crate::Transmit).
         segment_bytes: Option<u16>,
     },
 }
@@ -122,24 +122,6 @@ impl Ladder<'_> {
 /// The most payload of a bundle.
 fn most_payload(most_bytes: u32, allowed: &Allowance) -> u32 {
     most_bytes.min(MOST_PACKET_BYTES).saturating_sub(MOST_HEADER_BYTES).min(allowed.burst_bytes)
-}
-
-impl Left {
-    /// The payload of each segment, for [`Transmit`](crate::Transmit).
-    pub(crate) fn segment_bytes(self) -> Option<u16> {
-        match self {
-            Left::Packet { segment_bytes, .. } => segment_bytes,
-            Left::Nothing => None,
-        }
-    }
-
-    /// The payload that stayed in the buffer, for [`lent`](crate::Machine::lent).
-    pub(crate) fn lent(self) -> Option<(Seq, u32)> {
-        match self {
-            Left::Packet { lent, .. } => lent,
-            Left::Nothing => None,
-        }
-    }
 }
 
 impl SegmentPlan {
