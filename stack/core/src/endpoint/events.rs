@@ -95,13 +95,13 @@ impl Endpoint {
             EventKind::Struggling
         } else if let Some((icmp_type, code)) = events.icmp.take() {
             EventKind::SoftError { icmp_type, code }
+        } else if std::mem::take(&mut events.closed) {
+            EventKind::Closed(entry.conn.close_reason().unwrap_or(CloseReason::Finished))
         } else {
             entry.is_reported = false;
-            if !std::mem::take(&mut events.closed) {
-                return None;
-            }
-            EventKind::Closed(entry.conn.close_reason().unwrap_or(CloseReason::Finished))
+            return None;
         };
+        entry.is_reported = entry.conn.events.any();
         if entry.is_reported {
             self.news.put_first(News::Connection(slot, generation));
         }
