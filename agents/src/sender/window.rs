@@ -357,8 +357,7 @@ impl Window {
             return false;
         }
         // An RTO is computed only after a silence that any RTO is longer than.
-        let silence = now.since(last_sent);
-        silence > LEAST_RTO && silence > expected_rto(&view.path.rtt)
+        now > last_sent + LEAST_RTO && now.since(last_sent) > expected_rto(&view.path.rtt)
     }
 
     fn initial(&self, mss: u64) -> u64 {

@@ -34,6 +34,21 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
+    /// The whole milliseconds from `earlier` to this instant, at most 49 days.
+    pub(crate) fn millis_since(self, earlier: Instant) -> u32 {
+        u32::try_from(self.0.saturating_sub(earlier.0) / 1_000_000).unwrap_or(u32::MAX)
+    }
+
+    /// The instant that many microseconds later.
+    pub(crate) const fn after_micros(self, us: u32) -> Instant {
+        Instant(self.0.saturating_add(us as u64 * 1_000))
+    }
+
+    /// The instant that many milliseconds later.
+    pub(crate) const fn after_millis(self, ms: u32) -> Instant {
+        Instant(self.0.saturating_add(ms as u64 * 1_000_000))
+    }
+
     /// Whole milliseconds since the beginning of the run, rounded down.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000

@@ -30,6 +30,7 @@ use crate::agent::{
     AckNote, AckRule, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, ReceiverAgent, Why,
 };
 use crate::narrow::as_u16;
+use crate::time::micros_u32;
 use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
 
@@ -199,9 +200,10 @@ impl AckLedger {
         if !cx.ring.is_kept() {
             return (u32::MAX, None);
         }
-        let due = self.live.deadline(self.ceiling());
-        let due_us = u32::try_from(due.since(cx.now).as_micros()).unwrap_or(u32::MAX);
-        let is_the_agents = self.live.agent.deadline() == Some(due);
+        let (asked, forced) = (self.live.agent.deadline(), self.live.forced_at(self.ceiling_us));
+        let due = asked.map_or(forced, |asked| asked.min(forced));
+        let due_us = micros_u32(due.since(cx.now));
+        let is_the_agents = asked == Some(due);
         let basis = is_the_agents.then(|| self.live.agent.basis(cx.now, &facts.view(self.live.owed())));
         (due_us, basis.flatten())
     }
@@ -211,16 +213,11 @@ impl AckLedger {
         self.due
     }
 
-    fn ceiling(&self) -> Duration {
-        Duration::from_micros(self.ceiling_us.into())
-    }
-
     /// Must be called after each call of the agents: only then may their deadlines change.
     fn file_deadline(&mut self) {
-        let ceiling = self.ceiling();
-        self.due = self.live.deadline(ceiling);
+        self.due = self.live.deadline(self.ceiling_us);
         for state in &self.shadows {
-            self.due = self.due.min(state.deadline(ceiling));
+            self.due = self.due.min(state.deadline(self.ceiling_us));
         }
     }
 
@@ -228,11 +225,10 @@ impl AckLedger {
     pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
         self.log_call(cx, What::Due, facts);
         self.ask_shadows(cx, facts);
-        let ceiling = self.ceiling();
         if let Some(verdict) = self.live.ask_if_due(cx.now, facts) {
             self.live_verdict(cx, verdict, AckKind::InOrder.into(), facts);
         }
-        if self.live.is_over_ceiling(cx.now, ceiling) {
+        if self.live.is_over_ceiling(cx.now, self.ceiling_us) {
             let note = self.live.settle(cx, By::Forced, facts);
             let why = Why::plain(AckRule::Ceiling);
             self.enqueue(cx, AckKind::InOrder.into(), By::Forced, why, note, facts);
@@ -290,6 +286,7 @@ impl AckLedger {
         self.waiting.push(cx, ack, by, self.merging);
     }
 
+    #[inline]
     fn decided(
         &mut self,
         cx: &mut Cx<'_>,

@@ -79,7 +79,7 @@ impl Progress {
     }
 
     fn count(&mut self, now: Instant) {
-        let spent_ms = u32::try_from(now.since(self.counted_to).as_millis()).unwrap_or(u32::MAX);
+        let spent_ms = now.millis_since(self.counted_to);
         let sum = match self.held_by {
             HeldBy::Rest => {
                 self.counted_to = now;
@@ -90,7 +90,7 @@ impl Progress {
             HeldBy::Buffer => &mut self.buffer_ms,
         };
         *sum = sum.saturating_add(spent_ms);
-        self.counted_to += Duration::from_millis(u64::from(spent_ms));
+        self.counted_to = self.counted_to.after_millis(spent_ms);
     }
 
     /// Notes that data was lacking: the round's rate then measures the program, not the path.

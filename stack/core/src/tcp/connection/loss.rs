@@ -185,7 +185,8 @@ impl Loss {
     ) -> Option<(Seq, Seq)> {
         let highest_sacked = self.highest_sacked;
         self.recovery.on_ack_of(space.una);
-        let dsack = if space.has_sack { self.take_sacks(segment, space, delivered) } else { None };
+        let has_blocks = space.has_sack && !segment.options.sack.is_empty();
+        let dsack = if has_blocks { self.take_sacks(segment, space, delivered) } else { None };
         if segment.ack.bytes_since(space.una) > 0 {
             self.board.ack(segment.ack, highest_sacked, delivered);
         }
@@ -193,6 +194,7 @@ impl Loss {
     }
 
     /// Marks the ranges of SACK blocks. Returns the first block if it is a D-SACK.
+    #[inline(never)]
     fn take_sacks(
         &mut self,
         segment: &TcpView<'_>,

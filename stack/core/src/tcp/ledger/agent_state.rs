@@ -133,9 +133,14 @@ impl AgentState {
         }
     }
 
-    pub(super) fn deadline(&self, ceiling: Duration) -> Instant {
-        let forced = self.owed.since.get().map_or(Instant::FAR, |since| since + ceiling);
+    pub(super) fn deadline(&self, ceiling_us: u32) -> Instant {
+        let forced = self.forced_at(ceiling_us);
         self.agent.deadline().map_or(forced, |asked| asked.min(forced))
+    }
+
+    /// The instant at which the ceiling ends a hold, or never.
+    pub(super) fn forced_at(&self, ceiling_us: u32) -> Instant {
+        self.owed.since.get().map_or(Instant::FAR, |since| since.after_micros(ceiling_us))
     }
 
     pub(super) fn ask_if_due(&mut self, now: Instant, facts: &Facts<'_>) -> Option<AckVerdict> {
@@ -145,8 +150,8 @@ impl AgentState {
         Some(verdict)
     }
 
-    pub(super) fn is_over_ceiling(&self, now: Instant, ceiling: Duration) -> bool {
-        self.owed.since.get().is_some_and(|since| since + ceiling <= now)
+    pub(super) fn is_over_ceiling(&self, now: Instant, ceiling_us: u32) -> bool {
+        self.forced_at(ceiling_us) <= now
     }
 }
 

@@ -13,12 +13,12 @@ const MOST_DEADLINES: u32 = 10_000;
 impl AckLedger {
     /// Consults every shadow that is due.
     pub(super) fn ask_shadows(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
-        let ceiling = self.ceiling();
+        let ceiling_us = self.ceiling_us;
         for (nth, agent) in self.shadows.iter_mut().enumerate() {
             if let Some(verdict) = agent.ask_if_due(cx.now, facts) {
                 agent.shadow_verdict(cx, nth, verdict, facts);
             }
-            if agent.is_over_ceiling(cx.now, ceiling) {
+            if agent.is_over_ceiling(cx.now, ceiling_us) {
                 agent.shadow_verdict(cx, nth, AckVerdict::Now(Why::plain(AckRule::Ceiling)), facts);
             }
         }
@@ -27,9 +27,9 @@ impl AckLedger {
     /// Consults the shadows at each of their deadlines before that instant. The live agent has its deadlines in the
     /// log, at the instants at which its timer really ran out.
     pub(crate) fn ask_shadows_until(&mut self, cx: &mut Cx<'_>, seen: &Seen, until: Instant) {
-        let ceiling = self.ceiling();
+        let ceiling_us = self.ceiling_us;
         for _ in 0..MOST_DEADLINES {
-            let due = self.shadows.iter().map(|agent| agent.deadline(ceiling)).min();
+            let due = self.shadows.iter().map(|agent| agent.deadline(ceiling_us)).min();
             let Some(due) = due.filter(|due| *due < until) else { return };
             cx.now = cx.now.max(due);
             self.ask_shadows(cx, &seen.facts());
