@@ -138,6 +138,7 @@ impl Links {
 
     /// Queues a connection that may have a segment to send; the caller queues each at most once. Opening ones come
     /// first: their programs wait for nothing else, and they send one small packet.
+    #[inline]
     pub(super) fn queue(
         &mut self,
         link: usize,

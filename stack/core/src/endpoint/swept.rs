@@ -18,12 +18,18 @@ impl<T> Swept<T> {
         Swept { queue: VecDeque::new(), sweep_at: WORTH_SWEEPING }
     }
 
+    #[inline]
     pub(super) fn push_back(&mut self, entry: T, is_alive: impl FnMut(&T) -> bool) {
         if self.queue.len() >= self.sweep_at {
-            self.queue.retain(is_alive);
-            self.sweep_at = (2 * self.queue.len()).max(WORTH_SWEEPING);
+            self.sweep(is_alive);
         }
         self.queue.push_back(entry);
+    }
+
+    #[cold]
+    fn sweep(&mut self, is_alive: impl FnMut(&T) -> bool) {
+        self.queue.retain(is_alive);
+        self.sweep_at = (2 * self.queue.len()).max(WORTH_SWEEPING);
     }
 
     /// Puts an entry that was just taken out at the end.

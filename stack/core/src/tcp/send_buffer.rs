@@ -56,6 +56,7 @@ impl SendBuffer {
     }
 
     /// The `len` bytes at `offset` from the oldest one, in the two pieces of the ring.
+    #[inline]
     pub(crate) fn slices(&self, offset: u32, len: u32) -> (&[u8], &[u8]) {
         assert!(len <= self.len && offset <= self.len - len, "only what is held can be sent");
         self.ring.slices(offset, len)

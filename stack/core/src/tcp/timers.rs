@@ -71,10 +71,12 @@ impl Timers {
         }
     }
 
+    #[inline]
     pub(crate) fn disarm(&mut self, timer: Timer) {
         self.arm(timer, Instant::FAR);
     }
 
+    #[inline]
     pub(crate) fn deadline(&self, timer: Timer) -> Option<Instant> {
         Some(self.deadlines[timer as usize]).filter(|at| *at != Instant::FAR)
     }

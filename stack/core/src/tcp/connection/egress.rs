@@ -60,7 +60,7 @@ impl Connection {
             mtu: &self.mtu,
             timers: &self.timers,
             config: &self.config,
-            nagle: self.changed_options.as_deref().map_or(self.config.nagle, |changed| changed.nagle),
+            changed: self.changed_options.as_deref(),
         }
     }
 

@@ -139,6 +139,7 @@ impl Sending {
     }
 
     /// The bytes of a segment in the buffer, valid until more is written or they are acknowledged.
+    #[inline]
     pub(super) fn payload_at(&self, seq: Seq, len: u32) -> (&[u8], &[u8]) {
         if len == 0 {
             return (&[], &[]);

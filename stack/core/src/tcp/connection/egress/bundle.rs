@@ -87,7 +87,7 @@ impl Ladder<'_> {
         let unsent = self.sending.unsent();
         let most = most.min(self.sending.usable_window());
         // The rest joins the bundle if it would not wait for an ACK.
-        let takes_rest = unsent <= most && (!self.nagle || self.sending.is_fin_wanted());
+        let takes_rest = unsent <= most && (!self.uses_nagle() || self.sending.is_fin_wanted());
         let len = if takes_rest { unsent } else { most.min(unsent) / plan.each * plan.each };
         let mut flags = Flags::ACK;
         if len == unsent {

@@ -7,6 +7,7 @@ use crate::Instant;
 use crate::agent::{Allowance, SentKind, Turn};
 use crate::narrow::as_u32;
 use crate::tcp::config::TcpConfig;
+use crate::tcp::connection::Options;
 use crate::tcp::connection::loss::Loss;
 use crate::tcp::connection::opening::Opening;
 use crate::tcp::connection::sending::Sending;
@@ -32,8 +33,8 @@ pub(in crate::tcp::connection) struct Ladder<'a> {
     pub(super) mtu: &'a MtuSearch,
     pub(super) timers: &'a Timers,
     pub(super) config: &'a TcpConfig,
-    /// Small segments wait for an ACK (RFC 9293 §3.7.4).
-    pub(super) nagle: bool,
+    /// Options that the application has changed.
+    pub(super) changed: Option<&'a Options>,
 }
 
 impl Ladder<'_> {
@@ -217,17 +218,22 @@ impl Ladder<'_> {
         if has_fin { Flags::PSH | Flags::FIN } else { Flags::PSH }
     }
 
+    /// Returns whether small segments wait for an ACK (RFC 9293 §3.7.4).
+    pub(super) fn uses_nagle(&self) -> bool {
+        self.changed.map_or(self.config.nagle, |changed| changed.nagle)
+    }
+
     /// Sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle's rule (§3.7.4).
     fn is_worth_sending(&self, len: u32, unsent: u32) -> bool {
         if len >= self.sending.mss() {
             return true;
         }
         let is_all = len == unsent;
-        let is_idle = self.sending.is_idle();
-        if is_all && (is_idle || !self.nagle || self.sending.is_fin_wanted() || self.is_urgent()) {
+        let may_be_short = self.sending.is_idle() || !self.uses_nagle();
+        if is_all && (may_be_short || self.sending.is_fin_wanted() || self.is_urgent()) {
             return true;
         }
-        len >= self.sending.largest_window() / 2 && (is_idle || !self.nagle)
+        len >= self.sending.largest_window() / 2 && may_be_short
     }
 
     /// Returns whether unsent data is urgent: it waits for no ACK and for no more data.
@@ -357,9 +363,12 @@ impl Ladder<'_> {
     /// Returns whether data or a FIN waits, only a probe is in flight, and the window holds it back.
     pub(in crate::tcp::connection) fn is_blocked_by_window(&self) -> bool {
         let waits = self.sending.unsent() > 0 || self.has_probe_out() || self.is_fin_due();
+        if !waits {
+            return false;
+        }
         let is_quiet = self.loss.board().is_empty() || self.has_probe_out();
         let wanted = self.sending.mss().min(self.sending.unsent().max(1));
-        waits && is_quiet && self.state.may_send_data() && self.sending.usable_window() < wanted
+        is_quiet && self.state.may_send_data() && self.sending.usable_window() < wanted
     }
 
     /// Returns whether a window probe is out alone: the byte at `snd_una`, with nothing after it.
