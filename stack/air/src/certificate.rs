@@ -1,10 +1,14 @@
 //! The radio certificate: probes of the world beside the figures of theory or arithmetic.
 
+mod categories;
 mod model;
+mod monte_carlo;
 mod one_hop;
 mod pair;
 #[cfg(test)]
 mod papers;
+mod turn;
+mod zones;
 
 use std::fmt;
 
@@ -75,11 +79,13 @@ impl fmt::Display for Probe {
 pub type Part = fn(Phy, MacRules, u64, &mut Vec<Probe>);
 
 /// All probes of a profile, in the order of the certificate.
-pub const PARTS: [Part; 6] = [
+pub const PARTS: [Part; 8] = [
     |phy, rules, _, probes| exchanges(phy, rules, probes),
     |phy, rules, _, probes| tries(phy, rules, probes),
     one_hop::probes,
     saturation,
+    categories::packets,
+    categories::aggregates,
     hidden,
     reuse,
 ];

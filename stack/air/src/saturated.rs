@@ -38,6 +38,15 @@ impl Saturated {
         Saturated { phy, mac, radio: Radio::default(), positions: positions.collect(), flows, seed }
     }
 
+    /// Stations at one point, all with packets for one that stands 100 m away and is the first. Frames that begin
+    /// together are equally strong everywhere: no station understands one of them.
+    pub(crate) fn crowd(phy: Phy, mac: MacConfig, stations: u32, seed: u64) -> Saturated {
+        let at = |n: u32| Some(Position { x: if n == 0 { 100.0 } else { 0.0 }, y: 0.0 });
+        let flows = (1..=stations).map(|station| (station, 0)).collect();
+        let positions = (0..=stations).map(at).collect();
+        Saturated { phy, mac, radio: Radio::default(), positions, flows, seed }
+    }
+
     /// A, B and C on a line; A and C have packets for B, which is the second.
     pub(crate) fn line(
         phy: Phy,
@@ -52,12 +61,17 @@ impl Saturated {
 
     /// The payload that each flow delivered, in kbit/s, after a second of warming up.
     pub(crate) fn kbps_each(&self, seconds: u64) -> Vec<f64> {
+        self.kbps_each_in(&vec![Category::BestEffort; self.flows.len()], seconds)
+    }
+
+    /// The same of flows that have these categories. A station sends in one flow.
+    pub(crate) fn kbps_each_in(&self, categories: &[Category], seconds: u64) -> Vec<f64> {
         let mut dcf = Dcf::new(self.phy, self.mac, self.radio, &self.positions, self.seed);
         let mut arrived = vec![0_u64; self.flows.len()];
         let mut flow_of = vec![None; self.positions.len()];
         for (flow, (from, to)) in self.flows.iter().enumerate() {
             flow_of[*from as usize] = Some((flow, *to));
-            fill(&mut dcf, u64::from(*from) * 1_000_000, (*from, *to));
+            fill_in(&mut dcf, u64::from(*from) * 1_000_000, (*from, *to), categories[flow]);
         }
         let end = (seconds + 1) * SECOND_NS;
         while dcf.next() < end {
@@ -72,8 +86,8 @@ impl Saturated {
                     }
                     News::Arrived { .. } | News::Kept { .. } => {}
                     News::Done { station, .. } | News::HasRoom { station } => {
-                        if let Some((_, to)) = flow_of[station as usize] {
-                            fill(&mut dcf, now, (station, to));
+                        if let Some((flow, to)) = flow_of[station as usize] {
+                            fill_in(&mut dcf, now, (station, to), categories[flow]);
                         }
                     }
                 }
@@ -89,17 +103,19 @@ impl Saturated {
 }
 
 /// Gives a station all packets that it has room for.
-pub(crate) fn fill(dcf: &mut Dcf, now: u64, (station, to): (u32, u32)) {
-    if dcf.has_room(station) {
-        dcf.offer(now, station, to, PACKET);
+#[cfg(test)]
+pub(crate) fn fill(dcf: &mut Dcf, now: u64, flow: (u32, u32)) {
+    fill_in(dcf, now, flow, Category::BestEffort);
+}
+
+/// Gives a category of a station all packets that it has room for.
+fn fill_in(dcf: &mut Dcf, now: u64, (station, to): (u32, u32), category: Category) {
+    let offered = Offered { to, bytes: PACKET, load: Load::Other, queued_at: None, category };
+    if dcf.has_room_in(station, category) {
+        dcf.give(now, station, offered);
     }
-    let category = Category::BestEffort;
-    while dcf.room_for_more(station).is_some_and(|room| room.bytes >= PACKET) {
-        dcf.give_more(
-            now,
-            station,
-            Offered { to, bytes: PACKET, load: Load::Other, queued_at: None, category },
-        );
+    while dcf.room_for_more_in(station, category).is_some_and(|room| room.bytes >= PACKET) {
+        dcf.give_more(now, station, offered);
     }
 }
 

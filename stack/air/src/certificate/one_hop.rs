@@ -2,22 +2,18 @@
 
 use hopwise_core::queue::Category;
 
+use super::categories::name_of;
+use super::turn::{MOST_PACKETS, Sender};
 use super::{Probe, about, without_rts};
 use crate::airtime::Load;
 use crate::dcf::{Dcf, MacRules, News, Offered};
-use crate::phy::{BLOCK_ACK_BYTES, Phy};
+use crate::phy::Phy;
 use crate::position::Position;
 use crate::radio::Radio;
 use crate::saturated::{PACKET, PAYLOAD, Saturated};
 
-/// The most packets that a block ACK tells of.
-const MOST_PACKETS: u8 = 64;
-/// The longest PPDU, and the longest A-MPDUs of 802.11n and 802.11ac.
-const LONGEST_PPDU_NS: u64 = 5_484_000;
-const LONGEST_HT: u32 = 65_535;
-const LONGEST_VHT: u32 = 1_048_575;
-/// Each of an exchange's two frames crosses 150 m.
-const PROPAGATION_NS: u64 = 2 * 500;
+/// Each frame crosses 150 m.
+const PROPAGATION_NS: u64 = 500;
 /// Slots are drawn and not equal, but their mean over a minute is near to its expectation.
 const PERCENT: f64 = 0.5;
 
@@ -26,21 +22,12 @@ pub(super) fn probes(phy: Phy, rules: MacRules, seconds: u64, probes: &mut Vec<P
         return;
     }
     let kbps = aggregates(phy, rules, seconds);
-    let expected = expected_of_aggregates(&phy);
+    let expected = expected_of(phy, Category::BestEffort, true);
     probes.push(about("one hop, A-MPDU".into(), "kbit/s", kbps, expected, PERCENT));
     for category in Category::ALL {
         let name = format!("one hop, {}", name_of(category));
         let kbps = kbps_of(phy, rules, category, seconds);
-        probes.push(about(name, "kbit/s", kbps, expected_of(&phy, category), PERCENT));
-    }
-}
-
-fn name_of(category: Category) -> &'static str {
-    match category {
-        Category::Background => "background",
-        Category::BestEffort => "best effort",
-        Category::Video => "video",
-        Category::Voice => "voice",
+        probes.push(about(name, "kbit/s", kbps, expected_of(phy, category, false), PERCENT));
     }
 }
 
@@ -52,20 +39,6 @@ fn aggregates(phy: Phy, rules: MacRules, seconds: u64) -> f64 {
     let mac = crate::dcf::MacConfig { ampdu: Some(MOST_PACKETS), ..without_rts(rules) };
     let radio = Radio::default();
     Saturated { phy, mac, radio, positions: positions(), flows: vec![(0, 1)], seed: 1 }.kbps(seconds)
-}
-
-/// AIFS, half a window of slots, the longest aggregate, SIFS, the block ACK.
-fn expected_of_aggregates(phy: &Phy) -> f64 {
-    let mpdu = 4 + PACKET + phy.data_overhead;
-    let psdu = |packets: u32| (packets - 1) * mpdu.next_multiple_of(4) + mpdu;
-    let most = if phy.is_vht() { LONGEST_VHT } else { LONGEST_HT };
-    let fits =
-        |packets: &u32| psdu(*packets) <= most && phy.airtime_ns(psdu(*packets), phy.data) <= LONGEST_PPDU_NS;
-    let packets = (2..=u32::from(MOST_PACKETS)).take_while(fits).last().unwrap_or(2);
-    let answer_ns = phy.airtime_ns(BLOCK_ACK_BYTES, phy.data.answer());
-    let frames = phy.airtime_ns(psdu(packets), phy.data) + phy.sifs_ns + answer_ns + PROPAGATION_NS;
-    let backoff = phy.difs_ns() + u64::from(phy.cw.0) * phy.slot_ns / 2;
-    f64::from(packets * PAYLOAD) * 8e6 / (backoff + frames) as f64
 }
 
 /// The payload of one sender of a category without aggregates, in kbit/s.
@@ -87,14 +60,12 @@ fn kbps_of(phy: Phy, rules: MacRules, category: Category, seconds: u64) -> f64 {
     (came * u64::from(PAYLOAD) * 8) as f64 / seconds as f64 / 1e3
 }
 
-/// AIFS, half a window of slots, and as many exchanges, SIFS apart, as the TXOP has room for.
-fn expected_of(phy: &Phy, category: Category) -> f64 {
-    let exchange = phy.data_ns(PACKET) + phy.sifs_ns + phy.ack_ns();
-    let of = phy.contention(category);
-    let frames = ((of.txop_ns + phy.sifs_ns) / (exchange + phy.sifs_ns)).max(1);
-    let backoff = phy.aifs_ns(category) + u64::from(of.cw.0) * phy.slot_ns / 2;
-    let all = backoff + frames * (exchange + PROPAGATION_NS) + (frames - 1) * phy.sifs_ns;
-    (frames * u64::from(PAYLOAD)) as f64 * 8e6 / all as f64
+/// AIFS, half a window of slots, and the exchanges for which the TXOP has room.
+fn expected_of(phy: Phy, category: Category, is_aggregated: bool) -> f64 {
+    let turn = Sender { phy, category, is_aggregated }.data();
+    let backoff = phy.aifs_ns(category) + u64::from(phy.contention(category).cw.0) * phy.slot_ns / 2;
+    let all = backoff + turn.all_ns + turn.frames * PROPAGATION_NS;
+    f64::from(turn.packets * PAYLOAD) * 8e6 / all as f64
 }
 
 #[cfg(test)]

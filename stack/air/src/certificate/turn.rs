@@ -1,0 +1,99 @@
+//! What one station carries each time that the medium is its own, and how long that takes: closed forms of one exchange.
+
+use hopwise_core::queue::Category;
+
+use crate::phy::{BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, Phy};
+use crate::saturated::PACKET;
+
+/// The most packets that a block ACK tells of.
+pub(super) const MOST_PACKETS: u8 = 64;
+/// The longest PPDU, and the longest A-MPDUs of 802.11n and 802.11ac.
+const LONGEST_PPDU_NS: u64 = 5_484_000;
+const LONGEST_HT: u32 = 65_535;
+const LONGEST_VHT: u32 = 1_048_575;
+
+/// The frames from the end of a backoff to the next AIFS, without propagation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// The airtime of the first frame, which is lost in a collision.
+    pub(super) first_ns: u64,
+    /// The time of all frames with the gaps between them.
+    pub(super) all_ns: u64,
+    /// The number of frames that cross the air, answers included.
+    pub(super) frames: u64,
+    pub(super) packets: u32,
+}
+
+/// A saturated sender of a category, in aggregates or packet by packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sender {
+    pub(super) phy: Phy,
+    pub(super) category: Category,
+    pub(super) is_aggregated: bool,
+}
+
+impl Sender {
+    fn psdu(&self, packets: u32) -> u32 {
+        let mpdu = 4 + PACKET + self.phy.data_overhead;
+        (packets - 1) * mpdu.next_multiple_of(4) + mpdu
+    }
+
+    fn data_ns(&self, packets: u32) -> u64 {
+        if packets == 1 {
+            return self.phy.data_ns(PACKET);
+        }
+        self.phy.airtime_ns(self.psdu(packets), self.phy.data)
+    }
+
+    /// SIFS and the answer. Several packets get a block ACK.
+    fn answer_ns(&self, packets: u32) -> u64 {
+        let block_ns = self.phy.airtime_ns(BLOCK_ACK_BYTES, self.phy.data.answer());
+        self.phy.sifs_ns + if packets > 1 { block_ns } else { self.phy.ack_ns() }
+    }
+
+    /// The packets of one frame that may take so long with its answer.
+    fn packets(&self, most_ns: Option<u64>) -> u32 {
+        let most = if self.phy.is_vht() { LONGEST_VHT } else { LONGEST_HT };
+        let fits = |packets: &u32| {
+            let (bytes, ns) = (self.psdu(*packets), self.data_ns(*packets));
+            let is_in_time = most_ns.is_none_or(|most| ns + self.answer_ns(2) <= most);
+            bytes <= most && ns <= LONGEST_PPDU_NS && is_in_time
+        };
+        let most = if self.is_aggregated { u32::from(MOST_PACKETS) } else { 1 };
+        (2..=most).take_while(fits).last().unwrap_or(1)
+    }
+
+    /// A turn that begins with data.
+    pub(super) fn data(&self) -> Turn {
+        let limit = Some(self.phy.contention(self.category).txop_ns).filter(|limit| *limit > 0);
+        let packets = self.packets(limit);
+        let first_ns = self.data_ns(packets);
+        let turn = Turn { first_ns, all_ns: first_ns + self.answer_ns(packets), frames: 2, packets };
+        self.with_more(turn)
+    }
+
+    /// A turn that begins with the request of a block ACK that was missing.
+    pub(super) fn request(&self) -> Turn {
+        let (phy, basic) = (&self.phy, self.phy.basic);
+        let first_ns = phy.airtime_ns(BLOCK_ACK_REQ_BYTES, basic);
+        let all_ns = first_ns + phy.sifs_ns + phy.airtime_ns(BLOCK_ACK_BYTES, basic);
+        self.with_more(Turn { first_ns, all_ns, frames: 2, packets: 0 })
+    }
+
+    /// Adds the exchanges for which the TXOP has room.
+    fn with_more(&self, mut turn: Turn) -> Turn {
+        let limit = self.phy.contention(self.category).txop_ns;
+        loop {
+            let begin = turn.all_ns + self.phy.sifs_ns;
+            // A station that may aggregate leaves room for a block ACK.
+            let least = self.data_ns(1) + self.answer_ns(if self.is_aggregated { 2 } else { 1 });
+            if begin + least > limit {
+                return turn;
+            }
+            let packets = self.packets(Some(limit - begin));
+            turn.all_ns = begin + self.data_ns(packets) + self.answer_ns(packets);
+            turn.frames += 2;
+            turn.packets += packets;
+        }
+    }
+}
