@@ -451,3 +451,5 @@ mod links_tests;
 mod standard_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod txop_tests;

@@ -238,7 +238,11 @@ impl Track {
                     }
                 }
             },
-            FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq => {}
+            FrameKind::Cts
+            | FrameKind::Ack
+            | FrameKind::BlockAck
+            | FrameKind::BlockAckReq
+            | FrameKind::CfEnd => {}
         }
     }
 

@@ -1,8 +1,9 @@
 //! Saturated stations of one category and of several, beside the model of contention zones.
 //!
 //! All senders stand at one point. No station then understands one of two frames that begin together, as the model has
-//! it. What a crowd carries together is held to the model. Where two stations contend each meets one window and not a
-//! crowd, and the model is less near: they are held to chance, and so is each category beside another.
+//! it. The sum of a crowd is held to the model. If two stations contend, each meets one window and not a crowd, and the
+//! model is less near. They are held to chance, and so is each category beside another. A NAV that outlasts a TXOP
+//! shifts the slots of others, so that they collide less. The model does not know it, and chance does.
 
 use hopwise_core::narrow::as_u32;
 use hopwise_core::queue::Category;
@@ -19,7 +20,10 @@ const BEST_EFFORT: Category = Category::BestEffort;
 const VIDEO: Category = Category::Video;
 const VOICE: Category = Category::Voice;
 
-/// So many stations of each of these categories.
+/// Frames cross 100 m.
+const PROPAGATION_NS: u64 = 333;
+
+/// A number of stations of each of some categories.
 type Cell<'a> = (u32, &'a [Category]);
 
 const PACKETS: [Cell<'_>; 13] = [
@@ -83,13 +87,19 @@ pub(super) fn aggregates(phy: Phy, rules: MacRules, seconds: u64, probes: &mut V
 const LONGER: u64 = 20;
 /// The model takes tries for independent of each other.
 const OF_MODEL_PERCENT: f64 = 3.0;
-/// Chance has no such error. What is left is the scatter of a minute.
+/// Chance has no such error: the scatter of a minute is left.
 const OF_CHANCE_PERCENT: f64 = 1.0;
 const OF_ONE_PERCENT: f64 = 4.0;
 /// A category that carries a smaller part than this has few turns in a minute, and its figure scatters.
 const LEAST_PART: f64 = 0.1;
 
-/// All stations together beside the model, if they are a crowd, and each category beside chance.
+/// Returns whether the model knows all that matters: there is a crowd, and no NAV outlasts a TXOP.
+fn is_apt((stations, categories): Cell<'_>, classes: &[Class]) -> bool {
+    let outlasts = |class: &Class| class.sender.data().nav_ns > 0;
+    stations as usize * categories.len() > 2 && !classes.iter().any(outlasts)
+}
+
+/// All stations together beside the model, if it is apt, and each category beside chance.
 fn probe(phy: Phy, mac: MacConfig, cell: Cell<'_>, seconds: u64, probes: &mut Vec<Probe>) {
     let (stations, categories) = cell;
     let classes = classes(phy, mac, cell);
@@ -97,8 +107,8 @@ fn probe(phy: Phy, mac: MacConfig, cell: Cell<'_>, seconds: u64, probes: &mut Ve
     let names: Vec<_> = categories.iter().map(|it| format!("{stations} {}", name_of(*it))).collect();
     let measured = measured(phy, mac, cell, seconds);
     let by_chance = || monte_carlo::kbps(&phy, &classes, LONGER * seconds);
-    let is_crowd = stations as usize * categories.len() > 2;
-    let (expected, percent) = match is_crowd {
+    let is_apt = is_apt(cell, &classes);
+    let (expected, percent) = match is_apt {
         true => (zones::kbps(&phy, &classes), OF_MODEL_PERCENT),
         false => (by_chance(), OF_CHANCE_PERCENT),
     };
@@ -108,7 +118,7 @@ fn probe(phy: Phy, mac: MacConfig, cell: Cell<'_>, seconds: u64, probes: &mut Ve
     if categories.len() < 2 {
         return;
     }
-    let expected = if is_crowd { by_chance() } else { expected };
+    let expected = if is_apt { by_chance() } else { expected };
     for (nth, expected) in expected.iter().enumerate().filter(|(_, expected)| **expected > LEAST_PART * all) {
         let name = format!("{how}{} beside {}", names[nth], names[1 - nth]);
         probes.push(about(name, "kbit/s", measured[nth], *expected, OF_ONE_PERCENT));
@@ -127,7 +137,7 @@ fn measured(phy: Phy, mac: MacConfig, (stations, categories): Cell<'_>, seconds:
 fn classes(phy: Phy, mac: MacConfig, (stations, categories): Cell<'_>) -> Vec<Class> {
     let class = |category: &Category| {
         let is_aggregated = mac.ampdu.is_some() && *category != VOICE;
-        let sender = Sender { phy, category: *category, is_aggregated };
+        let sender = Sender { phy, category: *category, is_aggregated, propagation_ns: PROPAGATION_NS };
         Class { sender, stations, tries: mac.short_retries }
     };
     categories.iter().map(class).collect()
@@ -137,36 +147,27 @@ fn classes(phy: Phy, mac: MacConfig, (stations, categories): Cell<'_>) -> Vec<Cl
 mod tests {
     use super::*;
 
-    fn cells(phy: Phy) -> impl Iterator<Item = (MacConfig, Cell<'static>, Vec<f64>, Vec<f64>)> {
-        let of = |mac: MacConfig, cells: &'static [Cell<'static>]| cells.iter().map(move |cell| (mac, *cell));
-        let all = of(in_packets(MacRules::Standard), &PACKETS);
-        all.chain(of(in_aggregates(MacRules::Standard), &AGGREGATES)).map(move |(mac, cell)| {
-            let classes = classes(phy, mac, cell);
-            (mac, cell, zones::kbps(&phy, &classes), monte_carlo::kbps(&phy, &classes, 200))
-        })
-    }
-
-    /// Beside chance, which knows neither zones nor a fixed point, the model is within these per cent: together in a
-    /// crowd, together where two contend, and each that has some part.
+    /// Chance knows neither zones nor a fixed point.
     #[test]
-    fn the_model_is_near_to_chance_and_nearest_in_a_crowd() {
+    fn the_model_is_near_to_chance_where_it_is_apt() {
+        let (packets, aggregates) = (in_packets(MacRules::Standard), in_aggregates(MacRules::Standard));
+        let of_packets = PACKETS.iter().map(|cell| (packets, *cell, "packets"));
+        let all: Vec<_> =
+            of_packets.chain(AGGREGATES.iter().map(|cell| (aggregates, *cell, "A-MPDU"))).collect();
         for profile in ["ht20-mcs7", "vht80-2ss-mcs7"] {
             let phy = Phy::named(profile).expect("a profile");
-            println!("{profile}: per cent by which the model is above chance");
-            for (mac, cell, model, chance) in cells(phy) {
-                let off: Vec<f64> = model.iter().zip(&chance).map(|(a, b)| (a / b - 1.0) * 100.0).collect();
-                let (ours, all) = (model.iter().sum::<f64>(), chance.iter().sum::<f64>());
-                let of_all = (ours / all - 1.0) * 100.0;
-                let how = if mac.ampdu.is_some() { "A-MPDU" } else { "packets" };
-                println!("{how} {cell:?}: {chance:.0?} kbit/s, {off:.1?} %, together {of_all:.1} %");
-                let is_crowd = cell.0 as usize * cell.1.len() > 2;
-                assert!(
-                    of_all.abs() < if is_crowd { 2.0 } else { 8.0 },
-                    "{profile} {how} {cell:?}: {of_all}"
-                );
-                for (off, _) in off.iter().zip(&chance).filter(|(_, part)| **part > LEAST_PART * all) {
-                    let most = if is_crowd { 3.0 } else { 20.0 };
-                    assert!(off.abs() < most, "{profile} {how} {cell:?}: {off}");
+            for (mac, cell, how) in &all {
+                let (classes, radio) = (classes(phy, *mac, *cell), measured(phy, *mac, *cell, 20));
+                let (model, chance) = (zones::kbps(&phy, &classes), monte_carlo::kbps(&phy, &classes, 200));
+                let name = format!("{profile}, {how}, {} of {:?}", cell.0, cell.1);
+                println!("{name}: radio {radio:.0?}, model {model:.0?}, chance {chance:.0?} kbit/s");
+                let off = |ours: f64, theirs: f64| ((ours / theirs - 1.0) * 100.0).abs();
+                let all: f64 = chance.iter().sum();
+                let is_apt = is_apt(*cell, &classes);
+                assert!(off(model.iter().sum(), all) < if is_apt { 2.0 } else { 10.0 }, "{name}");
+                for (model, chance) in model.iter().zip(&chance).filter(|(_, part)| **part > LEAST_PART * all)
+                {
+                    assert!(off(*model, *chance) < if is_apt { 3.0 } else { 25.0 }, "{name}");
                 }
             }
         }

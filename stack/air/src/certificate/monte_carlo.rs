@@ -8,9 +8,6 @@ use crate::phy::Phy;
 use crate::random::{Purpose, Stream};
 use crate::saturated::PAYLOAD;
 
-/// Each frame crosses 100 m.
-const PROPAGATION_NS: u64 = 333;
-
 struct Player<'a> {
     class: &'a Class,
     of: Contention,
@@ -90,9 +87,8 @@ pub(super) fn kbps(phy: &Phy, classes: &[Class], seconds: u64) -> Vec<f64> {
             players.iter_mut().partition(|player| begins(player) == now);
         let end = if let [one] = &mut senders[..] {
             let turn = one.turn();
-            let end = now + turn.all_ns + turn.frames * PROPAGATION_NS;
-            one.succeed(end, &mut chance);
-            end
+            one.succeed(now + turn.all_ns, &mut chance);
+            now + turn.all_ns + turn.nav_ns
         } else {
             let longest = senders.iter().map(|sender| sender.turn().first_ns).max();
             let end = now + longest.unwrap_or(0);

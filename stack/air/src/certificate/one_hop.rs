@@ -62,10 +62,9 @@ fn kbps_of(phy: Phy, rules: MacRules, category: Category, seconds: u64) -> f64 {
 
 /// AIFS, half a window of slots, and the exchanges for which the TXOP has room.
 fn expected_of(phy: Phy, category: Category, is_aggregated: bool) -> f64 {
-    let turn = Sender { phy, category, is_aggregated }.data();
+    let turn = Sender { phy, category, is_aggregated, propagation_ns: PROPAGATION_NS }.data();
     let backoff = phy.aifs_ns(category) + u64::from(phy.contention(category).cw.0) * phy.slot_ns / 2;
-    let all = backoff + turn.all_ns + turn.frames * PROPAGATION_NS;
-    f64::from(turn.packets * PAYLOAD) * 8e6 / all as f64
+    f64::from(turn.packets * PAYLOAD) * 8e6 / (backoff + turn.all_ns) as f64
 }
 
 #[cfg(test)]

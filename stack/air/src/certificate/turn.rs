@@ -1,4 +1,4 @@
-//! What one station carries each time that the medium is its own, and how long that takes: closed forms of one exchange.
+//! Closed forms of one access to the medium: the packets that a saturated station carries then, and the time.
 
 use hopwise_core::queue::Category;
 
@@ -12,15 +12,15 @@ const LONGEST_PPDU_NS: u64 = 5_484_000;
 const LONGEST_HT: u32 = 65_535;
 const LONGEST_VHT: u32 = 1_048_575;
 
-/// The frames from the end of a backoff to the next AIFS, without propagation.
+/// The frames from the end of a backoff to the next AIFS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     /// The airtime of the first frame, which is lost in a collision.
     pub(super) first_ns: u64,
-    /// The time of all frames with the gaps between them.
+    /// The time of all frames, with the gaps between them and their propagation.
     pub(super) all_ns: u64,
-    /// The number of frames that cross the air, answers included.
-    pub(super) frames: u64,
+    /// The time by which the NAV of the others outlasts it: what is left of a TXOP is too short for a CF-End.
+    pub(super) nav_ns: u64,
     pub(super) packets: u32,
 }
 
@@ -30,6 +30,8 @@ pub(super) struct Sender {
     pub(super) phy: Phy,
     pub(super) category: Category,
     pub(super) is_aggregated: bool,
+    /// The time in which a frame crosses the air.
+    pub(super) propagation_ns: u64,
 }
 
 impl Sender {
@@ -43,6 +45,11 @@ impl Sender {
             return self.phy.data_ns(PACKET);
         }
         self.phy.airtime_ns(self.psdu(packets), self.phy.data)
+    }
+
+    /// The time of an exchange with so many packets.
+    fn exchange_ns(&self, packets: u32) -> u64 {
+        self.data_ns(packets) + self.answer_ns(packets) + 2 * self.propagation_ns
     }
 
     /// SIFS and the answer. Several packets get a block ACK.
@@ -68,16 +75,16 @@ impl Sender {
         let limit = Some(self.phy.contention(self.category).txop_ns).filter(|limit| *limit > 0);
         let packets = self.packets(limit);
         let first_ns = self.data_ns(packets);
-        let turn = Turn { first_ns, all_ns: first_ns + self.answer_ns(packets), frames: 2, packets };
-        self.with_more(turn)
+        self.with_more(Turn { first_ns, all_ns: self.exchange_ns(packets), nav_ns: 0, packets })
     }
 
     /// A turn that begins with the request of a block ACK that was missing.
     pub(super) fn request(&self) -> Turn {
         let (phy, basic) = (&self.phy, self.phy.basic);
         let first_ns = phy.airtime_ns(BLOCK_ACK_REQ_BYTES, basic);
-        let all_ns = first_ns + phy.sifs_ns + phy.airtime_ns(BLOCK_ACK_BYTES, basic);
-        self.with_more(Turn { first_ns, all_ns, frames: 2, packets: 0 })
+        let answer_ns = phy.sifs_ns + phy.airtime_ns(BLOCK_ACK_BYTES, basic);
+        let all_ns = first_ns + answer_ns + 2 * self.propagation_ns;
+        self.with_more(Turn { first_ns, all_ns, nav_ns: 0, packets: 0 })
     }
 
     /// Adds the exchanges for which the TXOP has room.
@@ -88,12 +95,19 @@ impl Sender {
             // A station that may aggregate leaves room for a block ACK.
             let least = self.data_ns(1) + self.answer_ns(if self.is_aggregated { 2 } else { 1 });
             if begin + least > limit {
-                return turn;
+                break;
             }
             let packets = self.packets(Some(limit - begin));
-            turn.all_ns = begin + self.data_ns(packets) + self.answer_ns(packets);
-            turn.frames += 2;
+            turn.all_ns = begin + self.exchange_ns(packets);
             turn.packets += packets;
         }
+        // A CF-End takes back what is left.
+        let ended_ns = turn.all_ns + self.phy.sifs_ns + self.phy.cf_end_ns();
+        if ended_ns < limit {
+            turn.all_ns = ended_ns;
+        } else {
+            turn.nav_ns = limit.saturating_sub(turn.all_ns);
+        }
+        turn
     }
 }

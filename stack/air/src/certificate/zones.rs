@@ -23,7 +23,7 @@
 //! the probabilities that no station sends a longer one.
 //!
 //! A station with aggregates requests the block ACK that did not come, until it has one. One try of a packet's aggregate
-//! is followed by p/(1 − p) requests on average: of its frames the part *p* are requests.
+//! is followed by p/(1 − p) requests on average: the part *p* of its frames are requests.
 
 use super::turn::{Sender, Turn};
 use crate::phy::Phy;
@@ -34,8 +34,6 @@ const ROUNDS: u32 = 3_000;
 const STAYS: f64 = 0.8;
 /// Tries beyond these are as good as never reached.
 const MOST_TRIES: usize = 400;
-/// Data crosses 100 m to its receiver, and so does each answer.
-const PROPAGATION_NS: f64 = 1e3 / 3.0;
 
 /// The stations of one category.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +85,7 @@ impl Rival {
         sent / slots
     }
 
-    /// What its frames begin, each with its part of them.
+    /// The turns that its frames begin, each with its part of them.
     fn turns(&self) -> impl Iterator<Item = (f64, Turn)> {
         let of_requests = if self.request.is_some() { self.p } else { 0.0 };
         [(1.0 - of_requests, Some(self.data)), (of_requests, self.request)]
@@ -188,8 +186,7 @@ pub(super) fn kbps(phy: &Phy, classes: &[Class]) -> Vec<f64> {
         for (rival, packets) in rivals.iter().zip(&mut packets).filter(|(rival, _)| rival.zone <= slot) {
             let alone = f64::from(rival.stations) * rival.tau * quiet / (1.0 - rival.tau);
             for (part, turn) in rival.turns() {
-                let more_ns = (turn.all_ns - turn.first_ns) as f64 + turn.frames as f64 * PROPAGATION_NS;
-                busy_ns += alone * part * more_ns;
+                busy_ns += alone * part * (turn.all_ns - turn.first_ns) as f64;
                 *packets += slots * alone * part * f64::from(turn.packets);
             }
         }

@@ -15,7 +15,6 @@ use hopwise_core::narrow::{as_u8, as_u32};
 use super::mpdu::{BESIDE_AMSDU, Joined, Length, Mpdu};
 use super::recipient::WINDOW;
 use super::station::{Phase, Service, Wait};
-use super::transmission::whole_us;
 use super::{Dcf, EVERYONE, Frame, FrameKind, News, Offered, Outcome};
 use crate::deadlines::NEVER;
 use crate::frames::Fate;
@@ -176,14 +175,16 @@ impl Dcf {
             None => st.next_for(service.to),
         };
         let answer_ns = self.phy.airtime_ns(BLOCK_ACK_BYTES, self.phy.basic);
+        let airtime_ns = self.phy.airtime_ns(BLOCK_ACK_REQ_BYTES, self.phy.basic);
+        let duration_ns = self.duration(n, now + airtime_ns, self.times.sifs + answer_ns);
         let access = self.access(n, FrameKind::BlockAckReq);
         let st = &mut self.stations[n];
         st.phase = Phase::AwaitsAck;
         st.frame = Frame {
             kind: FrameKind::BlockAckReq,
             to: service.to,
-            duration_ns: whole_us(self.times.sifs + answer_ns),
-            airtime_ns: self.phy.airtime_ns(BLOCK_ACK_REQ_BYTES, self.phy.basic),
+            duration_ns,
+            airtime_ns,
             rate: self.phy.basic,
             bytes: 0,
             number: first,

@@ -89,7 +89,8 @@ impl Dcf {
     #[inline]
     pub(super) fn pause(&mut self, n: usize, at: u64) {
         let st = &mut self.stations[n];
-        if at > st.slots_from {
+        // A first bit that arrives when a slot begins is not noticed: that slot counts under EDCA.
+        if at >= st.slots_from {
             let passed = as_u32(as_usize(at - st.slots_from)) / self.times.slot;
             st.slots = st.slots.saturating_sub(passed + self.times.slots_of_aifs);
         }

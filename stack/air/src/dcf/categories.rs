@@ -6,8 +6,9 @@
 //!
 //! - The category whose backoff runs out first sends. If several run out at one instant the greatest sends, and the
 //!   others draw from a wider window, as after a collision (IEEE 802.11-2016 §10.22.2.4). No try is counted for that.
-//! - A category with a TXOP limit goes on after SIFS as long as a further exchange fits. A frame's NAV tells of its own
-//!   exchange alone. After a failure it contends anew.
+//! - A category with a TXOP limit goes on after SIFS as long as a further exchange fits. Durations reach to the limit,
+//!   and a CF-End takes back what is left, as in ns-3. After a failure it contends anew. A broadcast is a TXOP of its
+//!   own.
 //! - Packets of voice leave one by one: Linux has no aggregates there.
 
 use hopwise_core::queue::Category;
@@ -15,7 +16,7 @@ use hopwise_core::queue::Category;
 use super::contender::Success;
 use super::rates::Choice;
 use super::station::{Backoff, Hears, Phase, Service, Wait};
-use super::{Dcf, EVERYONE, Offered, Room};
+use super::{Dcf, EVERYONE, Frame, FrameKind, Offered, Room};
 use crate::deadlines::NEVER;
 use crate::phy::Phy;
 
@@ -230,18 +231,16 @@ impl Dcf {
         st.txop_goes_on = (st.txop_until > 0).then_some(Success { of: st.category, at: now, ended });
     }
 
-    /// Sends the next frame after SIFS, if the category at hand has just succeeded and its TXOP has room. Returns
+    /// Waits for SIFS, if the category at hand has just succeeded and its TXOP has room for a further frame. Returns
     /// whether it does.
     pub(super) fn continue_txop(&mut self, n: usize) -> bool {
         let st = &self.stations[n];
         let Some(Success { of, at, ended }) = st.txop_goes_on else { return false };
         let is_free = st.phase == Phase::Idle && matches!(st.wait, Wait::Nothing | Wait::Backoff);
-        let may = is_free && at == self.now && of == st.category;
-        let Some(service) = st.service.filter(|service| may && !service.is_request) else { return false };
-        let first = st.mpdus.first().map_or(service.bytes, |mpdu| mpdu.bytes);
-        let data_ns = self.phy.data_at_ns(first, service.rate);
         let begin = ended + self.times.sifs;
-        if service.to == EVERYONE || begin + data_ns + self.answered_by(&service) > st.txop_until {
+        // No frame is shorter than a CF-End.
+        let has_room = begin + self.phy.cf_end_ns() < st.txop_until;
+        if !is_free || !has_room || at != self.now || of != st.category {
             return false;
         }
         self.in_each(n, |dcf| dcf.interrupt_one(n, ended));
@@ -258,14 +257,45 @@ impl Dcf {
 
     /// SIFS has passed since the last exchange of the TXOP.
     pub(super) fn on_time_to_continue(&mut self, now: u64, n: usize) {
+        if !self.may_send(now, n) {
+            return self.end_txop(now, n);
+        }
         if self.stations[n].service.is_some_and(|service| service.mpdus > 0) {
             self.fix_aggregate(now, n);
         }
-        if self.stations[n].service.is_some() {
-            self.send_data(now, n);
-        } else {
-            self.proceed(n);
-        }
+        self.send_data(now, n);
+    }
+
+    /// Returns whether the TXOP has room for what is next.
+    fn may_send(&self, now: u64, n: usize) -> bool {
+        let st = &self.stations[n];
+        let is_one = |service: &Service| service.to != EVERYONE && !service.is_request;
+        let Some(service) = st.service.filter(is_one) else { return false };
+        let first = st.mpdus.first().map_or(service.bytes, |mpdu| mpdu.bytes);
+        let data_ns = self.phy.data_at_ns(first, service.rate);
+        now + data_ns + self.answered_by(&service) <= st.txop_until
+    }
+
+    /// No frame follows in the TXOP: the others need not wait for its limit (IEEE 802.11-2020 §10.23.2.10).
+    fn end_txop(&mut self, now: u64, n: usize) {
+        let st = &mut self.stations[n];
+        st.phase = Phase::Sends;
+        st.frame = Frame {
+            kind: FrameKind::CfEnd,
+            to: EVERYONE,
+            duration_ns: 0,
+            airtime_ns: self.phy.cf_end_ns(),
+            rate: self.phy.basic,
+            bytes: 0,
+            number: 0,
+            is_announced: false,
+            is_repeat: false,
+            access: None,
+            mpdus: 0,
+            bitmap: 0,
+            ..st.frame
+        };
+        self.transmit(now, n);
     }
 
     /// The packets of a category leave one by one.

@@ -99,9 +99,16 @@ impl Modelled {
         let frames = ((self.of.txop_ns + phy.sifs_ns) / (exchange + phy.sifs_ns)).max(1);
         (self.came, self.cw, self.tries) = (self.came + frames, self.of.cw.0.into(), 0);
         self.draw(stream);
-        // Frames take a third of a microsecond to cross 100 m.
-        frames * (exchange + 2 * 334) + (frames - 1) * phy.sifs_ns
+        time_of(phy, self.of.txop_ns, frames, exchange)
     }
+}
+
+/// The time of so many exchanges, and of the CF-End for which the TXOP has room.
+fn time_of(phy: &Phy, txop_ns: u64, frames: u64, exchange: u64) -> u64 {
+    // Frames take a third of a microsecond to cross 100 m.
+    let all = frames * (exchange + 2 * 334) + (frames - 1) * phy.sifs_ns;
+    let end = phy.sifs_ns + phy.cf_end_ns();
+    if all + end < txop_ns { all + end } else { all }
 }
 
 /// The same by the standard's rules, idle time by idle time.
@@ -161,7 +168,7 @@ fn a_category_alone_carries_what_its_gaps_and_its_txop_leave() {
             let limit = phy.contention(category).txop_ns;
             let frames = ((limit + phy.sifs_ns) / (exchange + phy.sifs_ns)).max(1);
             let gaps = phy.aifs_ns(category) + u64::from(phy.contention(category).cw.0) * phy.slot_ns / 2;
-            let each = gaps + frames * (exchange + 2 * 334) + (frames - 1) * phy.sifs_ns;
+            let each = gaps + time_of(&phy, limit, frames, exchange);
             let expected = frames as f64 * 1e9 / each as f64;
             let (came, _) = measured(phy, &[(1, category)]);
             assert!((came[0] / expected - 1.0).abs() < 0.005, "{category:?}: {came:?} and not {expected}");

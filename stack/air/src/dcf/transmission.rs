@@ -12,7 +12,7 @@ impl Dcf {
         let frame = Frame {
             kind: FrameKind::Rts,
             to: service.to,
-            duration_ns: whole_us(3 * times.sifs + times.cts + data + ack),
+            duration_ns: self.duration(n, now + times.rts, 3 * times.sifs + times.cts + data + ack),
             airtime_ns: times.rts,
             rate: self.phy.basic,
             bytes: 0,
@@ -40,7 +40,7 @@ impl Dcf {
         let (duration_ns, phase) = if service.to == EVERYONE {
             (0, Phase::Sends)
         } else {
-            (whole_us(self.times.sifs + ack_ns), Phase::AwaitsAck)
+            (self.duration(n, now + service.airtime_ns, self.times.sifs + ack_ns), Phase::AwaitsAck)
         };
         let frame = Frame {
             kind: FrameKind::Data,
@@ -60,6 +60,12 @@ impl Dcf {
         self.stations[n].phase = phase;
         self.stations[n].frame = frame;
         self.transmit(now, n);
+    }
+
+    /// The duration field of a frame that ends at `end` (IEEE 802.11-2020 §9.2.5.2). It covers the exchange. In a TXOP of
+    /// several frames it covers all that is left (multiple protection).
+    pub(super) fn duration(&self, n: usize, end: u64, exchange_ns: u64) -> u64 {
+        whole_us(exchange_ns.max(self.stations[n].txop_until.saturating_sub(end)))
     }
 
     /// The airtime of the answer to the frame with the packets in service.
@@ -124,7 +130,7 @@ impl Dcf {
                 let data_end = end + duration_ns - times.sifs - times.ack;
                 self.wait(n, Wait::Answer, data_end + NS2_PATIENCE_NS);
             }
-            (FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck, _) => {
+            (FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck | FrameKind::CfEnd, _) => {
                 self.stations[n].phase = Phase::Idle;
                 self.proceed(n);
             }

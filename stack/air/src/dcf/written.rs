@@ -27,7 +27,9 @@ impl Dcf {
                 FrameKind::Cts => Spent::SendsCts,
                 FrameKind::Data if frame.load == Load::TcpAck => Spent::SendsTcpAck,
                 FrameKind::Data => Spent::SendsData,
-                FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq => Spent::SendsAck,
+                FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq | FrameKind::CfEnd => {
+                    Spent::SendsAck
+                }
             };
             airtime.book(spent, now, until);
         }
