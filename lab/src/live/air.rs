@@ -29,6 +29,8 @@ pub struct Device {
     pub link: LinkId,
     /// A radio; otherwise an end of a wire.
     pub is_radio: bool,
+    /// A radio that takes packets by access category.
+    pub has_categories: bool,
     /// The packets that may wait, in the kernel and in the world.
     pub queue: QueueConfig,
 }
@@ -44,10 +46,11 @@ const UNREAD: usize = 1_000;
 pub(crate) const SHORTEST_QUEUE: u32 = 3;
 
 impl Device {
-    /// The part of the queue that is the kernel's. Linux's queue is wholly the world's: the kernel's part then has room
-    /// for what comes until the world reads it.
+    /// The part of the queue that is the kernel's. Linux's queue is wholly the world's, and so are those of access
+    /// categories. The kernel's part then has room for what comes until the world reads it.
     pub fn queued_in_kernel(&self) -> usize {
         match self.queue {
+            QueueConfig::DropTail { .. } if self.has_categories => UNREAD,
             QueueConfig::DropTail { packets } => packets.saturating_sub(2).clamp(1, LONGEST_EXACT_QUEUE),
             QueueConfig::FqCodel(_) => UNREAD,
         }
@@ -55,14 +58,18 @@ impl Device {
 
     /// This device beside others, with the part of the queue that is the world's.
     fn in_world(&self, outside: Outside) -> Outside {
-        match self.queue {
+        let outside = match self.queue {
+            QueueConfig::DropTail { packets } if self.has_categories => {
+                outside.with_radio(self.link, packets.saturating_sub(1).max(1))
+            }
             QueueConfig::DropTail { packets } => {
                 let most = packets.saturating_sub(1 + self.queued_in_kernel()).max(1);
                 let with = if self.is_radio { Outside::with_radio } else { Outside::with_wire };
                 with(outside, self.link, most)
             }
             QueueConfig::FqCodel(queue) => outside.with_radio_of_linux(self.link, queue),
-        }
+        };
+        if self.has_categories { outside.by_category(self.link) } else { outside }
     }
 }
 
@@ -85,6 +92,7 @@ pub fn stations(plan: &Plan) -> Vec<Station> {
         let device = |interface: Interface| Device {
             link: interface.link,
             is_radio: interface.is_shared,
+            has_categories: interface.is_shared && plan.phy.is_ht(),
             queue: interface.queue,
         };
         Station {
@@ -105,6 +113,9 @@ pub fn world(plan: &Plan) -> Live<Outside> {
     let config = build::air(plan, Framing::Ethernet, &|node| name_of(mac_of(node)));
     let mut world = RadioWorld::new(config, stations(plan).into_iter().map(outside).collect());
     world.set_more(Outside::poll_beside);
+    if plan.phy.is_ht() {
+        world.set_categories(Outside::poll_in);
+    }
     if plan.linux_queue.is_some() {
         world.set_spent(Outside::on_spent);
     }
@@ -163,20 +174,28 @@ mod tests {
 
     use super::*;
 
+    /// The part of a queue that is the kernel's, and the frames that find a place in the world's.
+    fn parts(packets: usize, has_categories: bool) -> (usize, usize) {
+        let queue = QueueConfig::DropTail { packets };
+        let device = Device { link: LinkId(0), is_radio: true, has_categories, queue };
+        let mac = mac_of(0);
+        let mut outside = device.in_world(Outside::new(mac));
+        let mut frame = vec![0; 100];
+        frame[6..12].copy_from_slice(&mac);
+        let mut put =
+            |_: &usize| outside.put(Instant::ZERO, device.link, &frame).is_ok() && outside.queue_drops() == 0;
+        let in_world = (0..).take_while(&mut put).count();
+        (device.queued_in_kernel(), in_world)
+    }
+
     #[test]
     fn the_parts_of_a_queue_hold_as_much_as_the_whole() {
         for packets in SHORTEST_QUEUE as usize..200 {
-            let queue = QueueConfig::DropTail { packets };
-            let device = Device { link: LinkId(0), is_radio: true, queue };
-            let mac = mac_of(0);
-            let mut outside = device.in_world(Outside::new(mac));
-            let mut frame = vec![0; 100];
-            frame[6..12].copy_from_slice(&mac);
-            let in_world =
-                (0..).take_while(|_| outside.put(Instant::ZERO, device.link, &frame).is_ok()).count();
-            let in_kernel = device.queued_in_kernel();
+            let (in_kernel, in_world) = parts(packets, false);
             assert_eq!(in_kernel + in_world + 1, packets);
             assert!(in_kernel <= LONGEST_EXACT_QUEUE && in_world > 0);
+            // Frames of a category wait in the world alone.
+            assert_eq!(parts(packets, true), (UNREAD, packets - 1));
         }
     }
 }

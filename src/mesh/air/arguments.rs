@@ -22,6 +22,9 @@ shortest routes; otherwise they have none until a routing program finds some. Fl
 ignored. It needs root, ends on SIGTERM, SIGINT, SIGQUIT or SIGHUP, and then removes its namespaces. The namespaces of
 a killed one are removed by the next one with the same prefix.
 
+Radios of 802.11n take packets by their DSCP, as Linux does (EDCA): EF and CS6 are voice, CS3 to CS5 video, and CS1 is
+background. `ping -Q 0xb8` and `iperf3 -S 0xb8` mark theirs with EF.
+
 COMMAND runs once the radios are there. They end with it, a signal ends both, and its status becomes ours. Where another
 `hopwise air` has the names, it does not run.")]
 pub(crate) struct Arguments {

@@ -3,12 +3,13 @@
 //! A neighbour's name is the link-local address that its MAC makes (RFC 4291 appendix A), as the contract needs an
 //! address. Some frames of each device wait here. The reader of the device checks for room first. Further frames wait
 //! in the device's own queue and are dropped there, as with a radio's. Routing packets do not overtake others there.
-//! With Linux's queue all frames wait here.
+//! With Linux's queue all frames wait here. Those for a radio that takes them by access category do as well: each has a
+//! queue of its own, and no reader of the device knows beforehand which one is next.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 
-use hopwise_core::queue::{Beside, FqCodel, FqCodelConfig, Queued, Spent};
+use hopwise_core::queue::{Beside, Category, FqCodel, FqCodelConfig, Queued, Spent};
 use hopwise_core::trace::{DropReason, TraceEvent};
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
@@ -56,6 +57,8 @@ enum Waiting {
         most: usize,
         /// The frames that the radio holds beside the first of an aggregate.
         beside: usize,
+        /// For a radio that takes frames by category, how many of each wait. The next one beyond `most` is lost.
+        of_category: Option<[usize; 4]>,
     },
     /// All of them.
     All(Box<FqCodel>),
@@ -64,9 +67,9 @@ enum Waiting {
 impl Device {
     fn has_room(&self) -> bool {
         match &self.waiting {
-            Waiting::Some { frames, most, beside } => frames.len() + beside < *most,
-            // A frame may cost another one its place.
-            Waiting::All(_) => true,
+            Waiting::Some { frames, most, beside, of_category: None } => frames.len() + beside < *most,
+            // A frame may be lost, or cost another one its place.
+            Waiting::Some { .. } | Waiting::All(_) => true,
         }
     }
 }
@@ -77,6 +80,29 @@ fn receiver(frame: &[u8]) -> NextHop {
         [a, b, c, d, e, f, ..] if a & 1 == 0 => NextHop::Neighbour(name_of([a, b, c, d, e, f])),
         _ => NextHop::All,
     }
+}
+
+/// The category of an Ethernet frame: Linux looks at the DSCP of IP, and at nothing else here.
+fn category(frame: &[u8]) -> Category {
+    match frame.get(ETHERNET_BYTES - 2..ETHERNET_BYTES) {
+        Some([0x08, 0x00] | [0x86, 0xdd]) => Category::of_packet(&frame[ETHERNET_BYTES..]),
+        _ => Category::BestEffort,
+    }
+}
+
+/// Takes the first frame of a category that is meant; without categories, the first that is meant.
+fn take_from(
+    (frames, of_category): (&mut VecDeque<Vec<u8>>, &mut Option<[usize; 4]>),
+    wanted: Category,
+    (is_meant, most): (impl Fn(&[u8]) -> bool, usize),
+) -> Option<Vec<u8>> {
+    let is_divided = of_category.is_some();
+    let is_it = |frame: &Vec<u8>| (!is_divided || category(frame) == wanted) && is_meant(frame);
+    let place = frames.iter().position(is_it).filter(|place| frames[*place].len() <= most)?;
+    if let Some(counts) = of_category {
+        counts[wanted.index()] -= 1;
+    }
+    frames.remove(place)
 }
 
 /// The machine that stands for devices of another program, with the frames that wait for them.
@@ -98,7 +124,7 @@ const SPARE: usize = 8;
 
 /// Room for some frames.
 fn some(most: usize) -> Waiting {
-    Waiting::Some { frames: VecDeque::new(), most, beside: 0 }
+    Waiting::Some { frames: VecDeque::new(), most, beside: 0, of_category: None }
 }
 
 /// An empty buffer.
@@ -142,6 +168,17 @@ impl Outside {
         self.with(link, true, Waiting::All(Box::new(queue)))
     }
 
+    /// The radio at this link takes its frames by access category from now on.
+    #[must_use]
+    pub fn by_category(mut self, link: LinkId) -> Outside {
+        match self.waiting(link) {
+            Some(Waiting::Some { of_category, .. }) => *of_category = Some([0; 4]),
+            Some(Waiting::All(queue)) => queue.divide(),
+            None => {}
+        }
+        self
+    }
+
     /// Adds an end of a wire for which at most so many frames wait here.
     #[must_use]
     pub fn with_wire(self, link: LinkId, most: usize) -> Outside {
@@ -178,7 +215,17 @@ impl Outside {
         let mut kept = spare(&mut self.spare);
         kept.extend_from_slice(frame);
         match &mut device.waiting {
-            Waiting::Some { frames, .. } => frames.push_back(kept),
+            Waiting::Some { frames, of_category: None, .. } => frames.push_back(kept),
+            Waiting::Some { frames, most, beside, of_category: Some(counts) } => {
+                let count = &mut counts[category(frame).index()];
+                if *count + *beside >= *most {
+                    self.queue_drops += 1;
+                    give_back(&mut self.spare, kept);
+                } else {
+                    *count += 1;
+                    frames.push_back(kept);
+                }
+            }
             Waiting::All(queue) => {
                 self.last_id += 1;
                 let (to, id, class) = (receiver(frame), self.last_id, QueueClass::Data);
@@ -200,7 +247,7 @@ impl Outside {
         }
     }
 
-    /// The frames that queues of Linux have dropped.
+    /// The frames that queues here have dropped.
     pub fn queue_drops(&self) -> u64 {
         self.queue_drops
     }
@@ -239,14 +286,11 @@ impl Outside {
         out: &mut Vec<u8>,
     ) -> Option<u64> {
         let (id, frame) = match self.waiting(link)? {
-            Waiting::Some { frames, beside, .. } => {
-                let to = NextHop::Neighbour(more.to);
-                let next = frames.iter().position(|frame| receiver(frame) == to)?;
-                if frames[next].len() > more.bytes {
-                    return None;
-                }
+            Waiting::Some { frames, beside, of_category, .. } => {
+                let is_for_it = |frame: &[u8]| receiver(frame) == NextHop::Neighbour(more.to);
+                let next = take_from((frames, of_category), more.category, (is_for_it, more.bytes))?;
                 *beside = more.held;
-                (0, frames.remove(next))
+                (0, Some(next))
             }
             Waiting::All(queue) => queue
                 .pop_beside(now, more.category, (more.to, more.bytes))
@@ -257,6 +301,32 @@ impl Outside {
         out.extend_from_slice(&frame);
         give_back(&mut self.spare, frame);
         Some(id)
+    }
+
+    /// Takes the next frame of a category, beside those that the radio holds.
+    pub fn poll_in(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        (category, held): (Category, usize),
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let (id, frame) = match self.waiting(link)? {
+            Waiting::Some { frames, beside, of_category, .. } => {
+                let next = take_from((frames, of_category), category, (|_: &[u8]| true, usize::MAX))?;
+                *beside = held;
+                (0, Some(next))
+            }
+            Waiting::All(queue) => {
+                queue.pop_in(now, category).map_or((0, None), |queued| (queued.id, Some(queued.packet)))
+            }
+        };
+        self.count_lost(link);
+        let frame = frame?;
+        let to = receiver(&frame);
+        out.extend_from_slice(&frame);
+        give_back(&mut self.spare, frame);
+        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
     }
 
     /// Returns whether a frame has come.

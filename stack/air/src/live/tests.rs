@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hopwise_core::queue::FqCodelConfig;
+use hopwise_core::queue::{Category, FqCodelConfig};
 use hopwise_core::wire::{Ecn, IpHeader};
 use hopwise_core::{LinkEvent, LinkId, NextHop, Payload};
 
@@ -21,6 +21,12 @@ const WIRE: LinkId = LinkId(1);
 
 /// Stations on a line; the first two have a wire between them too.
 fn line(spacing_m: f64, stations: u32) -> Live<Outside> {
+    line_of("dsss-2mbps", spacing_m, stations, |n| {
+        Outside::new(mac_of(n)).with_radio(RADIO, 1).with_wire(WIRE, 1)
+    })
+}
+
+fn line_of(profile: &str, spacing_m: f64, stations: u32, machine: impl Fn(u32) -> Outside) -> Live<Outside> {
     let station = |n: u32| StationConfig {
         position: Some(Position { x: spacing_m * f64::from(n), y: 0.0 }),
         radio: RADIO,
@@ -29,7 +35,7 @@ fn line(spacing_m: f64, stations: u32) -> Live<Outside> {
         framing: Framing::Ethernet,
     };
     let config = WorldConfig {
-        phy: Phy::named("dsss-2mbps").expect("a profile"),
+        phy: Phy::named(profile).expect("a profile"),
         mac: MacConfig::default(),
         radio: Radio::default(),
         channel: Channel::default(),
@@ -42,7 +48,6 @@ fn line(spacing_m: f64, stations: u32) -> Live<Outside> {
         arp: Arp::Known,
         seed: 1,
     };
-    let machine = |n| Outside::new(mac_of(n)).with_radio(RADIO, 1).with_wire(WIRE, 1);
     Live::new(RadioWorld::new(config, (0..stations).map(machine).collect()))
 }
 
@@ -135,33 +140,35 @@ fn as_many_frames_wait_as_a_device_has_places_and_leave_in_order() {
     assert!(outside.has_room(RADIO));
 }
 
+/// A frame from the first station to the second with an IP packet of that port and that code point.
+fn ip((port, dscp): (u16, u8), bytes: usize) -> Vec<u8> {
+    let header = IpHeader {
+        src: [10, 0, 0, 1].into(),
+        dst: [10, 0, 0, 2].into(),
+        protocol: 17,
+        hop_limit: 64,
+        ecn: Ecn::NotEct,
+        dscp,
+        dont_fragment: true,
+        id: 0,
+        source_route: None,
+    };
+    let mut packet = frame(mac_of(1), mac_of(0), 0);
+    header.emit(bytes - 20, &mut packet);
+    packet.extend_from_slice(&port.to_be_bytes());
+    packet.resize(14 + bytes, 0);
+    packet
+}
+
 #[test]
 fn with_linuxs_queue_all_frames_wait_here_and_short_flows_do_not_wait_behind_long_ones() {
     let config = FqCodelConfig { device_packets: 1, packets: 100, ..FqCodelConfig::LINUX };
     let mut outside = Outside::new(mac_of(0)).with_radio_of_linux(RADIO, config);
-    let ip = |port: u16, bytes: usize| {
-        let header = IpHeader {
-            src: [10, 0, 0, 1].into(),
-            dst: [10, 0, 0, 2].into(),
-            protocol: 17,
-            hop_limit: 64,
-            ecn: Ecn::NotEct,
-            dscp: 0,
-            dont_fragment: true,
-            id: 0,
-            source_route: None,
-        };
-        let mut packet = frame(mac_of(1), mac_of(0), 0);
-        header.emit(bytes - 20, &mut packet);
-        packet.extend_from_slice(&port.to_be_bytes());
-        packet.resize(14 + bytes, 0);
-        packet
-    };
     for _ in 0..150 {
-        assert!(outside.has_room(RADIO) && outside.put(Instant::ZERO, RADIO, &ip(1, 1_000)).is_ok());
+        assert!(outside.has_room(RADIO) && outside.put(Instant::ZERO, RADIO, &ip((1, 0), 1_000)).is_ok());
     }
     assert_eq!((outside.queue_drops(), outside.codel_drops(), outside.queue_marks()), (49, 0, Some(0)));
-    outside.put(Instant::ZERO, RADIO, &ip(2, 100)).expect("there is room");
+    outside.put(Instant::ZERO, RADIO, &ip((2, 0), 100)).expect("there is room");
     let mut ids = Vec::new();
     for wanted in [1_014, 114, 1_014] {
         let mut out = Vec::new();
@@ -173,6 +180,81 @@ fn with_linuxs_queue_all_frames_wait_here_and_short_flows_do_not_wait_behind_lon
     }
     ids.dedup();
     assert_eq!(ids.len(), 3, "each frame has a name of its own");
+}
+
+/// Two stations of 802.11n whose devices take frames by access category, with drop-tail or Linux's queue.
+fn by_category(is_linux: bool) -> Live<Outside> {
+    let mut live = line_of("ht20-mcs7", 200.0, 2, |n| {
+        let outside = Outside::new(mac_of(n)).with_wire(WIRE, 1);
+        let outside = match is_linux {
+            true => outside.with_radio_of_linux(RADIO, FqCodelConfig::LINUX),
+            false => outside.with_radio(RADIO, 20),
+        };
+        outside.by_category(RADIO)
+    });
+    live.world().set_more(Outside::poll_beside);
+    live.world().set_categories(Outside::poll_in);
+    live
+}
+
+/// The code points of the packets that have come to the second station by then, in order.
+fn code_points(live: &mut Live<Outside>, until: Instant) -> Vec<u8> {
+    while live.advance(until) == Progress::MoreIsDue {}
+    let mut points = Vec::new();
+    live.world().with(1, |_, outside| outside.take(|_, frame| points.push(frame[15] >> 2)));
+    points
+}
+
+/// EF, CS4 and CS1 are voice, video and background.
+#[test]
+fn frames_of_programs_wait_by_the_category_of_their_code_point() {
+    for is_linux in [false, true] {
+        let mut live = by_category(is_linux);
+        for dscp in [0, 0, 0, 0, 8, 8, 32, 32, 46, 46] {
+            put(&mut live, 0, RADIO, &ip((1, dscp), 1_000)).expect("there is room");
+        }
+        // All find the medium idle at one instant, and the greatest goes first. Its TXOP has room for two.
+        let came = code_points(&mut live, Instant::from_millis(100));
+        assert_eq!((came.len(), &came[..4]), (10, &[46, 46, 32, 32][..]), "{is_linux}: {came:?}");
+    }
+}
+
+#[test]
+fn categories_of_a_station_collide_within_it_and_the_greater_goes_first() {
+    let mut live = by_category(false);
+    for ms in 0..2_000 {
+        for dscp in [32, 46].into_iter().cycle().take(10) {
+            put(&mut live, 0, RADIO, &ip((1, dscp), 1_000)).expect("a radio of categories has room");
+        }
+        code_points(&mut live, Instant::from_millis(ms));
+    }
+    let stats = *live.world().stats(0);
+    assert!(stats.internal_collisions > 100, "{stats:?}");
+    assert_eq!((stats.retry_drops, live.machines()[0].undelivered()), (0, 0), "such a collision is no try");
+}
+
+/// Frames without IP go at best effort, also if their content looks like IP.
+#[test]
+fn a_category_that_is_full_drops_its_own_frames_alone() {
+    let mut outside = Outside::new(mac_of(0)).with_radio(RADIO, 3).by_category(RADIO);
+    let mut other = frame(mac_of(1), mac_of(0), 60);
+    other[12..16].copy_from_slice(&[0x43, 0x05, 0x45, 0xb8]);
+    for nth in 1..=5 {
+        outside.put(Instant::ZERO, RADIO, &other).expect("it is taken, or dropped here");
+        assert_eq!(outside.queue_drops(), if nth > 3 { nth - 3 } else { 0 });
+    }
+    outside.put(Instant::ZERO, RADIO, &ip((1, 46), 100)).expect("voice has its own");
+    assert_eq!((outside.queue_drops(), outside.has_room(RADIO)), (2, true));
+    let mut next = |category, held| {
+        let mut out = Vec::new();
+        outside.poll_in(Instant::ZERO, RADIO, (category, held), &mut out).map(|_| out.len())
+    };
+    let (voice, best) = (Category::Voice, Category::BestEffort);
+    assert_eq!([next(voice, 0), next(voice, 1)], [Some(114), None]);
+    assert_eq!([next(Category::Video, 1), next(best, 1)], [None, Some(other.len())]);
+    // Two wait, and the radio holds two: one is beside.
+    outside.put(Instant::ZERO, RADIO, &other).expect("it is dropped here");
+    assert_eq!(outside.queue_drops(), 3);
 }
 
 /// All frames on the air for input at fixed instants, if the clock is read at this step.

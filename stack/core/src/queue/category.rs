@@ -29,14 +29,32 @@ impl Category {
         }
     }
 
-    /// The category of an IP packet by the three highest bits of its DSCP, as in Linux; best effort of all others.
+    /// The user priority of a DSCP as in Linux (`cfg80211_classify8021d`). It is the three highest bits, but for the
+    /// code points for which RFC 8325 §4 wants another one. Linux follows it since 6.4, for AF31 to AF33 since 6.12.
+    pub const fn priority_of(dscp: u8) -> u8 {
+        match dscp {
+            // AF11 to AF13, CS2.
+            10 | 12 | 14 | 16 => 0,
+            // AF21 to AF23.
+            18 | 20 | 22 => 3,
+            // CS3, AF31 to AF33.
+            24 | 26 | 28 | 30 => 4,
+            // VOICE-ADMIT, EF.
+            44 | 46 => 6,
+            // CS6.
+            48 => 7,
+            _ => dscp >> 3,
+        }
+    }
+
+    /// The category of an IP packet by its DSCP; best effort of all others.
     pub fn of_packet(packet: &[u8]) -> Category {
-        let priority = match *packet {
-            [first, second, ..] if first >> 4 == 4 => second >> 5,
-            [first, ..] if first >> 4 == 6 => first >> 1 & 0b111,
+        let dscp = match *packet {
+            [first, second, ..] if first >> 4 == 4 => second >> 2,
+            [first, second, ..] if first >> 4 == 6 => (first & 0b1111) << 2 | second >> 6,
             _ => 0,
         };
-        Category::of_priority(priority)
+        Category::of_priority(Category::priority_of(dscp))
     }
 
     /// The number of the category in 802.11 (ACI), below 4.
@@ -74,22 +92,38 @@ impl Category {
 mod tests {
     use super::*;
 
-    /// Code points of RFC 4594 as Linux maps them: CS1, AF41, CS5, EF, CS6.
+    /// RFC 8325, figure 1: CS1, AF1x, CS2, AF2x, CS3, AF3x, CS4, AF4x, CS5, VOICE-ADMIT, EF, CS6, CS7. The others go by
+    /// their three highest bits.
     #[test]
-    fn packets_go_by_the_three_highest_bits_of_their_code_point() {
+    fn packets_go_by_their_code_point_as_in_linux() {
         for (dscp, wanted) in [
             (0, Category::BestEffort),
             (8, Category::Background),
-            (16, Category::Background),
-            (24, Category::BestEffort),
+            (10, Category::BestEffort),
+            (14, Category::BestEffort),
+            (16, Category::BestEffort),
+            (18, Category::BestEffort),
+            (22, Category::BestEffort),
+            (24, Category::Video),
+            (26, Category::Video),
+            (30, Category::Video),
+            (32, Category::Video),
             (34, Category::Video),
             (40, Category::Video),
-            (46, Category::Video),
+            (44, Category::Voice),
+            (46, Category::Voice),
             (48, Category::Voice),
+            (56, Category::Voice),
+            (1, Category::BestEffort),
+            (9, Category::Background),
+            (17, Category::Background),
+            (25, Category::BestEffort),
+            (45, Category::Video),
             (63, Category::Voice),
         ] {
             let traffic_class: u8 = dscp << 2 | 1;
-            let v6 = [0x60 | traffic_class >> 4, traffic_class << 4];
+            // The next bits are those of the flow label.
+            let v6 = [0x60 | traffic_class >> 4, traffic_class << 4 | 0xf];
             for packet in [[0x45, traffic_class], v6] {
                 assert_eq!(Category::of_packet(&packet), wanted, "{dscp} {packet:?}");
             }

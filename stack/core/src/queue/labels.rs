@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use siphasher::sip::SipHasher13;
 
+use super::Category;
 use crate::wire::{IpView, protocol};
 
 /// The place of a packet.
@@ -12,7 +13,7 @@ use crate::wire::{IpView, protocol};
 pub(super) struct Label {
     /// Equal for packets of one flow: addresses, protocol and ports, as far as the packet has them.
     pub(super) hash: u64,
-    /// The traffic class of 802.11: the three highest bits of the DSCP, as in Linux.
+    /// The traffic class of 802.11: the user priority of the DSCP, as in Linux.
     pub(super) tid: u8,
 }
 
@@ -32,6 +33,6 @@ impl Label {
         if let Some(ports) = view.payload.get(..4).filter(|_| has_ports) {
             hasher.write(ports);
         }
-        Label { hash: hasher.finish(), tid: view.dscp >> 3 }
+        Label { hash: hasher.finish(), tid: Category::priority_of(view.dscp) }
     }
 }

@@ -312,7 +312,7 @@ fn each_category_has_its_own_device_and_its_own_limit_of_airtime() {
         let of_best_effort = queue.device_of(to(2));
         assert!((1..100).contains(&of_best_effort), "its airtime has a limit: {of_best_effort}");
         (200..205).for_each(|id| queue.push(Instant::ZERO, marked(id, 48)));
-        queue.push(Instant::ZERO, marked(300, 46));
+        queue.push(Instant::ZERO, marked(300, 34));
         let in_device = queue.device_of(to(2)) - of_best_effort;
         assert_eq!(in_device, if is_divided { 6 } else { 0 });
         let pop =

@@ -218,7 +218,7 @@ mod tests {
         let mut queue = DropTail::new(3);
         queue.divide();
         let marked = |id: u64, traffic_class: u8| Queued { packet: vec![0x45, traffic_class], ..data(id) };
-        for (id, traffic_class) in [(1, 0), (2, 0xb8), (3, 0), (4, 0xb8)] {
+        for (id, traffic_class) in [(1, 0), (2, 0x88), (3, 0), (4, 0x88)] {
             assert!(queue.push(marked(id, traffic_class)).is_none());
         }
         assert_eq!(queue.push(marked(5, 0)).map(|lost| lost.id), Some(5));
