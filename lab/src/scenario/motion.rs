@@ -1,4 +1,4 @@
-//! Nodes that move: random waypoint (`mobility:`), and ns-2's movement files (`topology: { kind: movements }`).
+//! Nodes that move: random waypoint (`mobility:`), and files of ns-2 and BonnMotion (`topology: { kind: movements }`).
 
 use std::fs;
 use std::io::{Error, ErrorKind};

@@ -207,11 +207,11 @@ impl Keys<'_> {
     }
 
     fn movements(&self) -> Result<Movements, Box<Refusal>> {
-        let accepted = "an ns-2 movement file, as setdest writes it";
+        let accepted = "a movement file as ns-2's setdest writes it, or BonnMotion's (.movements, unpacked)";
         let (name, text) = self.text(accepted)?;
         let refuse = |problem: String| self.document.refuse(&self.at.key("file"), problem, accepted);
-        let movements =
-            Movements::parse(&text).map_err(|error| refuse(format!("{name}:{}: {error}", error.line)))?;
+        let movements = Movements::parse(&text)
+            .map_err(|error| refuse(format!("{name}:{}:{}: {error}", error.line, error.column)))?;
         if movements.positions.len() < 2 {
             return Err(refuse(format!("{name} has {} nodes", movements.positions.len())));
         }

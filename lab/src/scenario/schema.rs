@@ -105,7 +105,7 @@ pub(super) enum Shape {
     Random,
     /// Positions from a file.
     File,
-    /// An ns-2 movement file.
+    /// A movement file of ns-2 or BonnMotion.
     Movements,
 }
 
@@ -141,7 +141,8 @@ pub(super) struct Topology {
     /// Height of the field (kind: random, which requires it).
     #[schemars(extend("x-range" = METRES))]
     pub(super) height_m: Option<f64>,
-    /// File with a line "x y" in metres for each node (kind: file), or with ns-2 movements (kind: movements). Its path
+    /// File with a line "x y" in metres for each node (kind: file), or with movements as ns-2's setdest or BonnMotion
+    /// writes them (kind: movements; the content decides). BonnMotion packs its file: unpack it with gunzip. The path
     /// is relative to the current directory.
     pub(super) file: Option<String>,
     /// Wire from the first radio node, n0, to a wired node, w0 (default: no wire). World hwsim has none.

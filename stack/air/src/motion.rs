@@ -3,10 +3,12 @@
 //! Positions are as old as `STALE_NS` at most when a frame is sent: 20 cm at 20 m/s. Not modelled: height, obstacles,
 //! acceleration, a frame that lasts while its sender moves on, Doppler shifts (fading has a setting of its own).
 
+mod bonnmotion;
+mod movements;
 mod setdest;
 mod waypoint;
 
-pub use setdest::{MovementError, Movements, Problem};
+pub use movements::{MovementError, Movements, Problem};
 pub use waypoint::Waypoint;
 
 use std::cmp::Reverse;

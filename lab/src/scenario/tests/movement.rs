@@ -10,6 +10,9 @@ fn with_file(name: &str, text: &str, test: impl FnOnce(&str)) {
     std::fs::remove_file(&path).expect("it is removed");
 }
 
+/// BonnMotion's, with the same walk.
+const WAYPOINTS: &str = "0.0 0.0 0.0\n0.0 900.0 0.0 2.0 900.0 0.0 18.0 100.0 0.0\n";
+
 const WALK: &str = "$node_(0) set X_ 0.0\n$node_(0) set Y_ 0.0\n$node_(1) set X_ 900.0\n$node_(1) set Y_ 0.0\n\
                     $ns_ at 2.0 \"$node_(1) setdest 100.0 0.0 50.0\"\n";
 
@@ -21,10 +24,28 @@ fn movement_files_are_read_and_refused_with_their_line() {
         let plan = scenario.plan(None, 1).expect("a plan").plan;
         assert_eq!((plan.positions.len(), plan.tracks.len()), (2, 2));
     });
+    with_file("walk.movements", WAYPOINTS, |file| {
+        let of = |file: &str| {
+            let sets = [format!("topology={{ kind: movements, file: \"{file}\" }}")];
+            Scenario::parse("a", CHAIN, &sets).expect("it is read").plan(None, 1).expect("a plan").plan
+        };
+        with_file("same.tcl", WALK, |same| {
+            let [ours, theirs] =
+                [file, same].map(of).map(|plan| format!("{:?} {:?}", plan.positions, plan.tracks));
+            let pause = "Leg { from_ns: 0, until_ns: 2000000000, start: Position { x: 900.0, y: 0.0 }";
+            assert!(!ours.contains(pause), "a pause is no leg: {ours}");
+            assert_eq!(ours, theirs, "the same walk in two forms");
+        });
+    });
+    with_file("high.movements", "0 0 0 0\n", |file| {
+        let refused = refused(&[&format!("topology={{ kind: movements, file: \"{file}\" }}")]);
+        let problem = format!("{file}:1:7: 4 numbers, expected three for each waypoint");
+        assert!(refused.contains(&problem) && refused.contains("BonnMotion's"), "{refused}");
+    });
     let cut = &WALK[..WALK.len() - 8];
     with_file("cut.tcl", cut, |file| {
         let refused = refused(&[&format!("topology={{ kind: movements, file: \"{file}\" }}")]);
-        assert!(refused.contains(&format!("{file}:5: ")), "{refused}");
+        assert!(refused.contains(&format!("{file}:5:1: ")), "{refused}");
     });
     with_file("walk.xy", "0 0\n200 0\n200 x\n", |file| {
         let refused = refused(&[&format!("topology={{ kind: file, file: \"{file}\" }}")]);
@@ -82,6 +103,18 @@ fn who_is_to_stay_stands_where_it_is_said_and_all_others_walk_as_they_would() {
         "mobility={ speed_mps: [1, 5], width_m: 9000, height_m: 5, still: { n0: [0, 1], n1: [9000, 1] } }";
     let refused = refused(&["topology.hops=1", apart]);
     assert!(refused.contains("no route leads"), "nobody walks: {refused}");
+}
+
+#[test]
+fn the_file_of_bonnmotion_s_that_comes_with_hopwise_runs() {
+    let text = include_str!("../../../../configs/walk.yaml");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/walk.movements");
+    let sets = [format!("topology.file={file}"), "run.duration=60s".to_owned()];
+    let scenario = Scenario::parse("walk", text, &sets).expect("it is read");
+    let plan = scenario.plan(None, 1).expect("a plan").plan;
+    assert_eq!((plan.positions.len(), plan.tracks.len()), (4, 4));
+    let result = crate::sim::run(&plan).expect("it runs");
+    assert!(result.flows[0].bytes_delivered > 500_000, "{:?}", result.flows);
 }
 
 #[test]

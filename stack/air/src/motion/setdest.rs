@@ -3,76 +3,11 @@
 //! Other lines of such files are skipped: comments, heights (`Z_`), and the distances for `$god_`.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 
+use super::movements::{Fault, MOST_NODES, MovementError, Movements, Problem, metres, seconds, speed_mps};
 use super::{Leg, Track};
 use crate::position::Position;
 use crate::truncate;
-
-/// A larger number is a mistake and not a node's.
-const MOST_NODES: u32 = 1_000_000;
-const FARTHEST_M: f64 = 1e7;
-const LATEST_S: f64 = 1e9;
-
-/// The first positions and the movements of all nodes.
-#[derive(Clone, Debug)]
-pub struct Movements {
-    /// The places of the nodes at time 0, in the order of their numbers.
-    pub positions: Vec<Position>,
-    /// Each node's movements, in the same order.
-    pub tracks: Vec<Track>,
-}
-
-/// A movement file that is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MovementError {
-    /// Counted from 1.
-    pub line: usize,
-    /// The fault in that line.
-    pub problem: Problem,
-}
-
-/// The fault of a movement file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// The line is not a place and not a movement.
-    NotUnderstood(String),
-    /// A word that should be a number is none.
-    NoNumber {
-        /// The quantity that should stand there.
-        what: &'static str,
-        /// The word that stands there.
-        text: String,
-    },
-    /// A number is too large or too small.
-    OutOfRange {
-        /// The quantity that should stand there.
-        what: &'static str,
-        /// The number that stands there.
-        text: String,
-    },
-    /// The last line has no end.
-    CutShort,
-    /// A node has no place although a line names it, or a node with a higher number.
-    NoPlace(u32),
-    /// The file has no first position of any node.
-    NoNodes,
-}
-
-impl fmt::Display for MovementError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.problem {
-            Problem::NotUnderstood(text) => write!(f, "`{text}` is neither a place nor a movement"),
-            Problem::NoNumber { what, text } => write!(f, "`{text}` is no {what}"),
-            Problem::OutOfRange { what, text } => write!(f, "`{text}` is out of range for a {what}"),
-            Problem::CutShort => f.write_str("the file ends in the middle of a line: it was cut short"),
-            Problem::NoPlace(node) => write!(f, "node {node} has no X_ and Y_ to begin at"),
-            Problem::NoNodes => f.write_str("the file places no node"),
-        }
-    }
-}
-
-impl std::error::Error for MovementError {}
 
 /// A node's lines, as they are read.
 #[derive(Debug, Default)]
@@ -85,36 +20,23 @@ struct Draft {
     line: usize,
 }
 
-impl Movements {
-    /// Reads a whole file. Every node has a first position; lines of another form are errors, except comments.
-    pub fn parse(text: &str) -> Result<Movements, MovementError> {
-        let mut drafts: BTreeMap<u32, Draft> = BTreeMap::new();
-        for (line, number) in text.lines().zip(1..) {
-            read_line(line.trim(), number, &mut drafts)
-                .map_err(|problem| MovementError { line: number, problem })?;
-        }
-        let last = text.lines().count().max(1);
-        if !text.is_empty() && !text.ends_with('\n') {
-            return Err(MovementError { line: last, problem: Problem::CutShort });
-        }
-        if drafts.is_empty() {
-            return Err(MovementError { line: last, problem: Problem::NoNodes });
-        }
-        let mut movements = Movements { positions: Vec::new(), tracks: Vec::new() };
-        for ((node, mut draft), expected) in drafts.into_iter().zip(0..) {
-            let (Some(x), Some(y), true) = (draft.x, draft.y, node == expected) else {
-                return Err(MovementError {
-                    line: draft.line,
-                    problem: Problem::NoPlace(node.min(expected)),
-                });
-            };
-            let start = Position { x, y };
-            draft.orders.sort_by_key(|(at, ..)| *at);
-            movements.tracks.push(Track::Legs(legs(start, &draft.orders)));
-            movements.positions.push(start);
-        }
-        Ok(movements)
+pub(super) fn parse(text: &str) -> Result<Movements, MovementError> {
+    let mut drafts: BTreeMap<u32, Draft> = BTreeMap::new();
+    for (line, number) in text.lines().zip(1..) {
+        read_line(line.trim(), number, &mut drafts)
+            .map_err(|fault| MovementError::at(number, line, fault))?;
     }
+    let mut movements = Movements { positions: Vec::new(), tracks: Vec::new() };
+    for ((node, mut draft), expected) in drafts.into_iter().zip(0..) {
+        let (Some(x), Some(y), true) = (draft.x, draft.y, node == expected) else {
+            return Err(MovementError::of_line(draft.line, Problem::NoPlace(node.min(expected))));
+        };
+        let start = Position { x, y };
+        draft.orders.sort_by_key(|(at, ..)| *at);
+        movements.tracks.push(Track::Legs(legs(start, &draft.orders)));
+        movements.positions.push(start);
+    }
+    Ok(movements)
 }
 
 /// An order interrupts the leg that is under way.
@@ -128,8 +50,8 @@ fn legs(start: Position, orders: &[(u64, Position, f64)]) -> VecDeque<Leg> {
     legs
 }
 
-fn read_line(line: &str, number: usize, drafts: &mut BTreeMap<u32, Draft>) -> Result<(), Problem> {
-    let not_understood = || Problem::NotUnderstood(line.chars().take(80).collect());
+fn read_line<'a>(line: &'a str, number: usize, drafts: &mut BTreeMap<u32, Draft>) -> Result<(), Fault<'a>> {
+    let not_understood = || (line, Problem::NotUnderstood(line.chars().take(80).collect()));
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
         [] => Ok(()),
@@ -137,7 +59,7 @@ fn read_line(line: &str, number: usize, drafts: &mut BTreeMap<u32, Draft>) -> Re
         [node, "set", axis, value] => {
             let node = node_of(node).ok_or_else(not_understood)??;
             let draft = draft_of(drafts, node, number);
-            let metres = number_in("place in metres", value, -FARTHEST_M, FARTHEST_M)?;
+            let metres = metres(value)?;
             match axis {
                 "X_" => draft.x = Some(metres),
                 "Y_" => draft.y = Some(metres),
@@ -152,12 +74,10 @@ fn read_line(line: &str, number: usize, drafts: &mut BTreeMap<u32, Draft>) -> Re
                 return Err(not_understood());
             };
             let node = node_of(node).ok_or_else(not_understood)??;
-            let seconds = number_in("time in seconds", at, 0.0, LATEST_S)?;
-            let position = |text| number_in("place in metres", text, -FARTHEST_M, FARTHEST_M);
-            let to = Position { x: position(x)?, y: position(y)? };
-            let speed_mps = number_in("speed in m/s", speed, 0.0, FARTHEST_M)?;
-            let draft = draft_of(drafts, node, number);
-            draft.orders.push((truncate::to_u64(seconds * 1e9), to, speed_mps));
+            let at_ns = truncate::to_u64(seconds(at)? * 1e9);
+            let to = Position { x: metres(x)?, y: metres(y)? };
+            let speed_mps = speed_mps(speed)?;
+            draft_of(drafts, node, number).orders.push((at_ns, to, speed_mps));
             Ok(())
         }
         _ => Err(not_understood()),
@@ -169,22 +89,14 @@ fn draft_of(drafts: &mut BTreeMap<u32, Draft>, node: u32, line: usize) -> &mut D
 }
 
 /// `$node_(7)`.
-fn node_of(word: &str) -> Option<Result<u32, Problem>> {
+fn node_of(word: &str) -> Option<Result<u32, Fault<'_>>> {
     let number = word.strip_prefix("$node_(")?.strip_suffix(')')?;
-    let what = "node's number";
+    let (what, text) = ("node's number", || number.chars().take(80).collect());
     Some(match number.parse::<u32>() {
         Ok(node) if node < MOST_NODES => Ok(node),
-        Ok(_) => Err(Problem::OutOfRange { what, text: number.to_owned() }),
-        Err(_) => Err(Problem::NoNumber { what, text: number.to_owned() }),
+        Ok(_) => Err((number, Problem::OutOfRange { what, text: text() })),
+        Err(_) => Err((number, Problem::NoNumber { what, text: text() })),
     })
-}
-
-fn number_in(what: &'static str, text: &str, least: f64, most: f64) -> Result<f64, Problem> {
-    match text.parse::<f64>() {
-        Ok(value) if (least..=most).contains(&value) => Ok(value),
-        Ok(_) => Err(Problem::OutOfRange { what, text: text.to_owned() }),
-        Err(_) => Err(Problem::NoNumber { what, text: text.to_owned() }),
-    }
 }
 
 #[cfg(test)]
@@ -251,6 +163,8 @@ $ns_ at 7.0 \"$node_(1) setdest 50.0 50.0 5.0\"
             assert_eq!(error.line, line, "{rest}");
             assert!(error.to_string().contains(problem), "{rest}: {error}");
         }
+        let error = Movements::parse(&format!("{first}$ns_ at 1 \"$node_(0) setdest 1 x 1\"\n"));
+        assert_eq!(error.map_err(|error| error.column).expect_err("no place"), 32);
         assert_eq!(Movements::parse("").expect_err("no node").problem, Problem::NoNodes);
     }
 
