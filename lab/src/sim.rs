@@ -3,6 +3,7 @@
 pub(crate) mod build;
 pub mod calibration;
 mod certificate;
+pub mod field;
 mod gateway;
 mod host;
 pub(crate) mod loads;

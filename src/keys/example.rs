@@ -20,7 +20,7 @@ impl FileKind {
                 "configs/keys/aodv.yaml" "configs/keys/dymo.yaml" "configs/keys/dsr.yaml" "configs/keys/gpsr.yaml"
                 "configs/keys/grid.yaml" "configs/keys/random.yaml" "configs/keys/cross.yaml"
                 "configs/keys/positions.yaml" "configs/today.yaml" "configs/keys/fq-codel.yaml"
-                "configs/keys/amsdu.yaml" "configs/live/transparent.yaml"
+                "configs/keys/amsdu.yaml" "configs/live/transparent.yaml" "configs/field.yaml"
             },
             FileKind::Node => {
                 files! { "configs/node.yaml" "configs/keys/node.yaml" "configs/keys/raw.yaml" "configs/keys/pcap.yaml" }

@@ -1,15 +1,16 @@
 //! Channel between the radios: `channel:`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_air::channel::{Channel, Fading, Outage, PathLoss, Said};
+use hopwise_air::channel::{Channel, Fading, Field, Outage, PathLoss, Said, recording};
 use hopwise_air::phy::{Coding, Phy};
 use hopwise_air::random::{Purpose, Stream};
 use hopwise_core::narrow::as_u32;
 
-use super::json_schema;
 use super::nodes::Nodes;
 use super::schema::{ChannelConfig, FadingName, PathLossName, ScenarioFile};
+use super::{json_schema, motion};
 use crate::keys;
 use crate::located::{Document, Refusal, YamlPath};
 
@@ -38,18 +39,47 @@ pub(super) fn read(
         FadingName::Rayleigh => Fading::Rayleigh { doppler_hz: doppler()? },
         FadingName::Rician => Fading::Rician { k: number("k", config.k)?, doppler_hz: doppler()? },
     };
-    let mut channel = Channel {
+    let models = Channel {
         path_loss,
         shadowing_db: config.shadowing_db,
         is_asymmetric: config.asymmetric,
         fading,
+        ..Channel::default()
+    };
+    let field = field(document, config, nodes)?;
+    let mut channel = Channel {
         loss_ppm: config.loss.0,
         outages: outages(document, config, nodes, seed)?,
         noise_w: noise_w(document, config, phy)?,
-        links: Vec::new(),
+        // The recording has the powers of all models.
+        ..if field.is_some() { Channel { field, ..Channel::default() } } else { models }
     };
     say_of_links(document, config, nodes, &mut channel)?;
     Ok(channel)
+}
+
+fn field(
+    document: &Document,
+    config: &ChannelConfig,
+    nodes: &Nodes,
+) -> Result<Option<Arc<Field>>, Box<Refusal>> {
+    let Some(name) = &config.trace else { return Ok(None) };
+    let accepted = "a recording such as configs/field.csv, with the names of the topology";
+    let at = YamlPath::root().key("channel").key("trace");
+    let text = motion::read_text(name).map_err(|error| document.refuse(&at, error, accepted))?;
+    let radios: Vec<u32> =
+        (0..).zip(&nodes.positions).filter(|(_, place)| place.is_some()).map(|(n, _)| n).collect();
+    let named = |name: &str| nodes.find(name).filter(|node| radios.contains(node));
+    // As for the hosts of an inventory: without a node's name they are nodes in their order.
+    let order = recording::names(&text);
+    let is_by_order = !order.is_empty() && order.iter().all(|name| nodes.find(name).is_none());
+    let in_order = |name: &str| radios.get(order.iter().position(|known| *known == name)?).copied();
+    let radio = |name: &str| if is_by_order { in_order(name) } else { named(name) };
+    let field = Field::parse(&text, &radio).map_err(|error| {
+        let problem = format!("{name}:{}:{}: {error}", error.line, error.column);
+        document.refuse(&at, problem, accepted)
+    })?;
+    Ok(Some(Arc::new(field)))
 }
 
 fn noise_w(document: &Document, config: &ChannelConfig, phy: &Phy) -> Result<Option<f64>, Box<Refusal>> {

@@ -1,6 +1,8 @@
 //! Refuses flows between nodes without a path, and paths longer than the hop limit. Refuses also more links than a
 //! machine can hold.
 
+use std::time::Duration;
+
 use hopwise_air::medium;
 
 use super::schema::{ScenarioFile, Shape};
@@ -10,6 +12,10 @@ use crate::sim::{Plan, Reach};
 /// The most links: some 32 bytes each, and ten times as much where they fade. The count is an upper bound, about three
 /// times too high.
 const MOST_LINKS: u64 = 4_000_000;
+
+const PLACED_WAY: &str = "nodes within range of each other (two-ray ground: 250 m), one by one along the way";
+const RECORDED_WAY: &str =
+    "a recording with links at time 0 that are strong enough in its first 10 s, one by one along the way";
 
 /// Result of the check of a random field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +33,7 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
         let accepted = format!("fewer nodes, or farther apart: at most {MOST_LINKS} pairs");
         return Err(document.refuse(&topology, problem, &accepted));
     }
+    outlasts(document, plan)?;
     // A moving node may come into range, and routes are found during the run.
     if plan.tracks.iter().any(Option::is_some) {
         return Ok(Field::Usable);
@@ -50,18 +57,32 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
             }
             None => {
                 let way = format!("no route leads from `{}` to `{}`", traffic.from, traffic.to);
-                let accepted =
-                    "nodes within range of each other (two-ray ground: 250 m), one by one along the way";
-                (way + &gap(plan, &hops), accepted.to_owned())
+                match plan.channel.field {
+                    Some(_) => (way, RECORDED_WAY.to_owned()),
+                    None => (way + &gap(plan, &hops), PLACED_WAY.to_owned()),
+                }
             }
         };
         let traffic_at = YamlPath::root().key("traffic").index(nth);
         let mut paths = vec![traffic_at.key("to"), traffic_at.key("from"), topology.clone()];
-        let of_channel = ["path_loss", "exponent", "shadowing_db", "noise_dbm"];
+        let of_channel = ["trace", "path_loss", "exponent", "shadowing_db", "noise_dbm"];
         paths.extend(of_channel.map(|key| YamlPath::root().key("channel").key(key)));
         return Err(document.refuse_among(&paths, problem, &accepted));
     }
     Ok(Field::Usable)
+}
+
+/// Refuses a run that goes on after its recording.
+fn outlasts(document: &Document, plan: &Plan) -> Result<(), Box<Refusal>> {
+    let Some(field) = &plan.channel.field else { return Ok(()) };
+    let [ends, has] = [plan.end().0, field.ends_ns()].map(Duration::from_nanos);
+    if ends <= has {
+        return Ok(());
+    }
+    let paths = [("run", "duration"), ("channel", "trace")];
+    let paths = paths.map(|(block, key)| YamlPath::root().key(block).key(key));
+    let problem = format!("the run ends at {ends:?}, after the recording's last row at {has:?}");
+    Err(document.refuse_among(&paths, problem, "a shorter run, or a longer recording"))
 }
 
 /// The shortest distance between the nodes that reach the end and the others.

@@ -100,10 +100,18 @@ pub(super) fn in_force(
         // Kernels ask for each other's addresses.
         settings["radio"]["arp"] = true.into();
     }
+    add_hashes(&mut settings, file);
+    settings
+}
+
+/// A run depends on the content of its files, and not on their names.
+fn add_hashes(settings: &mut Value, file: &ScenarioFile) {
     if let Some(hash) = file.topology.file.as_deref().and_then(hash_of) {
         settings["topology"]["file_sha256"] = hash.into();
     }
-    settings
+    if let Some(hash) = file.channel.trace.as_deref().and_then(hash_of) {
+        settings["channel"]["trace_sha256"] = hash.into();
+    }
 }
 
 fn set_tcp(settings: &mut Value, own_tcp: &Tcp, (agents, routes): (&Agents, &RoutingPlan)) {

@@ -4,10 +4,17 @@
 //! changes as nodes move. The curves do not model interference: frames that overlap are compared by their rates' SINR.
 
 mod curves;
+mod field;
+mod powers;
+pub mod recording;
 mod script;
 
 pub(crate) use curves::{frame_error, intact};
+pub use field::{Field, MOST_ROWS};
+pub use powers::{LinkPower, Powers};
 pub use script::{Change, LinkChange, Said, ScriptError};
+
+use std::sync::Arc;
 
 use crate::phy::Rate;
 use crate::position::Position;
@@ -82,6 +89,9 @@ pub struct Channel {
     pub outages: Vec<Outage>,
     /// Changes of single links.
     pub links: Vec<LinkChange>,
+    /// Powers as they were recorded, in place of path loss, shadowing and gains. Places then decide delays alone, those
+    /// of the beginning.
+    pub field: Option<Arc<Field>>,
     /// Noise in watts: chance then decides, by OFDM's curves and not by [`Radio::receive_w`], if a frame is understood.
     /// The radio must come from [`Radio::over_noise`].
     pub noise_w: Option<f64>,
@@ -104,17 +114,37 @@ impl Channel {
         self.fading != Fading::None
             || self.loss_ppm > 0
             || self.noise_w.is_some()
+            || self.field.is_some()
             || !self.outages.is_empty()
             || self.links.iter().any(LinkChange::is_lively)
     }
 
-    /// The share of a link's frames that are lost although they would be understood; the last matching change holds.
-    pub(crate) fn loss_of(&self, from: u32, to: u32) -> u32 {
+    /// The share of a link's frames that are lost although they would be understood. The last matching change holds,
+    /// before what was recorded.
+    pub(crate) fn loss_of(&self, from: u32, to: u32, recorded: Option<u32>) -> u32 {
         let own = self.links.iter().rev().find_map(|link| match link.change {
             Change::Loss { ppm } if link.is_of(from, to) => Some(ppm),
             _ => None,
         });
-        own.unwrap_or(self.loss_ppm)
+        own.or(recorded).unwrap_or(self.loss_ppm)
+    }
+
+    /// The power of a link at a time without its fading, and its loss; `None`: no frame arrives.
+    pub(crate) fn heard(
+        &self,
+        radio: &Radio,
+        ends: [(u32, Position); 2],
+        (seed, now): (u64, u64),
+    ) -> Option<(f64, u32)> {
+        let [(from, _), (to, _)] = ends;
+        let (power_w, recorded) = match &self.field {
+            Some(field) => {
+                let heard = field.at(from, to, now)?;
+                (heard.power_w, heard.loss_ppm)
+            }
+            None => (self.power_w(radio, ends, seed), None),
+        };
+        Some((power_w, self.loss_of(from, to, recorded)))
     }
 
     /// The largest gain of a single link.

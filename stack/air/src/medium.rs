@@ -77,8 +77,12 @@ impl Medium {
         for from in 0..positions.len() {
             let first = as_u32(medium.links.len());
             if let Some(here) = positions[from] {
-                for to in grid.around(here) {
-                    let Some(there) = positions[to as usize] else { continue };
+                let near = match &channel.field {
+                    Some(field) => field.receivers_of(as_u32(from)),
+                    None => grid.around(here),
+                };
+                for to in near {
+                    let Some(there) = positions.get(to as usize).copied().flatten() else { continue };
                     let ends = [(as_u32(from), here), (to, there)];
                     if let Some(link) = link(radio, channel, ends, seed) {
                         medium.faders.extend(channel.fader(link.from, to, seed));
@@ -94,8 +98,11 @@ impl Medium {
         medium
     }
 
-    /// Sets the nodes' motion; a node without a track stays.
+    /// Sets the nodes' motion; a node without a track stays. A recording has the powers of nodes wherever they are.
     pub(crate) fn set_motion(&mut self, positions: &[Option<Position>], tracks: Vec<Option<Track>>) {
+        if self.channel.field.is_some() {
+            return;
+        }
         self.moving = Some(Moving::new(positions, tracks, reach_m(&self.radio, &self.channel)));
     }
 
@@ -178,12 +185,20 @@ impl Medium {
         if self.channel.is_out(now.from, now.to, frame.now) {
             return None;
         }
+        let mut recorded = None;
+        if let Some(field) = &self.channel.field {
+            let heard = field.at(now.from, now.to, frame.now)?;
+            now.power_w = heard.power_w;
+            recorded = heard.loss_ppm;
+        }
         if let Some(fader) = self.faders.get(link) {
             now.power_w *= fader.gain(frame.now);
+        }
+        if self.channel.field.is_some() || !self.faders.is_empty() {
             now.is_decodable = now.power_w >= self.radio.receive_w;
             now.is_detectable = now.is_decodable;
         }
-        let loss_ppm = self.channel.loss_of(now.from, now.to);
+        let loss_ppm = self.channel.loss_of(now.from, now.to, recorded);
         if self.channel.noise_w.is_some() || loss_ppm > 0 {
             // The nth frame of a link has the same luck whatever other links carry.
             let mut luck = luck(self.seed, &now);
@@ -237,8 +252,21 @@ pub fn neighbours(
     (0..positions.len()).map(of).collect()
 }
 
+/// The links between stations that stand still, by sender and receiver.
+pub(crate) fn links(
+    radio: &Radio,
+    channel: &Channel,
+    positions: &[Option<Position>],
+    seed: u64,
+) -> Vec<(u32, u32)> {
+    Medium::new(radio, channel, positions, seed).links.iter().map(|link| (link.from, link.to)).collect()
+}
+
 /// The most links there can be between these positions, counted by squares and not one by one.
 pub fn most_links(radio: &Radio, channel: &Channel, positions: &[Option<Position>]) -> u64 {
+    if let Some(field) = &channel.field {
+        return field.links() as u64;
+    }
     let grid = Grid::new(positions, reach_m(radio, channel));
     let near = |(x, y): (i64, i64)| {
         let cells = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (x + dx, y + dy)));
@@ -253,8 +281,12 @@ fn link(radio: &Radio, channel: &Channel, ends: [(u32, Position); 2], seed: u64)
     if from == to {
         return None;
     }
-    let power_w = channel.power_w(radio, ends, seed);
-    if power_w < least_w(radio, channel) {
+    let power_w = match &channel.field {
+        // A recorded link may come later, or grow.
+        Some(field) => field.first_power_w(from, to).unwrap_or(0.0),
+        None => channel.power_w(radio, ends, seed),
+    };
+    if power_w < least_w(radio, channel) && channel.field.is_none() {
         return None;
     }
     // At least 1 ns, however near: a frame that begins at an instant does not arrive at that instant.

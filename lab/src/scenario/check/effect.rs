@@ -68,8 +68,40 @@ fn of_other_rules<'a>(
     Ok(())
 }
 
+/// The keys that say what a recording says too.
+const BESIDE_A_TRACE: [&str; 7] =
+    ["path_loss", "exponent", "shadowing_db", "asymmetric", "fading", "doppler_hz", "k"];
+
+/// Refuses a second source of powers beside a recording. Models of the file may stay if the recording is set over it.
+fn trace(document: &Document, file: &ScenarioFile) -> Checked {
+    if file.channel.trace.is_none() || varies(file, "channel.trace") {
+        return Ok(());
+    }
+    let at = YamlPath::root().key("channel");
+    let is_over_others = document.is_set("channel.trace");
+    for key in BESIDE_A_TRACE {
+        let path = format!("channel.{key}");
+        let is_given = document.value_at(&path).is_some();
+        if is_given && (!is_over_others || document.is_set(&path)) {
+            let paths = [key, "trace"].map(|key| at.key(key));
+            let problem = format!("`{key}` changes nothing beside a recording");
+            return Err(document.refuse_key_among(&paths, problem, "one of the two"));
+        }
+    }
+    let is_gain = |sentence: &String| sentence.split_whitespace().any(|word| word == "gains");
+    match file.channel.links.iter().position(is_gain) {
+        Some(nth) if !is_over_others || document.is_set("channel.links") => {
+            let paths = [at.key("links").index(nth), at.key("trace")];
+            let problem = "a gain changes nothing beside a recording";
+            Err(document.refuse_among(&paths, problem, "one of the two"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses numbers of models that the channel does not use.
 pub(super) fn channel(document: &Document, file: &ScenarioFile) -> Checked {
+    trace(document, file)?;
     let channel = &file.channel;
     let fades = channel.fading != FadingName::None;
     for (key, is_given, needs, is_used) in [

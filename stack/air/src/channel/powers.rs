@@ -1,0 +1,86 @@
+//! The power of each link at any instant, as the world computes it, for a recording. It acts on no world.
+
+use std::collections::BTreeMap;
+
+use super::{Channel, Fader};
+use crate::medium::{self, Position, Radio};
+use crate::motion::{Track, Walker};
+
+/// All stations, without their machines.
+#[derive(Debug)]
+pub struct Powers {
+    radio: Radio,
+    channel: Channel,
+    seed: u64,
+    stations: Vec<Option<Walker>>,
+    /// The links that there can be, by sender and receiver.
+    links: Vec<(u32, u32)>,
+    faders: BTreeMap<(u32, u32), Fader>,
+}
+
+/// A link at an instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkPower {
+    /// The number of the sender.
+    pub from: u32,
+    /// The number of the receiver.
+    pub to: u32,
+    /// The power of a frame at the receiver.
+    pub power_w: f64,
+    /// Frames in a million that chance spoils although their power is enough.
+    pub loss_ppm: u32,
+}
+
+impl Powers {
+    /// The stations of a world with these settings.
+    pub fn new(
+        radio: &Radio,
+        channel: &Channel,
+        positions: &[Option<Position>],
+        tracks: &[Option<Track>],
+        seed: u64,
+    ) -> Powers {
+        let links = if channel.field.is_none() && tracks.iter().any(Option::is_some) {
+            let all = || (0..).zip(positions).filter(|(_, position)| position.is_some()).map(|(n, _)| n);
+            all().flat_map(|from| all().filter(move |to| *to != from).map(move |to| (from, to))).collect()
+        } else {
+            medium::links(radio, channel, positions, seed)
+        };
+        let walker = |(position, node): (&Option<Position>, usize)| {
+            position.map(|first| Walker::new(first, tracks.get(node).cloned().flatten()))
+        };
+        Powers {
+            radio: *radio,
+            channel: channel.clone(),
+            seed,
+            stations: positions.iter().zip(0..).map(walker).collect(),
+            links,
+            faders: BTreeMap::new(),
+        }
+    }
+
+    /// Tells all links that carry frames at that time, which must not be earlier than that of the last call.
+    pub fn at(&mut self, now: u64, sink: &mut dyn FnMut(LinkPower)) {
+        let places: Vec<_> =
+            self.stations.iter_mut().map(|station| station.as_mut().map(|walker| walker.at(now))).collect();
+        for (from, to) in self.links.iter().copied() {
+            let (Some(here), Some(there)) = (places[from as usize], places[to as usize]) else { continue };
+            if self.channel.is_out(from, to, now) {
+                continue;
+            }
+            let Some((power_w, loss_ppm)) =
+                self.channel.heard(&self.radio, [(from, here), (to, there)], (self.seed, now))
+            else {
+                continue;
+            };
+            let gain = match self.faders.get(&(from, to)) {
+                Some(fader) => fader.gain(now),
+                None => match self.channel.fader(from, to, self.seed) {
+                    Some(fader) => self.faders.entry((from, to)).or_insert(fader).gain(now),
+                    None => 1.0,
+                },
+            };
+            sink(LinkPower { from, to, power_w: power_w * gain, loss_ppm });
+        }
+    }
+}
