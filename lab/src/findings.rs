@@ -155,19 +155,26 @@ impl Findings {
     }
 
     /// The findings as text: a table for each point, and its sentences. Before them stand all points of a matrix in one
-    /// table. With a width, tables leave out their least columns until lines are no wider.
+    /// table. With a width, tables leave out their least columns until lines are no wider, and a line names these.
     pub fn text(&self, width: Option<usize>) -> String {
         let mut text = String::new();
         if self.points.len() > 1 {
             let _ = writeln!(text, "{}", table::of_points(&self.points));
         }
+        let mut left_out: Vec<String> = Vec::new();
+        let mut fit = |table: table::Table| {
+            let new: Vec<_> = table.left_out.into_iter().filter(|head| !left_out.contains(head)).collect();
+            left_out.extend(new);
+            table.text
+        };
         for point in &self.points {
             if !point.point.is_empty() {
                 let _ = writeln!(text, "{}", label(&point.point));
             }
-            text.push_str(&table::of_point(point, width));
+            text.push_str(&fit(table::of_point(point, width)));
             for figure in point.figures.iter().filter(|figure| !figure.is_goodput()) {
-                let _ = write!(text, "\n{}\n{}", heading(figure), table::of_figure(point, figure, width));
+                let shown = fit(table::of_figure(point, figure, width));
+                let _ = write!(text, "\n{}\n{shown}", heading(figure));
             }
             for comparison in self.said(point) {
                 let _ = writeln!(text, "{}", comparison.sentence);
@@ -179,6 +186,13 @@ impl Findings {
                 let _ = writeln!(text, "{said}");
             }
             text.push('\n');
+        }
+        if !left_out.is_empty() {
+            let named = left_out.join(", ");
+            let _ = writeln!(
+                text,
+                "No room in lines so short: {named}. A wider terminal shows them, and trial --json has them.\n"
+            );
         }
         text
     }

@@ -11,18 +11,26 @@ struct Column {
     goes: Option<u8>,
 }
 
+const INTERVAL: &str = "95 % interval";
+
+/// A table as lines, and the heads of the columns that it had no room for.
+pub(super) struct Table {
+    pub(super) text: String,
+    pub(super) left_out: Vec<String>,
+}
+
 /// The arms of a point with their comparisons, at most that wide where columns can be left out.
-pub(super) fn of_point(point: &PointFindings, width: Option<usize>) -> String {
+pub(super) fn of_point(point: &PointFindings, width: Option<usize>) -> Table {
     fitting(all_columns(point), point.arms.len(), width)
 }
 
 /// The arms of a point in one of the other figures that decide.
-pub(super) fn of_figure(point: &PointFindings, figure: &Figure, width: Option<usize>) -> String {
+pub(super) fn of_figure(point: &PointFindings, figure: &Figure, width: Option<usize>) -> Table {
     let cells = |arm: &ArmFindings| cells_of(point.summary(arm, figure).as_ref());
     let mut all = vec![
         column(point, "arm", None, |arm| arm.arm.clone()),
         column(point, figure.unit, None, |arm| cells(arm).0),
-        column(point, "95 % interval", Some(1), |arm| cells(arm).1),
+        column(point, INTERVAL, Some(1), |arm| cells(arm).1),
         column(point, "runs", Some(0), |arm| cells(arm).2),
     ];
     all.extend(comparisons(point, figure));
@@ -30,20 +38,23 @@ pub(super) fn of_figure(point: &PointFindings, figure: &Figure, width: Option<us
 }
 
 /// The columns as lines, without the least of them where they are too wide.
-fn fitting(mut shown: Vec<Column>, arms: usize, width: Option<usize>) -> String {
+fn fitting(mut shown: Vec<Column>, arms: usize, width: Option<usize>) -> Table {
     // A column without any value tells nothing.
     shown.retain(|column| column.goes.is_none() || column.cells.iter().any(|cell| !cell.is_empty()));
+    let mut left_out = Vec::new();
     while width.is_some_and(|width| wide(&shown) > width) {
         let turns = shown.iter().enumerate().filter_map(|(nth, column)| Some((column.goes?, nth)));
         let Some((_, nth)) = turns.min() else { break };
-        shown.remove(nth);
+        let head = shown.remove(nth).head;
+        // The interval of a comparison, which has the same head, always stays.
+        left_out.push(if head == INTERVAL { format!("{head} of the mean") } else { head });
     }
     let row = |nth: Option<usize>| {
         let cell = |column: &Column| nth.map_or(&column.head, |nth| &column.cells[nth]).clone();
         shown.iter().map(cell).collect::<Vec<_>>()
     };
     let rows: Vec<_> = std::iter::once(row(None)).chain((0..arms).map(|nth| row(Some(nth)))).collect();
-    columns(&rows)
+    Table { text: columns(&rows), left_out }
 }
 
 /// The width of a table of these columns.
@@ -67,17 +78,19 @@ fn column(
 
 fn all_columns(point: &PointFindings) -> Vec<Column> {
     let beside = |head: &str, goes, of: Cell| column(point, head, Some(goes), |arm| of(&arm.beside));
+    // What an arm costs in delay stays longest.
+    let turn = |nth: usize| 5 + u8::try_from(BESIDE.len() - nth).unwrap_or_default();
     let mut all = vec![
         column(point, "arm", None, |arm| arm.arm.clone()),
         column(point, "kbit/s", None, |arm| cells(arm.summary.as_ref()).0),
-        column(point, "95 % interval", Some(6), |arm| cells(arm.summary.as_ref()).1),
-        column(point, "runs", Some(5), |arm| cells(arm.summary.as_ref()).2),
+        column(point, INTERVAL, Some(1), |arm| cells(arm.summary.as_ref()).1),
+        column(point, "runs", Some(0), |arm| cells(arm.summary.as_ref()).2),
     ];
-    all.extend(BESIDE.iter().map(|(head, of)| beside(head, 3, *of)));
+    all.extend(BESIDE.iter().enumerate().map(|(nth, (head, of))| beside(head, turn(nth), *of)));
     all.extend([
-        beside("ACKs/segment", 2, |of| shown(of.acks_per_segment, 2)),
-        beside("resent", 1, |of| shown(of.segments_retransmitted, 1)),
-        beside("timeouts", 0, |of| shown(of.timeouts, 1)),
+        beside("ACKs/segment", 4, |of| shown(of.acks_per_segment, 2)),
+        beside("resent", 3, |of| shown(of.segments_retransmitted, 1)),
+        beside("timeouts", 2, |of| shown(of.timeouts, 1)),
     ]);
     if point.figures.contains(&GOODPUT) {
         all.extend(comparisons(point, &GOODPUT));
@@ -97,7 +110,7 @@ fn comparisons(point: &PointFindings, figure: &Figure) -> [Column; 3] {
     };
     [
         column(point, &format!("against {against}"), None, |arm| of(arm, |found| found.ratio.map(change))),
-        column(point, "95 % interval", None, |arm| of(arm, |found| found.ci95.map(ends))),
+        column(point, INTERVAL, None, |arm| of(arm, |found| found.ci95.map(ends))),
         column(point, "verdict", None, |arm| found(arm).map_or("(baseline)".to_owned(), verdict)),
     ]
 }
