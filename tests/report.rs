@@ -208,8 +208,26 @@ const TAKEN: &str = "
     };
     const all = Array.from(document.querySelectorAll('figure'), (figure) => figure.id);
     const wrong = all.filter((id) => !sound(id));
-    const bare = all.filter((id) => numbers(of(id)).split('\\n').length < 3);
-    document.title = 'wrong: ' + wrong + '; bare: ' + bare + '; ' + numbers(of('fig-goodput')).split('\\n')[1];
+    const lines = (id) => numbers(of(id)).trim().split('\\n');
+    const bare = all.filter((id) => lines(id).length < 2);
+    const keys = all.filter((id) => of(id).querySelector('.legend'));
+    const lacks = keys.filter((id) => {
+        const { text, height } = picture(of(id));
+        const drawn = new DOMParser().parseFromString(text, 'image/svg+xml').documentElement;
+        const texts = [...drawn.querySelectorAll(':scope > text')];
+        const swatches = [...drawn.querySelectorAll(':scope > rect')].slice(1);
+        const kinds = [...of(id).querySelectorAll('.key')];
+        const fills = swatches.map((swatch) => swatch.getAttribute('fill'));
+        return swatches.length !== kinds.length || fills.includes(null)
+            || texts.some((text) => Number(text.getAttribute('y')) > height)
+            || !kinds.every((kind) => texts.some((text) => text.textContent === kind.textContent.trim()));
+    });
+    const names = (id) => lines(id).some((line) => line.startsWith('topology.hops = '));
+    const pointless = all.filter((id) => id !== 'fig-topology' && !names(id));
+    const first = (id, shape) => lines(id).find((line) => line.includes(',' + shape + ','));
+    document.title = ['wrong: ' + wrong, 'bare: ' + bare, 'legends: ' + keys.length + ', lacking: ' + lacks,
+        'without points: ' + pointless, lines('fig-goodput')[0], first('fig-goodput', 'run'),
+        first('fig-goodput', 'mean'), first('fig-delay', 'mean'), first('fig-loads', 'bar')].join('; ');
 ";
 
 #[test]
@@ -229,7 +247,21 @@ fn every_figure_can_be_taken_away_as_a_picture_and_as_numbers() {
     let buttons = dom.matches("class=\"take\"").count();
     assert_eq!(buttons, dom.matches("<figure id=").count(), "each has its buttons");
     let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).expect("a title");
-    assert!(title.starts_with("wrong: ; bare: ; every,"), "{title}: {log}");
+    let parts: Vec<&str> = title.split("; ").collect();
+    // Two of airtime, and queues and a map at each point.
+    let legends = format!("legends: {}, lacking: ", 2 + 2 * HOPS.len());
+    assert_eq!(parts[..4], ["wrong: ", "bare: ", &legends, "without points: "], "{title}: {log}");
+    assert_eq!(parts[4], "point,arm,shape,x,y,x_low,x_high,y_low,y_high,seed,runs,what");
+    let cells = |nth: usize| parts[nth].split(',').collect::<Vec<_>>();
+    let known = |nth: usize| {
+        let names = cells(4).into_iter().zip(cells(nth)).filter(|(_, cell)| !cell.is_empty());
+        names.map(|(name, _)| name).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(cells(5)[..3], ["topology.hops = 2", "every", "run"]);
+    assert_eq!(known(5), "point arm shape x seed what", "a run");
+    assert_eq!(known(6), "point arm shape x x_low x_high runs what", "a mean");
+    assert_eq!(known(7), "point arm shape x y x_low x_high y_low y_high runs what", "a dot of two means");
+    assert_eq!(known(8), "point arm shape x x_low x_high what", "a bar");
     let _ = std::fs::remove_dir_all(folder.join("profile"));
 }
 
@@ -319,11 +351,45 @@ fn filled(page: &str) -> f64 {
     numbers(" yMax=").fold(0.0, f64::max) / height
 }
 
+/// The same runs as twelve points of five arms.
+fn twelve_points(few: &Bundle) -> Bundle {
+    const QUEUES: [u32; 4] = [10, 20, 50, 100];
+    let mut trial = few.trial.clone();
+    trial.arms.push("again".to_owned());
+    let at = |point: &Point, packets: u32| {
+        let mut point = point.clone();
+        point.insert("radio.queue_packets".to_owned(), packets.into());
+        point
+    };
+    trial.points = few.trial.points.iter().flat_map(|point| QUEUES.map(|packets| at(point, packets))).collect();
+    let (mut records, mut shown) = (Vec::new(), BTreeMap::new());
+    let mut keep = |of: &Record, arm: &str, packets: u32| {
+        let id = format!("{}-{arm}-{packets}", of.id);
+        shown.extend(few.series.get(&of.id).map(|series| (id.clone(), series.clone())));
+        records.push(Record { id, arm: arm.to_owned(), point: at(&of.point, packets), ..of.clone() });
+    };
+    for record in &few.records {
+        for packets in QUEUES {
+            keep(record, &record.arm, packets);
+            if record.arm == "dca" {
+                keep(record, "again", packets);
+            }
+        }
+    }
+    Bundle::new(trial, records, shown)
+}
+
 #[test]
 fn no_printed_page_but_the_last_is_left_half_empty() {
     let Some(browser) = printer() else { return };
-    let text = printed(browser, &html(&bundle()), 297, "-bbox");
-    let pages: Vec<f64> = text.split("<page").skip(1).map(filled).collect();
-    assert!(pages.len() > 5, "{pages:?}");
-    assert!(pages[..pages.len() - 1].iter().all(|filled| *filled > 0.5), "{pages:?}");
+    let few = bundle();
+    for (points, page) in [(HOPS.len(), html(&few)), (12, html(&twelve_points(&few)))] {
+        for height_mm in [260, 279, 297] {
+            let text = printed(browser, &page, height_mm, "-bbox");
+            let pages: Vec<f64> = text.split("<page").skip(1).map(filled).collect();
+            assert!(pages.len() > 5, "{points} points, {height_mm} mm: {pages:?}");
+            let is_filled = pages[..pages.len() - 1].iter().all(|filled| *filled > 0.5);
+            assert!(is_filled, "{points} points, {height_mm} mm: {pages:?}");
+        }
+    }
 }

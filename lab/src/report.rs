@@ -6,6 +6,7 @@
 mod bundle;
 mod chart;
 mod claimed;
+mod delays;
 mod figures;
 mod graphs;
 mod mesh;
@@ -63,10 +64,9 @@ impl Row<'_> {
 const MOST_POINTS: usize = 4;
 
 impl View<'_> {
-    /// The class of an arm's elements; the baseline is the first.
+    /// The classes of an arm's elements; the baseline is the first.
     fn class(&self, arm: &str) -> String {
-        let nth = self.bundle.trial.arms.iter().position(|known| known == arm).unwrap_or(0);
-        format!("a{nth}")
+        page::class(self.bundle.trial.arms.iter().position(|known| known == arm).unwrap_or(0))
     }
 
     /// True if the kernel's TCP carried the arm's flows.

@@ -3,11 +3,16 @@
 //! By hand: crates for charts bring fonts and renderers, and none keeps two themes and a printed page in one file.
 
 mod axis;
+mod marks;
+mod numbers;
 
 use std::fmt::Write as _;
 
 pub(super) use axis::Axis;
 use axis::Scale;
+pub(super) use marks::SHAPES;
+use numbers::Numbers;
+pub(super) use numbers::Told;
 
 /// Room for labels: left, right, top, bottom.
 const LEFT: f64 = 46.0;
@@ -55,8 +60,7 @@ pub(super) struct Chart {
     body: String,
     /// Shapes that lie over all others.
     over: String,
-    /// The numbers of all shapes, for readers who take them away: kind, classes, numbers, title.
-    numbers: String,
+    numbers: Numbers,
 }
 
 impl Chart {
@@ -76,7 +80,7 @@ impl Chart {
             y: up,
             body: String::new(),
             over: String::new(),
-            numbers: String::new(),
+            numbers: Numbers::default(),
         };
         for tick in up.ticks() {
             let at = up.px(tick);
@@ -177,7 +181,7 @@ impl Chart {
             y: up,
             body: String::new(),
             over: String::new(),
-            numbers: String::new(),
+            numbers: Numbers::default(),
         };
         for tick in across.ticks() {
             let at = across.px(tick);
@@ -268,16 +272,34 @@ impl Chart {
         self.x.px(x)
     }
 
-    /// Keeps the numbers of a shape; NaN is none.
-    pub(super) fn tell(&mut self, kind: &str, class: &str, (x, y): (f64, f64), title: &str) {
-        let [x, y] = [x, y].map(|number| format!("{number:.6}").replace("NaN", ""));
-        let [x, y] = [&x, &y].map(|cell| cell.trim_end_matches('0').trim_end_matches('.'));
-        let title = title.replace(['"', '\n', '|'], " ");
-        let _ = writeln!(self.numbers, "{kind}|{class}|{x}|{y}|{title}");
+    /// Names the point of all shapes that follow.
+    pub(super) fn at_point(&mut self, point: &str) {
+        self.numbers.at_point(point);
+    }
+
+    /// Says the meaning of all shapes that follow.
+    pub(super) fn of(&mut self, what: &str) {
+        self.numbers.of(what);
+    }
+
+    /// Keeps the numbers of a shape.
+    pub(super) fn tell(&mut self, told: &Told<'_>) {
+        self.numbers.tell(told);
+    }
+
+    fn tell_places(&mut self, shape: &str, class: &str, places: &[(f64, f64)]) {
+        for (x, y) in places {
+            self.tell(&Told { shape, class, x: Some(*x), y: Some(*y), ..Told::default() });
+        }
     }
 
     pub(super) fn line(&mut self, points: &[(f64, f64)], class: &str) {
-        points.iter().for_each(|point| self.tell("line", class, *point, ""));
+        self.tell_places("line", class, points);
+        self.stroke(points, class);
+    }
+
+    /// Draws a line whose numbers another shape has.
+    pub(super) fn stroke(&mut self, points: &[(f64, f64)], class: &str) {
         let path = path(points.iter().map(|point| self.at(*point)));
         let _ = write!(self.body, "<path class=\"{class}\" d=\"{path}\"/>");
     }
@@ -291,7 +313,7 @@ impl Chart {
         }
         let path = path(corners.iter().map(|point| self.at(*point)));
         let _ = write!(self.body, "<path class=\"{class}\" d=\"{path}\"/>");
-        points.iter().for_each(|point| self.tell("step", class, *point, ""));
+        self.tell_places("step", class, points);
     }
 
     /// Area between two lines over the same places.
@@ -302,19 +324,15 @@ impl Chart {
     }
 
     pub(super) fn dot(&mut self, at: (f64, f64), radius: f64, class: &str, title: &str) {
-        self.tell("dot", class, at, title);
-        let (x, y) = self.at(at);
-        self.spot((x, y), radius, class, title);
+        self.tell(&Told { shape: "dot", class, x: Some(at.0), y: Some(at.1), title, ..Told::default() });
+        self.spot(self.at(at), radius, class, title);
     }
 
-    /// Draws a dot at a place in the picture.
-    pub(super) fn spot(&mut self, (x, y): (f64, f64), radius: f64, class: &str, title: &str) {
+    /// Draws a dot at a place in the picture, in the shape of its class.
+    pub(super) fn spot(&mut self, at: (f64, f64), radius: f64, class: &str, title: &str) {
         let title =
             if title.is_empty() { String::new() } else { format!("<title>{}</title>", escape(title)) };
-        let _ = write!(
-            self.body,
-            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\">{title}</circle>"
-        );
+        self.body.push_str(&marks::mark(at, radius, class, &title));
     }
 
     /// Draws a horizontal bar at a height in the picture.
@@ -325,7 +343,8 @@ impl Chart {
         class: &str,
         title: &str,
     ) {
-        self.tell("bar", class, (from, to), title);
+        let (x, x_ends) = (Some(to - from), Some([from, to]));
+        self.tell(&Told { shape: "bar", class, x, x_ends, title, ..Told::default() });
         let (left, right) = (self.x.px(from), self.x.px(to));
         let _ = write!(
             self.body,
@@ -336,8 +355,8 @@ impl Chart {
         );
     }
 
+    /// Draws an interval, whose numbers the row of its mean has.
     pub(super) fn whisker(&mut self, (from, to): (f64, f64), middle: f64, class: &str) {
-        self.tell("interval", class, (from, to), "");
         let (left, right) = (self.x.px(from), self.x.px(to));
         self.rule((left, middle), (right, middle), class);
         for end in [left, right] {
@@ -363,7 +382,7 @@ impl Chart {
             self.width,
             self.height,
             escape(what),
-            escape(&self.numbers),
+            escape(self.numbers.text()),
             self.body,
             self.over
         )

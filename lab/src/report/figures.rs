@@ -9,6 +9,7 @@ mod time;
 mod topology;
 
 use super::View;
+use crate::scenario::point::Point;
 
 pub(super) use map::{Places, WIDTH as MAP_WIDTH, data as map_data, link as map_link};
 pub(super) use topology::figure_of as topology;
@@ -20,6 +21,7 @@ pub(super) fn overall(view: &View<'_>) -> String {
         ratios::goodputs(view),
         sweep::all(view),
         ratios::acks(view),
+        ratios::completions(view),
         delay::goodput_against_delay(view),
         air::times(view),
         air::loads(view),
@@ -43,10 +45,58 @@ fn side_by_side(charts: &[String]) -> String {
     }
 }
 
+/// Rows of a chart in parts of whole points. On paper a chart cannot part, so none is higher than half of a page unless
+/// one point is.
+fn parts<'r, T>(rows: &'r [T], point: impl Fn(&T) -> &Point) -> Vec<&'r [T]> {
+    const MOST_ROWS: usize = 18;
+    let points: Vec<&[T]> = rows.chunk_by(|one, next| point(one) == point(next)).collect();
+    // The head of a point is a row, too.
+    let highest = points.iter().map(|rows| rows.len() + 1).max().unwrap_or(1);
+    let count = points.len().div_ceil((MOST_ROWS / highest).max(1)).max(1);
+    let (mut parts, mut rest) = (Vec::new(), rows);
+    for some in points.chunks(points.len().div_ceil(count).max(1)) {
+        let (part, others) = rest.split_at(some.iter().map(|rows| rows.len()).sum());
+        parts.push(part);
+        rest = others;
+    }
+    parts
+}
+
+/// The charts of such parts, two in a row.
+fn two_in_a_row(charts: &[String]) -> String {
+    if charts.len() < 2 {
+        return charts.concat();
+    }
+    let each: String = charts.iter().map(|chart| format!("<div>{chart}</div>")).collect();
+    format!("<div class=\"panels parts\" style=\"--row:2\">{each}</div>")
+}
+
 /// The figures of single runs over time.
 pub(super) fn runs(view: &View<'_>) -> String {
     let (points, _) = view.points_over_time();
     let count = points.len();
     let of = |(nth, point)| time::point(view, point, nth, nth + 1 == count);
     points.into_iter().enumerate().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rows_part_between_points_and_evenly() {
+        let points: Vec<Point> = (0..7).map(|nth| Point::from([("hops".to_owned(), json!(nth))])).collect();
+        let sizes = |points: &[Point], arms: usize| {
+            let rows: Vec<_> = points.iter().flat_map(|point| vec![point; arms]).collect();
+            parts(&rows, |row| row).iter().map(|part| part.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(&points[..1], 60), [60], "a point stays whole");
+        assert_eq!(sizes(&points[..3], 5), [15]);
+        assert_eq!(sizes(&points[..4], 5), [10, 10]);
+        assert_eq!(sizes(&points, 5), [15, 15, 5]);
+        assert_eq!(sizes(&points[..2], 16), [16, 16]);
+        assert_eq!(sizes(&[], 5), [0; 0]);
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::chart::{escape, number};
-use super::{View, figures, graphs, mesh, queues, subject, tables};
+use super::chart::{SHAPES, escape, number};
+use super::{View, delays, figures, graphs, mesh, queues, subject, tables};
 use crate::findings::label;
 use crate::scenario::point::Stop;
 use crate::version;
@@ -11,8 +11,8 @@ use crate::version;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// Colours of arms by day and by night; more arms begin again, dashed. Kinds of frames have the colours of stone, and
-/// losses are red: no arm has these.
+/// Colours of arms by day and by night; more arms begin again, with other marks and dashes. Kinds of frames have the
+/// colours of stone, and losses are red: no arm has these.
 const COLOURS: [(&str, &str); 8] = [
     ("#5b6472", "#a3adbb"),
     ("#1f6fd6", "#6aa9ff"),
@@ -23,6 +23,14 @@ const COLOURS: [(&str, &str); 8] = [
     ("#0a8499", "#4fd0e4"),
     ("#5c8a00", "#b4d94f"),
 ];
+
+/// The classes of an arm's elements by its place: its colour and, beyond the first colours, its mark and dashes.
+pub(super) fn class(nth: usize) -> String {
+    match nth / COLOURS.len() % SHAPES {
+        0 => format!("a{nth}"),
+        shape => format!("a{nth} s{shape}"),
+    }
+}
 
 pub(super) fn whole(view: &View<'_>) -> String {
     let trial = &view.bundle.trial;
@@ -46,7 +54,7 @@ pub(super) fn whole(view: &View<'_>) -> String {
          <section id=\"results\"><h2>Results</h2>{results}{sentences}</section>\n\
          <section id=\"reasons\"><h2>Why</h2>\
          <p class=\"lead\">From what the runs counted, all seeds together.</p>{reasons}</section>\n\
-         <section id=\"figures\"><h2>Every arm</h2>{overall}</section>\n{over_time}\n{sequence}{mesh}{queues}\
+         <section id=\"figures\"><h2>Every arm</h2>{overall}{delays}</section>\n{over_time}\n{sequence}{mesh}{queues}\
          <section id=\"parameters\"><h2>Parameters in force</h2>\
          <p class=\"lead\">First what differs between arms or points. A value in one cell holds for all arms; \
          values of several points are divided by a bar.</p>\
@@ -64,6 +72,7 @@ pub(super) fn whole(view: &View<'_>) -> String {
         sentences = tables::sentences(view),
         reasons = tables::reasons(view),
         overall = figures::overall(view),
+        delays = delays::table(view),
         sequence = graphs::section(view),
         mesh = mesh::section(view),
         queues = queues::table(view),
@@ -147,7 +156,8 @@ fn toggles(view: &View<'_>) -> String {
     for (nth, arm) in view.bundle.trial.arms.iter().enumerate() {
         let _ = write!(
             html,
-            "<label class=\"a{nth}\"><input type=\"checkbox\" id=\"show-{nth}\" checked>{}{}</label>",
+            "<label class=\"{}\"><input type=\"checkbox\" id=\"show-{nth}\" checked>{}{}</label>",
+            class(nth),
             tables::SWATCH,
             escape(arm)
         );
@@ -170,9 +180,6 @@ fn arm_styles(arms: usize) -> String {
             "body:has(#over:checked) .lines .a{nth} h4{{margin-left:{:.1}%;width:{share:.1}%}}",
             share * nth as f64
         );
-        if nth >= COLOURS.len() {
-            let _ = writeln!(css, ".line.a{nth},.whisker.a{nth}{{stroke-dasharray:6 3}}");
-        }
     }
     let _ = writeln!(css, "@media (prefers-color-scheme:dark){{@media not print{{\n{dark}}}}}");
     css

@@ -164,6 +164,39 @@
     return [...figure.querySelectorAll("svg")].filter((svg) => svg.getClientRects().length);
   }
 
+  const KEY = { size: 16, letter: 8.6, high: 25, swatch: 13 };
+
+  // A figure's legend in lines below its charts, and its height.
+  function legend(figure, top, colour) {
+    const drawn = [];
+    let [x, y] = [12, top];
+    const words = (text) => {
+      const style = { "font-size": KEY.size, "font-family": "sans-serif", fill: colour };
+      const line = shape("text", { x, y: y + KEY.size, ...style });
+      line.textContent = text;
+      drawn.push(line);
+      x += text.length * KEY.letter + 18;
+    };
+    for (const part of figure.querySelectorAll(".legend")) {
+      for (const node of part.childNodes) {
+        const text = node.textContent.trim();
+        const swatch = node.firstElementChild;
+        const wide = text.length * KEY.letter + (swatch ? KEY.swatch + 6 : 0);
+        if (x + wide > WIDTH && x > 12) [x, y] = [12, y + KEY.high];
+        if (swatch) {
+          const style = getComputedStyle(swatch);
+          const border = parseFloat(style.borderTopWidth) ? style.borderTopColor : "none";
+          const look = { fill: style.backgroundColor, stroke: border };
+          drawn.push(shape("rect", { x, y: y + 3, width: KEY.swatch, height: KEY.swatch, rx: 3, ...look }));
+          x += KEY.swatch + 6;
+        }
+        if (text) words(text);
+      }
+      [x, y] = [12, y + KEY.high];
+    }
+    return { drawn, height: y - top };
+  }
+
   function picture(figure) {
     const whole = shape("svg", { xmlns: SVG });
     const card = getComputedStyle(figure);
@@ -176,9 +209,9 @@
       whole.append(line);
       height += 6;
     };
-    words(figure.querySelector("h3").textContent, 15);
+    words(figure.querySelector("h3").textContent, 20);
     for (const svg of shownCharts(figure)) {
-      if (headingOf(svg)) words(headingOf(svg), 12);
+      if (headingOf(svg)) words(headingOf(svg), 16);
       const box = svg.viewBox.baseVal;
       const chart = written(svg);
       const tall = WIDTH * box.height / box.width;
@@ -187,6 +220,9 @@
       whole.append(chart);
       height += tall + 8;
     }
+    const below = legend(figure, height, card.color);
+    whole.append(...below.drawn);
+    height += below.height;
     const [width, tall] = [WIDTH + 24, Math.ceil(height + 12)];
     const around = { width, height: tall, viewBox: "0 0 " + width + " " + tall };
     for (const key of Object.keys(around)) whole.setAttribute(key, around[key]);
@@ -194,16 +230,30 @@
     return { text: new XMLSerializer().serializeToString(whole), width, height: tall };
   }
 
-  // The numbers of every shape of a figure, with its arm.
+  // The numbers of every shape of a figure, with its point and its arm.
+  const COLUMNS = ["point", "arm", "shape", "x", "y", "x_low", "x_high", "y_low", "y_high", "seed", "runs", "what"];
+
   function numbers(figure) {
     const arms = Array.from(document.querySelectorAll(".toggles label"), (label) => label.textContent.trim());
     const cell = (text) => /[",\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
-    const rows = [["arm", "shape", "x", "y", "what"]];
+    const folded = figure.closest("details");
+    const rows = [COLUMNS];
     for (const svg of figure.querySelectorAll("svg[data-numbers]")) {
+      const now = {
+        point: folded ? folded.querySelector("summary").textContent : "",
+        what: svg.getAttribute("aria-label"),
+      };
       for (const line of svg.dataset.numbers.split("\n").filter(Boolean)) {
-        const [kind, classes, x, y, title] = line.split("|");
+        const [shape, classes, x, y, title, ...more] = line.split("|");
+        if (shape[0] === "=") {
+          now[shape.slice(1)] = classes;
+          continue;
+        }
         const nth = / a(\d+)( |$)/.exec(" " + classes);
-        rows.push([nth ? arms[Number(nth[1])] : headingOf(svg), kind, x, y, title || svg.getAttribute("aria-label")]);
+        const arm = nth ? arms[Number(nth[1])] : headingOf(svg);
+        const [x_low, x_high, y_low, y_high, seed, runs] = more;
+        const row = [now.point, arm, shape, x, y, x_low, x_high, y_low, y_high, seed, runs, title || now.what];
+        rows.push(row.map((text) => text || ""));
       }
     }
     return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";

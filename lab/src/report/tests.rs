@@ -1,3 +1,4 @@
+mod delays;
 mod parameters;
 
 use serde_json::json;
@@ -167,7 +168,7 @@ fn runs_that_came_to_the_same_are_seen_one_by_one() {
     let heights: std::collections::BTreeSet<_> =
         dots.iter().filter_map(|dot| dot.split('"').nth(3)).collect();
     assert_eq!((dots.len(), heights.len()), (5, 5), "{dots:?}");
-    assert!(figure.contains("run|run a0|200|1|arm0, seed 1: 200"), "runs can be taken away");
+    assert!(figure.contains("run|run a0|200||arm0, seed 1: 200|||||1\n"), "runs can be taken away");
 }
 
 #[test]
@@ -181,6 +182,23 @@ fn no_arm_has_the_colour_of_a_kind_of_frame_or_of_a_loss() {
     };
     let shared: Vec<_> = colours(arms).into_iter().filter(|arm| colours(kinds).contains(arm)).collect();
     assert!(shared.is_empty(), "{shared:?}");
+}
+
+#[test]
+fn arms_beyond_the_colours_have_other_marks_and_dashes_everywhere() {
+    let html = html(&of_arms(17));
+    let figure = &html[html.find("<figure id=\"fig-goodput\">").expect("the figure")..];
+    let figure = &figure[..figure.find("</svg>").expect("its end")];
+    for (arm, shape) in [("a0", "<circle"), ("a7", "<circle"), ("a8 s1", "<path"), ("a16 s2", "<path")] {
+        assert!(figure.contains(&format!("{shape} class=\"mark {arm}\"")), "{arm}");
+        assert!(html.contains(&format!("<label class=\"{arm}\"><input")), "{arm} above all");
+        assert!(html.contains(&format!("<tr class=\"{arm}\"><th><i class=\"swatch\">")), "{arm} in tables");
+    }
+    let square = figure.split("class=\"mark a8 s1\" d=\"").nth(1).and_then(|rest| rest.split('"').next());
+    assert_eq!(square.map(|path| path.matches('L').count()), Some(3), "{square:?}");
+    for style in [".s1.line,.s1.whisker{stroke-dasharray", ".s2 .swatch{", ".s3.line,"] {
+        assert!(html.contains(style), "{style}");
+    }
 }
 
 /// A trial over two paths, with a name that no margin holds.
@@ -343,7 +361,8 @@ fn goodput_stands_against_round_trips_where_they_are_known() {
     let shown = html_of(with);
     assert!(shown.contains("<figure id=\"fig-delay\">") && shown.contains("every: 200 kbit/s, 412 ms"));
     assert!(shown.contains("<td>412 (980)</td>"), "the table has it");
-    assert!(!html_of(record(8, "every", 1, 200.0)).contains("fig-delay"));
+    let bare = html_of(record(8, "every", 1, 200.0));
+    assert!(!bare.contains("fig-delay") && !bare.contains("id=\"delays\""));
 }
 
 #[test]
@@ -398,7 +417,10 @@ fn another_figure_that_decides_has_its_table_its_ratios_and_its_words() {
         "corrected for 2 comparisons at once (Holm): 1 arm by 2 figures.",
         "<figure id=\"fig-ratios\">",
         "<figure id=\"fig-ratios-rtt_p95_ms\">",
-        "an arm has more rtt_p95_ms, of which less is better, than every",
+        "<h3>Goodput against the baseline</h3>",
+        "<h3>rtt_p95_ms against the baseline</h3>",
+        "Right of 1 an arm's rtt_p95_ms is larger than that of every, which is worse. Left of 1 it is smaller, \
+         which is better.",
         "<dt>verdicts by</dt><dd>goodput_kbps, rtt_p95_ms</dd>",
     ] {
         assert!(html.contains(part), "{part}");

@@ -3,6 +3,8 @@
 use super::super::chart::{Axis, Chart};
 use super::super::{Row, View, figure};
 use super::ratios::WIDTH;
+use super::two_in_a_row;
+use crate::findings::label;
 
 /// The names in `sim::series`, the labels for people, and their colours.
 const KINDS: [(&str, &str, &str); 10] = [
@@ -86,17 +88,22 @@ fn stacked<const N: usize>(
     axis: Axis<'_>,
     what: &str,
 ) -> String {
-    let names: Vec<_> = rows.iter().map(|(row, ..)| row.name()).collect();
-    let (mut chart, middles) = Chart::rows(WIDTH, 24.0, &names, axis);
-    for ((row, values, label), middle) in rows.iter().zip(middles) {
-        let mut from = 0.0;
-        for ((value, label), (part, class)) in values.iter().zip(label).zip(parts) {
-            let title = format!("{}: {part} {label}", row.title());
-            let class = format!("kind {class} {}", view.class(row.arm));
-            chart.bar((from, from + value), (middle - 8.0, 16.0), &class, &title);
-            from += value;
+    let chart = |rows: &&[(Row<'_>, [f64; N], [String; N])]| {
+        let names: Vec<_> = rows.iter().map(|(row, ..)| row.name()).collect();
+        let (mut chart, middles) = Chart::rows(WIDTH, 24.0, &names, axis);
+        for ((row, values, labels), middle) in rows.iter().zip(middles) {
+            let mut from = 0.0;
+            chart.at_point(&label(row.point));
+            for ((value, label), (part, class)) in values.iter().zip(labels).zip(parts) {
+                let title = format!("{}: {part} {label}", row.title());
+                let class = format!("kind {class} {}", view.class(row.arm));
+                chart.bar((from, from + value), (middle - 8.0, 16.0), &class, &title);
+                from += value;
+            }
         }
-    }
+        chart.finish(what)
+    };
+    let charts: Vec<_> = super::parts(rows, |(row, ..)| row.point).iter().map(chart).collect();
     let key = |(part, class)| format!("<span class=\"key\"><i class=\"swatch {class}\"></i>{part}</span>");
-    format!("{}<div class=\"legend\">{}</div>", chart.finish(what), parts.map(key).concat())
+    format!("{}<div class=\"legend\">{}</div>", two_in_a_row(&charts), parts.map(key).concat())
 }

@@ -1,10 +1,10 @@
 //! Goodput against delay: an arm that holds ACKs or fills queues may buy the one with the other.
 
-use super::super::chart::{Axis, Chart, escape, number};
+use super::super::chart::{Axis, Chart, Told, escape, number};
 use super::super::{View, figure};
 use super::ratios::WIDTH;
 use super::side_by_side;
-use crate::findings::{ArmFindings, PointFindings};
+use crate::findings::{ArmFindings, PointFindings, label};
 use crate::metric::{self, Metric};
 use crate::scenario::point::Point;
 use crate::statistics::{Summary, summarize};
@@ -49,7 +49,7 @@ pub(super) fn goodput_against_delay(view: &View<'_>) -> String {
     let panel = |(point, arms): &AtPoint<'_>| {
         let head = view.group(point);
         let head = if head.is_empty() { head } else { format!("<h4>{}</h4>", escape(&head)) };
-        format!("<div>{head}{}</div>", chart(view, arms, (across, upward), says))
+        format!("<div>{head}{}</div>", chart(view, (point, arms), (across, upward), says))
     };
     let panels: Vec<_> = known.iter().take(MOST_CHARTS).map(panel).collect();
     let left = known.len().saturating_sub(MOST_CHARTS);
@@ -78,21 +78,31 @@ fn at<'a>(view: &View<'_>, point: &Point, arm: &'a ArmFindings, rtt: &Metric) ->
     Some(At { arm, kbps: arm.summary?, rtt_ms: summarize(&each)? })
 }
 
-fn chart(view: &View<'_>, arms: &[At<'_>], (across, upward): (Axis<'_>, Axis<'_>), says: &str) -> String {
+fn chart(
+    view: &View<'_>,
+    (point, arms): (&Point, &[At<'_>]),
+    (across, upward): (Axis<'_>, Axis<'_>),
+    says: &str,
+) -> String {
     let mut chart = Chart::new((WIDTH, 260.0), across, upward);
+    chart.at_point(&label(point));
     let mut dots = Vec::new();
     for At { arm, kbps, rtt_ms } in arms {
         let name = &arm.arm;
         let class = view.class(name);
         let (x, y) = (rtt_ms.mean, kbps.mean);
         if let Some([low, high]) = rtt_ms.ci95 {
-            chart.line(&[(low, y), (high, y)], &format!("line {class}"));
+            chart.stroke(&[(low, y), (high, y)], &format!("line {class}"));
         }
         if let Some([low, high]) = kbps.ci95 {
-            chart.line(&[(x, low), (x, high)], &format!("line {class}"));
+            chart.stroke(&[(x, low), (x, high)], &format!("line {class}"));
         }
         let title = format!("{name}: {} kbit/s, {} ms", number(y), number(x));
-        chart.dot((x, y), 5.0, &format!("mark {class}"), &title);
+        let mark = format!("mark {class}");
+        let told =
+            Told { shape: "mean", class: &mark, x: Some(x), y: Some(y), title: &title, ..Told::default() };
+        chart.tell(&Told { x_ends: rtt_ms.ci95, y_ends: kbps.ci95, runs: Some(kbps.n), ..told });
+        chart.spot(chart.at((x, y)), 5.0, &mark, &title);
         dots.push(((x, y), name.as_str(), class));
     }
     chart.names_beside(&dots);

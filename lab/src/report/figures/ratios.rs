@@ -1,10 +1,12 @@
 //! Results of every arm, run by run and against the baseline.
 
-use super::super::chart::{Axis, Chart, number};
+use super::super::chart::{Axis, Chart, Told, number};
 use super::super::{Row, View, figure};
-use crate::metric::acks_per_segment;
+use super::{parts, two_in_a_row};
+use crate::findings::label;
+use crate::metric::{self, acks_per_segment};
 use crate::record::Record;
-use crate::statistics::{Figure, Summary, change, summarize};
+use crate::statistics::{Better, Figure, Summary, Verdict, change, summarize};
 
 pub(super) const WIDTH: f64 = 440.0;
 const ROW: f64 = 24.0;
@@ -41,49 +43,68 @@ fn ratios_of(view: &View<'_>, of: &Figure) -> String {
     let ends: Vec<f64> = ends.chain([1.0 - 2.0 * margin, 1.0 + 2.0 * margin]).collect();
     let low = ends.iter().copied().fold(f64::INFINITY, f64::min);
     let high = ends.iter().copied().fold(0.0, f64::max).min(MOST_RATIO);
-    let names: Vec<_> = found.iter().map(|(row, ..)| row.name()).collect();
     let what = if of.is_goodput() { "goodput" } else { of.name };
     let label = format!("{what} over the baseline's");
     let axis = Axis { label: &label, low: (low - 0.02).max(0.0), high: high + 0.02 };
+    let charts: Vec<_> =
+        parts(&found, |(row, ..)| row.point).iter().map(|part| part_of_ratios(view, part, axis)).collect();
+    let id = if of.is_goodput() { "fig-ratios".to_owned() } else { format!("fig-ratios-{}", of.name) };
+    let title = if of.is_goodput() { "Goodput" } else { of.name };
+    let title = format!("{title} against the baseline");
+    figure(&id, &title, &two_in_a_row(&charts), &reading(view, of))
+}
+
+/// An arm at a point, its ratio, the interval, the verdict.
+type Ratio<'a> = (&'a Row<'a>, f64, Option<[f64; 2]>, Verdict);
+
+fn part_of_ratios(view: &View<'_>, found: &[Ratio<'_>], axis: Axis<'_>) -> String {
+    let margin = view.bundle.trial.margin;
+    let names: Vec<_> = found.iter().map(|(row, ..)| row.name()).collect();
     let (mut chart, middles) = Chart::rows(WIDTH, ROW, &names, axis);
     let height = chart.inner_height();
     chart.bar((1.0 / (1.0 + margin), 1.0 + margin), (8.0, height), "zone", "within the margin");
     chart.raw(&one_line(chart.across(1.0), height));
     for ((row, ratio, ci95, verdict), middle) in found.iter().zip(middles) {
         let class = view.class(row.arm);
+        chart.at_point(&label(row.point));
         if let Some([low, high]) = ci95 {
             chart.whisker((*low, *high), middle, &format!("whisker {class}"));
         }
         let title = format!("{}: {}, {verdict}", row.title(), change(*ratio));
-        put(&mut chart, ("ratio", *ratio, f64::NAN), (middle, 5.0), &format!("mark {class}"), &title);
+        let class = format!("mark {class}");
+        let told = Told { shape: "ratio", class: &class, x: Some(*ratio), x_ends: *ci95, ..Told::default() };
+        put(&mut chart, &Told { title: &title, ..told }, (middle, 5.0));
     }
-    let id = if of.is_goodput() { "fig-ratios".to_owned() } else { format!("fig-ratios-{}", of.name) };
-    figure(&id, "Against the baseline", &chart.finish("ratios with intervals"), &reading(view, of))
+    chart.finish("ratios with intervals")
 }
 
 fn reading(view: &View<'_>, of: &Figure) -> String {
-    let right = match of.is_goodput() {
-        true => "an arm carried more than".to_owned(),
-        false => format!("an arm has more {}, of which {} is better, than", of.name, of.better.name()),
+    let baseline = &view.bundle.trial.arms[0];
+    let sides = match (of.is_goodput(), of.better) {
+        (true, _) => format!("Right of 1 an arm carried more than {baseline}, left of 1 it carried less."),
+        (false, Better::More) => sides(baseline, of, ["better", "worse"]),
+        (false, Better::Less) => sides(baseline, of, ["worse", "better"]),
     };
     format!(
-        "Right of 1 {right} {}, left of it less; whiskers are 95 % intervals of the ratio, and an arm \
-         whose whisker lies inside the shaded margin of {} % surely makes no difference.",
-        view.bundle.trial.arms[0],
+        "{sides} Whiskers are 95 % intervals of the ratio. If a whisker lies inside the shaded margin of {} %, the arm \
+         surely makes no difference.",
         number(view.bundle.trial.margin * 100.0)
     )
 }
 
-/// Draws the dot of a value at a height, and keeps the value with its kind and another number.
-fn put(
-    chart: &mut Chart,
-    (kind, value, other): (&str, f64, f64),
-    (height, radius): (f64, f64),
-    class: &str,
-    title: &str,
-) {
-    chart.tell(kind, class, (value, other), title);
-    chart.spot((chart.across(value), height), radius, class, title);
+fn sides(baseline: &str, of: &Figure, [right, left]: [&str; 2]) -> String {
+    let name = of.name;
+    format!(
+        "Right of 1 an arm's {name} is larger than that of {baseline}, which is {right}. Left of 1 it is smaller, \
+         which is {left}."
+    )
+}
+
+/// Draws the dot of a value at a height, and keeps its numbers.
+fn put(chart: &mut Chart, told: &Told<'_>, (height, radius): (f64, f64)) {
+    chart.tell(told);
+    let at = (chart.across(told.x.unwrap_or_default()), height);
+    chart.spot(at, radius, told.class, told.title);
 }
 
 fn one_line(x: f64, height: f64) -> String {
@@ -107,33 +128,62 @@ pub(super) fn acks(view: &View<'_>) -> String {
     strips(view, "fig-acks", "ACKs for each segment", "pure ACKs / data segments", &of, reading)
 }
 
-fn strips(
-    view: &View<'_>,
+/// The time in which requests and transfers were complete.
+pub(super) fn completions(view: &View<'_>) -> String {
+    let name = "completion_p95_s";
+    let of = |record: &Record| (metric::named(name)?.of)(&record.result);
+    let reading = "A small dot is one run: 95 % of its requests and transfers took no longer. The large dot is the mean \
+                   of the runs, whiskers its 95 % interval. Further left is sooner.";
+    strips(view, "fig-completions", "Completion times", name, &of, reading)
+}
+
+fn strips<'a>(
+    view: &'a View<'_>,
     id: &str,
     title: &str,
     label: &str,
     of: &dyn Fn(&Record) -> Option<f64>,
     reading: &str,
 ) -> String {
-    let rows = view.rows();
-    let values: Vec<Vec<(u64, f64)>> = rows
-        .iter()
-        .map(|row| view.runs(row.point, row.arm).filter_map(|r| Some((r.seed, of(r)?))).collect())
-        .collect();
-    let summaries: Vec<Option<Summary>> =
-        values.iter().map(|values| summarize(&values.iter().map(|(_, v)| *v).collect::<Vec<_>>())).collect();
-    let ends = summaries.iter().flatten().flat_map(|s| s.ci95.unwrap_or([s.mean, s.mean]));
-    let all = values.iter().flatten().map(|(_, value)| *value).chain(ends);
-    let names: Vec<_> = rows.iter().map(Row::name).collect();
-    let (mut chart, middles) = Chart::rows(WIDTH, ROW, &names, Axis::to_most(label, all));
-    for ((row, middle), (values, summary)) in rows.iter().zip(middles).zip(values.iter().zip(&summaries)) {
+    let known = |row: Row<'a>| {
+        let runs: Vec<_> = view.runs(row.point, row.arm).filter_map(|r| Some((r.seed, of(r)?))).collect();
+        let summary = summarize(&runs.iter().map(|(_, value)| *value).collect::<Vec<_>>());
+        Strip { row, runs, summary }
+    };
+    let strips: Vec<_> = view.rows().into_iter().map(known).collect();
+    let ends = strips.iter().filter_map(|strip| strip.summary);
+    let ends = ends.flat_map(|summary| summary.ci95.unwrap_or([summary.mean; 2]));
+    let all: Vec<_> = strips.iter().flat_map(|s| &s.runs).map(|(_, value)| *value).chain(ends).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    let axis = Axis::to_most(label, all.into_iter());
+    let chart = |part: &&[Strip<'_>]| part_of_strips(view, part, axis, title);
+    let charts: Vec<_> = parts(&strips, |strip| strip.row.point).iter().map(chart).collect();
+    figure(id, title, &two_in_a_row(&charts), reading)
+}
+
+/// The runs of an arm at a point, by seed.
+struct Strip<'a> {
+    row: Row<'a>,
+    runs: Vec<(u64, f64)>,
+    summary: Option<Summary>,
+}
+
+fn part_of_strips(view: &View<'_>, strips: &[Strip<'_>], axis: Axis<'_>, what: &str) -> String {
+    let names: Vec<_> = strips.iter().map(|strip| strip.row.name()).collect();
+    let (mut chart, middles) = Chart::rows(WIDTH, ROW, &names, axis);
+    for (Strip { row, runs, summary }, middle) in strips.iter().zip(middles) {
         let (class, name) = (view.class(row.arm), row.title());
+        let [run, mark] = ["run", "mark"].map(|kind| format!("{kind} {class}"));
+        chart.at_point(&label(row.point));
         // Runs that came to nearly the same would hide each other on one height.
-        for (nth, (seed, value)) in values.iter().enumerate() {
-            let height = ((nth as f64 + 0.5) / values.len() as f64 - 0.5) * RUNS_HIGH - RUNS_ABOVE;
+        for (nth, (seed, value)) in runs.iter().enumerate() {
+            let height = ((nth as f64 + 0.5) / runs.len() as f64 - 0.5) * RUNS_HIGH - RUNS_ABOVE;
             let title = format!("{name}, seed {seed}: {}", number(*value));
-            let told = ("run", *value, *seed as f64);
-            put(&mut chart, told, (middle + height, 1.6), &format!("run {class}"), &title);
+            let told =
+                Told { shape: "run", class: &run, x: Some(*value), seed: Some(*seed), ..Told::default() };
+            put(&mut chart, &Told { title: &title, ..told }, (middle + height, 1.6));
         }
         let Some(summary) = summary else { continue };
         let below = middle + MEAN_BELOW;
@@ -141,8 +191,9 @@ fn strips(
             chart.whisker((low, high), below, &format!("whisker {class}"));
         }
         let title = format!("{name}: mean {}", number(summary.mean));
-        let told = ("mean", summary.mean, summary.n as f64);
-        put(&mut chart, told, (below, 3.5), &format!("mark {class}"), &title);
+        let told = Told { shape: "mean", class: &mark, x: Some(summary.mean), ..Told::default() };
+        let told = Told { x_ends: summary.ci95, runs: Some(summary.n), ..told };
+        put(&mut chart, &Told { title: &title, ..told }, (below, 3.5));
     }
-    figure(id, title, &chart.finish(title), reading)
+    chart.finish(what)
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::chart::{Axis, Chart};
+use super::super::chart::{Axis, Chart, Told};
 use super::super::{View, figure, short};
 use super::ratios::WIDTH;
 use super::side_by_side;
-use crate::findings::PointFindings;
+use crate::findings::{PointFindings, label};
 use crate::scenario::point::Point;
 
 const HOPS: &str = "topology.hops";
@@ -76,15 +76,22 @@ fn chart(view: &View<'_>, name: &str, points: &[(f64, &PointFindings)], upward: 
             found.arms.iter().find(|known| known.arm == *arm).and_then(|known| known.summary)
         };
         let known: Vec<_> = points.iter().filter_map(|(x, found)| Some((*x, of(found)?))).collect();
+        let at = points.iter().filter(|(_, found)| of(found).is_some()).map(|(_, found)| label(&found.point));
         let ends = |nth: usize| -> Vec<(f64, f64)> {
             known.iter().filter_map(|(x, summary)| Some((*x, summary.ci95?[nth]))).collect()
         };
         chart.band(&ends(0), &ends(1), &format!("band {class}"));
         let means: Vec<_> = known.iter().map(|(x, summary)| (*x, summary.mean)).collect();
-        chart.line(&means, &format!("line {class}"));
+        chart.stroke(&means, &format!("line {class}"));
         named.extend(means.last().map(|(_, mean)| (*mean, arm.as_str(), class.clone())));
-        for mean in means {
-            chart.dot(mean, 3.5, &format!("mark {class}"), &format!("{arm}: {:.1} kbit/s", mean.1));
+        let class = format!("mark {class}");
+        for ((x, summary), point) in known.iter().zip(at) {
+            let title = format!("{arm}: {:.1} kbit/s", summary.mean);
+            chart.at_point(&point);
+            let (y, y_ends, runs) = (Some(summary.mean), summary.ci95, Some(summary.n));
+            let told = Told { shape: "mean", class: &class, x: Some(*x), y, y_ends, runs, ..Told::default() };
+            chart.tell(&Told { title: &title, ..told });
+            chart.spot(chart.at((*x, summary.mean)), 3.5, &class, &title);
         }
     }
     chart.names_at_right(&named);

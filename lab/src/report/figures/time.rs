@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use hopwise_air::truncate;
 
-use super::super::chart::{Axis, Chart, RowName, escape};
+use super::super::chart::{Axis, Chart, RowName, Told, escape};
 use super::super::{Series, View, figure};
 use super::map;
 use crate::findings::label;
@@ -110,7 +110,9 @@ impl Shown<'_> {
         let upward = Axis::to_most("segments", all.map(|(_, value)| *value));
         let body = self.panels(" lines", |class, series| {
             let mut chart = self.chart(upward);
+            chart.of("ssthresh");
             chart.steps(series.line("ssthresh_segments", flow), self.until_s, &format!("thin {class}"));
+            chart.of("cwnd");
             chart.steps(series.line("cwnd_segments", flow), self.until_s, &format!("line {class}"));
             for (at, _) in rises(series.line("timeouts", flow)) {
                 chart.upright(at, "timeout");
@@ -131,8 +133,11 @@ impl Shown<'_> {
         let body = self.panels(" lines", |class, series| {
             let mut chart = self.chart(upward);
             let acked = lines(series, "acked_bytes");
+            chart.of("sent");
             chart.steps(&lines(series, "sent_bytes"), self.until_s, &format!("thin {class}"));
+            chart.of("acknowledged");
             chart.steps(&acked, self.until_s, &format!("line {class}"));
+            chart.of("sent again");
             for (at, _) in rises(series.line("sent_again_segments", flow)) {
                 let before =
                     acked.iter().rev().find(|(then, _)| *then <= at).map_or(0.0, |(_, value)| *value);
@@ -183,7 +188,8 @@ impl Shown<'_> {
                     let _ = write!(path, "M{left:.1} {top:.1}h{wide:.1}v{height:.1}h-{wide:.1}z");
                 }
                 let begins = self.until_s * from as f64 / COLUMNS as f64;
-                chart.tell("packets", "", (begins, most[from]), node);
+                let (x, y) = (Some(begins), Some(most[from]));
+                chart.tell(&Told { shape: "packets", x, y, title: node, ..Told::default() });
                 from += same;
             }
         }

@@ -1,0 +1,68 @@
+//! Delay, reordering, bursts and fairness over time as numbers, folded: not every trial asks for them.
+
+use std::fmt::Write as _;
+
+use super::View;
+use super::chart::escape;
+use super::tables::SWATCH;
+use crate::findings::label;
+use crate::metric::{self, Metric};
+use crate::scenario::point::Point;
+use crate::statistics::{shown, summarize};
+
+/// The metrics and their heads.
+const METRICS: [(&str, &str); 11] = [
+    ("rtt_median_ms", "RTT, half<br>ms"),
+    ("rtt_p95_ms", "RTT, 95 %<br>ms"),
+    ("rtt_p99_ms", "RTT, 99 %<br>ms"),
+    ("probe_median_ms", "probe, half<br>ms"),
+    ("probe_p95_ms", "probe, 95 %<br>ms"),
+    ("completion_median_s", "done, half<br>s"),
+    ("completion_p95_s", "done, 95 %<br>s"),
+    ("out_of_order_share", "share above<br>a hole"),
+    ("burst_mean", "burst, mean<br>segments"),
+    ("burst_longest", "burst, longest<br>segments"),
+    ("jain_over_time", "Jain<br>over time"),
+];
+
+/// A row for each arm at each point with the means of its runs; nothing where no run knows any of the metrics.
+pub(super) fn table(view: &View<'_>) -> String {
+    let is_known = |metric: &Metric| view.bundle.records.iter().any(|run| (metric.of)(&run.result).is_some());
+    let known = METRICS.iter().filter_map(|(name, head)| Some((metric::named(name)?, *head)));
+    let known: Vec<_> = known.filter(|(metric, _)| is_known(metric)).collect();
+    if known.is_empty() {
+        return String::new();
+    }
+    let mut html = "<details id=\"delays\"><summary>Delay, reordering and bursts</summary><p class=\"lead\">Means \
+                    over the runs. Under the pointer a head says more, and its name is a column of records.csv.</p>\
+                    <div class=\"scroll\"><table class=\"delays\"><thead><tr><th>arm</th>"
+        .to_owned();
+    for (metric, head) in &known {
+        let _ = write!(html, "<th title=\"{}: {}\">{head}</th>", metric.name, escape(metric.says));
+    }
+    html.push_str("</tr></thead>");
+    for point in &view.bundle.trial.points {
+        html.push_str("<tbody>");
+        if !point.is_empty() {
+            let (label, count) = (escape(&label(point)), known.len() + 1);
+            let _ = write!(html, "<tr><th colspan=\"{count}\" class=\"point\">{label}</th></tr>");
+        }
+        for arm in &view.bundle.trial.arms {
+            let cells = known.iter().map(|(metric, _)| cell(view, (point, arm), metric));
+            let cells: String = cells.collect();
+            let _ = write!(
+                html,
+                "<tr class=\"{}\"><th>{SWATCH}{}</th>{cells}</tr>",
+                view.class(arm),
+                escape(arm)
+            );
+        }
+        html.push_str("</tbody>");
+    }
+    html + "</table></div></details>\n"
+}
+
+fn cell(view: &View<'_>, (point, arm): (&Point, &str), metric: &Metric) -> String {
+    let values: Vec<f64> = view.runs(point, arm).filter_map(|run| (metric.of)(&run.result)).collect();
+    format!("<td>{}</td>", summarize(&values).map_or(String::new(), |summary| shown(summary.mean)))
+}
