@@ -361,7 +361,8 @@ fn twelve_points(few: &Bundle) -> Bundle {
         point.insert("radio.queue_packets".to_owned(), packets.into());
         point
     };
-    trial.points = few.trial.points.iter().flat_map(|point| QUEUES.map(|packets| at(point, packets))).collect();
+    trial.points =
+        few.trial.points.iter().flat_map(|point| QUEUES.map(|packets| at(point, packets))).collect();
     let (mut records, mut shown) = (Vec::new(), BTreeMap::new());
     let mut keep = |of: &Record, arm: &str, packets: u32| {
         let id = format!("{}-{arm}-{packets}", of.id);
