@@ -78,7 +78,7 @@ fn column(
 
 fn all_columns(point: &PointFindings) -> Vec<Column> {
     let beside = |head: &str, goes, of: Cell| column(point, head, Some(goes), |arm| of(&arm.beside));
-    // What an arm costs in delay stays longest.
+    // The cost in delay stays longest.
     let turn = |nth: usize| 5 + u8::try_from(BESIDE.len() - nth).unwrap_or_default();
     let mut all = vec![
         column(point, "arm", None, |arm| arm.arm.clone()),
