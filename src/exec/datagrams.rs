@@ -1,5 +1,7 @@
 //! The command's datagrams: a socket of the kernel for each of its sockets, which answers from anywhere come back by.
 
+mod table;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,11 +17,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::outside::Outside;
+use table::Table;
 
 /// Datagrams that wait to go out. More are dropped, as by any full queue.
 const MOST_WAITING: usize = 1024;
-/// Sockets at a time; the one that has been silent for longest makes room.
-const MOST_FLOWS: usize = 1024;
 /// The time for which a silent flow keeps its socket, as RFC 4787 asks of a NAT; one of DNS has its answer soon.
 const KEPT_FOR: Duration = Duration::from_secs(300);
 const DNS_KEPT_FOR: Duration = Duration::from_secs(30);
@@ -74,7 +75,7 @@ impl Datagrams {
 impl Channel {
     pub(super) fn serve(mut self, writer: DatagramWriter, outside: Outside) -> Datagrams {
         Datagrams(tokio::spawn(async move {
-            let mut flows = BTreeMap::new();
+            let mut flows = Table::new();
             while let Some(datagram) = self.0.recv().await {
                 // A datagram that cannot go out is lost, as on any network.
                 let _ = send(&mut flows, &writer, outside, &datagram);
@@ -84,7 +85,7 @@ impl Channel {
 }
 
 fn send(
-    flows: &mut BTreeMap<Key, Flow>,
+    flows: &mut Table<Key, Flow>,
     writer: &DatagramWriter,
     outside: Outside,
     datagram: &Datagram,
@@ -94,33 +95,15 @@ fn send(
     }
     let to = outside.here(datagram.to).unwrap_or(datagram.to);
     let key = (datagram.from, to.is_ipv4());
-    let flow = match flows.remove(&key).filter(|flow| !flow.answers.is_finished()) {
-        Some(flow) => flow,
-        None => {
-            make_room(flows);
-            Flow::open(key, writer.clone())?
-        }
-    };
+    let has_ended = |flow: &Flow| flow.answers.is_finished();
+    let flow = flows.used(key, Instant::now(), has_ended, || Flow::open(key, writer.clone()))?;
     if to != datagram.to {
         flow.shared.known_as.lock().insert(to, datagram.to);
     }
     flow.keep(datagram.to.port());
     // Tokio would first wait to be told that a new socket has room.
     let sent = sendto(&flow.socket, &datagram.payload, SendFlags::DONTWAIT, &to);
-    flows.insert(key, flow);
     Ok(sent.map(drop)?)
-}
-
-/// Forgets the flow that ends first.
-fn make_room(flows: &mut BTreeMap<Key, Flow>) {
-    if flows.len() < MOST_FLOWS {
-        return;
-    }
-    flows.retain(|_, flow| !flow.answers.is_finished());
-    let first = flows.iter().min_by_key(|(_, flow)| *flow.shared.until.lock()).map(|(key, _)| *key);
-    if let Some(first) = first.filter(|_| flows.len() >= MOST_FLOWS) {
-        flows.remove(&first);
-    }
 }
 
 impl Flow {
