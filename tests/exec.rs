@@ -3,6 +3,8 @@
 
 #[path = "exec/host.rs"]
 mod host;
+#[path = "exec/radios.rs"]
+mod radios;
 
 use host::{CLOSED, Host, OPEN, can_run};
 
@@ -322,8 +324,8 @@ fn a_websocket_echoes_what_it_is_sent() {
     let host = Host::new(test, CLOSED);
     let program = include_str!("exec/websocket.py");
     let script = "\
-        python3 websocket.py serve 2> log4 & until [ -e ready ]; do sleep 0.1; done
-        exec_ -- python3 websocket.py ask";
+        python3 websocket.py serve 10.9.0.1 2> log4 & until [ -e ready ]; do sleep 0.1; done
+        exec_ -- python3 websocket.py ask 10.9.0.1";
     let said = host.run(&format!("cat > websocket.py <<'END'\n{program}END\n{script}"));
     assert_eq!(said.trim(), "echoed");
 }

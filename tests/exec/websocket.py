@@ -25,7 +25,7 @@ def accept(key):
     return base64.b64encode(hashlib.sha1((key + guid).encode()).digest()).decode()
 
 if sys.argv[1] == 'serve':
-    server = socket.create_server(('10.9.0.1', 84))
+    server = socket.create_server((sys.argv[2], 84))
     open('ready', 'w').close()
     client, _ = server.accept()
     key = [line.split(': ')[1] for line in head(client).split('\r\n') if line.startswith('Sec-WebSocket-Key')][0]
@@ -34,7 +34,7 @@ if sys.argv[1] == 'serve':
         data = frame(client)
         client.sendall(b'\x82' + (bytes([len(data)]) if len(data) < 126 else b'\x7e' + struct.pack('!H', len(data))) + data)
 else:
-    stream, key = socket.create_connection(('10.9.0.1', 84)), base64.b64encode(os.urandom(16)).decode()
+    stream, key = socket.create_connection((sys.argv[2], 84)), base64.b64encode(os.urandom(16)).decode()
     stream.sendall(f'GET / HTTP/1.1\r\nUpgrade: websocket\r\nSec-WebSocket-Key: {key}\r\n\r\n'.encode())
     assert accept(key) in head(stream)
     for size in [1, 100, 5000] * 20:
