@@ -287,7 +287,7 @@ impl Dcf {
         self.mac.ampdu.is_some() && self.mac.reorder_ns.is_some()
     }
 
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn has_room(&self, station: u32) -> bool {
         self.stations[station as usize].service.is_none()
     }
