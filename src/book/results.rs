@@ -55,6 +55,7 @@ fn tables_of_results_say_when_and_at_which_commit() {
     let beside_ns3 =
         ["| Mbit/s | hops | RTS | routes | ns-3", "| MCS | hops | d | ns-3", "| agents | drop-tail of 100"];
     check_origins("docs/air.md", &beside_ns3);
+    check_origins("docs/today.md", &["| sender | receiver |"]);
     check_origins("docs/senders.md", &["| hops |"]);
     check_origins(
         "docs/train.md",
