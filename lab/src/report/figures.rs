@@ -47,7 +47,7 @@ fn side_by_side(charts: &[String]) -> String {
 
 /// Rows of a chart in parts of whole points. On paper a chart cannot part, so none is higher than half of a page unless
 /// one point is.
-fn parts<'r, T>(rows: &'r [T], point: impl Fn(&T) -> &Point) -> Vec<&'r [T]> {
+fn parts<T>(rows: &[T], point: impl Fn(&T) -> &Point) -> Vec<&[T]> {
     const MOST_ROWS: usize = 18;
     let points: Vec<&[T]> = rows.chunk_by(|one, next| point(one) == point(next)).collect();
     // The head of a point is a row, too.
