@@ -31,6 +31,8 @@ const RECEIVE_BUFFER: BufferLimits = BufferLimits { initial: 256 << 10, max: 256
 const FOR_EVER: Duration = Duration::from_secs(3600 * 24 * 365);
 /// After the command's end, data that it has sent still goes out while some of it moves within this time.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(10);
+/// A command that has ended may leave data and the end of its connections in its kernel, which sends them on.
+const KERNEL_SENDS_WITHIN: Duration = Duration::from_millis(250);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
@@ -76,7 +78,7 @@ impl Served {
     /// Waits, after the command's end, for the data of connections that it has closed.
     pub(super) async fn finish(self) {
         let (mut moved, mut since) = (self.moved(), Instant::now());
-        while self.owes_data() && since.elapsed() < LAST_WORDS_WITHIN {
+        while since.elapsed() < self.patience() {
             sleep(LOOK_EVERY).await;
             if self.moved() != moved {
                 (moved, since) = (self.moved(), Instant::now());
@@ -89,15 +91,18 @@ impl Served {
         self.relayed.from_mesh.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the command has closed a connection whose end has not been passed on yet.
-    fn owes_data(&self) -> bool {
+    /// The longest time in which nothing has to move before all data of the command counts as passed on.
+    fn patience(&self) -> Duration {
+        let of_state = |state, readable: u32| match state {
+            StateName::CloseWait | StateName::LastAck | StateName::Closing => LAST_WORDS_WITHIN,
+            _ if readable > 0 => LAST_WORDS_WITHIN,
+            StateName::Established | StateName::FinWait1 | StateName::FinWait2 => KERNEL_SENDS_WITHIN,
+            _ => Duration::ZERO,
+        };
         self.stack.with(|_, endpoint| {
-            let mut states =
-                endpoint.ids().filter_map(|id| Some((endpoint.state(id)?.0, endpoint.readable(id))));
-            states.any(|(state, readable)| {
-                matches!(state, StateName::CloseWait | StateName::LastAck | StateName::Closing)
-                    || readable > 0
-            })
+            let each =
+                endpoint.ids().filter_map(|id| Some(of_state(endpoint.state(id)?.0, endpoint.readable(id))));
+            each.max().unwrap_or_default()
         })
     }
 }
