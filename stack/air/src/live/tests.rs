@@ -241,7 +241,7 @@ fn a_category_that_is_full_drops_its_own_frames_alone() {
     other[12..16].copy_from_slice(&[0x43, 0x05, 0x45, 0xb8]);
     for nth in 1..=5 {
         outside.put(Instant::ZERO, RADIO, &other).expect("it is taken, or dropped here");
-        assert_eq!(outside.queue_drops(), if nth > 3 { nth - 3 } else { 0 });
+        assert_eq!(outside.queue_drops(), u64::saturating_sub(nth, 3));
     }
     outside.put(Instant::ZERO, RADIO, &ip((1, 46), 100)).expect("voice has its own");
     assert_eq!((outside.queue_drops(), outside.has_room(RADIO)), (2, true));
