@@ -13,7 +13,7 @@ use super::{Endpoint, listen::EVERY_PORT};
 use crate::agent::HostPair;
 use crate::ip::is_unicast_destination;
 use crate::secrets::PortUse;
-use crate::tcp::connection::{Connection, Origin, Setup};
+use crate::tcp::connection::{Connection, Origin, Setup, open_active};
 use crate::tcp::cx::Cx;
 use crate::tcp::{CloseReason, Flow, Info, Options, TcpConfig};
 use crate::trace::{ChosenBy, StateName, TraceKind};
@@ -69,7 +69,7 @@ impl Endpoint {
             is_reported: false,
             place: ListNode::new(now),
         });
-        entry.conn.open_active(&mut cx);
+        open_active(&mut cx, &mut entry.conn);
         self.touch(now, slot);
         Ok(self.id_of(slot))
     }

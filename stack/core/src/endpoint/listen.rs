@@ -13,7 +13,7 @@ use super::table::{Entry, Owner, Table};
 use super::{Endpoint, input::Incoming};
 use crate::ip::Taken;
 use crate::secrets::{COOKIE_LIFE, CookieFlow, CookieOptions, cookie_timestamp};
-use crate::tcp::connection::{Connection, CookieOpening, Origin, own_shift};
+use crate::tcp::connection::{Connection, CookieOpening, Origin, open_passive, own_shift};
 use crate::tcp::cx::Cx;
 use crate::tcp::{Flow, TcpConfig};
 use crate::trace::{DropReason, Scarce, TraceKind};
@@ -176,7 +176,7 @@ impl Endpoint {
     ) -> Result<(), DropReason> {
         let iss = self.first_number(now, &incoming.flow, above);
         let slot = self.insert_incoming(now, incoming, id, iss, |cx, conn| {
-            conn.open_passive(cx, incoming.arrived.segment);
+            open_passive(cx, conn, incoming.arrived.segment);
         })?;
         let waits =
             self.listener_mut(id).is_some_and(|listener| listener.options.syn_ack == SynAck::OnDemand);

@@ -45,7 +45,7 @@ pub(crate) use opening::own_shift;
 use opening::{Opening, Wishes};
 use receiving::{Around, Receiving};
 use sending::Sending;
-pub(crate) use setup::{CookieOpening, Setup};
+pub(crate) use setup::{CookieOpening, Setup, open_active, open_passive};
 use urges::Urges;
 
 use super::config::{KeepAlive, TcpConfig};
@@ -335,19 +335,6 @@ fn send_view<'a>(sending: &Sending, path: &'a Path, loss: &Loss) -> SendView<'a>
 
 /// The handshake.
 impl Connection {
-    /// Opens a new connection of ours.
-    pub(crate) fn open_active(&mut self, cx: &mut Cx<'_>) {
-        self.enter(cx, StateName::SynSent);
-        self.begin_syn(cx.now);
-    }
-
-    /// Opens a new connection for a SYN to a listener.
-    pub(crate) fn open_passive(&mut self, cx: &mut Cx<'_>, syn: &TcpView<'_>) {
-        self.enter(cx, StateName::SynReceived);
-        self.take_syn(cx, syn);
-        self.begin_syn(cx.now);
-    }
-
     fn begin_syn(&mut self, now: Instant) {
         self.urges.set_syn(true);
         self.sending.wait_from(now);

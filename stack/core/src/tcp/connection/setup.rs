@@ -50,6 +50,19 @@ pub(crate) struct CookieOpening {
     pub(crate) ecn: bool,
 }
 
+/// Opens a new connection of ours.
+pub(crate) fn open_active(cx: &mut Cx<'_>, connection: &mut Connection) {
+    connection.enter(cx, StateName::SynSent);
+    connection.begin_syn(cx.now);
+}
+
+/// Opens a new connection for a SYN to a listener.
+pub(crate) fn open_passive(cx: &mut Cx<'_>, connection: &mut Connection, syn: &TcpView<'_>) {
+    connection.enter(cx, StateName::SynReceived);
+    connection.take_syn(cx, syn);
+    connection.begin_syn(cx.now);
+}
+
 impl CookieOpening {
     /// Opens a new connection by an ACK with a valid cookie. The handshake is over, and it agreed on little.
     pub(crate) fn open(self, cx: &mut Cx<'_>, connection: &mut Connection, ack: &TcpView<'_>) {

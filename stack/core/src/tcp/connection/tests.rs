@@ -103,7 +103,7 @@ impl Rig {
         };
         let mut cx = Cx { now: Instant::ZERO, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut ring };
         let mut conn = setup.make(Origin::Active);
-        conn.open_active(&mut cx);
+        open_active(&mut cx, &mut conn);
         Rig { conn, ring, now: Instant::ZERO, peer: Seq(5000), urgent: 0, window: u16::MAX }
     }
 
