@@ -63,7 +63,7 @@ fn tables_of_results_say_when_and_at_which_commit() {
     );
     check_origins("docs/mesh.md", &["| hops |", "| speed |", "| | 4 hops |"]);
     let words = "Measured on 2026-11-25 at commit ";
-    let delay = self::page("docs/delay.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let delay = page("docs/delay.md").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(delay.contains(words), "docs/delay.md");
 }
 

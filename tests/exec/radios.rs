@@ -62,8 +62,8 @@ by_train xargs -P 20 -I {} sh -c "$look" look {} < names > found
 [ $(wc -l < found) = 200 ] && echo names
 "#;
 
-/// The same file by both, one after the other. On a machine that is busy the radios fall behind their time: the first of
-/// some pairs that are equal counts.
+/// The same file by both, one after the other. On a machine that is busy the radios fall behind their time: the first
+/// of some pairs that are equal counts.
 const COMPARED: &str = r#"
 in_back 2 $BARE recv --address 10.8.1.2/32 --receiver train > /dev/null 2>> log7 &
 for try in 1 2 3 4 5; do

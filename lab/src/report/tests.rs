@@ -1,3 +1,4 @@
+mod colours;
 mod delays;
 mod parameters;
 
@@ -169,36 +170,6 @@ fn runs_that_came_to_the_same_are_seen_one_by_one() {
         dots.iter().filter_map(|dot| dot.split('"').nth(3)).collect();
     assert_eq!((dots.len(), heights.len()), (5, 5), "{dots:?}");
     assert!(figure.contains("run|run a0|200||arm0, seed 1: 200|||||1\n"), "runs can be taken away");
-}
-
-#[test]
-fn no_arm_has_the_colour_of_a_kind_of_frame_or_of_a_loss() {
-    let html = html(&of_arms(9));
-    let style = &html[..html.find("</style>").expect("a style")];
-    let (kinds, arms) = style.split_once(".a0{--c:").expect("arms have colours");
-    let colours = |text: &str| -> Vec<String> {
-        let found = text.match_indices(":#").map(|(at, _)| text[at + 1..].split([';', '}']).next());
-        found.flatten().map(str::to_owned).collect()
-    };
-    let shared: Vec<_> = colours(arms).into_iter().filter(|arm| colours(kinds).contains(arm)).collect();
-    assert!(shared.is_empty(), "{shared:?}");
-}
-
-#[test]
-fn arms_beyond_the_colours_have_other_marks_and_dashes_everywhere() {
-    let html = html(&of_arms(17));
-    let figure = &html[html.find("<figure id=\"fig-goodput\">").expect("the figure")..];
-    let figure = &figure[..figure.find("</svg>").expect("its end")];
-    for (arm, shape) in [("a0", "<circle"), ("a7", "<circle"), ("a8 s1", "<path"), ("a16 s2", "<path")] {
-        assert!(figure.contains(&format!("{shape} class=\"mark {arm}\"")), "{arm}");
-        assert!(html.contains(&format!("<label class=\"{arm}\"><input")), "{arm} above all");
-        assert!(html.contains(&format!("<tr class=\"{arm}\"><th><i class=\"swatch\">")), "{arm} in tables");
-    }
-    let square = figure.split("class=\"mark a8 s1\" d=\"").nth(1).and_then(|rest| rest.split('"').next());
-    assert_eq!(square.map(|path| path.matches('L').count()), Some(3), "{square:?}");
-    for style in [".s1.line,.s1.whisker{stroke-dasharray", ".s2 .swatch{", ".s3.line,"] {
-        assert!(html.contains(style), "{style}");
-    }
 }
 
 /// A trial over two paths, with a name that no margin holds.

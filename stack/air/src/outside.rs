@@ -6,6 +6,8 @@
 //! With Linux's queue all frames wait here. Those for a radio that takes them by access category do as well: each has a
 //! queue of its own, and no reader of the device knows beforehand which one is next.
 
+mod waiting;
+
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -14,6 +16,7 @@ use hopwise_core::trace::{DropReason, TraceEvent};
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
 use crate::frames::{ETHERNET_BYTES, Mac};
+use waiting::{category, receiver, take_from};
 
 /// The longest MSDU (IEEE 802.11-2020, 9.2.4.8), and the SNAP header in it that names the protocol.
 const MSDU_BYTES: usize = 2_304;
@@ -72,37 +75,6 @@ impl Device {
             Waiting::Some { .. } | Waiting::All(_) => true,
         }
     }
-}
-
-/// The receiver of an Ethernet frame.
-fn receiver(frame: &[u8]) -> NextHop {
-    match *frame {
-        [a, b, c, d, e, f, ..] if a & 1 == 0 => NextHop::Neighbour(name_of([a, b, c, d, e, f])),
-        _ => NextHop::All,
-    }
-}
-
-/// The category of an Ethernet frame: Linux looks at the DSCP of IP, and at nothing else here.
-fn category(frame: &[u8]) -> Category {
-    match frame.get(ETHERNET_BYTES - 2..ETHERNET_BYTES) {
-        Some([0x08, 0x00] | [0x86, 0xdd]) => Category::of_packet(&frame[ETHERNET_BYTES..]),
-        _ => Category::BestEffort,
-    }
-}
-
-/// Takes the first frame of a category that is meant; without categories, the first that is meant.
-fn take_from(
-    (frames, of_category): (&mut VecDeque<Vec<u8>>, &mut Option<[usize; 4]>),
-    wanted: Category,
-    (is_meant, most): (impl Fn(&[u8]) -> bool, usize),
-) -> Option<Vec<u8>> {
-    let is_divided = of_category.is_some();
-    let is_it = |frame: &Vec<u8>| (!is_divided || category(frame) == wanted) && is_meant(frame);
-    let place = frames.iter().position(is_it).filter(|place| frames[*place].len() <= most)?;
-    if let Some(counts) = of_category {
-        counts[wanted.index()] -= 1;
-    }
-    frames.remove(place)
 }
 
 /// The machine that stands for devices of another program, with the frames that wait for them.

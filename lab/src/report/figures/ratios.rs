@@ -132,8 +132,8 @@ pub(super) fn acks(view: &View<'_>) -> String {
 pub(super) fn completions(view: &View<'_>) -> String {
     let name = "completion_p95_s";
     let of = |record: &Record| (metric::named(name)?.of)(&record.result);
-    let reading = "A small dot is one run: 95 % of its requests and transfers took no longer. The large dot is the mean \
-                   of the runs, whiskers its 95 % interval. Further left is sooner.";
+    let reading = "A small dot is one run: 95 % of its requests and transfers took no longer. The large dot is the \
+                   mean of the runs, whiskers its 95 % interval. Further left is sooner.";
     strips(view, "fig-completions", "Completion times", name, &of, reading)
 }
 

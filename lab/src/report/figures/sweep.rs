@@ -10,6 +10,7 @@ use super::ratios::WIDTH;
 use super::side_by_side;
 use crate::findings::{PointFindings, label};
 use crate::scenario::point::Point;
+use crate::statistics::Summary;
 
 const HOPS: &str = "topology.hops";
 const MOST_CHARTS: usize = 6;
@@ -84,16 +85,20 @@ fn chart(view: &View<'_>, name: &str, points: &[(f64, &PointFindings)], upward: 
         let means: Vec<_> = known.iter().map(|(x, summary)| (*x, summary.mean)).collect();
         chart.stroke(&means, &format!("line {class}"));
         named.extend(means.last().map(|(_, mean)| (*mean, arm.as_str(), class.clone())));
-        let class = format!("mark {class}");
         for ((x, summary), point) in known.iter().zip(at) {
-            let title = format!("{arm}: {:.1} kbit/s", summary.mean);
             chart.at_point(&point);
-            let (y, y_ends, runs) = (Some(summary.mean), summary.ci95, Some(summary.n));
-            let told = Told { shape: "mean", class: &class, x: Some(*x), y, y_ends, runs, ..Told::default() };
-            chart.tell(&Told { title: &title, ..told });
-            chart.spot(chart.at((*x, summary.mean)), 3.5, &class, &title);
+            mark(&mut chart, (arm, &format!("mark {class}")), *x, summary);
         }
     }
     chart.names_at_right(&named);
     chart.finish("goodput over what the matrix varies")
+}
+
+/// The mark of an arm's mean at a value of what is varied.
+fn mark(chart: &mut Chart, (arm, class): (&str, &str), x: f64, summary: &Summary) {
+    let title = format!("{arm}: {:.1} kbit/s", summary.mean);
+    let (y, y_ends, runs) = (Some(summary.mean), summary.ci95, Some(summary.n));
+    let told = Told { shape: "mean", class, x: Some(x), y, y_ends, runs, ..Told::default() };
+    chart.tell(&Told { title: &title, ..told });
+    chart.spot(chart.at((x, summary.mean)), 3.5, class, &title);
 }

@@ -33,9 +33,9 @@ pub(in crate::scenario) struct Traffic {
     /// for a probe, otherwise 1000).
     #[schemars(extend("x-range" = "1 to 1460"))]
     pub(in crate::scenario) segment_bytes: Option<u16>,
-    /// Code point (DSCP) of all packets of the flow, in both directions (default 0). Radios of 802.11n choose the access
-    /// category by it, as Linux does (RFC 8325). CS1 (8) is background. CS3 to CS5 with AF31 to AF43 (24 to 40) are
-    /// video. EF (46), CS6 and CS7 (48, 56) are voice. Other names are best effort. Only in world sim.
+    /// Code point (DSCP) of all packets of the flow, in both directions (default 0). Radios of 802.11n choose the
+    /// access category by it, as Linux does (RFC 8325). CS1 (8) is background. CS3 to CS5 with AF31 to AF43 (24 to 40)
+    /// are video. EF (46), CS6 and CS7 (48, 56) are voice. Other names are best effort. Only in world sim.
     #[schemars(extend("x-range" = "0 to 63", "x-unit" = "no unit"))]
     pub(in crate::scenario) dscp: Option<u8>,
     /// Number of equal flows that this entry starts; at most 10000 in all entries (default 1).

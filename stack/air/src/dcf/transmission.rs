@@ -62,8 +62,8 @@ impl Dcf {
         self.transmit(now, n);
     }
 
-    /// The duration field of a frame that ends at `end` (IEEE 802.11-2020 §9.2.5.2). It covers the exchange. In a TXOP of
-    /// several frames it covers all that is left (multiple protection).
+    /// The duration field of a frame that ends at `end` (IEEE 802.11-2020 §9.2.5.2). It covers the exchange. In a TXOP
+    /// of several frames it covers all that is left (multiple protection).
     pub(super) fn duration(&self, n: usize, end: u64, exchange_ns: u64) -> u64 {
         whole_us(exchange_ns.max(self.stations[n].txop_until.saturating_sub(end)))
     }

@@ -41,8 +41,8 @@ fn offered(to: u32, category: Category) -> Offered {
     Offered { to, bytes: BYTES, load: Load::Other, queued_at: None, category }
 }
 
-/// Lets station 0 send packets of voice to these stations in turn. Station 2 has one of best effort for station 1 once it
-/// has received the first answer. Returns all frames in order.
+/// Lets station 0 send packets of voice to these stations in turn. Station 2 has one of best effort for station 1 once
+/// it has received the first answer. Returns all frames in order.
 fn played(dcf: &mut Dcf, mut voice: Vec<u32>) -> Vec<Sent> {
     let (mut all, mut is_other_due) = (Vec::new(), true);
     voice.reverse();
