@@ -11,8 +11,8 @@
 //! τ = Σ pʲ / Σ pʲ (Wⱼ/2 + 1 + Lⱼ).
 //!
 //! Slot *k* is quiet with q(k) = Π (1 − τ)ⁿ over the categories with d ≤ k, and it is reached with Q(k) = Π q(i),
-//! i < k. The slots from the greatest *d* on are alike, and are one zone of Q/(1 − q) slots. A frame of *c* meets another
-//! with
+//! i < k. The slots from the greatest *d* on are alike, and are one zone of Q/(1 − q) slots. A frame of *c*
+//! meets another with
 //!
 //! p = 1 − Σ Q(k) q(k)/(1 − τ) / Σ Q(k), over k ≥ d.
 //!
@@ -20,8 +20,8 @@
 //! has collided. They lie within the answer's timeout, and are reached while all but the two that collided are quiet.
 //!
 //! The cycle from one busy period to the next takes SIFS, the shortest AIFS, Σ Q q slots, and the frames that end it.
-//! In slot *k* one station of *c* succeeds with n τ q/(1 − τ). A collision takes its longest frame. Its mean follows from
-//! the probabilities that no station sends a longer one.
+//! In slot *k* one station of *c* succeeds with n τ q/(1 − τ). A collision takes its longest frame. Its mean follows
+//! from the probabilities that no station sends a longer one.
 //!
 //! A station with aggregates requests the block ACK that did not come, until it has one. One try of a packet's
 //! aggregate is followed by p/(1 − p) requests on average: the part *p* of its frames are requests.
