@@ -21,8 +21,9 @@ def book() -> dict[str, str]:
 
 
 def test_each_column_of_a_trial_stands_in_the_book_and_each_of_the_book_in_a_trial(chain: Path) -> None:
-    runs = lab.load_trial(chain).runs
-    named = ["id", "scenario", "arm", "seed", "block", "counted_s"]
+    trial = lab.load_trial(chain)
+    runs = trial.runs
+    named = ["id", "scenario", *trial.arm_paths, "arm", "seed", "block", "counted_s"]
     assert [name for name in runs.columns if name not in named] == list(book())
 
 
