@@ -17,6 +17,7 @@ pub(crate) mod reader;
 pub(crate) mod routes;
 pub(crate) mod state;
 pub(crate) mod stations;
+pub(crate) mod watchdog;
 
 /// Message of `--check` for an accepted configuration.
 pub(crate) fn accepted(path: &Path) -> Result<(), Failure> {

@@ -25,12 +25,12 @@ use tokio::net::UnixListener;
 
 use super::config::{By, Config, Forecast, MOBILE};
 use super::control::{Request, Response, Status};
-use super::watchdog::{BEAT_EVERY, Watcher};
-use super::{devices, firewall, mobiles, sources};
+use super::{devices, firewall, mobiles, sources, watchdog};
 use crate::daemon::confine::{Needs, confine, folders_of};
 use crate::daemon::control::{self, Bound};
 use crate::daemon::notify;
 use crate::daemon::privileges::Privileges;
+use crate::daemon::watchdog::{BEAT_EVERY, Watcher};
 use crate::failure::Failure;
 use crate::signals::{self, Ending};
 
@@ -135,7 +135,7 @@ fn needs(config: &Config) -> Needs {
 
 /// Starts the watcher. The proxy also works without one.
 fn watcher(config: &Config) -> Option<Watcher> {
-    let started = Watcher::start(config.watchdog.0?);
+    let started = watchdog::start(config.watchdog.0?);
     started.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the proxy hangs")).ok()
 }
 

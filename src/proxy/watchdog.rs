@@ -1,32 +1,20 @@
 //! Ends a proxy that hangs. Its packets then go on without it, as they do when it is killed.
 //!
-//! The watcher is a process of its own, so that a stopped proxy does not stop the watcher. Beats come over a pipe,
-//! whose end means that the proxy has ended. The watcher holds a descriptor of the proxy's process, so that no other
-//! process can be killed in its place.
+//! The watcher holds a descriptor of the proxy's process, so that no other process can be killed in its place.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
-use hopwise_host::wait_for;
 use hopwise_lab::units::Time;
-use rustix::event::{PollFd, PollFlags};
-use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::daemon::log;
 use crate::daemon::privileges::{Privileges, forbid_tracing};
+use crate::daemon::watchdog::{Watcher, comes_again};
 use crate::failure::Failure;
-
-/// The interval at which the proxy's driving thread has to show that it works.
-pub(super) const BEAT_EVERY: Duration = Duration::from_millis(200);
-/// The watcher waits for a silence in so many parts, and has to see each: a machine that slept costs one of them.
-const PARTS: u32 = 4;
 
 /// Time without commands that a proxy is allowed; `None` without a watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,43 +49,9 @@ impl<'de> Deserialize<'de> for Patience {
     }
 }
 
-/// The proxy's side of the watcher. The watcher ends with it.
-#[derive(Debug)]
-pub(super) struct Watcher {
-    process: Child,
-    /// Dropped at the end, which the watcher sees.
-    beats: Option<ChildStdin>,
-}
-
-impl Watcher {
-    pub(super) fn start(patience: Duration) -> io::Result<Watcher> {
-        let own = pidfd_open(getpid(), PidfdFlags::empty())?;
-        let mut process = Command::new("/proc/self/exe")
-            .args(["proxy", "watch", &format!("{}us", patience.as_micros())])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::from(own))
-            // Signals of a terminal to the proxy must not reach the watcher.
-            .process_group(0)
-            .spawn()?;
-        let beats = process.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        rustix::io::ioctl_fionbio(&beats, true)?;
-        Ok(Watcher { process, beats: Some(beats) })
-    }
-
-    /// Returns false once the watcher is gone.
-    pub(super) fn beat(&self) -> bool {
-        let Some(beats) = &self.beats else { return false };
-        // A full pipe has enough beats in it.
-        !matches!(rustix::io::write(beats, &[0]), Err(error) if error != Errno::AGAIN)
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        drop(self.beats.take());
-        // It may have ended by itself.
-        let _ = self.process.wait();
-    }
+pub(super) fn start(patience: Duration) -> io::Result<Watcher> {
+    let own = pidfd_open(getpid(), PidfdFlags::empty())?;
+    Watcher::start(&["proxy", "watch", &format!("{}us", patience.as_micros())], own)
 }
 
 /// The watcher's side: standard input brings beats, standard output is the proxy's process. The watch begins with the
@@ -120,17 +74,4 @@ pub(super) fn watch(patience: Duration) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Returns whether a beat or the end of the pipe comes within `patience`.
-fn comes_again(beats: &impl AsFd, patience: Duration) -> io::Result<bool> {
-    for _ in 0..PARTS {
-        let mut fds = [PollFd::new(beats, PollFlags::IN)];
-        match wait_for(&mut fds, patience / PARTS) {
-            Ok(0) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done.map(|_| true),
-        }
-    }
-    Ok(false)
 }
