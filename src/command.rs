@@ -51,6 +51,8 @@ enum Sub {
     #[command(hide = true)]
     Reread(daemon::reader::Arguments),
     #[command(hide = true)]
+    Bypass(node::transparent_hangs::Arguments),
+    #[command(hide = true)]
     Enclosed(exec::within::Arguments),
 }
 
@@ -99,6 +101,7 @@ pub(crate) fn run() -> ExitCode {
         Sub::Completions(arguments) => manual::complete(&arguments, &Command::command()),
         Sub::Man(arguments) => manual::write(&arguments, Command::command()),
         Sub::Reread(arguments) => daemon::reader::run(&arguments),
+        Sub::Bypass(arguments) => node::transparent_hangs::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -35,6 +35,7 @@ mod stage;
 pub(crate) mod status;
 pub(crate) mod top;
 mod transparent;
+pub(crate) use transparent::hangs as transparent_hangs;
 pub(crate) mod unfinished;
 mod unmet;
 mod users;

@@ -16,10 +16,13 @@
 //! **Kills.** The kernel removes the table of nft with the process, and SYNs then go straight on. Connections that are
 //! carried end with a reset, never with an end that would look like that of the data. `record` lists them for the log
 //! of the next start.
+//!
+//! **Hangs.** While a node hangs, another process lets its SYNs go on (`hangs`).
 
 mod decisions;
 mod entry;
 mod exit;
+pub(crate) mod hangs;
 pub(super) mod header;
 mod record;
 mod source;
@@ -38,6 +41,7 @@ use super::config::{NodeConfig, Transparent};
 use super::relay::Relayed;
 use super::seats::Seats;
 use super::stage::Stage;
+use crate::daemon::watchdog::Watcher;
 use crate::failure::Failure;
 use record::Record;
 
@@ -107,6 +111,7 @@ async fn first_of<L, T>(listeners: &[L], poll: fn(&L, &mut Context<'_>) -> Poll<
 pub(super) struct Opened {
     led: Led,
     caught: Option<Caught>,
+    watcher: Option<Watcher>,
     record: Record,
 }
 
@@ -123,7 +128,8 @@ struct Carrying {
 pub(super) fn open(config: &NodeConfig) -> Result<Option<Opened>, TransparentError> {
     let Some(transparent) = &config.transparent else { return Ok(None) };
     let (led, caught) = host::open(&led(config, transparent))?;
-    Ok(Some(Opened { led, caught, record: Record::begin(config.control.as_deref()) }))
+    let watcher = caught.as_ref().and_then(|caught| hangs::start(caught, transparent.queue, config));
+    Ok(Some(Opened { led, caught, watcher, record: Record::begin(config.control.as_deref()) }))
 }
 
 fn led(config: &NodeConfig, transparent: &Transparent) -> TransparentConfig {
@@ -149,12 +155,12 @@ pub(super) fn start(
     stage: &watch::Receiver<Stage>,
 ) -> Result<(), Failure> {
     let Some(transparent) = &config.transparent else { return Ok(()) };
-    let Opened { led, caught, record } = opened;
+    let Opened { led, caught, watcher, record } = opened;
     let led = Arc::new(led);
     let carrying = Carrying { shards, seats, counts, relayed, record };
     if let Some(caught) = caught {
         let entry = entry::Entry::new(carrying.clone(), transparent);
-        let serving = entry::serve(entry, caught, stage.clone())
+        let serving = entry::serve(entry, (caught, watcher), stage.clone())
             .map_err(|error| Failure::failed("read held SYNs", error))?;
         let led = Arc::clone(&led);
         tasks.spawn(async move {

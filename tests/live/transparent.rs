@@ -2,6 +2,8 @@
 
 #[path = "transparent/crowds.rs"]
 mod crowds;
+#[path = "transparent/hangs.rs"]
+mod hangs;
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

@@ -1,6 +1,7 @@
 //! The first node of a carried connection: it decides about held SYNs, and takes the connections of caught ones.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,17 +9,19 @@ use std::time::Duration;
 
 use hopwise_core::endpoint::ConnectOptions;
 use hopwise_host::TcpStream as MeshStream;
-use hopwise_host::transparent::{Caught, HeldSyn};
+use hopwise_host::transparent::{Caught, HeldSyn, HeldSyns};
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval, timeout_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout, timeout_at};
 
 use super::decisions::{Decisions, Ends, Verdict};
+use super::hangs::Pulse;
 use super::header::Told;
 use super::{Carrying, HOPS_OF_A_PAIR, Open, count, first_of};
+use crate::daemon::watchdog::{BEAT_EVERY, Watcher};
 use crate::node::config::{Class, Towards, Transparent};
 use crate::node::relay::{self, Sits};
 use crate::node::seats::Seat;
@@ -28,6 +31,7 @@ use crate::node::unfinished::Unfinished;
 /// The time for which no connection waits for a node that did not answer.
 const AVOIDED_FOR: Duration = Duration::from_secs(5);
 const CLEAN_EVERY: Duration = Duration::from_secs(1);
+const WATCHER_ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// The largest number of SYNs that are being decided at a time; others go straight on.
 const MOST_DECIDING: usize = 256;
 
@@ -41,6 +45,7 @@ pub(super) struct Entry {
     decisions: Mutex<Decisions<Way>>,
     /// Nodes that did not answer, and until when they are avoided.
     avoided: Mutex<BTreeMap<SocketAddr, Instant>>,
+    pulse: Mutex<Pulse>,
 }
 
 /// A way to a destination that stands.
@@ -57,6 +62,8 @@ enum Straight {
     NoHops,
     NoNode,
     NoTarget,
+    /// The node has hung meanwhile, and a copy of the SYN may have gone straight on.
+    Hung,
     Ending,
 }
 
@@ -71,6 +78,7 @@ impl Entry {
             idle: config.idle.0,
             decisions: Mutex::default(),
             avoided: Mutex::default(),
+            pulse: Mutex::new(Pulse::new()),
         })
     }
 
@@ -81,7 +89,8 @@ impl Entry {
     }
 
     async fn decide(&self, syn: &HeldSyn) -> Result<Way, Straight> {
-        let until = Instant::now() + self.answers_within;
+        let began = Instant::now();
+        let until = began + self.answers_within;
         let hop_limit = syn.hop_limit.checked_sub(HOPS_OF_A_PAIR).filter(|left| *left > 0);
         let hop_limit = hop_limit.ok_or(Straight::NoHops)?;
         let node = self.node_for(syn).filter(|node| !self.is_avoided(*node)).ok_or(Straight::NoNode)?;
@@ -98,6 +107,7 @@ impl Entry {
         let told = Told { from: syn.from, to: syn.to, hop_limit, dscp: syn.dscp };
         let opened = timeout_at(until, ask(mesh.stream(), told)).await;
         match opened {
+            Ok(Ok(())) if self.pulse.lock().hung_since(began) => Err(Straight::Hung),
             Ok(Ok(())) => Ok(Way { mesh, seat }),
             Ok(Err(_)) | Err(_) => Err(Straight::NoTarget),
         }
@@ -110,6 +120,15 @@ impl Entry {
         avoided.contains_key(&node)
     }
 
+    /// Shows the watcher that SYNs are read.
+    fn beats(&self, watcher: &mut Option<Watcher>) {
+        self.pulse.lock().beat();
+        if watcher.as_ref().is_some_and(|watcher| !watcher.beat()) {
+            tracing::warn!("nothing lets SYNs go on any more while the node hangs");
+            *watcher = None;
+        }
+    }
+
     fn counted(&self, why: Straight) {
         let counts = &self.carrying.counts;
         count(&counts.straight);
@@ -117,7 +136,7 @@ impl Entry {
             Straight::NoHops => count(&counts.no_hops),
             Straight::NoNode => count(&counts.no_node),
             Straight::NoTarget => count(&counts.no_target),
-            Straight::NoSeat | Straight::Ending => {}
+            Straight::NoSeat | Straight::Hung | Straight::Ending => {}
         }
     }
 
@@ -162,7 +181,7 @@ fn told(verdict: io::Result<()>) {
 /// Serves until the node begins to end. New connections then go straight on, until the present ones have ended.
 pub(super) fn serve(
     entry: Arc<Entry>,
-    caught: Caught,
+    (caught, mut watcher): (Caught, Option<Watcher>),
     mut stage: watch::Receiver<Stage>,
 ) -> io::Result<impl Future<Output = usize> + Send> {
     let mut held = caught.held.read()?;
@@ -170,15 +189,13 @@ pub(super) fn serve(
         caught.listeners.into_iter().map(TcpListener::from_std).collect::<io::Result<Vec<_>>>()?;
     Ok(async move {
         let (mut deciding, mut relays) = (JoinSet::new(), JoinSet::new());
-        let mut clean = interval(CLEAN_EVERY);
+        let (mut clean, mut beat) = (interval(CLEAN_EVERY), interval(BEAT_EVERY));
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 syn = held.next() => match syn {
                     Ok(syn) => heard(&entry, syn, &mut deciding),
-                    Err(error) => {
-                        tracing::warn!(%error, "held SYNs cannot be read");
-                        tokio::time::sleep(Duration::from_millis(100)).await;
-                    }
+                    Err(error) => unread(&error).await,
                 },
                 accepted = first_of(&listeners, TcpListener::poll_accept) => match accepted {
                     Ok((client, from)) => stands(&entry, client, from, &mut relays),
@@ -190,24 +207,51 @@ pub(super) fn serve(
                 },
                 Some(_) = deciding.join_next() => {}
                 Some(_) = relays.join_next() => {}
+                _ = beat.tick() => entry.beats(&mut watcher),
                 _ = clean.tick() => entry.decisions.lock().clean(Instant::now()),
                 _ = stage.changed() => break,
             }
         }
         deciding.shutdown().await;
-        let straight = async {
-            while let Ok(syn) = held.next().await {
-                match entry.decisions.lock().about((syn.from, syn.to), syn.seq) {
-                    Verdict::Catch => told(syn.catch()),
-                    Verdict::LetGo | Verdict::Decide | Verdict::Forget => told(syn.let_go()),
-                }
+        let cut_off = tokio::select! {
+            cut_off = stage::finish(relays, stage) => cut_off,
+            never = let_go(&entry, &mut held, &mut beat, &mut watcher) => match never {},
+        };
+        drop(held);
+        // It ends at once, unless someone has stopped it.
+        let _ = timeout(WATCHER_ENDS_WITHIN, tokio::task::spawn_blocking(move || drop(watcher))).await;
+        cut_off
+    })
+}
+
+/// Lets all SYNs go whose connections are not carried yet.
+async fn let_go(
+    entry: &Entry,
+    held: &mut HeldSyns,
+    beat: &mut Interval,
+    watcher: &mut Option<Watcher>,
+) -> Infallible {
+    loop {
+        let syn = tokio::select! {
+            syn = held.next() => syn,
+            _ = beat.tick() => {
+                entry.beats(watcher);
+                continue;
             }
         };
-        tokio::select! {
-            cut_off = stage::finish(relays, stage) => cut_off,
-            () = async { straight.await; std::future::pending::<()>().await } => 0,
+        match syn {
+            Ok(syn) => match entry.decisions.lock().about((syn.from, syn.to), syn.seq) {
+                Verdict::Catch => told(syn.catch()),
+                Verdict::LetGo | Verdict::Decide | Verdict::Forget => told(syn.let_go()),
+            },
+            Err(error) => unread(&error).await,
         }
-    })
+    }
+}
+
+async fn unread(error: &io::Error) {
+    tracing::warn!(%error, "held SYNs cannot be read");
+    tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
 fn heard(entry: &Arc<Entry>, syn: HeldSyn, deciding: &mut JoinSet<()>) {

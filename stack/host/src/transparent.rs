@@ -5,9 +5,11 @@
 //! A caught one goes to a socket that takes the addresses of others (TPROXY), and the kernel's TCP ends its connection.
 //!
 //! All of it fails open. The table belongs to our process and goes with it, however that ends. A queue without a
-//! listener, or a full one, lets packets go on. A TUN device as the hosts' route would fail open, too. But a SYN that
-//! came there would have to be sent anew, past the firewall and the NAT that it should meet.
+//! listener, or a full one, lets packets go on. While we hang, another process may read the queue ([`Bypass`]). A TUN
+//! device as the hosts' route would fail open, too. But a SYN that came there would have to be sent anew, past the
+//! firewall and the NAT that it should meet.
 
+mod bypass;
 mod chains;
 mod held;
 mod iptables;
@@ -18,7 +20,9 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::ops::RangeInclusive;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
+use std::time::Duration;
 
 use hopwise_core::ip::Prefix;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
@@ -28,6 +32,7 @@ use crate::nfqueue::socket::Queue;
 use crate::nft::{OwnedTable, nft};
 use crate::sys;
 
+pub use bypass::Bypass;
 pub use held::{HeldSyn, HeldSyns};
 use iptables::InIptables;
 pub use left::{Left, left, remove_left};
@@ -39,6 +44,9 @@ const CAUGHT: u32 = 0x0400_0000;
 const HELD: u32 = 0x0200_0000;
 /// The largest number of connections not yet accepted. Linux takes net.core.somaxconn if that is less.
 const MOST_WAITING: i32 = 4096;
+/// Attempts to get a queue, a second in all.
+const TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// The SYNs that are held, and the numbers that no other program uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +132,11 @@ pub struct Caught {
 pub struct HeldQueue(Queue);
 
 impl HeldQueue {
+    /// The queue's socket, for a [`Bypass`] in another process.
+    pub fn socket(&self) -> io::Result<OwnedFd> {
+        self.0.descriptor().try_clone_to_owned()
+    }
+
     /// The SYNs, inside a runtime.
     pub fn read(self) -> io::Result<HeldSyns> {
         HeldSyns::new(self.0)
@@ -142,8 +155,20 @@ pub fn open(config: &TransparentConfig) -> Result<(Led, Option<Caught>), Transpa
     Ok((Led { _table: table, _iptables: iptables, _ways: ways }, caught))
 }
 
+/// The [`Bypass`] of a killed process ends a moment after it, and has the queue until then.
+#[expect(clippy::disallowed_methods, reason = "nothing is driven yet")]
+fn bind_queue(number: u16) -> io::Result<Queue> {
+    for _ in 1..TRIES {
+        match Queue::bind(number) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(BETWEEN_TRIES),
+            done => return done,
+        }
+    }
+    Queue::bind(number)
+}
+
 fn catch(config: &TransparentConfig) -> Result<Caught, TransparentError> {
-    let queue = Queue::bind(config.queue).map_err(|error| match error.kind() {
+    let queue = bind_queue(config.queue).map_err(|error| match error.kind() {
         io::ErrorKind::ResourceBusy => TransparentError::QueueTaken(config.queue),
         _ => failed("bind a netfilter queue")(error),
     })?;

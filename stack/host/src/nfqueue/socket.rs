@@ -71,7 +71,7 @@ impl Queue {
         sys::set_option(socket.as_fd(), NO_OVERRUN_ERRORS, 1)?;
         // A smaller buffer works, too.
         let _ = sys::set_option(socket.as_fd(), (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE), RECEIVE_BUFFER);
-        let queue = Queue { socket: Arc::new(socket), number, buffer: vec![0; BUFFER] };
+        let queue = Queue::bound(socket, number);
         let configure = || message(CONFIGURE, 0, number);
         queue.ask(configure().attribute(COMMAND, &[BIND, 0, 0, 0]))?;
         let parameters = [&0xffff_u32.to_be_bytes()[..], &[COPY_PACKET]].concat();
@@ -81,6 +81,11 @@ impl Queue {
         queue.ask(configure().attribute(FLAGS, &fail_open).attribute(MASK, &fail_open))?;
         rustix::io::ioctl_fionbio(&*queue.socket, true)?;
         Ok(queue)
+    }
+
+    /// A queue that another process has bound, by its socket.
+    pub(crate) fn bound(socket: OwnedFd, number: u16) -> Queue {
+        Queue { socket: Arc::new(socket), number, buffer: vec![0; BUFFER] }
     }
 
     /// Sends a request. It may skip packets, but there are none: no rule leads to the queue yet.
