@@ -4,6 +4,8 @@
 mod crowds;
 #[path = "transparent/hangs.rs"]
 mod hangs;
+#[path = "transparent/opened.rs"]
+mod opened;
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
