@@ -240,10 +240,10 @@ async fn let_go(
             }
         };
         match syn {
-            Ok(syn) => match entry.decisions.lock().about((syn.from, syn.to), syn.seq) {
-                Verdict::Catch => told(syn.catch()),
-                Verdict::LetGo | Verdict::Decide | Verdict::Forget => told(syn.let_go()),
-            },
+            Ok(syn) => {
+                let verdict = entry.decisions.lock().about((syn.from, syn.to), syn.seq);
+                told(if verdict == Verdict::Catch { syn.catch() } else { syn.let_go() });
+            }
             Err(error) => unread(&error).await,
         }
     }
@@ -256,7 +256,9 @@ async fn unread(error: &io::Error) {
 
 fn heard(entry: &Arc<Entry>, syn: HeldSyn, deciding: &mut JoinSet<()>) {
     let ends = (syn.from, syn.to);
-    match entry.decisions.lock().about(ends, syn.seq) {
+    // The lock must not last as long as the match: a SYN that goes straight on takes it again.
+    let verdict = entry.decisions.lock().about(ends, syn.seq);
+    match verdict {
         Verdict::Forget => told(syn.forget()),
         Verdict::Catch => told(syn.catch()),
         Verdict::LetGo => told(syn.let_go()),

@@ -1,16 +1,18 @@
 //! More connections than seats, and a crowd of which some break off.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use hopwise_core::random::SplitMix64;
-use rustix::net::sockopt;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 use rustix::process::Signal;
 
+use super::hangs::stop;
 use super::{Chain, FIRST, LAST, PORT, TOOLS, V4};
 use crate::field::{Daemon, text};
 use crate::namespace::{Namespace, can_run};
@@ -42,6 +44,36 @@ fn more_hosts_than_seats_go_straight_on_and_end_no_carried_connection() {
         carried.iter_mut().for_each(talk);
     }
     assert_eq!((chain.at_first("caught"), chain.at_first("straight"), chain.at_first("open")), (4, 6, 4));
+}
+
+/// A node decides about 256 SYNs at a time. The last one answers nothing, so that none of them is decided soon.
+#[test]
+fn more_syns_than_are_decided_at_a_time_go_straight_on_and_the_node_serves() {
+    let test = "more_syns_than_are_decided_at_a_time_go_straight_on_and_the_node_serves";
+    if !can_run(test, &TOOLS) {
+        return;
+    }
+    let chain = Chain::new("syns");
+    chain.serve(PORT);
+    chain.exchange(V4[1], 1000);
+    let (last, _first) = (chain.last(), chain.first());
+    stop(&last);
+    let _opened: Vec<_> = chain.host.run(|| {
+        let to: SocketAddr = format!("{}:{PORT}", V4[1]).parse().expect("an address");
+        let opens = || {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).expect("a socket");
+            assert_eq!(connect(&socket, &to), Err(Errno::INPROGRESS));
+            socket
+        };
+        (0..300).map(|_| opens()).collect()
+    });
+    within_patience(until(|| chain.at_first("straight") == 300));
+    last.tell(Signal::CONT);
+    within_patience(until(|| {
+        chain.exchange(V4[1], 1000);
+        chain.at_first("caught") > 0
+    }));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::namespace::can_run;
 use crate::world::{until, within_patience};
 
 /// Stops a node, and waits until each of its threads stands.
-fn stop(node: &Daemon) {
+pub(super) fn stop(node: &Daemon) {
     node.tell(Signal::STOP);
     let stopped = waitpid(Some(Pid::from_child(&node.0)), WaitOptions::UNTRACED).expect("it is our child");
     assert!(stopped.is_some_and(|(_, status)| status.stopped()), "{stopped:?}");
