@@ -305,7 +305,7 @@ fn ssh_carries_a_file_and_its_status() {
         ssh-keygen -q -t ed25519 -N '' -f own; ssh-keygen -q -t ed25519 -N '' -f key; chown 65534 key
         mount -t tmpfs none /run; mkdir /run/sshd
         printf '%s\\n' 'ListenAddress 10.9.0.1:22' \"HostKey $PWD/own\" \"AuthorizedKeysFile $PWD/key.pub\" \\
-            'StrictModes no' 'PermitRootLogin yes' 'UsePAM no' 'PidFile none' > sshd.conf
+            'StrictModes no' 'PermitRootLogin yes' 'UsePAM no' 'PidFile none' \"SetEnv HOME=$PWD\" > sshd.conf
         /usr/sbin/sshd -D -f sshd.conf -E log4 &
         until (echo > /dev/tcp/10.9.0.1/22) 2> /dev/null; do sleep 0.1; done
         head -c 3000000 /dev/urandom > data

@@ -236,11 +236,11 @@ fn iperf3_and_ssh_run_through_forwards_unmodified() {
     let key = field.path("key");
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &key]).status();
     assert!(made.is_ok_and(|status| status.success()));
-    fs::copy(field.path("key.pub"), field.path("authorized")).expect("the folder can be written");
+    let (authorized, home) = (field.path("authorized"), field.path(""));
+    fs::copy(field.path("key.pub"), &authorized).expect("the folder can be written");
     let settings = format!(
-        "Port 2222\nListenAddress 10.9.0.2\nHostKey {key}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\n\
-         PermitRootLogin prohibit-password\nStrictModes no\n",
-        field.path("authorized")
+        "Port 2222\nListenAddress 10.9.0.2\nHostKey {key}\nAuthorizedKeysFile {authorized}\nPidFile none\nUsePAM no\n\
+         PermitRootLogin prohibit-password\nStrictModes no\nSetEnv HOME={home}\n"
     );
     fs::write(field.path("sshd"), settings).expect("the folder can be written");
     fs::create_dir_all("/run/sshd").expect("sshd wants it");

@@ -123,10 +123,12 @@ pub(super) fn make_keys(folder: &Path, nodes: &[Namespace]) -> Vec<Running> {
     assert!(made.is_ok_and(|status| status.success()));
     fs::create_dir(path("tmp")).expect("the folder can be written");
     fs::copy(path("key.pub"), path("authorized")).expect("the folder can be written");
+    // A shell's start-up files are the tester's own: they may be slow, and a test that kills one may harm it.
     let server = format!(
         "Port 22\nHostKey {key}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\n\
-         PermitRootLogin prohibit-password\nStrictModes no\n",
-        path("authorized")
+         PermitRootLogin prohibit-password\nStrictModes no\nSetEnv HOME={}\n",
+        path("authorized"),
+        path("")
     );
     fs::write(path("sshd_config"), server).expect("the folder can be written");
     let client = format!(
