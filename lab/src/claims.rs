@@ -184,11 +184,11 @@ fn judge_value(claim: &Claim, stated: f64, values: &Values<'_>) -> Judged {
     };
     let tolerance = stated * f64::from(claim.tolerance.0) / 1e6;
     let (low, high) = (stated - tolerance, stated + tolerance);
-    let is_met = within(claim.bound, (low, high), summary.mean);
-    let (outcome, why) = match is_met {
-        true if !keeps_to(claim.bound, (low, high), summary.ci95) => {
-            (Outcome::NotReproduced, "it would fit, but is not sure".to_owned())
-        }
+    let is_within = |number| within(claim.bound, (low, high), number);
+    // A printed value without a bound has no opposite, for which an interval could leave room.
+    let is_sure = claim.bound == Bound::About || summary.ci95.iter().flatten().all(|end| is_within(*end));
+    let (outcome, why) = match is_within(summary.mean) {
+        true if !is_sure => (Outcome::NotReproduced, "it would fit, but is not sure".to_owned()),
         true => (Outcome::Reproduced, "within what is claimed".to_owned()),
         false if stated > 0.0 => {
             (Outcome::NotReproduced, format!("{} of what is printed", change(summary.mean / stated)))
@@ -197,16 +197,6 @@ fn judge_value(claim: &Claim, stated: f64, values: &Values<'_>) -> Judged {
     };
     let measured = Measured { number: Some(summary.mean), ci95: summary.ci95, blocks: summary.n };
     Judged { outcome, measured, point, why }
-}
-
-/// True if the interval of a value leaves no room beyond its bound. A printed value without a bound has no opposite.
-fn keeps_to(bound: Bound, (low, high): (f64, f64), ci95: Option<[f64; 2]>) -> bool {
-    let Some([from, to]) = ci95 else { return true };
-    match bound {
-        Bound::About => true,
-        Bound::AtLeast => from >= low,
-        Bound::AtMost => to <= high,
-    }
 }
 
 /// The point with the largest number, or with the smallest; a point without one only if none has any.

@@ -113,8 +113,9 @@ impl Record {
     /// The value at a path that the trial varies, as people write it: the point's, or the one in force.
     pub(crate) fn varied(&self, path: &str) -> Option<String> {
         // TCP's section has what its file says, and what that comes to under `in_force`.
-        let in_force = || at(self.settings.get("tcp")?.get("in_force")?, path.strip_prefix("tcp.")?);
-        let own = || at(&self.settings, path);
+        let at = |path: String| self.settings.pointer(&format!("/{}", path.replace('.', "/")));
+        let in_force = || at(format!("tcp.in_force.{}", path.strip_prefix("tcp.")?));
+        let own = || at(path.to_owned());
         self.point.get(path).or_else(in_force).or_else(own).filter(|value| !value.is_null()).map(plain)
     }
 
@@ -123,13 +124,6 @@ impl Record {
         let json = serde_json::to_string(self).expect("nothing in it but texts and numbers");
         seal::seal(&json) + "\n"
     }
-}
-
-fn at<'a>(settings: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(settings, |at, step| match at {
-        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-        at => at.get(step),
-    })
 }
 
 impl Trial {

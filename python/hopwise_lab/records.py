@@ -83,7 +83,7 @@ def set_by_arms(records: Sequence[Json], path: str) -> pd.Series[Any]:
     return pd.Series([None if value is None else str(value) for value in values], dtype="string")
 
 
-def names(records: Sequence[Json], points: Sequence[Json], arm_paths: Sequence[str] = ()) -> dict[str, pd.Series[Any]]:
+def names(records: Sequence[Json], points: Sequence[Json], arm_paths: Sequence[str]) -> dict[str, pd.Series[Any]]:
     """The columns that name a run; `points` are the trial's, and `arm_paths` what its arms set."""
 
     def text(member: str) -> pd.Series[Any]:

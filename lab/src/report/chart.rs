@@ -223,9 +223,7 @@ impl Chart {
     }
 
     fn tell_places(&mut self, shape: &str, class: &str, places: &[(f64, f64)]) {
-        for (x, y) in places {
-            self.tell(&Told { shape, class, x: Some(*x), y: Some(*y), ..Told::default() });
-        }
+        places.iter().for_each(|place| self.tell(&Told::at(shape, class, *place)));
     }
 
     pub(super) fn line(&mut self, points: &[(f64, f64)], class: &str) {
@@ -258,9 +256,12 @@ impl Chart {
         let _ = write!(self.body, "<path class=\"{class}\" d=\"{path}Z\"/>");
     }
 
-    pub(super) fn dot(&mut self, at: (f64, f64), radius: f64, class: &str, title: &str) {
-        self.tell(&Told { shape: "dot", class, x: Some(at.0), y: Some(at.1), title, ..Told::default() });
-        self.spot(self.at(at), radius, class, title);
+    /// Draws a dot at its numbers, and keeps these.
+    pub(super) fn dot(&mut self, told: &Told<'_>, radius: f64) {
+        self.tell(told);
+        if let (Some(x), Some(y)) = (told.x, told.y) {
+            self.spot(self.at((x, y)), radius, told.class, told.title);
+        }
     }
 
     /// Draws a dot at a place in the picture, in the shape of its class.

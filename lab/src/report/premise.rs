@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::chart::{Axis, Chart, escape};
+use super::chart::{Axis, Chart, Told, escape};
 use crate::claims::table::{Line, Row};
 use crate::plain::cut;
 use crate::scenario::Stated;
@@ -110,5 +110,5 @@ fn draw(chart: &mut Chart, dot: &Dot<'_>) {
     }
     let reading = if dot.line.reading.is_empty() { "as the file has it" } else { &dot.line.reading };
     let title = format!("{}, {reading}: {}", dot.rules, dot.line.measured);
-    chart.dot(at, 3.5, &class, &title);
+    chart.dot(&Told { title: &title, ..Told::at("dot", &class, at) }, 3.5);
 }

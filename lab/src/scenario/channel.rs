@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_air::channel::{Channel, Fading, Field, Outage, PathLoss, Said, recording};
+use hopwise_air::medium::watts;
 use hopwise_air::phy::{Coding, Phy};
 use hopwise_air::random::{Purpose, Stream};
 use hopwise_core::narrow::as_u32;
@@ -90,7 +91,7 @@ fn noise_w(document: &Document, config: &ChannelConfig, phy: &Phy) -> Result<Opt
         let paths = [at, YamlPath::root().key("radio").key("profile")];
         return Err(document.refuse_key_among(&paths, problem, "an OFDM profile, such as ofdm-24mbps"));
     }
-    Ok(Some(libm::pow(10.0, dbm / 10.0) / 1_000.0))
+    Ok(Some(watts(dbm)))
 }
 
 /// The limit on sentences; each frame of a changing link is compared with all of them.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hopwise_air::channel::recording::{RecordedLink, head};
 use hopwise_air::channel::{MOST_ROWS, Powers};
+use hopwise_air::medium::dbm;
 use hopwise_core::narrow::as_u32;
 use hopwise_core::{Instant, LinkFacts};
 
@@ -96,10 +97,6 @@ impl Recorder<'_> {
 fn station(facts: &LinkFacts) -> u32 {
     let [_, _, number @ ..] = facts.station.0;
     u32::from_be_bytes(number)
-}
-
-fn dbm(watts: f64) -> f64 {
-    10.0 * libm::log10(watts * 1_000.0)
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ impl Channel {
 
     /// The share of a link's frames that are lost although they would be understood. The last matching change holds,
     /// before what was recorded.
-    pub(crate) fn loss_of(&self, from: u32, to: u32, recorded: Option<u32>) -> u32 {
+    fn loss_of(&self, from: u32, to: u32, recorded: Option<u32>) -> u32 {
         let own = self.links.iter().rev().find_map(|link| match link.change {
             Change::Loss { ppm } if link.is_of(from, to) => Some(ppm),
             _ => None,
@@ -129,20 +129,23 @@ impl Channel {
         own.or(recorded).unwrap_or(self.loss_ppm)
     }
 
-    /// The power of a link at a time without its fading, and its loss; `None`: no frame arrives.
+    /// The power of a link at a time without its fading, and its loss; `None`: no frame arrives. Without a recording
+    /// the power is that of the models.
     pub(crate) fn heard(
         &self,
-        radio: &Radio,
-        ends: [(u32, Position); 2],
-        (seed, now): (u64, u64),
+        (from, to): (u32, u32),
+        now: u64,
+        modelled_w: impl FnOnce() -> f64,
     ) -> Option<(f64, u32)> {
-        let [(from, _), (to, _)] = ends;
+        if self.is_out(from, to, now) {
+            return None;
+        }
         let (power_w, recorded) = match &self.field {
             Some(field) => {
                 let heard = field.at(from, to, now)?;
                 (heard.power_w, heard.loss_ppm)
             }
-            None => (self.power_w(radio, ends, seed), None),
+            None => (modelled_w(), None),
         };
         Some((power_w, self.loss_of(from, to, recorded)))
     }

@@ -60,6 +60,25 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// A control frame, before its duration and the packet that it serves are known.
+    pub(crate) const fn control(kind: FrameKind, to: u32, rate: Rate, airtime_ns: u64) -> Frame {
+        Frame {
+            kind,
+            to,
+            duration_ns: 0,
+            airtime_ns,
+            rate,
+            bytes: 0,
+            number: 0,
+            load: Load::Other,
+            is_announced: false,
+            is_repeat: false,
+            access: None,
+            mpdus: 0,
+            bitmap: 0,
+        }
+    }
+
     /// The bytes on the air, with header and FCS.
     pub(crate) fn bytes_on_air(&self, phy: &Phy) -> u32 {
         match self.kind {

@@ -3,7 +3,7 @@
 //! If nodes move, a sender's links are computed again when it sends; between its frames no other part refers to them.
 
 pub use crate::position::Position;
-pub use crate::radio::Radio;
+pub use crate::radio::{Radio, dbm, watts};
 
 use hopwise_core::narrow::as_u32;
 
@@ -182,15 +182,9 @@ impl Medium {
     pub(crate) fn at(&mut self, link: usize, frame: &OnAir<'_>) -> Option<(Link, u64)> {
         let mut spoilt = 0;
         let mut now = self.links[link];
-        if self.channel.is_out(now.from, now.to, frame.now) {
-            return None;
-        }
-        let mut recorded = None;
-        if let Some(field) = &self.channel.field {
-            let heard = field.at(now.from, now.to, frame.now)?;
-            now.power_w = heard.power_w;
-            recorded = heard.loss_ppm;
-        }
+        let modelled_w = now.power_w;
+        let (power_w, loss_ppm) = self.channel.heard((now.from, now.to), frame.now, || modelled_w)?;
+        now.power_w = power_w;
         if let Some(fader) = self.faders.get(link) {
             now.power_w *= fader.gain(frame.now);
         }
@@ -198,7 +192,6 @@ impl Medium {
             now.is_decodable = now.power_w >= self.radio.receive_w;
             now.is_detectable = now.is_decodable;
         }
-        let loss_ppm = self.channel.loss_of(now.from, now.to, recorded);
         if self.channel.noise_w.is_some() || loss_ppm > 0 {
             // The nth frame of a link has the same luck whatever other links carry.
             let mut luck = luck(self.seed, &now);

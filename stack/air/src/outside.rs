@@ -268,11 +268,7 @@ impl Outside {
                 .pop_beside(now, more.category, (more.to, more.bytes))
                 .map_or((0, None), |queued| (queued.id, Some(queued.packet))),
         };
-        self.count_lost(link);
-        let frame = frame?;
-        out.extend_from_slice(&frame);
-        give_back(&mut self.spare, frame);
-        Some(id)
+        self.hand_over(link, frame, out).map(|_| id)
     }
 
     /// Takes the next frame of a category, beside those that the radio holds.
@@ -293,12 +289,19 @@ impl Outside {
                 queue.pop_in(now, category).map_or((0, None), |queued| (queued.id, Some(queued.packet)))
             }
         };
+        let to = self.hand_over(link, frame, out)?;
+        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
+    }
+
+    /// Appends a frame that was taken from a queue to `out`, and returns its receiver. The queue may have lost others
+    /// meanwhile.
+    fn hand_over(&mut self, link: LinkId, frame: Option<Vec<u8>>, out: &mut Vec<u8>) -> Option<NextHop> {
         self.count_lost(link);
         let frame = frame?;
-        let to = receiver(&frame);
         out.extend_from_slice(&frame);
+        let to = receiver(&frame);
         give_back(&mut self.spare, frame);
-        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
+        Some(to)
     }
 
     /// Returns whether a frame has come.
@@ -362,11 +365,8 @@ impl Machine for Outside {
             }
         };
         let is_radio = device.is_radio;
-        self.count_lost(link);
-        let frame = frame?;
-        let to = if is_radio { receiver(&frame) } else { NextHop::Link };
-        out.extend_from_slice(&frame);
-        give_back(&mut self.spare, frame);
+        let receiver = self.hand_over(link, frame, out)?;
+        let to = if is_radio { receiver } else { NextHop::Link };
         Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
     }
 

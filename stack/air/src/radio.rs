@@ -32,6 +32,16 @@ impl Default for Radio {
 
 pub(crate) const LIGHT_M_PER_S: f64 = 3e8;
 
+/// A power in dBm, in watts.
+pub fn watts(dbm: f64) -> f64 {
+    libm::pow(10.0, dbm / 10.0) / 1_000.0
+}
+
+/// A power in watts, in dBm.
+pub fn dbm(watts: f64) -> f64 {
+    10.0 * libm::log10(watts * 1_000.0)
+}
+
 impl Radio {
     pub(crate) fn free_space_w(&self, distance_m: f64) -> f64 {
         if distance_m <= 0.0 {

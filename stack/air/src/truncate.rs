@@ -1,5 +1,5 @@
 //! Floats as whole numbers: the fraction is cut off. Numbers beyond an end of the type become that end, and NaN
-//! becomes 0.
+//! becomes 0. Texts that errors quote are cut as well.
 
 macro_rules! truncate {
     ($($name:ident: $type:ty),+ $(,)?) => {
@@ -22,6 +22,11 @@ truncate! {
     to_u32: u32,
     to_u64: u64,
     to_usize: usize,
+}
+
+/// The first letters of a text of strangers, for an error that quotes it.
+pub(crate) fn quoted(text: &str) -> String {
+    text.chars().take(80).collect()
 }
 
 #[cfg(test)]

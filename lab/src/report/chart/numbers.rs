@@ -21,6 +21,12 @@ pub(in crate::report) struct Told<'a> {
     pub(in crate::report) title: &'a str,
 }
 
+impl<'a> Told<'a> {
+    pub(in crate::report) fn at(shape: &'a str, class: &'a str, (x, y): (f64, f64)) -> Told<'a> {
+        Told { shape, class, x: Some(x), y: Some(y), ..Told::default() }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     text: String,
@@ -78,13 +84,7 @@ mod tests {
         numbers.at_point("a|b = 2");
         numbers.at_point("a|b = 2");
         numbers.of("cwnd");
-        numbers.tell(&Told {
-            shape: "step",
-            class: "line a0",
-            x: Some(0.5),
-            y: Some(100.0),
-            ..Told::default()
-        });
+        numbers.tell(&Told::at("step", "line a0", (0.5, 100.0)));
         let mean = Told { shape: "mean", class: "mark a1", x: Some(2.25), title: "dca", ..Told::default() };
         numbers.tell(&Told { x_ends: Some([2.0, f64::NAN]), runs: Some(5), ..mean });
         let wanted = "=point|a b = 2\n=what|cwnd\nstep|line a0|0.5|100\nmean|mark a1|2.25||dca|2|||||5\n";

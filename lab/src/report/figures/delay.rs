@@ -99,10 +99,8 @@ fn chart(
         }
         let title = format!("{name}: {} kbit/s, {} ms", number(y), number(x));
         let mark = format!("mark {class}");
-        let told =
-            Told { shape: "mean", class: &mark, x: Some(x), y: Some(y), title: &title, ..Told::default() };
-        chart.tell(&Told { x_ends: rtt_ms.ci95, y_ends: kbps.ci95, runs: Some(kbps.n), ..told });
-        chart.spot(chart.at((x, y)), 5.0, &mark, &title);
+        let mean = Told { title: &title, ..Told::at("mean", &mark, (x, y)) };
+        chart.dot(&Told { x_ends: rtt_ms.ci95, y_ends: kbps.ci95, runs: Some(kbps.n), ..mean }, 5.0);
         dots.push(((x, y), name.as_str(), class));
     }
     chart.names_beside(&dots);

@@ -97,8 +97,6 @@ fn chart(view: &View<'_>, name: &str, points: &[(f64, &PointFindings)], upward: 
 /// The mark of an arm's mean at a value of what is varied.
 fn mark(chart: &mut Chart, (arm, class): (&str, &str), x: f64, summary: &Summary) {
     let title = format!("{arm}: {:.1} kbit/s", summary.mean);
-    let (y, y_ends, runs) = (Some(summary.mean), summary.ci95, Some(summary.n));
-    let told = Told { shape: "mean", class, x: Some(x), y, y_ends, runs, ..Told::default() };
-    chart.tell(&Told { title: &title, ..told });
-    chart.spot(chart.at((x, summary.mean)), 3.5, class, &title);
+    let mean = Told { title: &title, ..Told::at("mean", class, (x, summary.mean)) };
+    chart.dot(&Told { y_ends: summary.ci95, runs: Some(summary.n), ..mean }, 3.5);
 }

@@ -141,7 +141,7 @@ impl Shown<'_> {
             for (at, _) in rises(series.line("sent_again_segments", flow)) {
                 let before =
                     acked.iter().rev().find(|(then, _)| *then <= at).map_or(0.0, |(_, value)| *value);
-                chart.dot((at, before), 2.0, "again", "");
+                chart.dot(&Told::at("dot", "again", (at, before)), 2.0);
             }
             chart.finish("sequence numbers over time")
         });
@@ -188,8 +188,7 @@ impl Shown<'_> {
                     let _ = write!(path, "M{left:.1} {top:.1}h{wide:.1}v{height:.1}h-{wide:.1}z");
                 }
                 let begins = self.until_s * from as f64 / COLUMNS as f64;
-                let (x, y) = (Some(begins), Some(most[from]));
-                chart.tell(&Told { shape: "packets", x, y, title: node, ..Told::default() });
+                chart.tell(&Told { title: node, ..Told::at("packets", "", (begins, most[from])) });
                 from += same;
             }
         }

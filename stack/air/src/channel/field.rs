@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::recording::{FieldError, ReadRow, Reader};
+use crate::radio::watts;
 use crate::truncate;
 
 /// More rows are refused: each takes 24 bytes.
@@ -113,10 +114,6 @@ fn between(before: &Row, after: &Row, now: u64) -> Heard {
         power_w: watts(along(before.signal_dbm, after.signal_dbm)),
         loss_ppm: before.loss_ppm.zip(after.loss_ppm).map(loss),
     }
-}
-
-fn watts(dbm: f64) -> f64 {
-    libm::pow(10.0, dbm / 10.0) / 1_000.0
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ pub struct Powers {
     stations: Vec<Option<Walker>>,
     /// The links that there can be, by sender and receiver.
     links: Vec<(u32, u32)>,
-    faders: BTreeMap<(u32, u32), Fader>,
+    /// Those of links that have carried frames; none where power does not fade.
+    faders: BTreeMap<(u32, u32), Option<Fader>>,
 }
 
 /// A link at an instant.
@@ -65,21 +66,11 @@ impl Powers {
             self.stations.iter_mut().map(|station| station.as_mut().map(|walker| walker.at(now))).collect();
         for (from, to) in self.links.iter().copied() {
             let (Some(here), Some(there)) = (places[from as usize], places[to as usize]) else { continue };
-            if self.channel.is_out(from, to, now) {
-                continue;
-            }
-            let Some((power_w, loss_ppm)) =
-                self.channel.heard(&self.radio, [(from, here), (to, there)], (self.seed, now))
-            else {
-                continue;
-            };
-            let gain = match self.faders.get(&(from, to)) {
-                Some(fader) => fader.gain(now),
-                None => match self.channel.fader(from, to, self.seed) {
-                    Some(fader) => self.faders.entry((from, to)).or_insert(fader).gain(now),
-                    None => 1.0,
-                },
-            };
+            let modelled_w = || self.channel.power_w(&self.radio, [(from, here), (to, there)], self.seed);
+            let Some((power_w, loss_ppm)) = self.channel.heard((from, to), now, modelled_w) else { continue };
+            let fader = self.faders.entry((from, to));
+            let fader = fader.or_insert_with(|| self.channel.fader(from, to, self.seed));
+            let gain = fader.as_ref().map_or(1.0, |fader| fader.gain(now));
             sink(LinkPower { from, to, power_w: power_w * gain, loss_ppm });
         }
     }

@@ -15,7 +15,7 @@
 
 use std::fmt;
 
-use crate::truncate;
+use crate::truncate::{self, quoted};
 
 const MAGIC: &str = "# hopwise field 1, every ";
 const NODES: &str = "# nodes ";
@@ -163,10 +163,6 @@ fn cells(line: &str) -> Vec<Cell<'_>> {
     line.split(',').map(str::trim).zip(columns).collect()
 }
 
-fn shown(text: &str) -> String {
-    text.chars().take(80).collect()
-}
-
 impl<'a> Reader<'a> {
     /// Reads the head.
     pub(super) fn new(text: &'a str) -> Result<Reader<'a>, FieldError> {
@@ -176,7 +172,7 @@ impl<'a> Reader<'a> {
         let seconds = first.strip_prefix(MAGIC).and_then(|rest| rest.strip_suffix(" s"));
         let every_s = seconds.and_then(|seconds| seconds.parse::<f64>().ok());
         let Some(every_s) = every_s.filter(|seconds| (0.001..=LONGEST_INTERVAL_S).contains(seconds)) else {
-            let said = shown(first);
+            let said = quoted(first);
             return of_line(1, format!("`{said}`, expected `{MAGIC}SECONDS s` with 0.001 to 3600 seconds"));
         };
         let head = lines.find(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
@@ -226,7 +222,7 @@ impl<'a> Reader<'a> {
             return Err(self.at(1, format!("{} cells, expected {count} as in the head", cells.len())));
         }
         let station = |(name, column): Cell<'_>| {
-            let problem = || format!("no node is called `{}`, expected a name of the topology", shown(name));
+            let problem = || format!("no node is called `{}`, expected a name of the topology", quoted(name));
             node(name).ok_or_else(|| self.at(column, problem()))
         };
         let seconds = self.number(cells[time], "time in seconds", 0.0, LATEST_S)?;
@@ -244,7 +240,7 @@ impl<'a> Reader<'a> {
             },
         };
         if row.from == row.to {
-            let problem = format!("a link from `{}` to itself, expected another node", shown(cells[to].0));
+            let problem = format!("a link from `{}` to itself, expected another node", quoted(cells[to].0));
             return Err(self.at(cells[to].1, problem));
         }
         Ok(row)
@@ -252,7 +248,7 @@ impl<'a> Reader<'a> {
 
     fn number(&self, (text, column): Cell<'_>, what: &str, least: f64, most: f64) -> Result<f64, FieldError> {
         let number = text.parse::<f64>().ok().filter(|number| (least..=most).contains(number));
-        let problem = || format!("`{}` is no {what}, expected {least} to {most}", shown(text));
+        let problem = || format!("`{}` is no {what}, expected {least} to {most}", quoted(text));
         number.ok_or_else(|| self.at(column, problem()))
     }
 
@@ -266,7 +262,7 @@ impl<'a> Reader<'a> {
         let (time, column) = cells[self.places.time];
         let link = format!("{}->{}", cells[self.places.from].0, cells[self.places.to].0);
         let expected = "expected a time after that of the row before it";
-        self.at(column, format!("a row of {} at `{}` s, {expected}", shown(&link), shown(time)))
+        self.at(column, format!("a row of {} at `{}` s, {expected}", quoted(&link), quoted(time)))
     }
 
     pub(super) fn too_many(&self, most: usize) -> FieldError {

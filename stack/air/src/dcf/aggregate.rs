@@ -180,21 +180,8 @@ impl Dcf {
         let access = self.access(n, FrameKind::BlockAckReq);
         let st = &mut self.stations[n];
         st.phase = Phase::AwaitsAck;
-        st.frame = Frame {
-            kind: FrameKind::BlockAckReq,
-            to: service.to,
-            duration_ns,
-            airtime_ns,
-            rate: self.phy.basic,
-            bytes: 0,
-            number: first,
-            load: service.load,
-            is_announced: false,
-            is_repeat: false,
-            access,
-            mpdus: 0,
-            bitmap: 0,
-        };
+        let request = Frame::control(FrameKind::BlockAckReq, service.to, self.phy.basic, airtime_ns);
+        st.frame = Frame { duration_ns, number: first, load: service.load, access, ..request };
         self.transmit(now, n);
     }
 

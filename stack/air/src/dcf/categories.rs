@@ -280,21 +280,9 @@ impl Dcf {
     fn end_txop(&mut self, now: u64, n: usize) {
         let st = &mut self.stations[n];
         st.phase = Phase::Sends;
-        st.frame = Frame {
-            kind: FrameKind::CfEnd,
-            to: EVERYONE,
-            duration_ns: 0,
-            airtime_ns: self.phy.cf_end_ns(),
-            rate: self.phy.basic,
-            bytes: 0,
-            number: 0,
-            is_announced: false,
-            is_repeat: false,
-            access: None,
-            mpdus: 0,
-            bitmap: 0,
-            ..st.frame
-        };
+        let load = st.frame.load;
+        let end = Frame::control(FrameKind::CfEnd, EVERYONE, self.phy.basic, self.phy.cf_end_ns());
+        st.frame = Frame { load, ..end };
         self.transmit(now, n);
     }
 

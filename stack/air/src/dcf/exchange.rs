@@ -169,19 +169,11 @@ impl Dcf {
         // The answered packet is still in service there.
         let answered = self.stations[owed.to as usize].service;
         let frame = Frame {
-            kind: owed.kind,
-            to: owed.to,
             duration_ns: owed.duration_ns,
-            airtime_ns,
-            rate,
-            bytes: 0,
             number: owed.block.0,
             load: answered.map_or(Load::Other, |service| service.load),
-            is_announced: false,
-            is_repeat: false,
-            access: None,
-            mpdus: 0,
             bitmap: owed.block.1,
+            ..Frame::control(owed.kind, owed.to, rate, airtime_ns)
         };
         self.stations[n].frame = frame;
         self.transmit(now, n);

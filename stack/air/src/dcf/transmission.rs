@@ -10,19 +10,11 @@ impl Dcf {
         let Some(service) = self.stations[n].service else { return };
         let (times, data, ack) = (&self.times, service.airtime_ns, self.answer_ns(&service));
         let frame = Frame {
-            kind: FrameKind::Rts,
-            to: service.to,
             duration_ns: self.duration(n, now + times.rts, 3 * times.sifs + times.cts + data + ack),
-            airtime_ns: times.rts,
-            rate: self.phy.basic,
-            bytes: 0,
             number: service.number,
             load: service.load,
-            is_announced: false,
-            is_repeat: false,
             access: self.access(n, FrameKind::Rts),
-            mpdus: 0,
-            bitmap: 0,
+            ..Frame::control(FrameKind::Rts, service.to, self.phy.basic, times.rts)
         };
         self.stations[n].phase = Phase::AwaitsCts;
         self.stations[n].frame = frame;

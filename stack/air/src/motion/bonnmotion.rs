@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use super::movements::{Fault, MOST_NODES, MovementError, Movements, Problem, metres, seconds};
 use super::{Leg, Track};
 use crate::position::Position;
-use crate::truncate;
+use crate::truncate::{self, quoted};
 
 /// A leg takes seven times the memory of the shortest text of a waypoint.
 const MOST_WAYPOINTS: usize = 10_000_000;
@@ -75,7 +75,7 @@ fn read_node<'a>(
             Some((from_ns, start)) if from_ns < at_ns => {
                 legs.push_back(Leg { from_ns, until_ns: at_ns, start, end: place });
             }
-            Some(_) => return Err((at, Problem::NotLater(at.chars().take(80).collect()))),
+            Some(_) => return Err((at, Problem::NotLater(quoted(at)))),
             None => {}
         }
         last = Some((at_ns, place));

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::{Track, bonnmotion, setdest};
 use crate::position::Position;
+use crate::truncate::quoted;
 
 /// A larger number is a mistake and not a node's.
 pub(super) const MOST_NODES: u32 = 1_000_000;
@@ -156,10 +157,9 @@ pub(super) fn speed_mps(text: &str) -> Result<f64, Fault<'_>> {
 }
 
 fn number_in<'a>(what: &'static str, text: &'a str, least: f64, most: f64) -> Result<f64, Fault<'a>> {
-    let shown = || text.chars().take(80).collect();
     match text.parse::<f64>() {
         Ok(value) if (least..=most).contains(&value) => Ok(value),
-        Ok(_) => Err((text, Problem::OutOfRange { what, text: shown() })),
-        Err(_) => Err((text, Problem::NoNumber { what, text: shown() })),
+        Ok(_) => Err((text, Problem::OutOfRange { what, text: quoted(text) })),
+        Err(_) => Err((text, Problem::NoNumber { what, text: quoted(text) })),
     }
 }

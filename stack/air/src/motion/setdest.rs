@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::movements::{Fault, MOST_NODES, MovementError, Movements, Problem, metres, seconds, speed_mps};
 use super::{Leg, Track};
 use crate::position::Position;
-use crate::truncate;
+use crate::truncate::{self, quoted};
 
 /// A node's lines, as they are read.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ fn legs(start: Position, orders: &[(u64, Position, f64)]) -> VecDeque<Leg> {
 }
 
 fn read_line<'a>(line: &'a str, number: usize, drafts: &mut BTreeMap<u32, Draft>) -> Result<(), Fault<'a>> {
-    let not_understood = || (line, Problem::NotUnderstood(line.chars().take(80).collect()));
+    let not_understood = || (line, Problem::NotUnderstood(quoted(line)));
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
         [] => Ok(()),
@@ -91,7 +91,7 @@ fn draft_of(drafts: &mut BTreeMap<u32, Draft>, node: u32, line: usize) -> &mut D
 /// `$node_(7)`.
 fn node_of(word: &str) -> Option<Result<u32, Fault<'_>>> {
     let number = word.strip_prefix("$node_(")?.strip_suffix(')')?;
-    let (what, text) = ("node's number", || number.chars().take(80).collect());
+    let (what, text) = ("node's number", || quoted(number));
     Some(match number.parse::<u32>() {
         Ok(node) if node < MOST_NODES => Ok(node),
         Ok(_) => Err((number, Problem::OutOfRange { what, text: text() })),

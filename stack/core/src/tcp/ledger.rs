@@ -200,8 +200,7 @@ impl AckLedger {
         if !cx.ring.is_kept() {
             return (u32::MAX, None);
         }
-        let (asked, forced) = (self.live.agent.deadline(), self.live.forced_at(self.ceiling_us));
-        let due = asked.map_or(forced, |asked| asked.min(forced));
+        let (asked, due) = self.live.deadlines(self.ceiling_us);
         let due_us = micros_u32(due.since(cx.now));
         let is_the_agents = asked == Some(due);
         let basis = is_the_agents.then(|| self.live.agent.basis(cx.now, &facts.view(self.live.owed())));

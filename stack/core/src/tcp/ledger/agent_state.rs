@@ -134,12 +134,17 @@ impl AgentState {
     }
 
     pub(super) fn deadline(&self, ceiling_us: u32) -> Instant {
-        let forced = self.forced_at(ceiling_us);
-        self.agent.deadline().map_or(forced, |asked| asked.min(forced))
+        self.deadlines(ceiling_us).1
+    }
+
+    /// The agent's own deadline, and the instant at which that or the ceiling ends a hold.
+    pub(super) fn deadlines(&self, ceiling_us: u32) -> (Option<Instant>, Instant) {
+        let (asked, forced) = (self.agent.deadline(), self.forced_at(ceiling_us));
+        (asked, asked.map_or(forced, |asked| asked.min(forced)))
     }
 
     /// The instant at which the ceiling ends a hold, or never.
-    pub(super) fn forced_at(&self, ceiling_us: u32) -> Instant {
+    fn forced_at(&self, ceiling_us: u32) -> Instant {
         self.owed.since.get().map_or(Instant::FAR, |since| since.after_micros(ceiling_us))
     }
 
