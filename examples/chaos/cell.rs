@@ -87,6 +87,7 @@ pub(crate) fn cell(name: &'static str, (random, folder): (&mut Random, &Path)) -
             speaks: None,
             device: None,
         },
+        made: vec![stations[FIXED].clone()],
         stations,
         folder,
         kills: Arc::new(AtomicU64::new(0)),

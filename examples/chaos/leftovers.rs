@@ -81,7 +81,11 @@ pub(crate) fn look(site: &Site, hopwise: &Path, tally: &Tally) {
     forget_what_is_gone(site, hopwise, tally);
     for folder in [site.folder.clone(), site.disk()] {
         for path in entries(&folder) {
-            if path.ends_with(".sock") || path.ends_with(".switches") || path.contains(".part") {
+            if path.ends_with(".sock")
+                || path.ends_with(".carried")
+                || path.ends_with(".switches")
+                || path.contains(".part")
+            {
                 tally.violated(format!("left behind: {path}"));
             }
         }

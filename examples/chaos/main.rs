@@ -1,8 +1,8 @@
 //! Chaos: daemons of Hopwise are killed, stopped, flooded and lied to at random, while honest programs transfer bytes
 //! through them. `--soak` leaves the daemons alone and watches their use of the machine.
 //!
-//! Three sites share nothing: a mesh with AODV, one with DYMO, and a base station with a proxy. Each has a radio world
-//! of its own (`hopwise air`), and honest programs that transfer random bytes both ways. Both ends compare SHA-256. A
+//! Four sites share nothing: a mesh with AODV, one with DYMO, a base station with a proxy, and a pair of transparent
+//! nodes. Each has a radio world of its own (`hopwise air`), and honest programs that transfer random bytes both ways. Both ends compare SHA-256. A
 //! seed draws the events and their order: kills, stops, full disks, clocks that jump, links that flap, floods and
 //! forged messages. Real processes meet them at other instants each time, so the list of events is printed.
 //!
@@ -25,6 +25,7 @@ mod inside;
 mod leftovers;
 mod lies;
 mod mesh;
+mod pair;
 mod place;
 mod round;
 mod site;

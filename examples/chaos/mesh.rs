@@ -33,9 +33,9 @@ const AODV: &str = "{ protocol: aodv, ttl_start: 35, hello_interval: 500ms, acti
 const DYMO: &str = "{ protocol: dymo, dymo: { hello_interval: 500ms, max_seqnum_lifetime: 5s, \
                     max_idletime: 3s, rreq_wait_time: 500ms, rreq_holddown_time: 500ms, ack_seq: true } }";
 
-const RECEIVERS: [&str; 8] =
+pub(crate) const RECEIVERS: [&str; 8] =
     ["delayed", "immediate", "dca", "tda", "train", "tack", "altman-jimenez", "dup-count(delayed)"];
-const SENDERS: [&str; 7] = [
+pub(crate) const SENDERS: [&str; 7] = [
     "newreno",
     "cubic",
     "westwood",
@@ -92,6 +92,7 @@ pub(crate) fn mesh(
         ],
         plans: plans(name, &stations),
         liar: liar(&stations, speaks),
+        made: Vec::new(),
         stations,
         folder,
         kills: Arc::new(AtomicU64::new(0)),

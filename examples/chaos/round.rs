@@ -15,6 +15,7 @@ use crate::flow::Flow;
 use crate::inside::{elapsed, is_told_to_end, pause, within};
 use crate::leftovers;
 use crate::mesh::{Speaks, mesh};
+use crate::pair::pair;
 use crate::site::Site;
 use crate::{Run, Tally, WAIT};
 
@@ -30,6 +31,7 @@ pub(crate) fn sites(random: &mut Random, folder: &Path) -> Result<Vec<Site>, Str
         mesh("a", Speaks::Aodv, (random, folder))?,
         mesh("d", Speaks::Dymo, (random, folder))?,
         cell("c", (random, folder))?,
+        pair("p", (random, folder))?,
     ])
 }
 
@@ -175,8 +177,8 @@ pub(crate) fn end(sites: &mut [Site], hopwise: &Path, tally: &Tally) {
         (0..site.devices.len()).for_each(|device| site.set_device(device, true));
         leftovers::look(site, hopwise, tally);
         ends_in_order(&mut site.air, tally);
-        if site.stations.iter().any(|place| place.name().ends_with("fixed")) {
-            let _ = crate::inside::run(&["ip", "netns", "del", "c-fixed"]);
+        for place in &site.made {
+            let _ = crate::inside::run(&["ip", "netns", "del", place.name()]);
         }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Site {
     pub(crate) air: Daemon,
     pub(crate) daemons: Vec<Daemon>,
     pub(crate) stations: Vec<Namespace>,
+    /// Those of the stations that the radio does not make.
+    pub(crate) made: Vec<Namespace>,
     /// Whole commands, once the stations are there. One that begins with `-` may fail.
     pub(crate) furniture: Vec<String>,
     /// Routes for `ip` in a station: the kernel forgets them when a device goes down.
