@@ -325,6 +325,8 @@ fn a_killed_node_lets_new_connections_pass_and_says_what_it_cut() {
     cut.read_exact(&mut told).expect("the server answers");
     assert_eq!(chain.at_first("open"), 1);
     assert!(chain.tables(&chain.first).contains("hopwise_transparent"));
+    let carried = || fs::read_to_string(chain.path("1.sock.carried")).unwrap_or_default();
+    within_patience(until(|| carried().contains(" to ")));
     first.tell(Signal::KILL);
     let _ = first.ended();
     // The rest of the line may have come before.
