@@ -7,7 +7,10 @@ use std::{env, fs};
 use clap::Command;
 
 mod results;
+mod shown;
 mod trace;
+
+pub(crate) use shown::{refusals, refused};
 
 /// The environment variable that makes the tests write their pages.
 const WRITE: &str = "HOPWISE_WRITE_DOCS";

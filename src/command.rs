@@ -148,6 +148,21 @@ mod tests {
     }
 
     #[test]
+    fn commands_that_pages_and_helps_show_are_taken() {
+        let (wrong, count) = book::refused(&Command::command());
+        assert!(wrong.is_empty() && count > 150, "{count} commands: {wrong:#?}");
+    }
+
+    #[test]
+    fn a_shown_command_with_a_wrong_word_key_or_arm_is_found() {
+        let is_taken = |text: &str| book::refusals(&Command::command(), text).is_empty();
+        let run = |rest: &str| is_taken(&format!("hopwise run configs/chain.yaml {rest}"));
+        assert!(run("--arm delayed --set topology.hops=3 > out") && run("--arm every"));
+        assert!(!run("--arms delayed") && !run("--arm late") && !run("--arm delayed --set topology.hop=3"));
+        assert!(!is_taken("hopwise run configs/chains.yaml --arm delayed") && !is_taken("hopwise ran"));
+    }
+
+    #[test]
     fn the_book_has_the_help_of_every_command() {
         book::holds("docs/commands.md", &book::commands(Command::command()));
     }

@@ -21,7 +21,8 @@ Examples:
   hopwise send 10.7.0.3 --address 10.7.0.2/24 --kernel 10.7.0.1/24 --time 10s
   hopwise send 10.7.0.3 --config configs/node.yaml --parallel 4 --sender '[newreno, limit:8]' --json
   hopwise send 10.7.0.3 --address 10.7.0.2/24 --file disk.img        # says whether its SHA-256 arrived
-  hopwise send 10.7.0.3 --address 10.7.0.2/24 --requests 10000 --reverse
+  hopwise send 10.7.0.3 --address 10.7.0.2/24 --requests 10000
+  hopwise send 10.7.0.3 --address 10.7.0.2/24 --bytes 10MB --reverse
 
 It runs a TCP stack of its own, on a TUN device that it makes (--address) or on the links of a node that does not
 run (--config). With --kernel-tcp it uses the kernel's TCP for comparison.")]

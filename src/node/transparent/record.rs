@@ -1,7 +1,8 @@
 //! A file beside the control socket that lists the carried connections, for the start after a kill.
 //!
-//! Each connection has a line of fixed length, which is written when it begins and blanked when it ends. A thread of its
-//! own writes, since a disk may stand still: connections never wait for it. What is unwritten at a kill is not told.
+//! Each connection has a line of fixed length, which is written when it begins and blanked when it ends. A thread of
+//! its own writes, since a disk may stand still: connections never wait for it. A kill loses the lines that were not
+//! written yet.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
