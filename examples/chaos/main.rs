@@ -3,9 +3,9 @@
 //!
 //! Four sites share nothing: a mesh with AODV, one with DYMO, a base station with a proxy, and a pair of transparent
 //! nodes. Each has a radio world of its own (`hopwise air`), and honest programs that transfer random bytes both ways.
-//! Both ends compare SHA-256. A seed draws the events and their order: kills, stops, full disks, clocks that jump, links
-//! that flap, floods and forged messages. Real processes meet them at other instants each time, so the list of events
-//! is printed.
+//! Both ends compare SHA-256. A seed draws the events and their order: kills, stops, full disks, clocks that jump,
+//! links that flap, floods and forged messages. Real processes meet them at other instants each time, so the list of
+//! events is printed.
 //!
 //! A transfer may be cut. Only the death of a daemon may end one early and cleanly, since the kernel closes its
 //! sockets. After the events all is quiet, and each program has to succeed. Then daemons end in order, and each station
