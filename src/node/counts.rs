@@ -54,6 +54,7 @@ impl Counts {
             ("transparent-no-node", &transparent.no_node),
             ("transparent-no-target", &transparent.no_target),
             ("transparent-no-hops", &transparent.no_hops),
+            ("transparent-not-let-in", &transparent.not_let_in),
             ("transparent-opened", &transparent.opened),
             ("transparent-opened-as-client", &transparent.opened_as_client),
             ("transparent-not-opened", &transparent.not_opened),

@@ -17,8 +17,12 @@
 //! carried end with a reset, never with an end that would look like that of the data. `record` lists them for the log
 //! of the next start.
 //!
+//! **Firewalls.** A caught SYN has to pass the chains for the machine itself. If one of them drops it, the connection
+//! goes straight on after all, and so do others for a while (`closed`).
+//!
 //! **Hangs.** While a node hangs, another process lets its SYNs go on (`hangs`).
 
+mod closed;
 mod decisions;
 mod entry;
 mod exit;
@@ -28,6 +32,7 @@ mod record;
 mod source;
 
 use std::future::poll_fn;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -61,6 +66,8 @@ pub(super) struct TransparentCounts {
     pub(super) no_target: AtomicU64,
     /// The part of these that had too few hops left.
     pub(super) no_hops: AtomicU64,
+    /// The part of these that the machine's firewall would not let in.
+    pub(super) not_let_in: AtomicU64,
     /// Connections that were opened for other nodes.
     pub(super) opened: AtomicU64,
     /// The part of these with the client's own address.
@@ -127,9 +134,21 @@ struct Carrying {
 
 pub(super) fn open(config: &NodeConfig) -> Result<Option<Opened>, TransparentError> {
     let Some(transparent) = &config.transparent else { return Ok(None) };
+    for name in missing(&transparent.interfaces) {
+        tracing::warn!(
+            interface = name,
+            "no interface has this name: its hosts are carried once it is there"
+        );
+    }
     let (led, caught) = host::open(&led(config, transparent))?;
     let watcher = caught.as_ref().and_then(|caught| hangs::start(caught, transparent.queue, config));
     Ok(Some(Opened { led, caught, watcher, record: Record::begin(config.control.as_deref()) }))
+}
+
+/// The interfaces that the machine does not have.
+fn missing(interfaces: &[String]) -> impl Iterator<Item = &str> {
+    let is_there = |name: &&str| !Path::new("/sys/class/net").join(name).exists();
+    interfaces.iter().map(String::as_str).filter(is_there)
 }
 
 fn led(config: &NodeConfig, transparent: &Transparent) -> TransparentConfig {
@@ -158,8 +177,8 @@ pub(super) fn start(
     let Opened { led, caught, watcher, record } = opened;
     let led = Arc::new(led);
     let carrying = Carrying { shards, seats, counts, relayed, record };
-    if let Some(caught) = caught {
-        let entry = entry::Entry::new(carrying.clone(), transparent);
+    if let Some(mut caught) = caught {
+        let entry = entry::Entry::new(carrying.clone(), transparent, caught.sockets.take());
         let serving = entry::serve(entry, (caught, watcher), stage.clone())
             .map_err(|error| Failure::failed("read held SYNs", error))?;
         let led = Arc::clone(&led);

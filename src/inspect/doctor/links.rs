@@ -34,6 +34,8 @@ pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
             LinkKind::Replay => findings.push(recording(link)),
         }
     }
+    let towards_hosts = config.transparent.iter().flat_map(|transparent| &transparent.interfaces);
+    findings.extend(towards_hosts.map(|name| interfaces::state(system, name)));
     findings
 }
 

@@ -108,6 +108,11 @@ fn the_links_of_a_configuration_are_looked_at() {
     assert_eq!(verdict(&findings, "device"), Verdict::Warning);
     let mtu = findings.iter().find(|finding| finding.check == "mtu").expect("it was looked at");
     assert!(mtu.found.contains("eth0 carries only 1400"), "{mtu:?}");
+    let text = "node: { name: a, address: 10.7.0.2/24 }\nlinks: [{ kind: tun, name: hw0 }]\n\
+                transparent: { interfaces: [lan9], to: [{ network: 10.2.0.0/16, node: 10.7.0.9 }] }\n";
+    let config = config::parse(Path::new("a.yaml"), text).expect("it is sound");
+    let findings = links::examine(&machine.0, &config);
+    assert!(findings.iter().any(|finding| finding.found.contains("lan9")), "{findings:?}");
 }
 
 /// A machine is in order without the things that a node does not use.

@@ -180,8 +180,14 @@ pub(super) fn check(document: &Document, config: &NodeConfig) -> Checked {
         let problem = format!("`{there}` is there without `{missing}`");
         return Err(document.refuse(&at, problem, "both of them, or neither"));
     }
+    if transparent.targets.is_some() && transparent.from.is_empty() {
+        let problem = "`targets` is there without `from`, and nothing is opened for others";
+        return Err(document.refuse(&at, problem, "both of them, or neither"));
+    }
     interfaces(document, config, transparent, &at.key("interfaces"))?;
+    ports(document, &transparent.ports, &at.key("ports"))?;
     towards(document, config, transparent, &at.key("to"))?;
+    classes(document, transparent, &at.key("classes"))?;
     mesh_ports(document, config, transparent, &at)
 }
 
@@ -197,8 +203,70 @@ fn interfaces(document: &Document, config: &NodeConfig, transparent: &Transparen
             let problem = format!("`{name}` is a link of this node: its own connections would be caught");
             return Err(document.refuse(&at, problem, "an interface towards hosts"));
         }
+        if name == "lo" {
+            let problem = "`lo` has no hosts behind it";
+            return Err(document.refuse(&at, problem, "an interface towards hosts"));
+        }
+        if let Some(earlier) = transparent.interfaces[..nth].iter().position(|other| other == name) {
+            let problem = format!("`{name}` stands at `transparent.interfaces.{earlier}` already");
+            return Err(document.refuse(&at, problem, "each interface once"));
+        }
     }
     Ok(())
+}
+
+/// Each port stands once.
+fn ports(document: &Document, ports: &[Ports], at: &YamlPath) -> Checked {
+    for (nth, Ports(range)) in ports.iter().enumerate() {
+        let meets = |Ports(other): &Ports| other.start() <= range.end() && range.start() <= other.end();
+        if let Some(earlier) = ports[..nth].iter().position(meets) {
+            let problem = format!("some of these ports stand at index {earlier} already");
+            return Err(document.refuse(&at.index(nth), problem, "each port once"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether every address of one network is in the other.
+fn covers(outer: &Network, inner: &Network) -> bool {
+    outer.0.bits() <= inner.0.bits() && outer.0.contains(inner.0.address())
+}
+
+/// A class matches some connections, and not only those of an earlier one.
+fn classes(document: &Document, transparent: &Transparent, at: &YamlPath) -> Checked {
+    for (nth, class) in transparent.classes.iter().enumerate() {
+        let at = at.index(nth);
+        ports(document, &class.ports, &at.key("ports"))?;
+        if let (Some(from), Some(to)) = (class.from, class.to)
+            && from.0.address().is_ipv4() != to.0.address().is_ipv4()
+        {
+            let problem = "`from` and `to` are of different versions of IP: no connection matches";
+            return Err(document.refuse(&at, problem, "networks of one version"));
+        }
+        if let Some(earlier) = transparent.classes[..nth].iter().position(|other| other.covers(class)) {
+            let problem = format!("`transparent.classes.{earlier}` matches all of these connections before");
+            return Err(document.refuse(&at, problem, "the narrower class first"));
+        }
+    }
+    Ok(())
+}
+
+impl Class {
+    /// Returns whether this class matches all connections of another one.
+    fn covers(&self, other: &Class) -> bool {
+        let of_network = |outer: Option<Network>, inner: Option<Network>| match (outer, inner) {
+            (None, _) => true,
+            (Some(outer), Some(inner)) => covers(&outer, &inner),
+            (Some(_), None) => false,
+        };
+        let is_in = |Ports(inner): &Ports| {
+            self.ports.iter().any(|Ports(outer)| outer.contains(inner.start()) && outer.contains(inner.end()))
+        };
+        of_network(self.from, other.from)
+            && of_network(self.to, other.to)
+            && self.dscp.is_none_or(|dscp| other.dscp == Some(dscp))
+            && (self.ports.is_empty() || !other.ports.is_empty() && other.ports.iter().all(is_in))
+    }
 }
 
 fn towards(document: &Document, config: &NodeConfig, transparent: &Transparent, at: &YamlPath) -> Checked {
@@ -209,13 +277,44 @@ fn towards(document: &Document, config: &NodeConfig, transparent: &Transparent, 
             let problem = format!("{} is an address of this node", towards.node);
             return Err(document.refuse(&at.key("node"), problem, "the address of another node"));
         }
-        let earlier = transparent.to[..nth].iter().position(|other| other.network == towards.network);
-        if let Some(earlier) = earlier {
-            let problem = format!("{} stands at `transparent.to.{earlier}` already", towards.network.0);
-            return Err(document.refuse(&at.key("network"), problem, "each network once"));
+        if let Some(problem) = never_a_node(config, towards.node) {
+            let problem = format!("{} is {problem}", towards.node);
+            return Err(document.refuse(&at.key("node"), problem, "the address of another node"));
+        }
+        let first = towards.network.0.address();
+        if first.is_loopback() || first.is_multicast() {
+            let problem = format!("hosts open no connection to {} through a router", towards.network.0);
+            return Err(document.refuse(&at.key("network"), problem, "a network of destinations"));
+        }
+        let is_outer = |other: &Towards| covers(&other.network, &towards.network);
+        if let Some(earlier) = transparent.to[..nth].iter().position(is_outer) {
+            let problem = format!("{} is in `transparent.to.{earlier}` already", towards.network.0);
+            return Err(document.refuse(
+                &at.key("network"),
+                problem,
+                "each network once, the narrower one first",
+            ));
         }
     }
     Ok(())
+}
+
+/// Why no node can have this address, or be reached there from this one.
+fn never_a_node(config: &NodeConfig, node: IpAddr) -> Option<&'static str> {
+    let links = &config.links;
+    let mut own = (0..links.len()).flat_map(|nth| config.addresses_of(nth));
+    let mut of_kernel = links.iter().flat_map(|link| &link.kernel);
+    if node.is_unspecified() || node.is_multicast() || node == IpAddr::from([255; 4]) {
+        Some("no address of a machine")
+    } else if node.is_loopback() {
+        Some("this machine itself")
+    } else if of_kernel.any(|kernel| kernel.0.address() == node) {
+        Some("the kernel's end of a link of this node")
+    } else if own.all(|own| own.address().is_ipv4() != node.is_ipv4()) {
+        Some("of a version of IP in which this node has no address")
+    } else {
+        None
+    }
 }
 
 /// Checks that the ports are no others' over Hopwise.

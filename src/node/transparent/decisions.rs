@@ -1,6 +1,6 @@
 //! The decisions about connections of hosts, by their addresses: a SYN that comes again gets the same one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ pub(super) type Ends = (SocketAddr, SocketAddr);
 const REPEATED_FOR: Duration = Duration::from_secs(150);
 /// The time that a caught SYN has until its connection stands: some of its repetitions.
 const STANDS_WITHIN: Duration = Duration::from_secs(15);
+/// The time after which the socket of a caught SYN is looked for. Most connections stand within milliseconds.
+const COMES_IN_WITHIN: Duration = Duration::from_secs(1);
 /// Connections that went straight on are forgotten beyond this, the oldest first. Their SYNs are then decided anew.
 const MOST_STRAIGHT: usize = 1 << 16;
 
@@ -103,6 +105,19 @@ impl<W> Decisions<W> {
         }
     }
 
+    /// Caught connections that have not stood for a while.
+    pub(super) fn late(&self, now: Instant) -> BTreeSet<Ends> {
+        let is_late = |state: &State<W>| matches!(state, State::Waiting { since, .. } if now.duration_since(*since) >= COMES_IN_WITHIN);
+        self.states.iter().filter(|(_, state)| is_late(state)).map(|(ends, _)| *ends).collect()
+    }
+
+    /// A caught SYN did not come in: it goes straight on when it comes again. Returns whether it still waited.
+    pub(super) fn gives_up(&mut self, ends: Ends, now: Instant) -> bool {
+        let Some(State::Waiting { seq, .. }) = self.states.get(&ends) else { return false };
+        self.goes_straight(ends, *seq, now);
+        true
+    }
+
     pub(super) fn ended(&mut self, ends: Ends) {
         self.states.remove(&ends);
     }
@@ -173,6 +188,21 @@ mod tests {
         carried(&mut decisions);
         assert_eq!(decisions.about(ends(1), 9), Verdict::Forget);
         assert_eq!(decisions.about(ends(1), 9), Verdict::Catch, "the kernel asks the host");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caught_syn_that_did_not_come_in_goes_straight_on_when_it_comes_again() {
+        let mut decisions = Decisions::<&str>::default();
+        let now = Instant::now();
+        decisions.is_caught(ends(1), (8, "way"), now);
+        assert!(decisions.late(now).is_empty());
+        assert_eq!(decisions.late(now + COMES_IN_WITHIN), BTreeSet::from([ends(1)]));
+        assert!(decisions.gives_up(ends(1), now));
+        assert_eq!(decisions.about(ends(1), 8), Verdict::LetGo);
+        assert!(!decisions.gives_up(ends(1), now) && decisions.late(now + COMES_IN_WITHIN).is_empty());
+        decisions.is_caught(ends(2), (8, "way"), now);
+        assert_eq!(decisions.stands(ends(2)), Some("way"));
+        assert!(!decisions.gives_up(ends(2), now), "it has stood meanwhile");
     }
 
     #[tokio::test(start_paused = true)]

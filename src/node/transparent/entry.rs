@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hopwise_core::endpoint::ConnectOptions;
 use hopwise_host::TcpStream as MeshStream;
-use hopwise_host::transparent::{Caught, HeldSyn, HeldSyns};
+use hopwise_host::transparent::{Caught, HeldSyn, HeldSyns, Sockets};
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout, timeout_at};
 
+use super::closed::Inward;
 use super::decisions::{Decisions, Ends, Verdict};
 use super::hangs::Pulse;
 use super::header::Told;
@@ -43,8 +44,9 @@ pub(super) struct Entry {
     answers_within: Duration,
     idle: Duration,
     decisions: Mutex<Decisions<Way>>,
-    /// Nodes that did not answer, and until when they are avoided.
+    /// Nodes that have not answered since, and until when they are avoided.
     avoided: Mutex<BTreeMap<SocketAddr, Instant>>,
+    inward: Inward,
     pulse: Mutex<Pulse>,
 }
 
@@ -62,13 +64,14 @@ enum Straight {
     NoHops,
     NoNode,
     NoTarget,
+    NotLetIn,
     /// The node has hung meanwhile, and a copy of the SYN may have gone straight on.
     Hung,
     Ending,
 }
 
 impl Entry {
-    pub(super) fn new(carrying: Carrying, config: &Transparent) -> Arc<Entry> {
+    pub(super) fn new(carrying: Carrying, config: &Transparent, sockets: Option<Sockets>) -> Arc<Entry> {
         Arc::new(Entry {
             carrying,
             to: config.to.clone(),
@@ -78,6 +81,7 @@ impl Entry {
             idle: config.idle.0,
             decisions: Mutex::default(),
             avoided: Mutex::default(),
+            inward: Inward::new(sockets),
             pulse: Mutex::new(Pulse::new()),
         })
     }
@@ -93,15 +97,19 @@ impl Entry {
         let until = began + self.answers_within;
         let hop_limit = syn.hop_limit.checked_sub(HOPS_OF_A_PAIR).filter(|left| *left > 0);
         let hop_limit = hop_limit.ok_or(Straight::NoHops)?;
+        if self.inward.is_closed(syn.from.ip(), began) {
+            return Err(Straight::NotLetIn);
+        }
         let node = self.node_for(syn).filter(|node| !self.is_avoided(*node)).ok_or(Straight::NoNode)?;
         // The source of a SYN may be made up: no carried connection makes room for one.
         let seat = self.carrying.seats.take_free(syn.from.ip()).ok_or(Straight::NoSeat)?;
         let options = ConnectOptions::default();
         let connected = timeout_at(until, self.carrying.shards.connect(node, &options)).await;
         let Ok(Ok(mesh)) = connected else {
-            self.avoided.lock().insert(node, Instant::now() + AVOIDED_FOR);
+            self.does_not_answer(node);
             return Err(Straight::NoNode);
         };
+        self.avoided.lock().remove(&node);
         relay::mark(&mesh, syn.dscp);
         let mut mesh = Unfinished::new(mesh);
         let told = Told { from: syn.from, to: syn.to, hop_limit, dscp: syn.dscp };
@@ -114,10 +122,31 @@ impl Entry {
     }
 
     fn is_avoided(&self, node: SocketAddr) -> bool {
-        let mut avoided = self.avoided.lock();
         let now = Instant::now();
-        avoided.retain(|_, until| *until > now);
-        avoided.contains_key(&node)
+        self.avoided.lock().get(&node).is_some_and(|until| now < *until)
+    }
+
+    /// The log names a node once, until it has answered again.
+    fn does_not_answer(&self, node: SocketAddr) {
+        let before = self.avoided.lock().insert(node, Instant::now() + AVOIDED_FOR);
+        if before.is_none() {
+            tracing::warn!(%node, "a node does not answer over Hopwise: connections go straight on until it does");
+        }
+    }
+
+    /// Looks for caught SYNs that the firewall has not let in.
+    async fn looks_inward(&self) {
+        let late = self.decisions.lock().late(Instant::now());
+        if late.is_empty() {
+            return;
+        }
+        for ends in self.inward.missing(late).await {
+            let now = Instant::now();
+            if self.decisions.lock().gives_up(ends, now) {
+                self.counted(Straight::NotLetIn);
+                self.inward.close(ends.0.ip(), now);
+            }
+        }
     }
 
     /// Shows the watcher that SYNs are read.
@@ -136,6 +165,7 @@ impl Entry {
             Straight::NoHops => count(&counts.no_hops),
             Straight::NoNode => count(&counts.no_node),
             Straight::NoTarget => count(&counts.no_target),
+            Straight::NotLetIn => count(&counts.not_let_in),
             Straight::NoSeat | Straight::Hung | Straight::Ending => {}
         }
     }
@@ -208,7 +238,11 @@ pub(super) fn serve(
                 Some(_) = deciding.join_next() => {}
                 Some(_) = relays.join_next() => {}
                 _ = beat.tick() => entry.beats(&mut watcher),
-                _ = clean.tick() => entry.decisions.lock().clean(Instant::now()),
+                _ = clean.tick() => {
+                    entry.decisions.lock().clean(Instant::now());
+                    let entry = Arc::clone(&entry);
+                    deciding.spawn(async move { entry.looks_inward().await });
+                }
                 _ = stage.changed() => break,
             }
         }
@@ -308,6 +342,7 @@ fn stands(entry: &Arc<Entry>, client: TcpStream, from: SocketAddr, relays: &mut 
     let Ok(to) = client.stream().local_addr() else { return };
     let ends = (from, to);
     let Some(way) = entry.decisions.lock().stands(ends) else { return };
+    entry.inward.stands(from.ip());
     let entry = Arc::clone(entry);
     relays.spawn(async move {
         let _carried = Carried { entry: &entry, ends };

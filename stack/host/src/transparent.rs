@@ -14,6 +14,7 @@ mod chains;
 mod held;
 mod iptables;
 mod left;
+mod sockets;
 mod ways;
 
 use std::fmt;
@@ -36,6 +37,7 @@ pub use bypass::Bypass;
 pub use held::{HeldSyn, HeldSyns};
 use iptables::InIptables;
 pub use left::{Left, left, remove_left};
+pub use sockets::Sockets;
 use ways::Ways;
 
 /// The bit of a packet's mark that leads it to a socket here.
@@ -125,6 +127,8 @@ pub struct Caught {
     pub held: HeldQueue,
     /// The listeners, which do not block.
     pub listeners: Vec<TcpListener>,
+    /// The list of sockets, unless it cannot be read.
+    pub sockets: Option<Sockets>,
 }
 
 /// A queue that is bound, and that no runtime reads yet.
@@ -181,7 +185,7 @@ fn catch(config: &TransparentConfig) -> Result<Caught, TransparentError> {
             Err(error) => return Err(failed("listen for others")(error)),
         }
     }
-    Ok(Caught { held: HeldQueue(queue), listeners })
+    Ok(Caught { held: HeldQueue(queue), listeners, sockets: Sockets::open().ok() })
 }
 
 fn listen_for_others(any: IpAddr) -> io::Result<TcpListener> {

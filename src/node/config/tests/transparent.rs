@@ -47,10 +47,54 @@ fn each_wrong_key_towards_hosts_is_refused_at_its_place() {
         (
             "interfaces: [lan0], to: [{ network: 10.2.0.0/16, node: 10.7.0.9 }, { network: 10.2.0.0/16, node: \
              10.7.0.8 }]",
-            "10.2.0.0/16 stands at `transparent.to.0` already | each network once",
+            "10.2.0.0/16 is in `transparent.to.0` already | each network once, the narrower one first",
         ),
         ("interfaces: [lan0], to: [{ network: 10.2/16, node: 10.7.0.9 }]", "`10.2/16`"),
     ]);
+}
+
+#[test]
+fn keys_that_could_never_match_are_refused() {
+    let to = |network: &str, node: &str| {
+        format!("interfaces: [lan0], to: [{{ network: {network}, node: {node} }}]")
+    };
+    let classes = |classes: &str| format!("FROM, classes: [{classes}]");
+    for (more, wanted) in [
+        ("interfaces: [lan0, lan0], TO".into(), "`lan0` stands at `transparent.interfaces.0` already | each"),
+        ("interfaces: [lo], TO".into(), "`lo` has no hosts behind it | an interface towards hosts"),
+        ("interfaces: [lan0], ports: [80-90, 85], TO".into(), "some of these ports stand at index 0 already"),
+        ("interfaces: [lan0], TO, targets: [10.2.0.0/16]".into(), "`targets` is there without `from`"),
+        (to("10.2.0.0/16", "0.0.0.0"), "0.0.0.0 is no address of a machine | the address of another node"),
+        (to("10.2.0.0/16", "224.0.0.9"), "224.0.0.9 is no address of a machine"),
+        (to("10.2.0.0/16", "255.255.255.255"), "255.255.255.255 is no address of a machine"),
+        (to("10.2.0.0/16", "127.0.0.1"), "127.0.0.1 is this machine itself"),
+        (to("10.2.0.0/16", "\"fd07::9\""), "fd07::9 is of a version of IP in which this node has no address"),
+        (to("127.0.0.0/8", "10.7.0.9"), "hosts open no connection to 127.0.0.0/8 through a router"),
+        (to("224.0.0.0/4", "10.7.0.9"), "hosts open no connection to 224.0.0.0/4"),
+        (
+            to("10.2.0.0/16, node: 10.7.0.8 }, { network: 10.2.3.0/24", "10.7.0.9"),
+            "10.2.3.0/24 is in `transparent.to.0` already",
+        ),
+        (
+            classes("{ port: 7301, from: 10.1.0.0/24, to: \"fd02::/64\" }"),
+            "`from` and `to` are of different versions of IP",
+        ),
+        (
+            classes("{ port: 7301, ports: [20-30] }, { port: 7302, ports: [22], dscp: 46 }"),
+            "`transparent.classes.0` matches all of these connections before | the narrower class first",
+        ),
+        (classes("{ port: 7301, ports: [22, 22] }"), "some of these ports stand at index 0 already"),
+    ] {
+        are_refused(&[(more.as_str(), wanted)]);
+    }
+    for more in [
+        "interfaces: [lan0], to: [{ network: 10.2.3.0/24, node: 10.7.0.8 }, { network: 0.0.0.0/0, node: 10.7.0.9 }]",
+        "interfaces: [lan0], to: [{ network: \"fd02::/64\", node: 10.7.0.9 }]",
+        "from: [10.7.0.9], classes: [{ port: 7301, ports: [22], dscp: 46 }, { port: 7302, ports: [20-30] }]",
+        "from: [10.7.0.9], classes: [{ port: 7301, from: 10.1.0.0/24 }, { port: 7302, to: 10.1.0.0/24 }]",
+    ] {
+        parsed(&format!("{LEAST}transparent: {{ {more} }}\n")).expect("it is sound");
+    }
 }
 
 #[test]
