@@ -1,8 +1,8 @@
 //! A firewall that lets no caught SYN in.
 //!
-//! A caught SYN goes to a listener of this node, by the `input` chains of the machine's firewall. Where one of them
-//! drops it, the connection would never stand, though every SYN of it is caught. The way in is then closed for a while:
-//! the SYN's repetition and all new SYNs go straight on. A connection that stands opens it again.
+//! A caught SYN goes to a listener of this node, by the `input` chains of the machine's firewall. If one of them drops
+//! it, the connection would never stand, though every SYN of it is caught. The way in is then closed for a while: the
+//! SYN's repetition and all new SYNs go straight on. A connection that stands opens it again.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ const CLOSED_LONGEST: Duration = Duration::from_secs(3600);
 /// The ways in, by version of IP, whose firewalls differ.
 #[derive(Debug)]
 pub(super) struct Inward {
-    /// None where the kernel's list cannot be read. Nothing is closed then.
+    /// `None` if the kernel's list cannot be read; no way is closed then.
     sockets: Option<Arc<Sockets>>,
     ways: Mutex<[Way; 2]>,
 }

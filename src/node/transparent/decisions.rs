@@ -107,7 +107,8 @@ impl<W> Decisions<W> {
 
     /// Caught connections that have not stood for a while.
     pub(super) fn late(&self, now: Instant) -> BTreeSet<Ends> {
-        let is_late = |state: &State<W>| matches!(state, State::Waiting { since, .. } if now.duration_since(*since) >= COMES_IN_WITHIN);
+        let is_old = |since: Instant| now.duration_since(since) >= COMES_IN_WITHIN;
+        let is_late = |state: &State<W>| matches!(state, State::Waiting { since, .. } if is_old(*since));
         self.states.iter().filter(|(_, state)| is_late(state)).map(|(ends, _)| *ends).collect()
     }
 
