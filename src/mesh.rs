@@ -1,5 +1,5 @@
-//! Commands that run a mesh: its interfaces, the routing daemon, simulated radios for kernels that have none, and the
-//! hosts of a fleet.
+//! Commands that run a mesh: its interfaces, the routing daemon, simulated radios for kernels that have none, the hosts
+//! of a fleet, and recordings of its links.
 
 use clap::{Args, Subcommand};
 
@@ -10,11 +10,13 @@ mod beside;
 pub(crate) mod bringup;
 mod hosts;
 mod lag;
+mod merge;
+mod record;
 pub(crate) mod route;
 mod status;
 pub(crate) mod world;
 
-/// Bring the interfaces of a mesh up, and show its hosts
+/// Bring the interfaces of a mesh up, show its hosts, and record its links
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +24,9 @@ Examples:
   hopwise mesh confirm
   hopwise mesh down                     # back to what was there before
   hopwise mesh hosts --inventory configs/inventory.yaml      # the hosts, and how each is reached
-  hopwise mesh status --inventory configs/inventory.yaml     # their state")]
+  hopwise mesh status --inventory configs/inventory.yaml     # their state
+  hopwise mesh record wlan0 --out roof.csv                   # the links of this host over time
+  hopwise mesh merge gate.csv roof.csv --out field.csv       # for `channel: { trace: field.csv }`")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -37,6 +41,8 @@ enum What {
     Keep(bringup::keep::Arguments),
     Status(status::Arguments),
     Hosts(hosts::Arguments),
+    Record(record::Arguments),
+    Merge(merge::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -47,5 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         What::Keep(arguments) => bringup::keep::run(arguments),
         What::Status(arguments) => status::run(arguments),
         What::Hosts(arguments) => hosts::run(arguments),
+        What::Record(arguments) => record::run(arguments),
+        What::Merge(arguments) => merge::run(arguments),
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn report(control: &[PathBuf]) -> HostReport {
 }
 
 /// The name of this machine.
-fn name() -> String {
+pub(crate) fn name() -> String {
     let name = fs::read_to_string(NAME).unwrap_or_default();
     if name.trim().is_empty() { "this machine".to_owned() } else { name.trim().to_owned() }
 }
@@ -154,6 +154,11 @@ fn names_of_interfaces() -> Vec<String> {
     let text = fs::read_to_string(Path::new(INTERFACES)).unwrap_or_default();
     let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
     names.filter(|name| name != "lo").collect()
+}
+
+/// The interfaces that have stations.
+pub(crate) fn with_stations() -> Vec<String> {
+    names_of_interfaces().into_iter().filter(|name| StationSource::open(name).is_ok()).collect()
 }
 
 /// The interfaces of the mesh: those of the routing daemons, or those with stations.

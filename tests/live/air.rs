@@ -22,6 +22,8 @@ mod ends;
 mod facts;
 #[path = "air/left.rs"]
 mod left;
+#[path = "air/record.rs"]
+mod record;
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 const PORT: u16 = 7_000;

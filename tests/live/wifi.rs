@@ -9,3 +9,5 @@ mod doctor;
 mod guests;
 #[path = "wifi/hwsim.rs"]
 mod hwsim;
+#[path = "wifi/record.rs"]
+mod record;

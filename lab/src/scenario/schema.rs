@@ -219,12 +219,12 @@ pub(super) struct ChannelConfig {
     /// -10 dB` (default: none). Times are in s or ms, from time 0. n3-n4 means both directions. A loss replaces `loss`,
     /// a gain adds to the received power.
     pub(super) links: Vec<String>,
-    /// Recording of a field, which replaces path loss, shadowing, fading and gains of links (default: none). The
-    /// received power of each link follows its rows: in dB from one to the next, at most three intervals. A row holds
-    /// for one and a half intervals elsewhere. Links without rows carry nothing. Nodes have the names of the topology;
-    /// if no recorded host has one, hosts are nodes in their order. Places decide delays alone. Losses and outages
-    /// apply. Static routes take links by their mean power in the first 10 s. The path is relative to the current
-    /// directory.
+    /// Recording of a field, such as one of `hopwise mesh record` and `hopwise mesh merge`. It replaces path loss,
+    /// shadowing, fading and gains of links (default: none). The received power of each link follows its rows: in dB
+    /// from one to the next, at most three intervals. A row holds for one and a half intervals elsewhere. Links without
+    /// rows carry nothing. Nodes have the names of the topology; if no recorded host has one, hosts are nodes in their
+    /// order. Places decide delays alone. Losses and outages apply. Static routes take links by their mean power in the
+    /// first 10 s. The path is relative to the current directory.
     pub(super) trace: Option<String>,
     /// Noise power, for OFDM profiles only. With it, the signal-to-noise ratio decides which frames arrive (default: no
     /// noise).

@@ -47,6 +47,29 @@ impl Folder {
         command
     }
 
+    /// Plays a recording of a chain of so many hops in a simulation, for a part of its time.
+    pub(super) fn plays(&self, field: &str, hops: usize) {
+        let path = self.0.join("field.csv");
+        fs::write(&path, format!("{}\n", field.trim_end())).expect("a file");
+        let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");
+        let mut command = Command::new(HOPWISE);
+        command.arg("run").arg(scenario).args([
+            "--arm",
+            "delayed",
+            "--json",
+            "--set",
+            "run.duration=3s",
+            "--set",
+            "run.warmup=0s",
+        ]);
+        command.args(["--set", &format!("topology.hops={hops}")]);
+        let done = command.args(["--set", &format!("channel.trace={}", path.display())]).output();
+        let done = done.expect("it starts");
+        let told: serde_json::Value =
+            serde_json::from_slice(&done.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(&done)));
+        assert!(told["total"]["goodput_kbps"].as_f64() > Some(100.0), "{told}");
+    }
+
     /// The number of entries in the folder for temporary files.
     fn left(&self) -> usize {
         fs::read_dir(self.0.join("tmp")).expect("it is there").count()

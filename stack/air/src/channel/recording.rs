@@ -11,9 +11,16 @@
 //! The receiver of a link tells its signal, its noise and the share of time in which its channel was busy. The sender
 //! tells rate, expected throughput, packets, retries, failed packets and airtime, as counted since its row before. An
 //! empty cell is not known, and never zero. Columns may come in any order; those that a reader does not know are left
-//! out. Lines with `#` are comments.
+//! out. Lines with `#` are comments. One host records the signals that it hears and the packets that it sends; its
+//! comments tell the host and the time ([`Origin`]), by which [`merge`] joins such files.
+
+mod merge;
+mod origin;
 
 use std::fmt;
+
+pub use merge::{MergeError, Merged, MergedLink, Source, merge};
+pub use origin::Origin;
 
 use crate::truncate::{self, quoted};
 
@@ -58,9 +65,14 @@ pub struct RecordedLink {
 
 /// The head of a recording with a sample in each such interval. The names of all nodes may stand in it, in their order.
 pub fn head(every_s: f64, names: &[String]) -> String {
+    head_with(every_s, names, &Origin::default())
+}
+
+/// The same, with the hosts and the time of the recording.
+pub fn head_with(every_s: f64, names: &[String], origin: &Origin) -> String {
     let names: Vec<_> = names.iter().map(|name| plain(name)).collect();
     let nodes = if names.is_empty() { String::new() } else { format!("{NODES}{}\n", names.join(",")) };
-    format!("{MAGIC}{every_s} s\n{nodes}{COLUMNS}\n")
+    format!("{MAGIC}{every_s} s\n{nodes}{origin}{COLUMNS}\n")
 }
 
 /// The names of all nodes, in their order, if the head has them.
@@ -203,6 +215,14 @@ impl<'a> Reader<'a> {
 
     /// The next row, if there is one.
     pub(super) fn next(&mut self, node: &dyn Fn(&str) -> Option<u32>) -> Result<Option<ReadRow>, FieldError> {
+        match self.next_cells()? {
+            Some(cells) => self.row(&cells, node).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The cells of the next row, as many as the head has.
+    fn next_cells(&mut self) -> Result<Option<Vec<Cell<'a>>>, FieldError> {
         loop {
             let Some((number, line)) = self.lines.next() else { return Ok(None) };
             self.line = (line, number + 1);
@@ -210,24 +230,26 @@ impl<'a> Reader<'a> {
                 continue;
             }
             if !self.is_whole && self.lines.clone().next().is_none() {
-                return Err(self.at(1, "the file ends in the middle of a line: it was cut short".to_owned()));
+                let problem = "the file ends in the middle of a line: it was cut short, expected whole lines";
+                return Err(self.at(1, problem.to_owned()));
             }
-            return self.row(&cells(line), node).map(Some);
+            let (cells, count) = (cells(line), self.places.count);
+            if cells.len() != count {
+                let problem = format!("{} cells, expected {count} as in the head", cells.len());
+                return Err(self.at(1, problem));
+            }
+            return Ok(Some(cells));
         }
     }
 
     fn row(&self, cells: &[Cell<'_>], node: &dyn Fn(&str) -> Option<u32>) -> Result<ReadRow, FieldError> {
-        let Places { time, from, to, signal, loss, count } = self.places;
-        if cells.len() != count {
-            return Err(self.at(1, format!("{} cells, expected {count} as in the head", cells.len())));
-        }
+        let Places { from, to, signal, loss, .. } = self.places;
         let station = |(name, column): Cell<'_>| {
             let problem = || format!("no node is called `{}`, expected a name of the topology", quoted(name));
             node(name).ok_or_else(|| self.at(column, problem()))
         };
-        let seconds = self.number(cells[time], "time in seconds", 0.0, LATEST_S)?;
         let row = ReadRow {
-            at_ns: truncate::to_u64(seconds * 1e9 + 0.5),
+            at_ns: self.at_ns(cells)?,
             from: station(cells[from])?,
             to: station(cells[to])?,
             signal_dbm: match cells[signal] {
@@ -244,6 +266,11 @@ impl<'a> Reader<'a> {
             return Err(self.at(cells[to].1, problem));
         }
         Ok(row)
+    }
+
+    fn at_ns(&self, cells: &[Cell<'_>]) -> Result<u64, FieldError> {
+        let seconds = self.number(cells[self.places.time], "time in seconds", 0.0, LATEST_S)?;
+        Ok(truncate::to_u64(seconds * 1e9 + 0.5))
     }
 
     fn number(&self, (text, column): Cell<'_>, what: &str, least: f64, most: f64) -> Result<f64, FieldError> {
