@@ -47,8 +47,12 @@ fn run_command(arguments: &Arguments) -> Result<ExitCode, Failure> {
         outward.check().await?;
         let (given, running) = started.take_device()?;
         let served = serve::Served::start(given, outward, outside)?;
-        let ended = running.until_its_end().await;
-        served.finish().await;
+        let (ended, afterwards) = running.until_its_end().await?;
+        let ended = tokio::select! {
+            () = served.finish() => Ok(ended),
+            told = afterwards.told_to_end() => told,
+        };
+        served.end();
         ended
     })?;
     drop(runtime);

@@ -214,6 +214,47 @@ END
     }
 }
 
+/// One of the two is told to end, and the other one is told by a terminal's end that it was to survive.
+#[test]
+fn the_wait_for_data_that_nobody_takes_can_be_ended_and_ends_with_a_word() {
+    let test = "the_wait_for_data_that_nobody_takes_can_be_ended_and_ends_with_a_word";
+    if !can_run(test, &["python3"]) {
+        return;
+    }
+    let host = Host::new(test, CLOSED);
+    let script = "\
+        cat > leave.py <<'END'
+import socket, time
+server = socket.create_server(('10.9.0.1', 82))
+open('ready', 'w').close()
+kept = []
+while True:
+    kept.append(server.accept())
+END
+        cat > fill.py <<'END'
+import os, select, socket, sys
+client = socket.create_connection(('10.9.0.1', 82))
+client.setblocking(False)
+while select.select([], [client], [], 0.5)[1]:
+    client.send(bytes(65536))
+with open(sys.argv[1], 'w') as file:
+    print(os.getpid(), file=file)
+END
+        has_ended() { [ -s $1 ] && ! [ -e /proc/$(cat $1) ]; }
+        python3 leave.py 2> log4 & until [ -e ready ]; do sleep 0.1; done
+        (trap '' HUP; exec $EXEC -- python3 fill.py stays) 2> of-stays & stays=$!
+        $EXEC -- python3 fill.py told 2> of-told & told=$!
+        until has_ended told && has_ended stays; do sleep 0.1; done
+        kill -HUP $stays
+        while kill -TERM $told 2> /dev/null; do sleep 0.1; done
+        wait $told || echo $?
+        wait $stays && echo $?
+        cat of-told of-stays";
+    let said = host.run(script);
+    let gave_up = "hopwise: gave up 1 connection: the command's last data may not have arrived";
+    assert_eq!(said.lines().collect::<Vec<_>>(), ["143", "0", gave_up, gave_up]);
+}
+
 #[test]
 fn a_system_without_namespaces_for_users_is_told_with_its_remedy() {
     let test = "a_system_without_namespaces_for_users_is_told_with_its_remedy";

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 
 use hopwise_host::enclosure::{self, Given, Outer};
 use hopwise_host::readable;
-use hopwise_host::signals::{Came, Signals, end_by};
+use hopwise_host::signals::{Came, Signals, end_by, is_ignored};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use tokio::io::unix::AsyncFd;
 
@@ -19,6 +19,8 @@ use crate::node::descriptors;
 /// The signals that are for the command. A terminal sends its own to the command, too.
 const PASSED_ON: [i32; 7] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM];
+/// Those of them that end `hopwise exec` when the command has ended.
+const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 /// Descriptors for connections and datagrams.
 const DESCRIPTORS: u64 = 16_384;
 
@@ -76,8 +78,8 @@ impl Started {
 }
 
 impl Running {
-    /// Lets the command begin, and passes signals on until it ends.
-    pub(super) async fn until_its_end(self) -> Result<Ended, Failure> {
+    /// Lets the command begin, and passes signals on until it ends. Later signals are for this process.
+    pub(super) async fn until_its_end(self) -> Result<(Ended, Afterwards), Failure> {
         let Running { signals, mut child, outer } = self;
         let failed = |error| Failure::failed("wait for the command", error);
         let id = Pid::from_child(&child.0);
@@ -90,7 +92,9 @@ impl Running {
                 ended = end.readable() => {
                     let _ = ended.map_err(failed)?;
                     let status = child.0.wait().map_err(failed)?;
-                    return Ok(Ended(status));
+                    // Those that ended the command came to both, and were for it.
+                    while signals.next().is_some() {}
+                    return Ok((Ended(status), Afterwards { signals, has_signal }));
                 }
                 came = next(&signals, &has_signal) => pass_on(id, came.map_err(failed)?),
             }
@@ -101,6 +105,26 @@ impl Running {
 async fn next(signals: &Signals, has_signal: &AsyncFd<OwnedFd>) -> io::Result<Came> {
     loop {
         if let Some(came) = signals.next() {
+/// The signals that come after the command's end.
+#[derive(Debug)]
+pub(super) struct Afterwards {
+    signals: Signals,
+    has_signal: AsyncFd<OwnedFd>,
+}
+
+impl Afterwards {
+    /// Waits for a signal that tells this process to end.
+    pub(super) async fn told_to_end(&self) -> Result<Ended, Failure> {
+        loop {
+            let came = next(&self.signals, &self.has_signal).await;
+            let number = came.map_err(|error| Failure::failed("wait for signals", error))?.number;
+            if ENDING.contains(&number) && !is_ignored(number) {
+                return Ok(Ended(ExitStatus::from_raw(number)));
+            }
+        }
+    }
+}
+
             return Ok(came);
         }
         has_signal.readable().await?.clear_ready();
@@ -117,7 +141,7 @@ fn pass_on(id: Pid, came: Came) {
     }
 }
 
-/// The end of the command.
+/// The end of the command, or of this process in its place.
 #[derive(Debug)]
 pub(super) struct Ended(ExitStatus);
 
