@@ -147,6 +147,6 @@ async fn serve_one(inner: InnerStream, context: Arc<Context>) {
     };
     let Some(seat) = context.seats.take(inner.peer_addr().ip()).await else { return inner.abort() };
     inner.answer();
-    let (outer, inner) = (Unfinished::new(outer), Unfinished::new(inner));
+    let (outer, inner) = (Unfinished::even_if_killed(outer), Unfinished::new(inner));
     relay::carry(outer, inner, &context.relayed, Sits::Mesh(seat.sitter()), FOR_EVER).await;
 }
