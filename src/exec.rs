@@ -10,9 +10,11 @@ mod arguments;
 mod datagrams;
 mod outside;
 mod outward;
+mod own_files;
 mod resolver;
 mod running;
 mod serve;
+mod ssh;
 pub(crate) mod within;
 
 use std::process::ExitCode;
@@ -38,9 +40,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 fn run_command(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let outward = arguments.outward()?;
-    let resolver = resolver::Resolver::of_machine()?;
-    let outside = Outside::new(resolver.server());
-    let started = running::Started::new(&arguments.command, resolver.path())?;
+    let own = own_files::OwnFiles::of_machine()?;
+    let outside = Outside::new(own.server());
+    let started = running::Started::new(&arguments.command, &own)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
     let ended = runtime.block_on(async {
@@ -56,6 +58,6 @@ fn run_command(arguments: &Arguments) -> Result<ExitCode, Failure> {
         ended
     })?;
     drop(runtime);
-    drop(resolver);
+    drop(own);
     Ok(ended.pass_on())
 }

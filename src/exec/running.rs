@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
 use hopwise_host::enclosure::{self, Given, Outer};
@@ -13,6 +12,7 @@ use hopwise_host::signals::{Came, Signals, end_by, is_ignored};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use tokio::io::unix::AsyncFd;
 
+use super::own_files::OwnFiles;
 use crate::failure::Failure;
 use crate::node::descriptors;
 
@@ -54,13 +54,16 @@ impl Drop for Ending {
 
 impl Started {
     /// Starts the inner process. There must be no second thread yet.
-    pub(super) fn new(command: &[OsString], resolver: Option<&Path>) -> Result<Started, Failure> {
+    pub(super) fn new(command: &[OsString], own: &OwnFiles) -> Result<Started, Failure> {
         let failed = |error| Failure::failed("start the command", error);
         let (outer, inner) = enclosure::pair().map_err(failed)?;
         let mut process = Command::new(std::env::current_exe().map_err(failed)?);
         process.args(["enclosed", "--socket", &inner.number().to_string()]);
-        if let Some(resolver) = resolver {
+        if let Some(resolver) = own.resolver() {
             process.arg("--resolver").arg(resolver);
+        }
+        for (copy, file) in own.copies() {
+            process.arg("--copy").args([copy, file]);
         }
         let child = Ending(process.arg("--").args(command).spawn().map_err(failed)?);
         // Not before: the command would inherit the mask. A signal that comes earlier ends both.
@@ -102,9 +105,6 @@ impl Running {
     }
 }
 
-async fn next(signals: &Signals, has_signal: &AsyncFd<OwnedFd>) -> io::Result<Came> {
-    loop {
-        if let Some(came) = signals.next() {
 /// The signals that come after the command's end.
 #[derive(Debug)]
 pub(super) struct Afterwards {
@@ -125,6 +125,9 @@ impl Afterwards {
     }
 }
 
+async fn next(signals: &Signals, has_signal: &AsyncFd<OwnedFd>) -> io::Result<Came> {
+    loop {
+        if let Some(came) = signals.next() {
             return Ok(came);
         }
         has_signal.readable().await?.clear_ready();
