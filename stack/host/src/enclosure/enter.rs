@@ -24,7 +24,7 @@ pub struct Forbidden {
 }
 
 /// A setting of the kernel, the value that forbids namespaces, and the remedy.
-const SETTINGS: [(&str, &str, &str); 4] = [
+const SETTINGS: [(&str, &str, &str); 5] = [
     (
         "kernel/unprivileged_userns_clone",
         "0",
@@ -45,6 +45,11 @@ const SETTINGS: [(&str, &str, &str); 4] = [
         "user/max_net_namespaces",
         "0",
         "user.max_net_namespaces is 0; to allow it: sudo sysctl user.max_net_namespaces=10000",
+    ),
+    (
+        "user/max_mnt_namespaces",
+        "0",
+        "user.max_mnt_namespaces is 0; to allow it: sudo sysctl user.max_mnt_namespaces=10000",
     ),
 ];
 
@@ -129,6 +134,7 @@ mod tests {
         set("kernel/apparmor_restrict_unprivileged_userns", "1\n");
         set("user/max_user_namespaces", "0\n");
         set("user/max_net_namespaces", "0\n");
+        set("user/max_mnt_namespaces", "0\n");
         let all = told();
         for (_, _, remedy) in SETTINGS {
             assert!(all.contains(remedy), "{all}");
