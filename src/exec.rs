@@ -10,9 +10,11 @@ mod arguments;
 mod datagrams;
 mod outside;
 mod outward;
+mod own_files;
 mod resolver;
 mod running;
 mod serve;
+mod ssh;
 pub(crate) mod within;
 
 use std::process::ExitCode;
@@ -38,20 +40,24 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 fn run_command(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let outward = arguments.outward()?;
-    let resolver = resolver::Resolver::of_machine()?;
-    let outside = Outside::new(resolver.server());
-    let started = running::Started::new(&arguments.command, resolver.path())?;
+    let own = own_files::OwnFiles::of_machine()?;
+    let outside = Outside::new(own.server());
+    let started = running::Started::new(&arguments.command, &own)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
     let ended = runtime.block_on(async {
         outward.check().await?;
         let (given, running) = started.take_device()?;
         let served = serve::Served::start(given, outward, outside)?;
-        let ended = running.until_its_end().await;
-        served.finish().await;
+        let (ended, afterwards) = running.until_its_end().await?;
+        let ended = tokio::select! {
+            () = served.finish() => Ok(ended),
+            told = afterwards.told_to_end() => told,
+        };
+        served.end();
         ended
     })?;
     drop(runtime);
-    drop(resolver);
+    drop(own);
     Ok(ended.pass_on())
 }

@@ -19,7 +19,7 @@ pub(crate) struct OwnFolder {
 impl OwnFolder {
     /// The name is this prefix, the process's number, and a number that no other user can foresee.
     pub(crate) fn make(prefix: &str) -> io::Result<OwnFolder> {
-        let all = std::env::temp_dir();
+        let all = temporary(std::env::temp_dir());
         remove_left(&all, prefix);
         let chance: String = random_key()?.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let path = all.join(format!("{prefix}{}-{chance}", std::process::id()));
@@ -39,6 +39,11 @@ impl Drop for OwnFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// The temporary folder that a user has set may be missing on this machine.
+fn temporary(set: PathBuf) -> PathBuf {
+    if set.is_dir() { set } else { PathBuf::from("/tmp") }
 }
 
 fn remove_left(all: &Path, prefix: &str) {
@@ -61,6 +66,13 @@ fn remove_left(all: &Path, prefix: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_temporary_folder_that_is_missing_has_the_usual_one_in_its_place() {
+        let there = std::env::temp_dir();
+        assert_eq!(temporary(there.clone()), there);
+        assert_eq!(temporary(there.join("hopwise-is-not-there")), PathBuf::from("/tmp"));
+    }
 
     #[test]
     fn a_user_cannot_take_the_name_of_the_next_folder_before() {

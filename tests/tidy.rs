@@ -19,6 +19,8 @@ mod prose;
 #[path = "tidy/tree.rs"]
 mod tree;
 
+use std::collections::BTreeSet;
+
 use tree::{File, files};
 
 const WIDEST_LINE: usize = 120;
@@ -300,6 +302,55 @@ fn dependencies(manifest: &str) -> Vec<String> {
         }
     }
     names
+}
+
+/// Dependencies of the command and of the laboratory that programs with `hopwise-sockets` do not get, by any way.
+const NOT_OF_SOCKETS: [&str; 13] = [
+    "clap",
+    "clap_complete",
+    "clap_mangen",
+    "hopwise-air",
+    "hopwise-lab",
+    "hopwise-mesh",
+    "indicatif",
+    "miette",
+    "ratatui",
+    "schemars",
+    "serde_json",
+    "textwrap",
+    "tracing-subscriber",
+];
+
+#[test]
+fn the_sockets_of_programs_bring_nothing_of_the_command() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).expect("it is there");
+    let (lock, commands) = (read("Cargo.lock"), dependencies(&read("Cargo.toml")));
+    let (mut reached, mut unread) = (BTreeSet::new(), vec!["hopwise-sockets"]);
+    while let Some(name) = unread.pop() {
+        if reached.insert(name) {
+            unread.extend(next_of(&lock, name));
+        }
+    }
+    assert!(reached.contains("tokio"), "{reached:?}");
+    for name in NOT_OF_SOCKETS {
+        assert!(commands.iter().any(|other| other == name), "{name} is no longer the command's");
+        assert!(!reached.contains(name), "hopwise-sockets reaches {name}");
+    }
+}
+
+/// What a package depends on. For a crate of ours the lock file has also what only its tests use.
+fn next_of<'a>(lock: &'a str, name: &str) -> Vec<&'a str> {
+    let folder = name.trim_start_matches("hopwise-");
+    let ours = [format!("stack/{folder}/Cargo.toml"), format!("{folder}/Cargo.toml")];
+    if let Some((_, arrows)) = ARROWS.iter().find(|(manifest, _)| ours.iter().any(|ours| ours == manifest)) {
+        return arrows.to_vec();
+    }
+    let head = format!("name = \"{name}\"\n");
+    let packages = lock.split("[[package]]\n").filter(|package| package.starts_with(&head));
+    let listed = packages.filter_map(|package| package.split_once("dependencies = [\n")?.1.split_once(']'));
+    let names = listed.flat_map(|(names, _)| names.lines());
+    names.filter_map(|line| line.trim_matches([' ', '"', ',']).split(' ').next()).collect()
 }
 
 #[test]

@@ -67,12 +67,10 @@ impl Arguments {
 
     fn agents(&self) -> Result<AgentChoice, Failure> {
         if let Some(spec) = &self.receiver {
-            hopwise_agents::validate_receiver(spec)
-                .map_err(|error| Failure::refused("--receiver", format_args!("\n{error}")))?;
+            hopwise_agents::validate_receiver(spec).map_err(|error| Failure::refused("--receiver", error))?;
         }
         if let Some(specs) = &self.sender {
-            hopwise_agents::validate_senders(specs)
-                .map_err(|error| Failure::refused("--sender", format_args!("\n{error}")))?;
+            hopwise_agents::validate_senders(specs).map_err(|error| Failure::refused("--sender", error))?;
         }
         for (flag, spec) in [("--receiver", &self.receiver), ("--sender", &self.sender)] {
             if spec.as_ref().is_some_and(|spec| spec.len() > LONGEST_WORD) {

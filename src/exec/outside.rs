@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use hopwise_host::enclosure::{OUTER_V4, OUTER_V6};
 
 /// The port of name servers.
-const DNS: u16 = 53;
+pub(super) const DNS: u16 = 53;
 
 /// The far end of the command's device is this machine's loopback, and its port 53 the machine's own name server.
 #[derive(Clone, Copy, Debug)]
@@ -14,8 +14,8 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    pub(super) fn new(server: Option<IpAddr>) -> Outside {
-        Outside { server: server.map(|ip| SocketAddr::new(ip, DNS)) }
+    pub(super) fn new(server: Option<SocketAddr>) -> Outside {
+        Outside { server }
     }
 
     /// The place on this machine that an address of the command stands for.
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn the_far_end_is_this_machine_and_its_name_server_and_all_else_is_itself() {
         let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
-        let outside = Outside::new("127.0.0.53".parse().ok());
+        let outside = Outside::new(Some(at("127.0.0.53:53")));
         assert_eq!(outside.here(at("198.18.0.2:80")), Some(at("127.0.0.1:80")));
         assert_eq!(outside.here(at("198.18.0.2:53")), Some(at("127.0.0.53:53")));
         assert_eq!(outside.here(SocketAddr::new(OUTER_V6.into(), 80)), Some(at("[::1]:80")));

@@ -73,8 +73,9 @@ impl Outward {
         let problem = match greeted.await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(Problem::Broken(error))) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                "no node has a SOCKS5 server there: start one (`hopwise node FILE`, with `socks5` in the file), or \
-                 name its address with --node"
+                "no node has a SOCKS5 server there: start one as root (`hopwise node FILE`, with `socks5` in the \
+                 file), name its address with --node, or leave out --sender, --receiver, --login and --node: the \
+                 kernel's sockets then carry the command"
                     .to_owned()
             }
             Ok(Err(problem)) => problem.to_string(),

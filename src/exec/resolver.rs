@@ -1,81 +1,88 @@
-//! The command's `/etc/resolv.conf`. A name server at this machine's loopback is out of its reach: its file then names
-//! the far end of its device, which stands for that server.
+//! The command's `/etc/resolv.conf`. A name server at this machine's loopback, or on one of its links, is out of the
+//! command's reach: its file then names the far end of its device, which stands for that server.
 
 use std::fs;
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 use hopwise_host::enclosure::OUTER_V4;
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
-use crate::failure::Failure;
-use crate::own_folder::OwnFolder;
+use super::outside::DNS;
 
 const FILE: &str = "/etc/resolv.conf";
 
-#[derive(Debug)]
-pub(super) struct Resolver {
-    server: Option<IpAddr>,
-    /// The command's own file, if it needs one.
-    own: Option<(OwnFolder, PathBuf)>,
+/// The server that the far end's port 53 stands for, and the command's file, if it needs one. Without a file, the C
+/// library asks the loopback; there is nothing then that the command's could cover.
+pub(super) fn for_command() -> Option<(SocketAddr, String)> {
+    replaced(&fs::read_to_string(FILE).ok()?)
 }
 
-impl Resolver {
-    /// Reads the machine's file, and writes the command's beside it.
-    pub(super) fn of_machine() -> Result<Resolver, Failure> {
-        // Without a file, the C library asks the loopback; there is nothing then that the command's could cover.
-        let Ok(text) = fs::read_to_string(FILE) else { return Ok(Resolver { server: None, own: None }) };
-        let Some((server, text)) = for_command(&text) else {
-            return Ok(Resolver { server: None, own: None });
-        };
-        let written = OwnFolder::make("hopwise-exec-").and_then(|folder| {
-            let path = folder.path().join("resolv.conf");
-            fs::write(&path, text)?;
-            Ok((folder, path))
-        });
-        let own = written.map_err(|error| Failure::failed("write a resolv.conf for the command", error))?;
-        Ok(Resolver { server: Some(server), own: Some(own) })
-    }
-
-    /// The server that the far end's port 53 stands for.
-    pub(super) fn server(&self) -> Option<IpAddr> {
-        self.server
-    }
-
-    pub(super) fn path(&self) -> Option<&Path> {
-        self.own.as_ref().map(|(_, path)| path.as_path())
-    }
+/// A name server of the machine's.
+#[derive(Clone, Copy, Debug)]
+struct Server {
+    at: SocketAddr,
+    /// The command has none of this machine's links.
+    is_on_a_link: bool,
 }
 
-/// The first server, and the command's file, if one of the servers is at the loopback or none is named.
-fn for_command(text: &str) -> Option<(IpAddr, String)> {
-    let servers: Vec<IpAddr> = text.lines().filter_map(server).collect();
-    if !servers.is_empty() && !servers.iter().any(IpAddr::is_loopback) {
+/// The first server, and the command's file, if one of the servers is out of its reach or none is named.
+fn replaced(text: &str) -> Option<(SocketAddr, String)> {
+    let servers: Vec<_> = text.lines().filter_map(server).collect();
+    let is_far = |server: &Server| server.is_on_a_link || server.at.ip().is_loopback();
+    if !servers.is_empty() && !servers.iter().any(is_far) {
         return None;
     }
-    let first = servers.first().copied().unwrap_or(IpAddr::from([127, 0, 0, 1]));
+    let first = servers.first().map_or(SocketAddr::from(([127, 0, 0, 1], DNS)), |server| server.at);
     let others = text.lines().filter(|line| server(line).is_none());
     let mut own = format!("nameserver {OUTER_V4}\n");
     others.for_each(|line| own.extend([line, "\n"]));
     Some((first, own))
 }
 
-fn server(line: &str) -> Option<IpAddr> {
+fn server(line: &str) -> Option<Server> {
     let mut words = line.split_whitespace();
-    (words.next() == Some("nameserver")).then(|| words.next()?.parse().ok()).flatten()
+    let named = (words.next() == Some("nameserver")).then(|| words.next()).flatten()?;
+    let Some((ip, link)) = named.split_once('%') else {
+        let ip: IpAddr = named.parse().ok()?;
+        return Some(Server { at: SocketAddr::new(ip, DNS), is_on_a_link: false });
+    };
+    // The system refuses a datagram to link 0, as it does without that link.
+    let link = link.parse().ok().or_else(|| index(link)).unwrap_or(0);
+    let at = SocketAddrV6::new(ip.parse().ok()?, DNS, 0, link).into();
+    Some(Server { at, is_on_a_link: true })
+}
+
+fn index(link: &str) -> Option<u32> {
+    let any = socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    netdevice::name_to_index(any, link).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn at(text: &str) -> SocketAddr {
+        text.parse().expect("an address")
+    }
+
     #[test]
     fn a_server_at_the_loopback_is_replaced_and_the_rest_of_the_file_stays() {
         let stub = "# stub\nnameserver 127.0.0.53\noptions edns0 trust-ad\nsearch mesh\n";
-        let (server, own) = for_command(stub).expect("the command cannot reach it");
-        assert_eq!(server, IpAddr::from([127, 0, 0, 53]));
+        let (server, own) = replaced(stub).expect("the command cannot reach it");
+        assert_eq!(server, at("127.0.0.53:53"));
         assert_eq!(own, "nameserver 198.18.0.2\n# stub\noptions edns0 trust-ad\nsearch mesh\n");
-        let (server, _) = for_command("search mesh\n").expect("the C library asks the loopback");
-        assert_eq!(server, IpAddr::from([127, 0, 0, 1]));
-        assert_eq!(for_command("nameserver 10.0.0.1\nnameserver fd00::1\n"), None);
+        let (server, _) = replaced("search mesh\n").expect("the C library asks the loopback");
+        assert_eq!(server, at("127.0.0.1:53"));
+        assert_eq!(replaced("nameserver 10.0.0.1\nnameserver fd00::1\n"), None);
+    }
+
+    #[test]
+    fn a_server_on_a_link_is_replaced_and_keeps_its_link() {
+        for (named, link) in [("lo", 1), ("7", 7), ("no-such-link", 0)] {
+            let replaced = replaced(&format!("nameserver fe80::1%{named}\nnameserver 10.0.0.1\n"));
+            let (server, own) = replaced.expect("the command cannot reach it");
+            assert_eq!(server, at(&format!("[fe80::1%{link}]:53")));
+            assert_eq!(own, "nameserver 198.18.0.2\n");
+        }
     }
 }

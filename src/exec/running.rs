@@ -4,21 +4,23 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
 use hopwise_host::enclosure::{self, Given, Outer};
 use hopwise_host::readable;
-use hopwise_host::signals::{Came, Signals, end_by};
+use hopwise_host::signals::{Came, Signals, end_by, is_ignored};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use tokio::io::unix::AsyncFd;
 
+use super::own_files::OwnFiles;
 use crate::failure::Failure;
 use crate::node::descriptors;
 
 /// The signals that are for the command. A terminal sends its own to the command, too.
 const PASSED_ON: [i32; 7] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM];
+/// Those of them that end `hopwise exec` when the command has ended.
+const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 /// Descriptors for connections and datagrams.
 const DESCRIPTORS: u64 = 16_384;
 
@@ -52,13 +54,16 @@ impl Drop for Ending {
 
 impl Started {
     /// Starts the inner process. There must be no second thread yet.
-    pub(super) fn new(command: &[OsString], resolver: Option<&Path>) -> Result<Started, Failure> {
+    pub(super) fn new(command: &[OsString], own: &OwnFiles) -> Result<Started, Failure> {
         let failed = |error| Failure::failed("start the command", error);
         let (outer, inner) = enclosure::pair().map_err(failed)?;
         let mut process = Command::new(std::env::current_exe().map_err(failed)?);
         process.args(["enclosed", "--socket", &inner.number().to_string()]);
-        if let Some(resolver) = resolver {
+        if let Some(resolver) = own.resolver() {
             process.arg("--resolver").arg(resolver);
+        }
+        for (copy, file) in own.copies() {
+            process.arg("--copy").args([copy, file]);
         }
         let child = Ending(process.arg("--").args(command).spawn().map_err(failed)?);
         // Not before: the command would inherit the mask. A signal that comes earlier ends both.
@@ -76,8 +81,8 @@ impl Started {
 }
 
 impl Running {
-    /// Lets the command begin, and passes signals on until it ends.
-    pub(super) async fn until_its_end(self) -> Result<Ended, Failure> {
+    /// Lets the command begin, and passes signals on until it ends. Later signals are for this process.
+    pub(super) async fn until_its_end(self) -> Result<(Ended, Afterwards), Failure> {
         let Running { signals, mut child, outer } = self;
         let failed = |error| Failure::failed("wait for the command", error);
         let id = Pid::from_child(&child.0);
@@ -90,9 +95,31 @@ impl Running {
                 ended = end.readable() => {
                     let _ = ended.map_err(failed)?;
                     let status = child.0.wait().map_err(failed)?;
-                    return Ok(Ended(status));
+                    // Those that ended the command came to both, and were for it.
+                    while signals.next().is_some() {}
+                    return Ok((Ended(status), Afterwards { signals, has_signal }));
                 }
                 came = next(&signals, &has_signal) => pass_on(id, came.map_err(failed)?),
+            }
+        }
+    }
+}
+
+/// The signals that come after the command's end.
+#[derive(Debug)]
+pub(super) struct Afterwards {
+    signals: Signals,
+    has_signal: AsyncFd<OwnedFd>,
+}
+
+impl Afterwards {
+    /// Waits for a signal that tells this process to end.
+    pub(super) async fn told_to_end(&self) -> Result<Ended, Failure> {
+        loop {
+            let came = next(&self.signals, &self.has_signal).await;
+            let number = came.map_err(|error| Failure::failed("wait for signals", error))?.number;
+            if ENDING.contains(&number) && !is_ignored(number) {
+                return Ok(Ended(ExitStatus::from_raw(number)));
             }
         }
     }
@@ -117,7 +144,7 @@ fn pass_on(id: Pid, came: Came) {
     }
 }
 
-/// The end of the command.
+/// The end of the command, or of this process in its place.
 #[derive(Debug)]
 pub(super) struct Ended(ExitStatus);
 

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 use super::datagrams::Datagrams;
 use super::outside::Outside;
 use super::outward::Outward;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::node::relay::{self, Relayed, Sits};
 use crate::node::seats::Seats;
 use crate::node::unfinished::Unfinished;
@@ -76,7 +76,7 @@ impl Served {
     }
 
     /// Waits, after the command's end, for the data of connections that it has closed.
-    pub(super) async fn finish(self) {
+    pub(super) async fn finish(&self) {
         let (mut moved, mut since) = (self.moved(), Instant::now());
         while since.elapsed() < self.patience() {
             sleep(LOOK_EVERY).await;
@@ -84,7 +84,17 @@ impl Served {
                 (moved, since) = (self.moved(), Instant::now());
             }
         }
+    }
+
+    /// Ends all connections, and says how many of them may still have had data of the command.
+    pub(super) fn end(self) {
         self.accepting.abort();
+        let cut_off = self.patiences().into_iter().filter(|patience| *patience == LAST_WORDS_WITHIN).count();
+        if cut_off > 0 {
+            let connections = if cut_off == 1 { "connection" } else { "connections" };
+            let problem = "the command's last data may not have arrived";
+            failure::remark(&format!("gave up {cut_off} {connections}: {problem}"));
+        }
     }
 
     fn moved(&self) -> u64 {
@@ -93,6 +103,10 @@ impl Served {
 
     /// The longest time in which nothing has to move before all data of the command counts as passed on.
     fn patience(&self) -> Duration {
+        self.patiences().into_iter().max().unwrap_or_default()
+    }
+
+    fn patiences(&self) -> Vec<Duration> {
         let of_state = |state, readable: u32| match state {
             StateName::CloseWait | StateName::LastAck | StateName::Closing => LAST_WORDS_WITHIN,
             _ if readable > 0 => LAST_WORDS_WITHIN,
@@ -100,9 +114,8 @@ impl Served {
             _ => Duration::ZERO,
         };
         self.stack.with(|_, endpoint| {
-            let each =
-                endpoint.ids().filter_map(|id| Some(of_state(endpoint.state(id)?.0, endpoint.readable(id))));
-            each.max().unwrap_or_default()
+            let each = |id| Some(of_state(endpoint.state(id)?.0, endpoint.readable(id)));
+            endpoint.ids().filter_map(each).collect()
         })
     }
 }
@@ -134,6 +147,6 @@ async fn serve_one(inner: InnerStream, context: Arc<Context>) {
     };
     let Some(seat) = context.seats.take(inner.peer_addr().ip()).await else { return inner.abort() };
     inner.answer();
-    let (outer, inner) = (Unfinished::new(outer), Unfinished::new(inner));
+    let (outer, inner) = (Unfinished::even_if_killed(outer), Unfinished::new(inner));
     relay::carry(outer, inner, &context.relayed, Sits::Mesh(seat.sitter()), FOR_EVER).await;
 }

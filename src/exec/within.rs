@@ -29,6 +29,9 @@ pub(crate) struct Arguments {
     /// File to show as /etc/resolv.conf
     #[arg(long)]
     resolver: Option<PathBuf>,
+    /// File to show in place of another, if the kernel lets it
+    #[arg(long, num_args = 2, value_names = ["COPY", "FILE"])]
+    copy: Vec<PathBuf>,
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     command: Vec<OsString>,
 }
@@ -39,7 +42,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Failure::refused("--socket", "expected a descriptor of `hopwise exec`, which starts this").print();
         return ExitCode::from(NOT_RUN);
     };
-    let made = enclosure::enter(arguments.resolver.as_deref()).and_then(|()| inner.make_and_give());
+    let copies = arguments.copy.as_chunks().0;
+    let made = enclosure::enter(arguments.resolver.as_deref(), copies).and_then(|()| inner.make_and_give());
     if let Err(error) = made {
         inner.refuse(&error);
         return ExitCode::from(NOT_RUN);

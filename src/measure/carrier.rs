@@ -178,16 +178,13 @@ impl LinkArguments {
 
     fn agents(&self) -> Result<AgentChoice, Failure> {
         if let Some(spec) = &self.receiver {
-            hopwise_agents::validate_receiver(spec)
-                .map_err(|error| Failure::refused("--receiver", format_args!("\n{error}")))?;
+            hopwise_agents::validate_receiver(spec).map_err(|error| Failure::refused("--receiver", error))?;
         }
         if let Some(specs) = &self.sender {
-            hopwise_agents::validate_senders(specs)
-                .map_err(|error| Failure::refused("--sender", format_args!("\n{error}")))?;
+            hopwise_agents::validate_senders(specs).map_err(|error| Failure::refused("--sender", error))?;
         }
         if let Some(specs) = &self.shadows {
-            hopwise_agents::validate_shadows(specs)
-                .map_err(|error| Failure::refused("--shadows", format_args!("\n{error}")))?;
+            hopwise_agents::validate_shadows(specs).map_err(|error| Failure::refused("--shadows", error))?;
         }
         Ok(AgentChoice {
             receiver: self.receiver.clone(),

@@ -148,7 +148,7 @@ impl Incoming for Local {
             match self.listener.accept().await {
                 Ok((client, from)) => {
                     let from = Origin::of(&self.users, &client, from.ip());
-                    return Some((Unfinished::new(client), from));
+                    return Some((Unfinished::even_if_killed(client), from));
                 }
                 Err(error) => {
                     // Too many open files, or a client that is gone already: the next one may work.
@@ -222,7 +222,7 @@ async fn inward(context: Context, to: HostPort, mut mesh: Unfinished<MeshStream>
     if let Some(local) =
         context.connected(connect_local(&context, &to, &seat.0), hangs_up, &to, &seat.0).await
     {
-        carry(Unfinished::new(local), mesh, &context, Sits::Mesh, &seat).await;
+        carry(Unfinished::even_if_killed(local), mesh, &context, Sits::Mesh, &seat).await;
     }
 }
 

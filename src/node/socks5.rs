@@ -186,7 +186,8 @@ async fn serve_one(server: &Server, mut client: TcpStream, request: Request) {
 async fn carry(server: &Server, client: TcpStream, mesh: Unfinished<MeshStream>, sitter: &Sitter) {
     relay::bound_send_buffer(&client);
     let sits = Sits::Local(sitter);
-    match relay::carry(Unfinished::new(client), mesh, &server.relayed, sits, server.idle).await {
+    let client = Unfinished::even_if_killed(client);
+    match relay::carry(client, mesh, &server.relayed, sits, server.idle).await {
         Ended::GaveWay => count(&server.counts.gave_way),
         Ended::Quiet => count(&server.counts.idle),
         Ended::InOrder | Ended::BrokeOff => {}

@@ -28,6 +28,21 @@ fi
 exec_() { $EXEC \"$@\"; }
 ";
 
+/// `has_ssh THERE LISTENS` makes keys, an account for the user, a file for sshd at the second address, and what ssh asks.
+/// A file of root's, which ssh's own includes, calls the first address `there`.
+pub(crate) const SSH: &str = "\
+has_ssh() {
+    ssh-keygen -q -t ed25519 -N '' -f own; ssh-keygen -q -t ed25519 -N '' -f key; chown 4242 key
+    (cat /etc/passwd; echo \"user:x:4242:4242::$PWD:/bin/sh\") > passwd; mount --bind passwd /etc/passwd
+    mount -t tmpfs none /etc/ssh; echo 'Include ssh_config.d/*.conf' > /etc/ssh/ssh_config
+    mkdir /etc/ssh/ssh_config.d; printf 'Host there\\n HostName %s\\n' $1 > /etc/ssh/ssh_config.d/root.conf
+    mkdir /run/sshd
+    printf '%s\\n' \"ListenAddress $2:22\" \"HostKey $PWD/own\" \"AuthorizedKeysFile $PWD/key.pub\" \\
+        'StrictModes no' 'PermitRootLogin yes' 'UsePAM no' 'PidFile none' \"SetEnv HOME=$PWD\" > sshd.conf
+    asks='-o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=no -o LogLevel=ERROR'
+}
+";
+
 /// Returns whether a test can run; otherwise prints the reason in the form that scripts/test counts.
 pub(crate) fn can_run(test: &str, commands: &[&str]) -> bool {
     let has = |command: &&str| {
@@ -55,7 +70,8 @@ fn user_may_have_namespaces() -> bool {
     tried.is_ok_and(|output| output.status.success())
 }
 
-const AS_USER: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+/// Not 65534: in a user namespace that one seems to be whoever has no number there, such as root.
+const AS_USER: [&str; 3] = ["--reuid=4242", "--regid=4242", "--clear-groups"];
 
 /// A folder that every user may write, and what a script in it finds.
 #[derive(Debug)]

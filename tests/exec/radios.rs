@@ -1,6 +1,6 @@
 //! A user's programs over two hops of radios in real time, with `train` at both ends.
 
-use crate::host::{Host, OPEN, can_run};
+use crate::host::{Host, OPEN, SSH, can_run};
 
 /// A chain of three stations, a node at both ends, and what the programs ask at the far one. A namespace's name lies in
 /// /run, which is the script's own.
@@ -28,7 +28,7 @@ $3" > $1.yaml
     until $BARE status --control $PWD/$1.sock > /dev/null 2>&1; do sleep 0.1; done
 }
 forwards=
-for port in 80 84 85 5201 9418; do forwards="$forwards{ listen: mesh:$port, to: 127.0.0.1:$port }, "; done
+for port in 22 80 84 85 5201 9418; do forwards="$forwards{ listen: mesh:$port, to: 127.0.0.1:$port }, "; done
 node 0 7 "socks5: { listen: 127.0.0.1:1080 }"
 node 2 8 "forwards: [$forwards]
 rules: [{ match: {}, sender: train, receiver: train }]"
@@ -38,6 +38,7 @@ in_back 2 iperf3 -s -B 127.0.0.1 > log7 2>&1 &
 in_back 2 git daemon --base-path=$PWD --listen=127.0.0.1 >> log6 2>&1 &
 in_back 2 python3 names.py 2>> log6 &
 in_back 2 python3 sink.py 2>> log6 &
+has_ssh 10.8.0.2 127.0.0.1; in_back 2 /usr/sbin/sshd -D -f $PWD/sshd.conf -E $PWD/log6 &
 until [ -e ready ] && [ -e names ] && [ -e sink ]; do sleep 0.1; done
 until by_train curl -sf -o /dev/null http://10.8.0.2/1; do sleep 0.1; done
 until by_train iperf3 -c 10.8.0.2 -n 1K > said 2>&1; do sleep 0.1; done
@@ -53,6 +54,7 @@ by_train sh -c "xargs -P 200 -I {} sh -c '$each' < wanted" | tr -s ' ' | sort > 
 by_train iperf3 -c 10.8.0.2 -n 200K -R > said && grep -q receiver said && echo iperf3
 by_train git clone -q git://10.8.0.2/repo clone
 [ $(sum < clone/file) = $(sum < repo/file) ] && echo clone
+[ $(by_train ssh -i key $asks root@there sha256sum < www/file | cut -d' ' -f1) = $(sum < www/file) ] && echo ssh
 by_train python3 websocket.py ask 10.8.0.2
 echo 'hosts: dns' > nsswitch; mount --bind nsswitch /etc/nsswitch.conf
 printf '%s\n' 'nameserver 10.0.0.3' 'options timeout:3 attempts:8' > resolv; mount --bind resolv /etc/resolv.conf
@@ -134,7 +136,8 @@ fn a_users_programs_run_over_radios_with_train_as_fast_as_a_measurement() {
         println!("skipped: {test}: takes some minutes; scripts/test --long runs it");
         return;
     }
-    if !can_run(test, &["curl", "getent", "git", "iperf3", "python3", "sha256sum", "sysctl", "xargs"]) {
+    let programs = ["curl", "getent", "git", "iperf3", "python3", "sha256sum", "sysctl", "xargs"];
+    if !can_run(test, &[&programs[..], &["ssh", "ssh-keygen", "/usr/sbin/sshd"]].concat()) {
         return;
     }
     let host = Host::new(test, OPEN);
@@ -148,8 +151,8 @@ fn a_users_programs_run_over_radios_with_train_as_fast_as_a_measurement() {
     let files: String =
         files.iter().map(|(name, text)| format!("cat > {name} <<'END'\n{text}\nEND\n")).collect();
     let chain = concat!("CHAIN=", env!("CARGO_MANIFEST_DIR"), "/configs/chain.yaml\n");
-    let said = host.run(&[&files, chain, MESH, PROGRAMS, COMPARED].concat());
+    let said = host.run(&[SSH, &files, chain, MESH, PROGRAMS, COMPARED].concat());
     println!("{said}");
     let lines: Vec<_> = said.lines().collect();
-    assert_eq!(lines[..6], ["file", "downloads", "iperf3", "clone", "echoed", "names"]);
+    assert_eq!(lines[..7], ["file", "downloads", "iperf3", "clone", "ssh", "echoed", "names"]);
 }

@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_linger, set_socket_timeout};
+use rustix::process::Signal;
 
 use crate::field::{Field, text};
 use crate::namespace::{Namespace, can_run};
@@ -119,6 +120,27 @@ fn a_side_that_breaks_off_breaks_the_other_off() {
             within_patience(until(|| count(&field, "broke-off") == broken));
         }
         within_patience(until(|| count(&field, way.open) == 0));
+    }
+}
+
+/// The kernel closes the sockets of a killed process, which it would take for an end in order.
+#[test]
+fn a_node_that_is_killed_breaks_its_own_machines_programs_off() {
+    if !can_run("a_node_that_is_killed_breaks_its_own_machines_programs_off", &[]) {
+        return;
+    }
+    for (nth, way) in WAYS.iter().enumerate() {
+        let field = Field::new(&format!("killed-{nth}"));
+        let mut daemon = field.daemon(way.config);
+        let listener = way.listener(&field);
+        let Pair { mut client, mut served } = way.pair(&field, &listener);
+        let (sends, reads) = if nth == 2 { (&mut client, &mut served) } else { (&mut served, &mut client) };
+        sends.write_all(&[7; 1000]).expect("it is open");
+        reads.read_exact(&mut [0; 1000]).expect("what was written comes");
+        daemon.tell(Signal::KILL);
+        assert_eq!(daemon.ended(), None, "a signal ended it");
+        let heard = reads.read(&mut [0; 1]).map_err(|error| error.kind());
+        assert_eq!(heard, Err(ErrorKind::ConnectionReset), "{}", way.at);
     }
 }
 

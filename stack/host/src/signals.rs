@@ -77,6 +77,16 @@ pub fn end_by(number: i32) {
     }
 }
 
+/// Whether this process was started with this signal ignored, as by nohup(1).
+pub fn is_ignored(number: i32) -> bool {
+    // SAFETY: a whole structure of zeros is a valid action, the call writes to it alone, and no new action is given.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        libc::sigaction(number, std::ptr::null(), &raw mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 fn set_of(numbers: &[i32]) -> libc::sigset_t {
     // SAFETY: the set is made empty before it is used, and the calls write to it alone.
     unsafe {

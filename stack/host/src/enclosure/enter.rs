@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{getegid, geteuid};
 
@@ -24,7 +24,7 @@ pub struct Forbidden {
 }
 
 /// A setting of the kernel, the value that forbids namespaces, and the remedy.
-const SETTINGS: [(&str, &str, &str); 4] = [
+const SETTINGS: [(&str, &str, &str); 5] = [
     (
         "kernel/unprivileged_userns_clone",
         "0",
@@ -45,6 +45,11 @@ const SETTINGS: [(&str, &str, &str); 4] = [
         "user/max_net_namespaces",
         "0",
         "user.max_net_namespaces is 0; to allow it: sudo sysctl user.max_net_namespaces=10000",
+    ),
+    (
+        "user/max_mnt_namespaces",
+        "0",
+        "user.max_mnt_namespaces is 0; to allow it: sudo sysctl user.max_mnt_namespaces=10000",
     ),
 ];
 
@@ -77,8 +82,8 @@ impl fmt::Display for Forbidden {
 
 /// Moves this process, which must have one thread, into a user, a network and a mount namespace of its own. It keeps
 /// its user and group, and has all capabilities inside until it executes another program. `resolver` takes the place
-/// of `/etc/resolv.conf` there.
-pub fn enter(resolver: Option<&Path>) -> Result<(), EnclosureError> {
+/// of `/etc/resolv.conf` there, and each copy that of the file after it, if the kernel lets it.
+pub fn enter(resolver: Option<&Path>, copies: &[[PathBuf; 2]]) -> Result<(), EnclosureError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let forbidden = |error| EnclosureError::Forbidden(Forbidden::new(error));
     sys::enter_own_namespaces().map_err(forbidden)?;
@@ -87,15 +92,20 @@ pub fn enter(resolver: Option<&Path>) -> Result<(), EnclosureError> {
     fs::write("/proc/self/uid_map", format!("{user} {user} 1")).map_err(forbidden)?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1")).map_err(forbidden)?;
     if let Some(resolver) = resolver {
-        cover(resolver).map_err(EnclosureError::step("give the command a resolv.conf"))?;
+        cover(resolver, Path::new(RESOLVER))
+            .map_err(EnclosureError::step("give the command a resolv.conf"))?;
+    }
+    for [copy, file] in copies {
+        // The command then sees the file itself.
+        let _ = cover(copy, file);
     }
     Ok(())
 }
 
-fn cover(resolver: &Path) -> io::Result<()> {
+fn cover(from: &Path, over: &Path) -> io::Result<()> {
     // A link leads out of the folder, and cannot be covered itself.
-    let over = fs::canonicalize(RESOLVER)?;
-    let [from, over] = [resolver, &over].map(|path| CString::new(path.as_os_str().as_bytes()));
+    let over = fs::canonicalize(over)?;
+    let [from, over] = [from, &over].map(|path| CString::new(path.as_os_str().as_bytes()));
     sys::cover_file(&from?, &over?)
 }
 
@@ -124,6 +134,7 @@ mod tests {
         set("kernel/apparmor_restrict_unprivileged_userns", "1\n");
         set("user/max_user_namespaces", "0\n");
         set("user/max_net_namespaces", "0\n");
+        set("user/max_mnt_namespaces", "0\n");
         let all = told();
         for (_, _, remedy) in SETTINGS {
             assert!(all.contains(remedy), "{all}");
