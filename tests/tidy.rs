@@ -339,7 +339,7 @@ fn the_sockets_of_programs_bring_nothing_of_the_command() {
     }
 }
 
-/// What a package depends on. For a crate of ours the lock file has also what only its tests use.
+/// The dependencies of a package. The lock file has those of our tests as well, and is not asked about our crates.
 fn next_of<'a>(lock: &'a str, name: &str) -> Vec<&'a str> {
     let folder = name.trim_start_matches("hopwise-");
     let ours = [format!("stack/{folder}/Cargo.toml"), format!("{folder}/Cargo.toml")];

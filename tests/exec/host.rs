@@ -28,7 +28,7 @@ fi
 exec_() { $EXEC \"$@\"; }
 ";
 
-/// `has_ssh THERE LISTENS` makes keys, an account for the user, a file for sshd at the second address, and what ssh asks.
+/// `has_ssh THERE LISTENS` makes keys, an account for the user, sshd's file for the second address, and ssh's options.
 /// A file of root's, which ssh's own includes, calls the first address `there`.
 pub(crate) const SSH: &str = "\
 has_ssh() {

@@ -21,7 +21,7 @@ mod changed;
 #[path = "mesh/fence.rs"]
 mod fence;
 #[path = "mesh/fleet.rs"]
-mod fleet;
+pub(crate) mod fleet;
 #[path = "mesh/forged.rs"]
 mod forged;
 #[path = "mesh/paths.rs"]

@@ -6,6 +6,8 @@ mod crowds;
 mod hangs;
 #[path = "transparent/opened.rs"]
 mod opened;
+#[path = "transparent/programs.rs"]
+mod programs;
 #[path = "transparent/walled.rs"]
 mod walled;
 

@@ -77,7 +77,7 @@ pub fn end_by(number: i32) {
     }
 }
 
-/// Whether this process was started with this signal ignored, as by nohup(1).
+/// Returns whether this process was started with this signal ignored, as by nohup(1).
 pub fn is_ignored(number: i32) -> bool {
     // SAFETY: a whole structure of zeros is a valid action, the call writes to it alone, and no new action is given.
     unsafe {

@@ -116,7 +116,7 @@ impl Drop for Traffic {
 }
 
 /// One key for all, and a server of ssh on each node.
-pub(super) fn make_keys(folder: &Path, nodes: &[Namespace]) -> Vec<Running> {
+pub(crate) fn make_keys(folder: &Path, nodes: &[Namespace]) -> Vec<Running> {
     let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let key = path("key");
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &key]).status();
