@@ -14,10 +14,10 @@
 //! that lasts longer than its forecast is taken to last as long again. The remaining ACKs, for which there is `over`,
 //! are planned for that time if they can cover it. If none remains, a kick answers the outage. The paper leaves out the
 //! time between the forecast and the fade. If the forecast says when the link will be gone, one ACK is released before
-//! each end of the sender's timer until then. A link that is not gone by then, or within `patience`, gives all ACKs back
-//! before the sender would time out. With `guard=off` they wait for it as in the paper, up to `patience`. The paper
-//! allows two duplicates of each held ACK where its constraints need them, and does not say how they are spread. Here
-//! all ACKs have as few as the plan needs, at most `duplicates`, right before the ACK itself.
+//! each end of the sender's timer until then. A link that is not gone by then, or within `patience`, gives all ACKs
+//! back before the sender would time out. With `guard=off` they wait for it as in the paper, at most `patience`. The
+//! paper allows two duplicates of each held ACK where its constraints need them, and does not say how they are spread.
+//! Here all ACKs have as few as the plan needs, at most `duplicates`, right before the ACK itself.
 
 mod fade;
 mod learnt;

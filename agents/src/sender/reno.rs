@@ -6,7 +6,7 @@
 //! §3.2 step 6), whatever else was lost. A second loss in the same window needs three more duplicate ACKs, which halve
 //! the window again, or a timeout. The connection carries this out.
 //!
-//! Deviations: those of `half.rs`. With SACK the connection recovers by RFC 6675, since RFC 5681 §3.2 is for connections
+//! Deviations: those of `half.rs`. With SACK the connection recovers by RFC 6675, since RFC 5681 §3.2 is for those
 //! without it. After a timeout duplicates count only once all data before it is acknowledged: RFC 5681 says nothing of
 //! them, and ns-2's `bugFix_` has it so.
 
