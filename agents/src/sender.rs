@@ -1,5 +1,6 @@
 //! Agents that decide how much data may be in flight, and from when on segments may leave.
 
+mod half;
 mod hystart;
 mod seldom;
 mod window;
@@ -8,6 +9,7 @@ use crate::descriptor::agents;
 
 agents! { "sender":
     pub mod newreno;
+    pub mod reno;
     pub mod cubic;
     pub mod westwood;
     pub mod bbr;

@@ -14,8 +14,10 @@
 //! that lasts longer than its forecast is taken to last as long again. The remaining ACKs, for which there is `over`,
 //! are planned for that time if they can cover it. If none remains, a kick answers the outage. The paper leaves out the
 //! time between the forecast and the fade. If the forecast says when the link will be gone, one ACK is released before
-//! each end of the sender's timer until then. The paper allows two copies of each held ACK; here each is released once.
-//! A link that is not gone by then, or within `patience`, gives all ACKs back before the sender would time out.
+//! each end of the sender's timer until then. A link that is not gone by then, or within `patience`, gives all ACKs
+//! back before the sender would time out. With `guard=off` they wait for it as in the paper, at most `patience`. The
+//! paper allows two duplicates of each held ACK where its constraints need them, and does not say how they are spread.
+//! Here all ACKs have as few as the plan needs, at most `duplicates`, right before the ACK itself.
 
 mod fade;
 mod learnt;
@@ -29,7 +31,7 @@ use hopwise_core::{Instant, Seq};
 
 use super::plan::{Mode, Sender};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, params};
+use crate::param::{Args, Form, ON, Switch, params};
 use fade::{Gone, Plans};
 use learnt::{Given, Learnt};
 
@@ -45,6 +47,11 @@ params! {
     over: f64 = Form::ratio(1_000, 10_000).is(1_200),
     /// longest time from the first sign of a fade until the link is gone
     patience: Duration = Form::millis(10, 60_000).is(2_000),
+    /// give held ACKs back before the sender's timer ends, if the link is not gone by then
+    guard: Switch = Form::Switch.is(ON),
+    /// duplicates of each held ACK that may leave before it, in modes paper and corrected, if the sender's timer would
+    /// run out without; the paper allows 2
+    duplicates: u32 = Form::count("duplicates", 0, 2).is(0),
     /// system whose retransmission timer the fixed end is taken to have; auto: judged by its SYN and behaviour
     sender: &'static str = Form::Choice(SENDERS).is(0),
     /// the fixed end sends tail loss probes
@@ -99,6 +106,7 @@ enum Phase {
 pub(crate) struct AckHold {
     plans: Plans,
     patience: Duration,
+    guard: Switch,
     phase: Phase,
     learnt: Learnt,
 }
@@ -117,8 +125,9 @@ impl AckHold {
         let set = Params::of(args);
         let mode = Mode::named(set.mode).unwrap_or(Mode::Hopwise);
         AckHold {
-            plans: Plans { mode, margin: set.margin, over: set.over },
+            plans: Plans { mode, margin: set.margin, over: set.over, duplicates: set.duplicates },
             patience: set.patience,
+            guard: set.guard,
             phase: Phase::Clear,
             learnt: Learnt::new(Given {
                 sender: Sender::named(set.sender),
@@ -176,8 +185,10 @@ impl AckHold {
                 let holds = self.plans.worth_holding(outage, model, rtt, view);
                 let latest = now + self.patience;
                 let until = match holds {
-                    Holds::Acks => self.plans.patient_until(now, model, rtt, view).min(latest),
-                    Holds::Nothing => latest,
+                    Holds::Acks if self.guard == Switch::On => {
+                        self.plans.patient_until(now, model, rtt, view).min(latest)
+                    }
+                    Holds::Acks | Holds::Nothing => latest,
                 };
                 let expected = now + within;
                 self.phase = Phase::Going { holds, rtt, outage, until, expected, latest };
@@ -255,16 +266,20 @@ impl BaseStationAgent for AckHold {
         self.learnt.on_deadline(now, view);
         match &mut self.phase {
             Phase::Gone(gone) => {
-                let mut packets = gone.take_due(now);
+                let mut due = gone.take_due(now);
                 if gone.runs_long(now, &self.plans) {
                     let mut left = *view;
-                    left.held_acks = view.held_acks.saturating_sub(packets);
-                    left.passed_at = if packets > 0 { Some(now) } else { view.passed_at };
+                    left.held_acks = view.held_acks.saturating_sub(due.packets);
+                    left.passed_at = if due.is_some() { Some(now) } else { view.passed_at };
                     gone.spread(now, left.held_acks, &self.plans, self.learnt.model(view), &left);
-                    packets += gone.take_due(now);
+                    due = due.and(gone.take_due(now));
                 }
-                if packets > 0 {
-                    orders.give(Order::Release { of: Side::Mobile, packets, because: Because::Planned });
+                let because = Because::Planned;
+                if due.packets > 0 {
+                    orders.give(Order::Release { of: Side::Mobile, packets: due.packets, because });
+                }
+                if due.duplicate {
+                    orders.give(Order::Duplicate { because });
                 }
             }
             Phase::Going { holds, rtt, until, expected, latest, .. } if *until <= now => {

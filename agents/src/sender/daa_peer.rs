@@ -62,7 +62,7 @@ impl SenderAgent for DaaPeer {
 mod tests {
     use std::time::Duration;
 
-    use hopwise_core::agent::Tunables;
+    use hopwise_core::agent::{FastEnd, Tunables};
 
     use crate::testkit::sender::Bench;
 
@@ -71,7 +71,9 @@ mod tests {
         let mut bench = Bench::new("[newreno, daa-peer]");
         assert_eq!(bench.fill(), 4);
         let rto_min = Duration::from_millis(200);
-        assert_eq!(bench.tunables(), Tunables { dup_threshold: 2, rto_min, rto_factor: 5, rto_held: 0 });
+        let fast_end = FastEnd::FullAck;
+        let tuned = Tunables { dup_threshold: 2, rto_min, rto_factor: 5, rto_held: 0, fast_end };
+        assert_eq!(bench.tunables(), tuned);
     }
 
     #[test]

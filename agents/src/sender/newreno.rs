@@ -8,33 +8,24 @@
 //! in fast recovery. `window.rs` has the rules that all owners share. With `hystart` the first slow start ends when
 //! round trips grow (`hystart.rs`).
 //!
-//! Deviations: `half=window` is ns-2's rule. It halves the least of cwnd, the receiver's window and what other agents
-//! let into the network, in whole segments. Every timeout of a series halves it. RFC 5681 keeps ssthresh after the
-//! first timeout, as `half=flight` does. The amount to halve never exceeds cwnd, which leaves out the segments that
-//! limited transmit added.
+//! Deviations: those of `half.rs`.
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{
-    Acked, Allowance, Loss, LossKind, Needs, Recovered, Reduction, SendView, SenderAgent, Sent,
-};
+use hopwise_core::agent::{Acked, Allowance, Loss, Needs, Recovered, Reduction, SendView, SenderAgent, Sent};
 use hopwise_core::ignores;
 
+use super::half::{HALF, Half};
 use super::hystart::HYSTART;
 use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, mss_of};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, OFF, Switch, choices, params};
-
-choices! {
-    Half { Flight = "flight", Window = "window" }
-}
+use crate::param::{Args, Form, OFF, Switch, params};
 
 params! {
     /// count acknowledged bytes, at most two segments an ACK
     abc: Switch = Form::Switch.is(OFF),
     iw: u32 = IW,
     ssthresh: Option<u32> = SSTHRESH,
-    /// quantity that a loss halves: bytes in flight, or the window
-    half: Half = Half::FORM.is(0).ns2(1),
+    half: Half = HALF,
     validate: Switch = VALIDATE,
     hystart: Switch = HYSTART,
 }
@@ -61,19 +52,6 @@ impl NewReno {
         let window = Window::new(set.iw, set.ssthresh, set.abc, set.validate).with_hystart(set.hystart);
         NewReno { window, half: set.half, growth: Linear::default() }
     }
-
-    fn reduced(&self, loss: &Loss, view: &SendView<'_>) -> u64 {
-        let mss = mss_of(view);
-        match (self.half, loss.kind) {
-            // RFC 5681 §3.1: a segment that timed out before shows nothing new of the path.
-            (Half::Flight, LossKind::Timeout { nth: 2.. }) => self.window.ssthresh(mss),
-            (Half::Flight, _) => loss.flight_before.bytes.min(self.window.cwnd(mss)) / 2,
-            (Half::Window, _) => {
-                let window = self.window.filled(loss, mss).min(u64::from(view.snd_wnd));
-                window / 2 / mss * mss
-            }
-        }
-    }
 }
 
 impl SenderAgent for NewReno {
@@ -95,7 +73,7 @@ impl SenderAgent for NewReno {
 
     fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>) -> Option<Reduction> {
         self.growth.on_loss();
-        let reduced = self.reduced(loss, view);
+        let reduced = self.half.reduced(&self.window, loss, view);
         Some(self.window.on_loss(loss, view, reduced))
     }
 

@@ -129,10 +129,15 @@ const REFUSED_RECEIVERS: &[Refusal] = &[
     ("delayed:d=3,d\u{e9}=4", "`delayed` has no parameter `d\u{e9}`", "d\u{e9}", "did you mean `d`?"),
 ];
 const REFUSED_LISTS: &[Refusal] = &[
-    ("", "expected the name of a sender agent", "", "newreno, cubic"),
-    ("[]", "the first sender has to own the congestion window", "[]", "newreno, cubic"),
-    ("[limit:4]", "the first sender has to own the congestion window", "limit:4", "newreno, cubic"),
-    ("[limit:4, cubic]", "the first sender has to own the congestion window", "limit:4", "newreno, cubic"),
+    ("", "expected the name of a sender agent", "", "newreno, reno, cubic"),
+    ("[]", "the first sender has to own the congestion window", "[]", "newreno, reno, cubic"),
+    ("[limit:4]", "the first sender has to own the congestion window", "limit:4", "newreno, reno, cubic"),
+    (
+        "[limit:4, cubic]",
+        "the first sender has to own the congestion window",
+        "limit:4",
+        "newreno, reno, cubic",
+    ),
     ("[cubic, newreno]", "`newreno` and `cubic` both own the congestion window", "newreno", "exactly one"),
     ("[cubic, limit:4, limit:5]", "`limit:5` stands in this list twice", "limit:5", "once"),
     ("[cubic, limit]", "`limit` needs `n`", "limit", "`limit:n=…` with a whole number of segments"),

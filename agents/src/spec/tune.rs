@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use hopwise_core::agent::{SenderAgent, Tunables};
+use hopwise_core::agent::{FastEnd, SenderAgent, Tunables};
 
 /// Two settings that differ in every field. A field that is equal after an agent has tuned both was set by the agent.
-const PROBES: [Tunables; 2] = [
-    Tunables { dup_threshold: 101, rto_min: Duration::from_secs(101), rto_factor: 101, rto_held: 101 },
-    Tunables { dup_threshold: 103, rto_min: Duration::from_secs(103), rto_factor: 103, rto_held: 103 },
-];
+const PROBES: [Tunables; 2] = [probe(101, FastEnd::FullAck), probe(103, FastEnd::NewAck)];
+
+const fn probe(number: u8, fast_end: FastEnd) -> Tunables {
+    let rto_min = Duration::from_secs(number as u64);
+    Tunables { dup_threshold: number, rto_min, rto_factor: number, rto_held: number, fast_end }
+}
 
 /// The name of the first setting that the two agents set differently.
 pub(super) fn disagreement(one: &dyn SenderAgent, other: &dyn SenderAgent) -> Option<&'static str> {
@@ -18,6 +20,7 @@ pub(super) fn disagreement(one: &dyn SenderAgent, other: &dyn SenderAgent) -> Op
         ("least RTO", differs(one, other, |it| it.rto_min)),
         ("RTO factor", differs(one, other, |it| it.rto_factor)),
         ("timeouts that hold the RTO", differs(one, other, |it| it.rto_held)),
+        ("end of fast recovery", differs(one, other, |it| it.fast_end)),
     ];
     differ.into_iter().find(|(_, differ)| *differ).map(|(name, _)| name)
 }
@@ -79,17 +82,22 @@ mod tests {
 
     #[test]
     fn each_setting_can_be_disagreed_on() {
-        let pairs: [[fn(&mut Tunables); 2]; 4] = [
+        let pairs: [[fn(&mut Tunables); 2]; 5] = [
             [|it| it.dup_threshold = 2, |it| it.dup_threshold = 3],
             [|it| it.rto_min = Duration::ZERO, |it| it.rto_min = Duration::from_secs(1)],
             [|it| it.rto_factor = 5, |it| it.rto_factor = 1],
             [|it| it.rto_held = u8::MAX, |it| it.rto_held = 0],
+            [|it| it.fast_end = FastEnd::NewAck, |it| it.fast_end = FastEnd::FullAck],
         ];
         let named: Vec<_> =
             pairs.iter().filter_map(|[one, other]| disagreement(&Insists(*one), &Insists(*other))).collect();
-        assert_eq!(
-            named,
-            ["duplicate-ACK threshold", "least RTO", "RTO factor", "timeouts that hold the RTO"]
-        );
+        let all = [
+            "duplicate-ACK threshold",
+            "least RTO",
+            "RTO factor",
+            "timeouts that hold the RTO",
+            "end of fast recovery",
+        ];
+        assert_eq!(named, all);
     }
 }

@@ -164,6 +164,11 @@ impl Desk {
                 format!("forget {below}")
             }
             Order::Repeat { because } => format!("repeat ({})", because.name()),
+            Order::Duplicate { because } => {
+                let ack = *self.acks.front().expect("an ACK waits");
+                (self.view.passed, self.view.passed_at) = (Some(ack), Some(now));
+                format!("duplicate ({})", because.name())
+            }
             Order::Resend { seq, because } => format!("resend {seq} ({})", because.name()),
             Order::Acknowledge { number, window, copies } => {
                 assert!(

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    AckRequestForm, Acked, Allowance, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Path,
+    AckRequestForm, Acked, Allowance, Count, DataNote, DupAck, FastEnd, FastRetransmit, Loss, LossKind, Path,
     PathEvent, PathReaction, Recovered, Recovering, Reduction, SendView, SenderAgent, SenderAgents, Sent,
     SentKind, Tunables, Turn,
 };
@@ -239,8 +239,8 @@ impl Bench {
 
     /// The recovery settings after all agents of the list have tuned them.
     pub(crate) fn tunables(&mut self) -> Tunables {
-        let rto_min = Duration::from_millis(200);
-        let mut tunables = Tunables { dup_threshold: 3, rto_min, rto_factor: 1, rto_held: 0 };
+        let (rto_min, fast_end) = (Duration::from_millis(200), FastEnd::FullAck);
+        let mut tunables = Tunables { dup_threshold: 3, rto_min, rto_factor: 1, rto_held: 0, fast_end };
         self.each(|agent, _| agent.tune(&mut tunables));
         tunables
     }

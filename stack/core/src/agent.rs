@@ -26,8 +26,9 @@ pub use receiver::{
     AckDecided, AckNote, AckRule, AckVerdict, Arrival, Basis, By, Class, Owed, ReceiverAgent, RecvView, Why,
 };
 pub use sender::{
-    Acked, Allowance, CWND_GAUGE, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Owner, Recovered,
-    Recovering, Reduction, SSTHRESH_GAUGE, SendView, SenderAgent, SenderAgents, Sent, SentKind, Tunables,
+    Acked, Allowance, CWND_GAUGE, Count, DataNote, DupAck, FastEnd, FastRetransmit, Loss, LossKind, Owner,
+    Recovered, Recovering, Reduction, SSTHRESH_GAUGE, SendView, SenderAgent, SenderAgents, Sent, SentKind,
+    Tunables,
 };
 
 /// Writes the empty bodies of the events that an agent ignores, so that a reader sees them in one line:

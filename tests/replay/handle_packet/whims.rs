@@ -7,8 +7,9 @@ use std::time::Duration;
 use hopwise_agents::StandardAgents;
 use hopwise_core::agent::{
     AckNote, AckRequest, AckRule, AckVerdict, AgentMaker, AgentSpecs, Allowance, Arrival, BadSpec, Class,
-    DataNote, DupAck, EnsembleMember, FastRetransmit, MakeReceiver, MakeSenders, MakeShadows, Needs, Owner,
-    PathEvent, PathReaction, ReceiverAgent, RecvView, SendView, SenderAgent, SenderAgents, Tunables, Why,
+    DataNote, DupAck, EnsembleMember, FastEnd, FastRetransmit, MakeReceiver, MakeSenders, MakeShadows, Needs,
+    Owner, PathEvent, PathReaction, ReceiverAgent, RecvView, SendView, SenderAgent, SenderAgents, Tunables,
+    Why,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -165,6 +166,7 @@ impl SenderAgent for WhimsicalSender {
         tunables.dup_threshold = (whim % 5) as u8 + 1;
         tunables.rto_factor = (whim % 3) as u8 + 1;
         tunables.rto_held = [0, 2, u8::MAX][(whim >> 3) as usize % 3];
+        tunables.fast_end = [FastEnd::FullAck, FastEnd::NewAck][(whim >> 5) as usize % 2];
     }
 
     fn on_dup_ack(&mut self, dup: &DupAck, _: &SendView<'_>) -> Option<FastRetransmit> {

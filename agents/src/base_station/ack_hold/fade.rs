@@ -17,6 +17,8 @@ pub(super) struct Plans {
     pub(super) mode: Mode,
     pub(super) margin: f64,
     pub(super) over: f64,
+    /// The most duplicates of each held ACK.
+    pub(super) duplicates: u32,
 }
 
 /// The most ACKs of a flow that a plan spreads; the others wait until the link is back. The time for a plan grows with
@@ -44,6 +46,15 @@ impl Plans {
 
     fn stakes(view: &FlowView) -> Stakes {
         Stakes { window_segments: view.window_segments().max(1), cache_segments: u32::MAX }
+    }
+
+    /// The most duplicates of an ACK that a plan may count on. Real senders restart no timer for a duplicate (RFC 6298
+    /// §5.3), and their plans have none.
+    fn most_duplicates(&self) -> u32 {
+        match self.mode {
+            Mode::Paper | Mode::Corrected => self.duplicates,
+            Mode::Cumulative | Mode::Kick | Mode::Hopwise => 0,
+        }
     }
 
     /// The outage that is planned for.
@@ -92,6 +103,37 @@ fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
+/// A planned release, and the sender's timer after it.
+#[derive(Clone, Copy, Debug)]
+struct Release {
+    at: Instant,
+    timer: Timer,
+    /// It is a duplicate; the ACK itself waits on.
+    is_ahead: bool,
+}
+
+/// The releases that are due.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Due {
+    pub(super) packets: u32,
+    /// Then a duplicate of the next ACK goes ahead of it.
+    pub(super) duplicate: bool,
+}
+
+impl Due {
+    /// These, then others.
+    pub(super) fn and(self, then: Due) -> Due {
+        Due {
+            packets: self.packets + then.packets,
+            duplicate: then.duplicate || self.duplicate && then.packets == 0,
+        }
+    }
+
+    pub(super) fn is_some(self) -> bool {
+        self.packets > 0 || self.duplicate
+    }
+}
+
 /// A link that is gone.
 #[derive(Debug)]
 pub(super) struct Gone {
@@ -102,8 +144,9 @@ pub(super) struct Gone {
     ends: Instant,
     /// The time from which the first plan counts.
     planned_from: Instant,
-    /// The planned releases, each with the sender's timer after it.
-    releases: VecDeque<(Instant, Timer)>,
+    releases: VecDeque<Release>,
+    /// The duplicates of the oldest waiting ACK that went ahead of it.
+    sent_ahead: u32,
     /// The sender's timer after the last release.
     timer: Option<Timer>,
 }
@@ -111,8 +154,16 @@ pub(super) struct Gone {
 impl Gone {
     pub(super) fn new(now: Instant, holds: Holds, outage: Duration, plans: &Plans) -> Gone {
         let (releases, timer) = (VecDeque::new(), None);
-        let mut gone =
-            Gone { holds, began: now, foretold: now, ends: now, planned_from: now, releases, timer };
+        let mut gone = Gone {
+            holds,
+            began: now,
+            foretold: now,
+            ends: now,
+            planned_from: now,
+            releases,
+            sent_ahead: 0,
+            timer,
+        };
         gone.forecast(now, outage, plans);
         gone
     }
@@ -136,9 +187,9 @@ impl Gone {
     /// Plans anew for `acks` waiting ACKs. The view says when the last ACK went on.
     pub(super) fn replan(&mut self, now: Instant, acks: u32, plans: &Plans, model: Model, view: &FlowView) {
         self.releases.clear();
-        let Some((from, plan)) = self.plan(now, acks, plans, model, view) else { return };
+        let Some((from, plan, each)) = self.plan(now, acks, plans, model, view) else { return };
         match plan.choice {
-            Choice::Pace => self.follow(from, &plan),
+            Choice::Pace => self.follow(from, &plan, each),
             Choice::Hold => {}
             Choice::Kick => self.holds = Holds::Nothing,
         }
@@ -147,16 +198,17 @@ impl Gone {
     /// Plans anew for an outage that runs long, if the waiting ACKs can cover it. Otherwise the current plan stays:
     /// waits as long as a timer allows are a risk that it does not run.
     pub(super) fn spread(&mut self, now: Instant, acks: u32, plans: &Plans, model: Model, view: &FlowView) {
-        if let Some((from, plan)) = self.plan(now, acks, plans, model, view)
+        if let Some((from, plan, each)) = self.plan(now, acks, plans, model, view)
             && plan.choice == Choice::Pace
             && plan.feasible
         {
             self.releases.clear();
-            self.follow(from, &plan);
+            self.follow(from, &plan, each);
         }
     }
 
-    /// A plan, and the time from which it counts.
+    /// A plan, the time from which it counts, and the duplicates of each ACK in it: as few as keep the sender's timer
+    /// from running out, or the most.
     fn plan(
         &mut self,
         now: Instant,
@@ -164,20 +216,34 @@ impl Gone {
         plans: &Plans,
         model: Model,
         view: &FlowView,
-    ) -> Option<(Instant, Plan)> {
+    ) -> Option<(Instant, Plan, u32)> {
         let from = view.passed_at.unwrap_or(now);
         let outage_s = self.ends.max(now).since(from).as_secs_f64();
-        let mut ask = plans.ask(acks, outage_s, Duration::ZERO, view)?;
-        match self.timer {
-            None => self.planned_from = from,
-            Some(timer) => ask = ask.under_way(timer, from.since(self.planned_from).as_secs_f64()),
+        if self.timer.is_none() {
+            self.planned_from = from;
         }
-        Some((from, plan::plan(plans.mode, &ask, model, &Plans::stakes(view))))
+        let waited_s = from.since(self.planned_from).as_secs_f64();
+        for each in 0..=plans.most_duplicates() {
+            let releases = acks.saturating_mul(1 + each).saturating_sub(self.sent_ahead.min(each));
+            let mut ask = plans.ask(releases, outage_s, Duration::ZERO, view)?;
+            if let Some(timer) = self.timer {
+                ask = ask.under_way(timer, waited_s);
+            }
+            let plan = plan::plan(plans.mode, &ask, model, &Plans::stakes(view));
+            if plan.feasible || each == plans.most_duplicates() {
+                return Some((from, plan, each));
+            }
+        }
+        None
     }
 
-    fn follow(&mut self, from: Instant, plan: &Plan) {
-        let releases = plan.release_at_s.iter().map(|at_s| from + seconds(*at_s));
-        self.releases.extend(releases.zip(plan.timers.iter().copied()));
+    fn follow(&mut self, from: Instant, plan: &Plan, each: u32) {
+        let mut ahead = self.sent_ahead.min(each);
+        for (at_s, timer) in plan.release_at_s.iter().zip(&plan.timers) {
+            let is_ahead = ahead < each;
+            ahead = if is_ahead { ahead + 1 } else { 0 };
+            self.releases.push_back(Release { at: from + seconds(*at_s), timer: *timer, is_ahead });
+        }
     }
 
     pub(super) fn hold_nothing(&mut self) {
@@ -185,17 +251,24 @@ impl Gone {
         self.releases.clear();
     }
 
-    pub(super) fn take_due(&mut self, now: Instant) -> u32 {
-        let mut due = 0;
-        while let Some((_, timer)) = self.releases.front().filter(|(at, _)| *at <= now) {
-            self.timer = Some(*timer);
+    pub(super) fn take_due(&mut self, now: Instant) -> Due {
+        let mut due = Due::default();
+        while let Some(release) = self.releases.front().copied().filter(|release| release.at <= now) {
             self.releases.pop_front();
-            due += 1;
+            self.timer = Some(release.timer);
+            if release.is_ahead {
+                self.sent_ahead += 1;
+            } else {
+                self.sent_ahead = 0;
+                due.packets += 1;
+            }
+            // A duplicate that is due together with its ACK adds nothing.
+            due.duplicate = release.is_ahead;
         }
         due
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
-        self.releases.front().map(|(at, _)| (*at).min(self.foretold))
+        self.releases.front().map(|release| release.at.min(self.foretold))
     }
 }

@@ -127,6 +127,68 @@ fn no_forecast_is_waited_for_longer_than_patience() {
 }
 
 #[test]
+fn without_the_guard_acks_wait_beyond_the_senders_timer_until_patience_ends() {
+    let mut desk = under_way("ack-hold:mode=paper,margin=1,over=1,guard=off", 10);
+    desk.going_down(100, 1_000);
+    assert_eq!(desk.ack(110, 3), "hold (going-down)");
+    assert_eq!(desk.deadline(), Some(2_100), "the sender's RTO is 70 ms");
+    assert_eq!(desk.timer(2_100), "release all mobile (false-alarm)");
+}
+
+/// The lines of a fade of 1 s, before which this many ACKs were held.
+fn fade_of_a_second(spec: &str, acks: u32) -> Vec<String> {
+    let mut desk = under_way(spec, 30);
+    desk.going_down(100, 1_000);
+    (2..2 + acks).for_each(|nth| drop(desk.ack(101, nth)));
+    desk.gone(110);
+    let mut lines = Vec::new();
+    while let Some(due) = desk.deadline() {
+        lines.push(desk.timer(due));
+    }
+    assert_eq!(desk.held(), 0, "{spec}");
+    lines
+}
+
+#[test]
+fn duplicates_leave_ahead_of_their_acks_where_the_acks_alone_cannot_cover_the_fade() {
+    let (ack, duplicate) = ("release 1 mobile (planned)", "duplicate (planned)");
+    let corrected =
+        |duplicates: u32| format!("ack-hold:mode=corrected,margin=1,over=1,duplicates={duplicates}");
+    assert_eq!(fade_of_a_second(&corrected(0), 3), [ack; 3]);
+    // Three ACKs keep a timer of 70 ms from running out for 0.3 s and an RTO more, six for more than 1 s.
+    for duplicates in [1, 2] {
+        assert_eq!(fade_of_a_second(&corrected(duplicates), 3), [duplicate, ack].repeat(3));
+    }
+    assert_eq!(fade_of_a_second(&corrected(2), 2), [duplicate, duplicate, ack].repeat(2));
+    assert_eq!(fade_of_a_second(&corrected(2), 20), [ack; 20], "none is needed");
+}
+
+#[test]
+fn no_plan_for_a_real_sender_has_duplicates() {
+    for mode in ["cumulative", "kick", "hopwise"] {
+        let lines = fade_of_a_second(&format!("ack-hold:mode={mode},sender=rfc6298,duplicates=2"), 3);
+        assert!(lines.iter().all(|line| !line.contains("duplicate")), "{mode}: {lines:?}");
+    }
+}
+
+#[test]
+fn an_ack_whose_duplicate_has_left_is_planned_for_once_less() {
+    let mut desk = under_way("ack-hold:mode=corrected,margin=1,over=1,duplicates=1", 30);
+    desk.going_down(100, 1_000);
+    (2..5).for_each(|nth| drop(desk.ack(101, nth)));
+    desk.gone(110);
+    let due = desk.deadline().expect("a plan");
+    assert_eq!(desk.timer(due), "duplicate (planned)");
+    desk.going_down(u32::try_from(due).expect("soon"), 1_000);
+    let mut lines = Vec::new();
+    while let Some(due) = desk.deadline() {
+        lines.push(desk.timer(due));
+    }
+    let (ack, duplicate) = ("release 1 mobile (planned)", "duplicate (planned)");
+    assert_eq!(lines, [ack, duplicate, ack, duplicate, ack]);
+}
+
+#[test]
 fn a_link_that_is_up_again_before_it_was_gone_gives_everything_back() {
     let mut desk = under_way("ack-hold:mode=cumulative", 10);
     desk.going_down(100, 10_000);

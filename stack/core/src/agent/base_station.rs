@@ -377,6 +377,12 @@ pub enum Order {
         /// For the trace.
         because: Because,
     },
+    /// Sends a duplicate of the mobile's oldest waiting ACK ahead of it: the ACK itself still waits. At most two leave
+    /// for each ACK.
+    Duplicate {
+        /// For the trace.
+        because: Because,
+    },
     /// Retransmits cached data; it stays cached.
     Resend {
         /// A number of the cached packet.

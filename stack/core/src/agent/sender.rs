@@ -331,7 +331,7 @@ pub enum LossKind {
 /// The end of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovered {
-    /// All data that was in flight when it began is acknowledged.
+    /// All data that was in flight when it began is acknowledged. With [`FastEnd::NewAck`] new data is.
     Full,
     /// The loss was none (Eifel, F-RTO, D-SACK): restores what `on_loss` took.
     Undone,
@@ -368,4 +368,16 @@ pub struct Tunables {
     pub rto_factor: u8,
     /// The number of timeouts in a row that leave the RTO as it is; each further one doubles it. RFC 6298 §5.5 wants 0.
     pub rto_held: u8,
+    /// The ACK that ends a fast recovery without SACK.
+    pub fast_end: FastEnd,
+}
+
+/// The end of a fast recovery without SACK. With SACK all data in flight has to be acknowledged (RFC 6675).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastEnd {
+    /// NewReno: the ACK of all data that was in flight when it began. A partial one shows the next loss (RFC 6582).
+    FullAck,
+    /// Reno: the first ACK of new data (RFC 5681 §3.2 step 6). Three more duplicates then show the next loss, and
+    /// reduce the window again.
+    NewAck,
 }

@@ -1,12 +1,15 @@
 //! Counts how often an ACK has left a base station.
 //!
-//! Invariant P3: of each ACK at most two copies leave. A newly written one is counted by its number and window.
+//! Invariant P3: of each ACK at most two copies leave, and of a held one that went out with its duplicates three. The
+//! fourth would show a loss (RFC 5681 §3.2). A newly written one is counted by its number and window.
 
 use hopwise_core::Seq;
 use hopwise_core::agent::AdvertisedWindow;
 
 /// The largest number of copies of an ACK, the mobile's own included.
 const MOST_COPIES: u8 = 2;
+/// The largest number of duplicates that go ahead of an ACK that waits.
+pub(super) const MOST_DUPLICATES: u8 = 2;
 
 /// The number of times that an ACK has left, with its own window and with a closed one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +30,11 @@ impl Copies {
     /// The ACK went on once.
     pub(super) const SAID: Copies =
         Copies { own: Times { open: 1, closed: 0 }, another: None, of_another: Times { open: 0, closed: 0 } };
+
+    /// The ACK went on, behind so many of its duplicates.
+    pub(super) fn said_behind(duplicates: u8) -> Copies {
+        Copies { own: Times { open: 1 + duplicates, closed: 0 }, ..Copies::default() }
+    }
 
     /// The number of `wanted` copies that may leave with this number; `own` is the number of the ACK itself. A window
     /// is closed only while the ACK that opens it again may leave, too.

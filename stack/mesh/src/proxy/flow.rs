@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //! - P2: no ACK leaves in the mobile's name with a number that the mobile has not sent.
-//! - P3: of each ACK at most two copies leave. A newly written one is counted by its number and window. Packets that
-//!   agents let through are not altered.
+//! - P3: of each ACK at most two copies leave, and of a held one that went out with its duplicates three. A newly
+//!   written one is counted by its number and window. Packets that agents let through are not altered.
 //! - P4: no packet of the mobile overtakes its waiting packets, except an ACK with a lower number than one before.
 
 mod keep;

@@ -16,12 +16,14 @@ pub(super) struct Kept {
     pub(super) ack: Option<Seq>,
     /// A copy: the original went on when it came.
     pub(super) was_sent: bool,
+    /// Its duplicates that went ahead of it.
+    pub(super) duplicates: u8,
     pub(super) packet: Vec<u8>,
 }
 
 impl Kept {
     pub(super) fn new(id: u64, passing: &Passing<'_>, packet: Vec<u8>, was_sent: bool) -> Kept {
-        Kept { id, seq: passing.seq, end: passing.end(), ack: passing.ack, was_sent, packet }
+        Kept { id, seq: passing.seq, end: passing.end(), ack: passing.ack, was_sent, duplicates: 0, packet }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -124,6 +126,11 @@ impl Store {
         Some(kept)
     }
 
+    /// The packet that waits longest.
+    pub(super) fn front_mut(&mut self) -> Option<&mut Kept> {
+        self.waiting.front_mut()
+    }
+
     pub(super) fn find(&self, seq: Seq) -> Option<&Kept> {
         let mut before = self.that_may_reach(seq).take_while(|kept| kept.seq <= seq);
         before.find(|kept| kept.len() > 0 && seq < kept.end)
@@ -142,7 +149,7 @@ mod tests {
 
     fn kept(seq: u32, len: u32) -> Kept {
         let (seq, packet) = (Seq(seq), vec![0; len as usize + 40]);
-        Kept { id: 0, seq, end: seq + len, ack: None, was_sent: false, packet }
+        Kept { id: 0, seq, end: seq + len, ack: None, was_sent: false, duplicates: 0, packet }
     }
 
     fn seqs(store: &mut Store) -> Vec<u32> {

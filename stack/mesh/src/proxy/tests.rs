@@ -211,6 +211,29 @@ fn held_acks_leave_by_the_plan_and_the_rest_when_the_link_is_up() {
     assert_eq!(released, held.map(|ack| (Side::Fixed, ack)));
 }
 
+/// P3: two duplicates ahead of a held ACK, then the ACK itself, and no copy more.
+#[test]
+fn an_ack_leaves_three_times_at_most_with_its_duplicates_ahead_of_it() {
+    let mut path = Path::new("ack-hold:mode=paper,margin=1,over=1,duplicates=2");
+    path.syns(ms(0));
+    let first = path.ack(2);
+    path.carry(ms(1), Side::Mobile, &first);
+    path.going_down(ms(2), SECONDS_10);
+    let held = [3, 4].map(|nth| path.ack(nth));
+    for ack in &held {
+        assert!(path.carry(ms(3), Side::Mobile, ack).is_empty());
+    }
+    path.gone(ms(4));
+    let mut left = Vec::new();
+    while let Some(due) = path.proxy.poll_timeout().filter(|due| *due < ms(60_000)) {
+        path.proxy.handle_timeout(due);
+        left.extend(path.take_out(due));
+    }
+    let [one, other] = held.map(|ack| (Side::Fixed, ack));
+    assert_eq!(left, [one.clone(), one.clone(), one, other.clone(), other.clone(), other]);
+    assert_eq!(path.up(ms(60_001)), []);
+}
+
 #[test]
 fn a_flow_without_timestamps_passes_untouched_and_the_trace_says_so_once() {
     let mut path = Path { has_timestamps: false, ..Path::new("ack-hold:mode=cumulative") };

@@ -14,7 +14,7 @@ mod samples;
 use std::time::Duration;
 
 use super::acks::{AckNews, Before};
-use crate::agent::{Count, Path, Recovered, Tunables};
+use crate::agent::{Count, FastEnd, Path, Recovered, Tunables};
 use crate::tcp::config::RecoveryStyle;
 use crate::tcp::recovery::{Frto, Gauge, Inflate, Phase, Prr, Recovery, TailProbe};
 use crate::tcp::rtt::RttEstimator;
@@ -43,6 +43,8 @@ pub(super) struct Loss {
     dup_threshold: u8,
     /// Timeouts in a row that leave the RTO as it is. A sender agent may choose it.
     rto_held: u8,
+    /// The end of a fast recovery without SACK. A sender agent may choose it.
+    fast_end: FastEnd,
 }
 
 /// The state of other parts that this part may know.
@@ -68,6 +70,7 @@ impl Loss {
             timed_at: Moment::NEVER,
             dup_threshold: tunables.dup_threshold,
             rto_held: tunables.rto_held,
+            fast_end: tunables.fast_end,
         }
     }
 

@@ -9,7 +9,7 @@ use super::receiving::Receiving;
 use super::sending::Sending;
 use super::{Connection, ConnectionStats, Events, Flow, Origin, Urges, own_shift};
 use crate::Seq;
-use crate::agent::{HopSource, Path, ReceiverAgent, SenderAgents, Tunables, Turn};
+use crate::agent::{FastEnd, HopSource, Path, ReceiverAgent, SenderAgents, Tunables, Turn};
 use crate::tcp::config::{AckMerge, RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
 use crate::tcp::decisions::{Begun, Entry};
@@ -149,7 +149,8 @@ impl Setup {
 }
 
 fn tuned(config: &TcpConfig, senders: &Senders) -> Tunables {
-    let mut tunables = Tunables { dup_threshold: 3, rto_min: config.rto.min, rto_factor: 1, rto_held: 0 };
+    let (rto_min, fast_end) = (config.rto.min, FastEnd::FullAck);
+    let mut tunables = Tunables { dup_threshold: 3, rto_min, rto_factor: 1, rto_held: 0, fast_end };
     senders.tune(&mut tunables);
     tunables
 }

@@ -87,7 +87,8 @@ impl Flow {
             return false;
         }
         let packet = at_hand.packet.to_vec();
-        let kept = Kept { id: at_hand.id, seq: tcp.seq, end, ack: None, was_sent: false, packet };
+        let kept =
+            Kept { id: at_hand.id, seq: tcp.seq, end, ack: None, was_sent: false, duplicates: 0, packet };
         let because = Because::Gone;
         let label = Label { from: Side::Fixed, number: tcp.seq, len: kept.len(), because };
         out.note(now, self.number, at_hand.id, label.kept());

@@ -6,7 +6,7 @@ use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptio
 use hopwise_core::{Instant, Seq};
 
 use super::Flow;
-use crate::proxy::copies::Copies;
+use crate::proxy::copies::{Copies, MOST_DUPLICATES};
 use crate::proxy::facts::Newest;
 use crate::proxy::outbox::{Label, Leaving, Outbox};
 use crate::proxy::read::{parse, pattern};
@@ -24,6 +24,7 @@ impl Flow {
                     }
                 }
                 Order::Repeat { because } => self.repeat(now, because, out),
+                Order::Duplicate { because } => self.duplicate(now, because, out),
                 Order::Resend { seq, because } => self.resend(now, seq, because, out),
                 Order::Acknowledge { number, window, copies } => {
                     self.acknowledge(now, number, window, copies, out);
@@ -61,7 +62,7 @@ impl Flow {
             if let Some((ip, tcp)) = parse(&kept.packet)
                 && let Some(pattern) = pattern(&kept.packet, &ip)
             {
-                self.remember(pattern, &tcp, Copies::SAID);
+                self.remember(pattern, &tcp, Copies::said_behind(kept.duplicates));
             }
         }
         let Kept { id, packet, .. } = kept;
@@ -100,6 +101,21 @@ impl Flow {
         let label = Label { from: Side::Mobile, number, len: 0, because };
         out.note(now, self.number, id, label.released());
         let packet = out.copy(&self.pure_ack);
+        out.send(now, Side::Fixed, Leaving { id, is_passing: false, replaceable: None, packet });
+    }
+
+    /// P3. It leaves ahead of the ACK that waits, so that no newer one has gone on before it.
+    fn duplicate(&mut self, now: Instant, because: Because, out: &mut Outbox) {
+        let Some(kept) = self.acks.front_mut() else { return };
+        let Some(ack) = kept.ack.filter(|_| kept.len() == 0 && kept.duplicates < MOST_DUPLICATES) else {
+            return;
+        };
+        kept.duplicates += 1;
+        let label = Label { from: Side::Mobile, number: kept.number(), len: 0, because };
+        let packet = out.copy(&kept.packet);
+        let id = out.next_id();
+        out.note(now, self.number, id, label.released());
+        self.facts.note_passed(now, ack);
         out.send(now, Side::Fixed, Leaving { id, is_passing: false, replaceable: None, packet });
     }
 

@@ -35,10 +35,11 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 /// The agents, with the number of copies of an ACK that each may send. The last two write ACKs anew; all others alter
 /// nothing.
-const AGENTS: [(&str, usize); 11] = [
+const AGENTS: [(&str, usize); 12] = [
     ("none", 1),
     ("ack-hold:mode=paper", 2),
     ("ack-hold:mode=corrected", 2),
+    ("ack-hold:mode=paper,duplicates=2,guard=off", 3),
     ("ack-hold:mode=cumulative", 2),
     ("ack-hold:mode=kick", 2),
     ("ack-hold", 2),
@@ -65,7 +66,7 @@ fn number_in(packet: &[u8]) -> u32 {
     u32::from_be_bytes([packet[28], packet[29], packet[30], packet[31]])
 }
 
-/// The fixed end gets an ACK as often as the mobile sent it, and once more if an agent repeats ACKs.
+/// The fixed end gets an ACK as often as the mobile sent it, and once or twice more if an agent repeats ACKs.
 fn check_copies(
     (spec, most_copies): (&str, usize),
     said: u32,

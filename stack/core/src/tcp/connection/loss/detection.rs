@@ -2,7 +2,7 @@
 
 use super::{Loss, Space};
 use crate::Instant;
-use crate::agent::{DupAck, Path, Recovered};
+use crate::agent::{DupAck, FastEnd, Path, Recovered};
 use crate::narrow::low_u32;
 use crate::tcp::connection::acks::AckNews;
 use crate::tcp::connection::in_32_bits;
@@ -48,6 +48,11 @@ impl Loss {
                 self.recovery.assumed_arrived = 0;
                 self.recovery.timeouts = 0;
                 None
+            }
+            Phase::Fast if self.fast_end == FastEnd::NewAck && !space.has_sack => {
+                // Reno remembers no point: duplicates count again at once.
+                self.recovery.point = space.una - 1;
+                Some(Recovered::Full)
             }
             Phase::Fast | Phase::AfterTimeout if covers_point => Some(Recovered::Full),
             Phase::AfterTimeout => {
