@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `docs/own-agent.md` has a whole agent, and `examples/own-agent` is its crate. Programs whose
-//! own TCP should be this one depend on `hopwise-sockets`, which has none of the command's dependencies.
+//! own TCP should be this one depend on `hopwise-sockets`, which has nothing that the command alone needs.
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
