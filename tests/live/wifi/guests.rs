@@ -9,7 +9,7 @@ use std::time::Duration;
 use hopwise_core::random::SplitMix64;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::trials::{Scenario, TEXT, each_tcp_tells_its_own, random_kills};
+use crate::trials::{LASTS, Scenario, TEXT, each_tcp_tells_its_own, random_kills};
 use crate::world::{is_long, until, within_patience};
 
 use super::hwsim::can_run;
@@ -72,7 +72,7 @@ fn a_trial_in_a_guest_counts_what_each_tcp_tells_and_leaves_nothing() {
         return;
     }
     let guests = Guests::new("counts");
-    let output = guests.trial(&["--capture"]);
+    let output = guests.trial(&[&LASTS[..], &["--capture"]].concat());
     assert!(output.status.success(), "{}", said(&output));
     each_tcp_tells_its_own(&guests.scenario);
     for record in guests.scenario.records() {
