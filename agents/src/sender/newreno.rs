@@ -11,7 +11,9 @@
 //! Deviations: those of `half.rs`.
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Acked, Allowance, Loss, Needs, Recovered, Reduction, SendView, SenderAgent, Sent};
+use hopwise_core::agent::{
+    Acked, Allowance, FastEnd, Loss, Needs, Recovered, Reduction, SendView, SenderAgent, Sent, Tunables,
+};
 use hopwise_core::ignores;
 
 use super::half::{HALF, Half};
@@ -36,29 +38,39 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     source: "RFC 5681, RFC 6582, RFC 3465, RFC 9406",
     params: Params::TABLE,
     shorthand: None,
-    make: Make::Owner(|args| Box::new(NewReno::new(args))),
+    make: Make::Owner(|args| Box::new(newreno(args))),
 };
 
+/// The window of `newreno` and of `reno`, which differ in the ACK that ends fast recovery.
 #[derive(Debug)]
-pub(crate) struct NewReno {
+pub(super) struct Standard {
     window: Window,
     half: Half,
     growth: Linear,
+    fast_end: FastEnd,
 }
 
-impl NewReno {
-    fn new(args: &Args) -> NewReno {
-        let set = Params::of(args);
-        let window = Window::new(set.iw, set.ssthresh, set.abc, set.validate).with_hystart(set.hystart);
-        NewReno { window, half: set.half, growth: Linear::default() }
+fn newreno(args: &Args) -> Standard {
+    let set = Params::of(args);
+    let window = Window::new(set.iw, set.ssthresh, set.abc, set.validate).with_hystart(set.hystart);
+    Standard::new(window, set.half, FastEnd::FullAck)
+}
+
+impl Standard {
+    pub(super) fn new(window: Window, half: Half, fast_end: FastEnd) -> Standard {
+        Standard { window, half, growth: Linear::default(), fast_end }
     }
 }
 
-impl SenderAgent for NewReno {
-    ignores!(tune, on_dup_ack, on_path, note);
+impl SenderAgent for Standard {
+    ignores!(on_dup_ack, on_path, note);
 
     fn needs(&self) -> Needs {
         Needs::default()
+    }
+
+    fn tune(&self, tunables: &mut Tunables) {
+        tunables.fast_end = self.fast_end;
     }
 
     fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {

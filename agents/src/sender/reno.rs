@@ -10,14 +10,11 @@
 //! without it. After a timeout duplicates count only once all data before it is acknowledged: RFC 5681 says nothing of
 //! them, and ns-2's `bugFix_` has it so.
 
-use hopwise_core::Instant;
-use hopwise_core::agent::{
-    Acked, Allowance, FastEnd, Loss, Needs, Recovered, Reduction, SendView, SenderAgent, Sent, Tunables,
-};
-use hopwise_core::ignores;
+use hopwise_core::agent::FastEnd;
 
 use super::half::{HALF, Half};
-use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, mss_of};
+use super::newreno::Standard;
+use super::window::{IW, SSTHRESH, VALIDATE, Window};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, OFF, Switch, params};
 
@@ -36,62 +33,13 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     source: "RFC 5681, RFC 3465",
     params: Params::TABLE,
     shorthand: None,
-    make: Make::Owner(|args| Box::new(Reno::new(args))),
+    make: Make::Owner(|args| Box::new(reno(args))),
 };
 
-#[derive(Debug)]
-pub(crate) struct Reno {
-    window: Window,
-    half: Half,
-    growth: Linear,
-}
-
-impl Reno {
-    fn new(args: &Args) -> Reno {
-        let set = Params::of(args);
-        let window = Window::new(set.iw, set.ssthresh, set.abc, set.validate);
-        Reno { window, half: set.half, growth: Linear::default() }
-    }
-}
-
-impl SenderAgent for Reno {
-    ignores!(on_dup_ack, on_path, note);
-
-    fn needs(&self) -> Needs {
-        Needs::default()
-    }
-
-    fn tune(&self, tunables: &mut Tunables) {
-        tunables.fast_end = FastEnd::NewAck;
-    }
-
-    fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
-        self.window.on_sent(sent, view);
-    }
-
-    fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
-        if self.window.on_acked(acked, view) == Growth::Avoidance {
-            self.growth.avoid(&mut self.window, acked.newly.bytes, mss_of(view));
-        }
-    }
-
-    fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>) -> Option<Reduction> {
-        self.growth.on_loss();
-        let reduced = self.half.reduced(&self.window, loss, view);
-        Some(self.window.on_loss(loss, view, reduced))
-    }
-
-    fn on_recovered(&mut self, end: Recovered, view: &SendView<'_>) {
-        self.window.on_recovered(end, view);
-    }
-
-    fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
-        self.window.narrow(now, view, so_far)
-    }
-
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        self.window.gauges(sink);
-    }
+fn reno(args: &Args) -> Standard {
+    let set = Params::of(args);
+    let window = Window::new(set.iw, set.ssthresh, set.abc, set.validate);
+    Standard::new(window, set.half, FastEnd::NewAck)
 }
 
 #[cfg(test)]
