@@ -5,6 +5,7 @@
 //! the goodput come first, then those against it.
 
 use super::findings::{Beside, Findings, PointFindings};
+use super::metric;
 use super::record::{Record, Trial};
 use super::statistics::{Comparison, GOODPUT, Verdict, change};
 use crate::scenario::point::Point;
@@ -38,14 +39,22 @@ struct Totals {
     airtime_s: f64,
     ack_airtime_s: f64,
     route_failures: f64,
+    burst_mean: f64,
+    out_of_order_share: f64,
 }
 
 impl Totals {
     fn of(point: &PointFindings, arm: &str, records: &[Record]) -> Totals {
         let found = point.arms.iter().find(|found| found.arm == arm);
         let acks_per_segment = found.and_then(|found| found.beside.acks_per_segment).unwrap_or(f64::NAN);
-        let mut totals = Totals { acks_per_segment, ..Totals::default() };
-        for record in records.iter().filter(|record| record.point == point.point && record.arm == arm) {
+        let runs = || records.iter().filter(|record| record.point == point.point && record.arm == arm);
+        let mut totals = Totals {
+            acks_per_segment,
+            burst_mean: mean(runs(), "burst_mean"),
+            out_of_order_share: mean(runs(), "out_of_order_share"),
+            ..Totals::default()
+        };
+        for record in runs() {
             let (result, air) = (&record.result, &record.result.air);
             for flow in result.flows.iter().filter(|flow| !flow.background) {
                 totals.segments += number(flow.segments_sent);
@@ -71,6 +80,13 @@ impl Totals {
 
 fn number(counter: Option<u64>) -> f64 {
     counter.map_or(f64::NAN, |counter| counter as f64)
+}
+
+/// The mean of a metric over the runs that know it.
+fn mean<'a>(runs: impl Iterator<Item = &'a Record>, name: &str) -> f64 {
+    let of = metric::named(name).map(|metric| metric.of);
+    let known: Vec<f64> = runs.filter_map(|run| of?(&run.result)).collect();
+    known.iter().sum::<f64>() / known.len() as f64
 }
 
 /// The quantities in the order of their mention.
@@ -156,6 +172,26 @@ const QUANTITIES: [Quantity; 10] = [
     },
 ];
 
+/// What an arm makes of the density and the order of segments: no reasons for its goodput, but a burden for others.
+const SHAPES: [Quantity; 2] = [
+    Quantity {
+        of: |run| run.burst_mean,
+        floor: 1.0,
+        less: true,
+        words: |this, that| format!(" It sent {this} segments a burst instead of {that}."),
+        digits: 1,
+    },
+    Quantity {
+        of: |run| 100.0 * run.out_of_order_share,
+        floor: 0.5,
+        less: true,
+        words: |this, that| {
+            format!(" It had {this} % of its segments arrive above a missing one instead of {that} %.")
+        },
+        digits: 1,
+    },
+];
+
 /// A number of things, such as `1 frame`.
 fn of(number: &str, thing: &str) -> String {
     let plural = if number == "1" { "" } else { "s" };
@@ -190,8 +226,9 @@ pub fn sentences<'a>(trial: &'a Trial, records: &[Record]) -> Vec<(&'a Point, Ve
             let Comparison { arm, against, .. } = comparison;
             let others = all.comparisons.iter().filter(|other| other.arm == *arm && !other.is_of(&GOODPUT));
             let others: String = others.map(|other| format!("{} ", other.sentence)).collect();
-            let said = sentence(comparison, decides, &totals(arm), &totals(against));
-            (arm.clone(), others + &said + &delay(&beside(arm), &beside(against)))
+            let (this, that) = (totals(arm), totals(against));
+            let said = sentence(comparison, decides, &this, &that);
+            (arm.clone(), others + &said + &delay(&beside(arm), &beside(against)) + &shape(&this, &that))
         });
         let lacks =
             found.arms.iter().flat_map(|arm| arm.lacks.iter().map(|lacks| (arm.arm.clone(), lacks.clone())));
@@ -266,6 +303,14 @@ fn delay(this: &Beside, that: &Beside) -> String {
         " Half of its round trips took up to {median:.0} ms instead of {that_median:.0}, and 95 % up to {p95:.0} ms \
          instead of {that_p95:.0}."
     )
+}
+
+fn shape(this: &Totals, that: &Totals) -> String {
+    let said = |quantity: &Quantity| {
+        let [this, that] = apart([this, that].map(quantity.of), quantity)?;
+        Some((quantity.words)(&this, &that))
+    };
+    SHAPES.iter().filter_map(said).collect()
 }
 
 fn list(parts: &[String]) -> String {

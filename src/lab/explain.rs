@@ -16,7 +16,8 @@ use crate::lab::report::read;
 Examples:
   hopwise explain results/chain
 
-It reads only the trial's records: ACKs per segment, airtime, collisions, retransmissions, timeouts.")]
+It reads only the trial's records: ACKs per segment, airtime, collisions, retransmissions and timeouts as reasons, then
+delay, bursts and reordering.")]
 pub(crate) struct Arguments {
     /// Folders that `hopwise trial` has written; several folders are shards of one trial
     #[arg(required = true, value_name = "DIR")]

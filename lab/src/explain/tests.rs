@@ -15,6 +15,8 @@ fn sentences_of(change_arm: impl Fn(&mut Record)) -> String {
             let mut record = record(8, arm, block, goodput);
             record.result.air.ack_airtime_s = Some(0.0);
             record.result.flows[0].round_trips = Some(trips(100.0));
+            record.result.flows[0].burst_mean = Some(1.5);
+            record.result.flows[0].segments_out_of_order = Some(10);
             record
         };
         records.push(known("every", 200.0 + scatter));
@@ -138,6 +140,22 @@ fn what_an_arm_costs_in_delay_is_said_after_its_reasons() {
         " Half of its round trips took up to 400 ms instead of 100, and 95 % up to 800 ms instead of 200.";
     assert!(with(400.0).ends_with(cost), "{}", with(400.0));
     assert!(!with(101.0).contains("round trips"), "{}", with(101.0));
+}
+
+#[test]
+fn longer_bursts_and_more_reordering_are_said_after_the_delay_and_only_where_both_arms_tell() {
+    let with = |burst_mean: Option<f64>, above: u64| {
+        sentences_of(move |arm| {
+            arm.result.flows[0].burst_mean = burst_mean;
+            arm.result.flows[0].segments_out_of_order = Some(above);
+        })
+    };
+    let both = with(Some(3.0), 300);
+    let wanted = " It sent 3.0 segments a burst instead of 1.5. It had 30.0 % of its segments arrive above a missing \
+                  one instead of 1.0 %.";
+    assert!(both.ends_with(wanted), "{both}");
+    assert!(!with(Some(1.51), 10).contains("burst"), "{}", with(Some(1.51), 10));
+    assert!(!with(None, 10).contains("burst"), "{}", with(None, 10));
 }
 
 #[test]
