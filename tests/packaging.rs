@@ -143,17 +143,7 @@ fn what_an_administrator_may_change_is_kept_and_units_find_it() {
     let depends = dpkg_deb(&["--field"], &package);
     assert!(depends.contains("libc6 (>= 2."), "{depends}");
     assert_eq!(depends.contains("libpcap0.8"), cfg!(feature = "pcap"), "{depends}");
-    let unit = fs::read_to_string(tree.join("usr/lib/systemd/system/hopwise-mesh.service"));
-    let unit = unit.expect("it is in the package");
-    for line in [
-        "ConditionPathExists=/etc/hopwise/mesh.yaml\n",
-        "ExecStart=/usr/bin/hopwise mesh up --no-confirm --state /run/hopwise /etc/hopwise/mesh.yaml\n",
-        "ExecStop=/usr/bin/hopwise mesh down --state /run/hopwise\n",
-        "Restart=on-failure\n",
-    ] {
-        assert!(unit.contains(line), "{line}: {unit}");
-    }
-    assert!(!unit.contains('{'), "{unit}");
+    assert_unit_of_interfaces(&tree);
     for (unit, kind) in [("hopwise@", "node"), ("hopwise-route@", "route"), ("hopwise-proxy@", "proxy")] {
         let unit = tree.join(format!("usr/lib/systemd/system/{unit}.service"));
         let unit = fs::read_to_string(unit).expect("it is in the package");
@@ -165,6 +155,21 @@ fn what_an_administrator_may_change_is_kept_and_units_find_it() {
         let config = fs::read_to_string(tree.join(format!("etc/hopwise/{kind}.yaml"))).expect("it is there");
         assert!(config.contains(&format!("control: /run/hopwise/{kind}.sock")), "{config}");
     }
+}
+
+/// It is that of the Ansible role, with the defaults of its variables.
+fn assert_unit_of_interfaces(tree: &Path) {
+    let unit = fs::read_to_string(tree.join("usr/lib/systemd/system/hopwise-mesh.service"));
+    let unit = unit.expect("it is in the package");
+    for line in [
+        "ConditionPathExists=/etc/hopwise/mesh.yaml\n",
+        "ExecStart=/usr/bin/hopwise mesh up --no-confirm --state /run/hopwise /etc/hopwise/mesh.yaml\n",
+        "ExecStop=/usr/bin/hopwise mesh down --state /run/hopwise\n",
+        "Restart=on-failure\n",
+    ] {
+        assert!(unit.contains(line), "{line}: {unit}");
+    }
+    assert!(!unit.contains('{'), "{unit}");
 }
 
 #[test]

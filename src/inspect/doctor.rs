@@ -151,7 +151,15 @@ fn interfaces_of(system: &System, wanted: &[String]) -> (Vec<String>, Vec<Findin
             continue;
         };
         match interface_with(address) {
-            Ok(Some(name)) => names.push(name),
+            Ok(Some(name)) => {
+                // The TUN device of a routing daemon has its host's address, and radios are beside it.
+                if system.has(&format!("sys/class/net/{name}/tun_flags")) {
+                    let (radios, left_out) = stations::radios_in_use(system);
+                    names.extend(radios);
+                    findings.extend(left_out);
+                }
+                names.push(name);
+            }
             Ok(None) => findings
                 .push(faults::INTERFACE_MISSING.found(format!("no interface has the address {address}"))),
             Err(error) => findings

@@ -170,8 +170,8 @@ faults! {
     RADIO_BLOCKED "radio-blocked" of "rfkill" Failure
     spoils "the radio is switched off and cannot be taken up"
     found "the switch of the radio (rfkill) in `/sys`"
-    remedy "rfkill unblock wifi, or `hopwise mesh up`, which does so; Raspberry Pi OS blocks Wi-Fi until `raspi-config` \
-        or `country` gives the country. A hard block is a button's or the firmware's"
+    remedy "rfkill unblock wifi, or `hopwise mesh up`, which does so; Raspberry Pi OS blocks Wi-Fi until \
+        `raspi-config` gives the country. A hard block is a button's or the firmware's"
 
     NO_MESH_MODE "no-mesh-mode" of "mode" Failure
     spoils "the radio can be part of no mesh"

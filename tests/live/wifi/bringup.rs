@@ -2,7 +2,8 @@
 
 use super::hwsim::{Folder, LIMIT, can_run, said};
 
-/// Two radios that belong to no network and are switched off (rfkill), with functions for both: each has a file, and its state before.
+/// Two radios that belong to no network and are switched off (rfkill), with functions for both: each has a file, and
+/// its state before.
 const BEGIN: &str = "\
     on() { ip netns exec \"$@\"; }\n\
     mesh() { on $1 /program/hopwise mesh $2 $3 $4 --state /run/h$1; }\n\
