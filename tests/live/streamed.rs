@@ -89,8 +89,8 @@ fn wireshark_is_told_of_interfaces_and_their_settings() {
     assert!(settings.starts_with("arg {number=0}{call=--scenario}"), "{settings}");
 }
 
-/// A server of ssh on a node's machine, whose shell finds this build's program. Returns the folder with an `ssh` for it,
-/// and the server.
+/// A server of ssh on a node's machine, whose shell finds this build's program. Returns the folder with an `ssh` for
+/// it, and the server.
 fn ssh_to(field: &Field) -> (String, Running) {
     make_keys(&field.folder, &[]);
     let forced = format!("ForceCommand PATH={}:$PATH; eval \"$SSH_ORIGINAL_COMMAND\"\n", programs());
