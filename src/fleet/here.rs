@@ -8,9 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_host::Clock;
 use hopwise_host::netlink::{self, Queued};
-use hopwise_host::nl80211::{ChannelUse, Nl80211, StationSource};
+use hopwise_host::nl80211::{ChannelUse, EVERY, Nl80211, Polled, StationSource};
+use hopwise_host::{Clock, wait_for};
 use hopwise_lab::version;
 
 use super::report::{AirtimeReport, HostReport, NeighbourReport, QueueReport};
@@ -23,6 +23,8 @@ use crate::node::snapshot::Snapshot;
 
 /// The time for a daemon's answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// The longest wait for the first report of an interface.
+const FIRST_REPORT: Instant = Instant::from_millis(150);
 const NAME: &str = "/proc/sys/kernel/hostname";
 /// The interfaces of this thread's network namespace.
 const INTERFACES: &str = "/proc/thread-self/net/dev";
@@ -136,18 +138,27 @@ fn neighbours_of(interface: &InterfaceSnapshot) -> Vec<NeighbourReport> {
     interface.stations.iter().map(of).collect()
 }
 
-/// The stations of an interface now, and the use of its channel, as far as its driver tells.
-pub(crate) fn seen_at(name: &str) -> (Vec<NeighbourReport>, Option<AirtimeReport>) {
-    let stations = stations_of(name).as_ref().map(neighbours_of).unwrap_or_default();
-    let used = || Nl80211::open().ok()?.channel_use(netlink::index_of(name).ok()?).ok()?;
-    (stations, used().and_then(|used| airtime(name, &used)))
+/// The stations of a source now.
+pub(crate) fn stations_by(source: &mut StationSource, now: Instant) -> Vec<NeighbourReport> {
+    source.poll(now, &mut |_| {});
+    neighbours_of(&InterfaceSnapshot::of(&source.board().read(), now, |_| None))
+}
+
+/// The use of an interface's channel now, as far as its driver tells.
+pub(crate) fn channel_at(name: &str) -> Option<AirtimeReport> {
+    let used = Nl80211::open().ok()?.channel_use(netlink::index_of(name).ok()?).ok()?;
+    airtime(name, &used?)
 }
 
 /// The stations of an interface now; `None` if it has none.
 fn stations_of(name: &str) -> Option<InterfaceSnapshot> {
     let mut source = StationSource::open(name).ok()?;
-    source.poll(Instant::ZERO, &mut |_| {});
-    Some(InterfaceSnapshot::of(&source.board().read(), Instant::ZERO, |_| None))
+    let clock = Clock::start();
+    // The kernel answers at once. A program that makes the radio tells its next report.
+    while source.poll(clock.now(), &mut |_| {}) == Polled::Same && clock.now() < FIRST_REPORT {
+        let _ = wait_for(&mut [], EVERY);
+    }
+    Some(InterfaceSnapshot::of(&source.board().read(), clock.now(), |_| None))
 }
 
 fn names_of_interfaces() -> Vec<String> {

@@ -44,6 +44,7 @@ pub(crate) use arguments::Arguments;
 pub(crate) use finding::{Finding, Verdict};
 pub(crate) use fleet::of_fleet;
 use forwarding::Forwarding;
+pub(crate) use interfaces::WITHOUT_LINK_LAYER;
 use interfaces::{InterfaceFacts, Place};
 use system::System;
 
@@ -153,7 +154,8 @@ fn interfaces_of(system: &System, wanted: &[String]) -> (Vec<String>, Vec<Findin
         match interface_with(address) {
             Ok(Some(name)) => {
                 // The TUN device of a routing daemon has its host's address, and radios are beside it.
-                if system.has(&format!("sys/class/net/{name}/tun_flags")) {
+                let kind = system.read(&format!("sys/class/net/{name}/type"));
+                if kind.as_deref() == Some(WITHOUT_LINK_LAYER) {
                     let (radios, left_out) = stations::radios_in_use(system);
                     names.extend(radios);
                     findings.extend(left_out);

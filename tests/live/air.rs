@@ -24,6 +24,8 @@ mod facts;
 mod left;
 #[path = "air/record.rs"]
 mod record;
+#[path = "air/trial.rs"]
+mod trial;
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 const PORT: u16 = 7_000;

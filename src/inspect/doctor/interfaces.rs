@@ -18,6 +18,9 @@ const PROBE_WITHIN: Duration = Duration::from_millis(450);
 /// The flag of an address of which the kernel found a duplicate (IFA_F_DADFAILED), in /proc/net/if_inet6.
 const DUPLICATE: u8 = 0x08;
 
+/// The type of a TUN device in `/sys` (ARPHRD_NONE).
+pub(crate) const WITHOUT_LINK_LAYER: &str = "65534";
+
 /// The facts about an interface that are compared with those of others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InterfaceFacts {

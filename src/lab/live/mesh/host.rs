@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use caps::{CapSet, Capability};
@@ -21,6 +21,7 @@ use hopwise_lab::sim::Plan;
 
 use super::looks::Looking;
 use crate::failure::Failure;
+use crate::inspect::doctor;
 use crate::lab::live::algorithms::release;
 use crate::mesh::air::stations::v4;
 use crate::own_folder::OwnFolder;
@@ -103,7 +104,8 @@ fn interface_of(own: Ipv4Addr) -> Result<String, Failure> {
             "no interface here has the address {own}: the inventory says another address, or the mesh is not up"
         ))
     })?;
-    let is_tun = Path::new(&format!("/sys/class/net/{name}/tun_flags")).exists();
+    let kind = fs::read_to_string(format!("/sys/class/net/{name}/type")).unwrap_or_default();
+    let is_tun = kind.trim() == doctor::WITHOUT_LINK_LAYER;
     Ok(is_tun.then(first_radio).flatten().unwrap_or(name))
 }
 

@@ -10,9 +10,10 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_host::Clock;
 use hopwise_host::netlink::route_to;
+use hopwise_host::nl80211::StationSource;
 use hopwise_lab::live::mesh::{ChannelLook, Look, StationLook};
 
-use crate::fleet::here::seen_at;
+use crate::fleet::here::{channel_at, stations_by};
 use crate::fleet::report::{AirtimeReport, NeighbourReport};
 
 /// The pause between two looks.
@@ -33,10 +34,13 @@ impl Looking {
         let over = Arc::clone(&is_over);
         let look = move || {
             let mut looks = Vec::new();
+            let mut source = StationSource::open(&interface).ok();
             while looks.len() < MOST {
                 // The last one is at the end.
                 let is_last = over.load(Ordering::Relaxed);
-                looks.push((clock.now(), look(&interface, &addresses)));
+                let now = clock.now();
+                let stations = source.as_mut().map(|source| stations_by(source, now)).unwrap_or_default();
+                looks.push((now, look(&stations, channel_at(&interface).as_ref(), &addresses)));
                 if is_last {
                     break;
                 }
@@ -59,13 +63,12 @@ impl Looking {
     }
 }
 
-fn look(interface: &str, addresses: &[Ipv4Addr]) -> Look {
-    let (stations, airtime) = seen_at(interface);
+fn look(stations: &[NeighbourReport], airtime: Option<&AirtimeReport>, addresses: &[Ipv4Addr]) -> Look {
     Look {
         at_ms: 0,
         stations: stations.iter().filter_map(station).collect(),
         hops: addresses.iter().map(|address| first_hop(*address)).collect(),
-        channel: airtime.as_ref().map(channel),
+        channel: airtime.map(channel),
     }
 }
 
