@@ -63,15 +63,17 @@ impl<W> Default for Decisions<W> {
 }
 
 impl<W> Decisions<W> {
-    pub(super) fn about(&mut self, ends: Ends, seq: u32) -> Verdict {
+    /// The answer to a SYN. `is_connected` tells whether the kernel still has the connection of a host.
+    pub(super) fn about(&mut self, ends: Ends, seq: u32, is_connected: impl Fn(Ends) -> bool) -> Verdict {
         match self.states.get_mut(&ends) {
             Some(State::Deciding) => return Verdict::Forget,
             Some(State::Waiting { .. }) => return Verdict::Catch,
             // A host that has broken a connection off may use its port again before the relay has ended. Its SYN comes
-            // again after that. If it has not ended by then, the kernel asks the host by which of the two it stands.
-            Some(State::Carried { seq: known, later }) if *known != seq && *later != Some(seq) => {
-                *later = Some(seq);
-                return Verdict::Forget;
+            // again after that. If it has not ended by then, the kernel asks the host by which of the two it stands. A
+            // kernel that knows the old one no longer would begin a new one, for which no way waits.
+            Some(State::Carried { seq: known, later }) if *known != seq => {
+                let is_copy = later.replace(seq) == Some(seq);
+                return if is_copy && is_connected(ends) { Verdict::Catch } else { Verdict::Forget };
             }
             Some(State::Carried { .. }) => return Verdict::Catch,
             Some(State::Straight { seq: known, .. }) if *known == seq => return Verdict::LetGo,
@@ -160,17 +162,17 @@ mod tests {
     async fn a_syn_that_comes_again_gets_the_same_decision_and_a_new_one_is_decided_anew() {
         let mut decisions = Decisions::<&str>::default();
         let now = Instant::now();
-        assert_eq!(decisions.about(ends(1), 7), Verdict::Decide);
-        assert_eq!(decisions.about(ends(1), 7), Verdict::Forget);
+        assert_eq!(decisions.about(ends(1), 7, |_| true), Verdict::Decide);
+        assert_eq!(decisions.about(ends(1), 7, |_| true), Verdict::Forget);
         decisions.goes_straight(ends(1), 7, now);
-        assert_eq!(decisions.about(ends(1), 7), Verdict::LetGo);
-        assert_eq!(decisions.about(ends(1), 8), Verdict::Decide);
+        assert_eq!(decisions.about(ends(1), 7, |_| true), Verdict::LetGo);
+        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::Decide);
         decisions.is_caught(ends(1), (8, "way"), now);
-        assert_eq!(decisions.about(ends(1), 8), Verdict::Catch);
+        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::Catch);
         assert_eq!((decisions.stands(ends(2)), decisions.stands(ends(1))), (None, Some("way")));
         assert_eq!(decisions.stands(ends(1)), None);
         decisions.ended(ends(1));
-        assert_eq!(decisions.about(ends(1), 9), Verdict::Decide);
+        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Decide);
     }
 
     /// Caught at once, it would find a kernel without the old connection, and no way that waits for it.
@@ -182,13 +184,14 @@ mod tests {
             assert_eq!(decisions.stands(ends(1)), Some("way"));
         };
         carried(&mut decisions);
-        assert_eq!(decisions.about(ends(1), 8), Verdict::Catch, "a copy that was late");
-        assert_eq!(decisions.about(ends(1), 9), Verdict::Forget);
+        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::Catch, "a copy that was late");
+        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Forget);
         decisions.ended(ends(1));
-        assert_eq!(decisions.about(ends(1), 9), Verdict::Decide);
+        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Decide);
         carried(&mut decisions);
-        assert_eq!(decisions.about(ends(1), 9), Verdict::Forget);
-        assert_eq!(decisions.about(ends(1), 9), Verdict::Catch, "the kernel asks the host");
+        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Forget);
+        assert_eq!(decisions.about(ends(1), 9, |_| false), Verdict::Forget, "the kernel has no old one");
+        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Catch, "the kernel asks the host");
     }
 
     #[tokio::test(start_paused = true)]
@@ -199,7 +202,7 @@ mod tests {
         assert!(decisions.late(now).is_empty());
         assert_eq!(decisions.late(now + COMES_IN_WITHIN), BTreeSet::from([ends(1)]));
         assert!(decisions.gives_up(ends(1), now));
-        assert_eq!(decisions.about(ends(1), 8), Verdict::LetGo);
+        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::LetGo);
         assert!(!decisions.gives_up(ends(1), now) && decisions.late(now + COMES_IN_WITHIN).is_empty());
         decisions.is_caught(ends(2), (8, "way"), now);
         assert_eq!(decisions.stands(ends(2)), Some("way"));
@@ -214,7 +217,7 @@ mod tests {
         decisions.is_caught(ends(2), (7, "way"), now);
         decisions.clean(now + STANDS_WITHIN);
         assert_eq!(decisions.stands(ends(2)), None);
-        assert_eq!(decisions.about(ends(1), 7), Verdict::LetGo);
+        assert_eq!(decisions.about(ends(1), 7, |_| true), Verdict::LetGo);
         decisions.clean(now + REPEATED_FOR);
         assert!(decisions.states.is_empty() && decisions.straight.is_empty());
         for port in 0..=u16::MAX {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hopwise_core::endpoint::ConnectOptions;
 use hopwise_host::TcpStream as MeshStream;
+use hopwise_host::netlink::is_connected;
 use hopwise_host::transparent::{Caught, HeldSyn, HeldSyns, Sockets};
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
@@ -275,12 +276,17 @@ async fn let_go(
         };
         match syn {
             Ok(syn) => {
-                let verdict = entry.decisions.lock().about((syn.from, syn.to), syn.seq);
+                let verdict = entry.decisions.lock().about((syn.from, syn.to), syn.seq, has_kernel);
                 told(if verdict == Verdict::Catch { syn.catch() } else { syn.let_go() });
             }
             Err(error) => unread(&error).await,
         }
     }
+}
+
+/// Returns whether the kernel has the connection of a host. The host's address is first in its ends.
+fn has_kernel((host, server): Ends) -> bool {
+    is_connected(server, host)
 }
 
 async fn unread(error: &io::Error) {
@@ -291,7 +297,7 @@ async fn unread(error: &io::Error) {
 fn heard(entry: &Arc<Entry>, syn: HeldSyn, deciding: &mut JoinSet<()>) {
     let ends = (syn.from, syn.to);
     // The lock must not last as long as the match: a SYN that goes straight on takes it again.
-    let verdict = entry.decisions.lock().about(ends, syn.seq);
+    let verdict = entry.decisions.lock().about(ends, syn.seq, has_kernel);
     match verdict {
         Verdict::Forget => told(syn.forget()),
         Verdict::Catch => told(syn.catch()),

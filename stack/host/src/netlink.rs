@@ -49,7 +49,7 @@ pub(crate) use own::interfaces as all_interfaces;
 pub use own::is_own_address;
 pub use queue::{Queued, queued};
 use routes::{Wanted, check_free, route_message};
-pub use sockets::{is_abandoned, is_unacknowledged, user_of};
+pub use sockets::{is_abandoned, is_connected, is_unacknowledged, user_of};
 pub use way::{RouteTo, route_to};
 
 /// The maker of our routes and rules. No registered program has this number.

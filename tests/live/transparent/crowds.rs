@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use hopwise_core::random::SplitMix64;
+use hopwise_host::Clock;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 use rustix::process::Signal;
@@ -121,7 +122,14 @@ impl Crowd {
                 Ok(()) => &self.whole,
                 Err(error) => {
                     let kills = self.kills.load(Ordering::SeqCst);
-                    assert!(before % 2 == 1 || kills != before, "no node was killed: {error}");
+                    if before % 2 == 0 && kills == before {
+                        let logs = [1, 2].map(|net| chain.log(net));
+                        let now = Clock::wall();
+                        panic!(
+                            "{now:?}: no node was killed, {kills} before: {error}\n{}\n{}",
+                            logs[0], logs[1]
+                        );
+                    }
                     &self.cut
                 }
             };

@@ -20,6 +20,8 @@ const NO_COOKIE: [u8; 8] = [0xff; 8];
 const STATE: usize = 1;
 /// The state of a listener. Without a socket of these two ends, the kernel replies with a listener at ours.
 const LISTEN: u8 = 10;
+/// ESTABLISHED, FIN-WAIT-1, FIN-WAIT-2, CLOSE-WAIT, LAST-ACK and CLOSING.
+const SYNCHRONISED: [u8; 6] = [1, 4, 5, 8, 9, 11];
 /// The offset of the user that made the socket.
 const USER: usize = 64;
 /// The offset of the socket's inode; 0 once no program holds it.
@@ -43,6 +45,14 @@ pub fn user_of(local: SocketAddr, remote: SocketAddr) -> Option<u32> {
 /// Returns whether the TCP socket has data that its peer has not acknowledged.
 pub fn is_unacknowledged(local: SocketAddr, remote: SocketAddr) -> bool {
     asked(local, remote, [WRITE_QUEUE]).is_ok_and(|bytes| bytes.is_some_and(|[bytes]| bytes > 0))
+}
+
+/// Returns whether this machine has the connection, and would answer a SYN of it by asking the peer (RFC 5961). One in
+/// TIME-WAIT does not.
+pub fn is_connected(local: SocketAddr, remote: SocketAddr) -> bool {
+    let state = |[head]: [u32; 1]| head.to_ne_bytes()[STATE];
+    asked(local, remote, [0])
+        .is_ok_and(|found| found.map(state).is_some_and(|state| SYNCHRONISED.contains(&state)))
 }
 
 /// Reads words of a socket's facts, if it exists. A socket that is bound to an interface is found by that interface
@@ -170,9 +180,11 @@ mod tests {
         let at = listener.local_addr().expect("it is bound");
         let client = TcpStream::connect(at).expect("it listens");
         let (served, theirs) = listener.accept().expect("it has come");
+        assert!(is_connected(at, theirs));
         sockopt::set_socket_linger(&served, Some(Duration::ZERO)).expect("it is open");
         drop((served, client));
         assert!(!is_unacknowledged(at, theirs), "it waits for nobody");
+        assert!(!is_connected(at, theirs), "the listener is no connection");
     }
 
     /// A program may bind a socket to an interface without any capability.
