@@ -71,8 +71,8 @@ pub(crate) struct OfLive {
     /// count
     #[arg(long, value_name = "SHARE", default_value = "25%")]
     busy: Share,
-    /// Longest time by which the radios or a program may be late, in the worlds netns and hwsim; a run with more does
-    /// not count
+    /// Longest time by which the radios or a program may be late, in the worlds netns, hwsim and mesh; a run with more
+    /// does not count
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     late: Time,
 }

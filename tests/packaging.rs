@@ -99,7 +99,9 @@ fn a_package_has_the_command_with_all_that_belongs_to_it() {
         files.iter().filter_map(|(.., path)| path.strip_prefix(place)).map(str::to_owned).collect()
     };
     assert_eq!(under("/usr/bin/"), BTreeSet::from(["hopwise".to_owned()]));
-    let units = ["hopwise@.service", "hopwise-route@.service", "hopwise-proxy@.service"].map(str::to_owned);
+    let units =
+        ["hopwise@.service", "hopwise-route@.service", "hopwise-proxy@.service", "hopwise-mesh.service"];
+    let units = units.map(str::to_owned);
     assert_eq!(under("/usr/lib/systemd/system/"), BTreeSet::from(units));
     assert_eq!(under("/usr/lib/sysusers.d/"), BTreeSet::from(["hopwise.conf".to_owned()]));
     let manual: BTreeSet<_> = pages().iter().map(|name| format!("{name}.1.gz")).collect();
@@ -130,7 +132,8 @@ fn what_an_administrator_may_change_is_kept_and_units_find_it() {
         assert!(done.expect("dpkg-deb is there").success());
     }
     let kept = fs::read_to_string(control.join("conffiles")).expect("it is listed");
-    assert_eq!(kept, "/etc/hopwise/node.yaml\n/etc/hopwise/proxy.yaml\n/etc/hopwise/route.yaml\n");
+    let names = ["mesh", "node", "proxy", "route"].map(|name| format!("/etc/hopwise/{name}.yaml\n"));
+    assert_eq!(kept, names.concat());
     for name in ["preinst", "postinst", "prerm", "postrm"] {
         let script = control.join(name);
         if script.exists() {
@@ -140,6 +143,7 @@ fn what_an_administrator_may_change_is_kept_and_units_find_it() {
     let depends = dpkg_deb(&["--field"], &package);
     assert!(depends.contains("libc6 (>= 2."), "{depends}");
     assert_eq!(depends.contains("libpcap0.8"), cfg!(feature = "pcap"), "{depends}");
+    assert_unit_of_interfaces(&tree);
     for (unit, kind) in [("hopwise@", "node"), ("hopwise-route@", "route"), ("hopwise-proxy@", "proxy")] {
         let unit = tree.join(format!("usr/lib/systemd/system/{unit}.service"));
         let unit = fs::read_to_string(unit).expect("it is in the package");
@@ -151,6 +155,21 @@ fn what_an_administrator_may_change_is_kept_and_units_find_it() {
         let config = fs::read_to_string(tree.join(format!("etc/hopwise/{kind}.yaml"))).expect("it is there");
         assert!(config.contains(&format!("control: /run/hopwise/{kind}.sock")), "{config}");
     }
+}
+
+/// It is that of the Ansible role, with the defaults of its variables.
+fn assert_unit_of_interfaces(tree: &Path) {
+    let unit = fs::read_to_string(tree.join("usr/lib/systemd/system/hopwise-mesh.service"));
+    let unit = unit.expect("it is in the package");
+    for line in [
+        "ConditionPathExists=/etc/hopwise/mesh.yaml\n",
+        "ExecStart=/usr/bin/hopwise mesh up --no-confirm --state /run/hopwise /etc/hopwise/mesh.yaml\n",
+        "ExecStop=/usr/bin/hopwise mesh down --state /run/hopwise\n",
+        "Restart=on-failure\n",
+    ] {
+        assert!(unit.contains(line), "{line}: {unit}");
+    }
+    assert!(!unit.contains('{'), "{unit}");
 }
 
 #[test]

@@ -172,7 +172,7 @@ const QUANTITIES: [Quantity; 10] = [
     },
 ];
 
-/// What an arm makes of the density and the order of segments: no reasons for its goodput, but a burden for others.
+/// Density and order of an arm's segments: no reasons for its goodput, but a burden for others.
 const SHAPES: [Quantity; 2] = [
     Quantity {
         of: |run| run.burst_mean,

@@ -29,6 +29,11 @@ impl Asking {
         Ok(Asking { hosts: Arc::new(hosts), connections: Arc::new(Connections::new(within)?) })
     }
 
+    /// The same over connections that stay open for others.
+    pub(crate) fn over(hosts: Vec<Host>, connections: Arc<Connections>) -> Asking {
+        Asking { hosts: Arc::new(hosts), connections }
+    }
+
     /// A report of each host, in their order.
     pub(crate) async fn round(&self) -> Reports {
         let said = self.each(status).await;

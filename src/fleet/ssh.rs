@@ -85,17 +85,7 @@ impl Connections {
 
     /// Runs `hopwise` with these arguments on a host, and returns what it printed.
     pub(crate) async fn run(&self, host: &Host, arguments: &[String]) -> Result<Vec<u8>, Unreached> {
-        self.until_it_ends(host, self.command(host, arguments), &[]).await
-    }
-
-    /// The same, where these exit statuses are no failure of the command.
-    pub(crate) async fn run_with(
-        &self,
-        host: &Host,
-        arguments: &[String],
-        sound: &[i32],
-    ) -> Result<Vec<u8>, Unreached> {
-        self.until_it_ends(host, self.command(host, arguments), sound).await
+        self.until_it_ends(host, self.command(host, arguments)).await
     }
 
     /// `hopwise` with these arguments on a host, over its connection.
@@ -119,12 +109,7 @@ impl Connections {
     }
 
     /// Output goes to files: a pipe would stay open with the connection.
-    async fn until_it_ends(
-        &self,
-        host: &Host,
-        mut command: Command,
-        sound: &[i32],
-    ) -> Result<Vec<u8>, Unreached> {
+    async fn until_it_ends(&self, host: &Host, mut command: Command) -> Result<Vec<u8>, Unreached> {
         let unreached = |problem: &dyn std::fmt::Display| Unreached(problem.to_string());
         let [said, errors] = ["out", "errors"].map(|kind| self.file(host, kind));
         let create = |path: &Path| File::create(path).map_err(|error| unreached(&error));
@@ -140,9 +125,7 @@ impl Connections {
             )));
         }
         match ended {
-            Ok(Ok(status)) if status.success() || status.code().is_some_and(|code| sound.contains(&code)) => {
-                read(&said).map_err(|error| unreached(&error))
-            }
+            Ok(Ok(status)) if status.success() => read(&said).map_err(|error| unreached(&error)),
             Ok(Ok(status)) => Err(Unreached(reason(host, status, &last_line(&errors)))),
             Ok(Err(error)) => Err(unreached(&error)),
             Err(_) => Err(Unreached(format!("no answer within {} s", self.within.as_secs_f64()))),
@@ -311,14 +294,6 @@ mod tests {
         let said = problem("no-such-command-of-ours").await;
         assert!(said.starts_with("no command `no-such-command-of-ours` there: "), "{said}");
         connections.close(&[]).await;
-    }
-
-    #[tokio::test]
-    async fn a_status_that_is_sound_loses_no_answer() {
-        let connections = Connections::new(Duration::from_secs(120)).expect("a folder");
-        let host = Host::here("n1", "echo out; exit 1;");
-        assert_eq!(connections.run_with(&host, &[], &[1]).await, Ok(b"out\n".to_vec()));
-        assert!(connections.run_with(&host, &[], &[2]).await.is_err());
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use hopwise_host::bringup::interface_with;
 use hopwise_host::nl80211::StationSource;
 use hopwise_host::{Clock, clock_is_synchronised, firewall::Ruleset};
 use hopwise_lab::{plain, version};
@@ -40,7 +41,8 @@ mod system;
 mod transparent;
 
 pub(crate) use arguments::Arguments;
-use finding::{Finding, Verdict};
+pub(crate) use finding::{Finding, Verdict};
+pub(crate) use fleet::of_fleet;
 use forwarding::Forwarding;
 use interfaces::{InterfaceFacts, Place};
 use system::System;
@@ -48,7 +50,7 @@ use system::System;
 /// The report of a machine, as `--json` prints it and as it goes over ssh.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
-    findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
     /// The interfaces of the mesh.
     #[serde(default)]
     interfaces: Vec<InterfaceFacts>,
@@ -56,6 +58,21 @@ pub(crate) struct Report {
     forwarding: Forwarding,
     #[serde(default)]
     version: String,
+}
+
+/// Returns whether a check is about devices of a node, and the right to make them.
+pub(crate) fn is_about_devices(check: &str) -> bool {
+    [faults::TUN_MISSING.check, faults::NO_NET_ADMIN.check].contains(&check)
+}
+
+/// Returns whether a check is about the right to open packet sockets.
+pub(crate) fn is_about_packet_sockets(check: &str) -> bool {
+    check == faults::NO_NET_RAW.check
+}
+
+/// Returns whether a check is about an interface of the mesh that is there and up.
+pub(crate) fn is_about_interfaces(check: &str) -> bool {
+    [faults::INTERFACE_MISSING.check, faults::INTERFACE_DOWN.check].contains(&check)
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -105,14 +122,12 @@ fn ended<'a>(arguments: &Arguments, findings: impl IntoIterator<Item = &'a Findi
 
 fn examine(arguments: &Arguments, config: Option<&NodeConfig>) -> Report {
     let system = System::at(&arguments.root);
-    let names = if arguments.interfaces.is_empty() {
-        stations::radios(&system)
-    } else {
-        arguments.interfaces.clone()
-    };
+    let (names, others) = interfaces_of(&system, &arguments.interfaces);
     let interfaces: Vec<_> = names.iter().map(|name| InterfaceFacts::of(&system, name)).collect();
     let mut findings = of_machine(&system, config);
-    findings.extend(forwarding::examine(&system, config, &arguments.interfaces));
+    findings.extend(others);
+    let is_named = !arguments.interfaces.is_empty();
+    findings.extend(forwarding::examine(&system, config, if is_named { &names } else { &[] }));
     findings.extend(hops::examine(&system, &names, Ruleset::read()));
     if let Some(folder) = &arguments.captures {
         findings.extend(captures::examine(folder, arguments.capture_rate.0));
@@ -122,6 +137,36 @@ fn examine(arguments: &Arguments, config: Option<&NodeConfig>) -> Report {
     findings.extend(firewall::examine());
     let forwarding = Forwarding::of(&system, &names);
     Report { findings, interfaces, forwarding, version: version::with_commit().to_owned() }
+}
+
+/// The names of the mesh's interfaces, and findings about those that are left out.
+fn interfaces_of(system: &System, wanted: &[String]) -> (Vec<String>, Vec<Finding>) {
+    if wanted.is_empty() {
+        return stations::radios_in_use(system);
+    }
+    let (mut names, mut findings) = (Vec::new(), Vec::new());
+    for word in wanted {
+        let Ok(address) = word.parse() else {
+            names.push(word.clone());
+            continue;
+        };
+        match interface_with(address) {
+            Ok(Some(name)) => {
+                // The TUN device of a routing daemon has its host's address, and radios are beside it.
+                if system.has(&format!("sys/class/net/{name}/tun_flags")) {
+                    let (radios, left_out) = stations::radios_in_use(system);
+                    names.extend(radios);
+                    findings.extend(left_out);
+                }
+                names.push(name);
+            }
+            Ok(None) => findings
+                .push(faults::INTERFACE_MISSING.found(format!("no interface has the address {address}"))),
+            Err(error) => findings
+                .push(Finding::skipped(faults::INTERFACE_MISSING.check, format!("{address}: {error}"))),
+        }
+    }
+    (names, findings)
 }
 
 /// The machine itself, and the links of a node.
@@ -169,6 +214,7 @@ fn of_radio(system: &System, name: &str, look: Duration) -> Vec<Finding> {
     if !stations::is_wifi(system, name) {
         return findings;
     }
+    findings.push(radio::switch(system, name));
     findings.push(radio::busy(name, before, radio::channel_use(name)));
     match radio::RadioFacts::of(name) {
         Ok(facts) => findings.extend(radio::examine(name, &facts)),

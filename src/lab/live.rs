@@ -21,5 +21,5 @@ pub(crate) mod talk;
 mod traced;
 
 pub(crate) use director::{Director, Unmade, check, check_user};
-pub(crate) use mesh::{Fleet, OfMesh};
+pub(crate) use mesh::{Fleet, Needs, OfMesh};
 pub(crate) use play::Run;

@@ -208,7 +208,12 @@ fn fleet(
     if campaign.world != World::Mesh || runs.missing() == 0 {
         return Ok(None);
     }
-    live::Fleet::open(&arguments.mesh, hosts.unwrap_or_default().to_vec(), store.folder()).map(Some)
+    let (mut arms, mut endpoints) = (BTreeSet::new(), false);
+    for run in campaign.runs.iter().filter(|run| arms.insert((run.point, run.arm))) {
+        endpoints |= campaign.prepare(run).map_err(Failure::Located)?.plan.arm.has_endpoints();
+    }
+    let needs = live::Needs { endpoints, captures: arguments.capture && endpoints };
+    live::Fleet::open(&arguments.mesh, hosts.unwrap_or_default().to_vec(), needs, store.folder()).map(Some)
 }
 
 fn opened<'a>(

@@ -109,6 +109,8 @@ fn the_command_of_a_remedy_mends_what_was_injected() {
         assert!(times > 0, "{fault} is not found");
     }
     assert!(wire.has("interface-missing", &["--interface", "w7"]));
+    assert!(wire.has("interface-missing", &["--interface", "10.1.0.77"]));
+    assert!(!wire.has("interface-missing", &["--interface", "10.1.0.1"]));
 }
 
 #[test]

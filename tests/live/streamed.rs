@@ -1,12 +1,14 @@
 //! Captures as streams: `hopwise capture live`, and Wireshark's interfaces (extcap).
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use rustix::process::Signal;
 
 use crate::field::{Field, HOPWISE, SOCKS5, THROUGH, text};
+use crate::mesh::fleet::{make_keys, start_server};
 use crate::namespace::{Running, can_run, missing};
 use crate::world::{until, within_patience};
 
@@ -62,11 +64,18 @@ fn a_stream_ends_with_its_node() {
     within_patience(until(|| live.0.try_wait().is_ok_and(|ended| ended.is_some())));
 }
 
-/// The script that Wireshark calls, with this build's program.
+/// The script that Wireshark calls.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/wireshark/hopwise-extcap");
+
+/// The folder of this build's program.
+fn programs() -> String {
+    Path::new(HOPWISE).parent().expect("a folder").to_string_lossy().into_owned()
+}
+
+/// The call of that script, with this build's program.
 fn extcap(words: &[&str]) -> Command {
-    let programs = Path::new(HOPWISE).parent().expect("a folder").display();
-    let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
-    let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/wireshark/hopwise-extcap"));
+    let path = format!("{}:{}", programs(), std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new(SCRIPT);
     command.env("PATH", path).args(words);
     command
 }
@@ -78,6 +87,59 @@ fn wireshark_is_told_of_interfaces_and_their_settings() {
     assert!(listed.contains("interface {value=hopwise-sim}"), "{listed}");
     let settings = told(&["--extcap-interface", "hopwise-sim", "--extcap-config"]);
     assert!(settings.starts_with("arg {number=0}{call=--scenario}"), "{settings}");
+}
+
+/// A server of ssh on a node's machine, whose shell finds this build's program. Returns the folder with an `ssh` for
+/// it, and the server.
+fn ssh_to(field: &Field) -> (String, Running) {
+    make_keys(&field.folder, &[]);
+    let forced = format!("ForceCommand PATH={}:$PATH; eval \"$SSH_ORIGINAL_COMMAND\"\n", programs());
+    let settings = fs::read_to_string(field.path("sshd_config")).expect("it is there") + &forced;
+    fs::write(field.path("sshd_config"), settings).expect("the folder can be written");
+    let server = start_server(&field.folder, &field.node);
+    within_patience(until(|| field.node.has_listener(22)));
+    let wrapper = format!("#!/bin/sh\nexec {} -F {} \"$@\"\n", found("ssh"), field.path("ssh_config"));
+    fs::create_dir(field.path("bin")).expect("the folder can be written");
+    fs::write(field.path("bin/ssh"), wrapper).expect("the folder can be written");
+    fs::set_permissions(field.path("bin/ssh"), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    (field.path("bin"), server)
+}
+
+#[test]
+fn a_live_node_of_another_machine_is_an_interface_of_wireshark_by_ssh() {
+    let name = "a_live_node_of_another_machine_is_an_interface_of_wireshark_by_ssh";
+    if !can_run(name, &["curl", "python3", "tshark", "mkfifo", "ssh", "sshd", "ssh-keygen"]) {
+        return;
+    }
+    let field = Field::new("extcapssh");
+    let _web = field.serve(&field.web, "10.9.0.2", "80");
+    let _daemon = field.daemon(SOCKS5);
+    let (client, _server) = ssh_to(&field);
+    let (fifo, stream) = (field.path("pipe"), field.path("stream.pcapng"));
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("it runs").success());
+    let path = format!("PATH={client}:{}:{}", programs(), std::env::var("PATH").unwrap_or_default());
+    let control = field.path("control.sock");
+    let asked = ["env", &path, SCRIPT, "--extcap-interface", "hopwise-ssh", "--capture", "--fifo", &fifo];
+    let settings = ["--host", "10.9.0.1", "--control", &control, "--link", ""];
+    let mut capture = field.web.start(&[&asked[..], &settings].concat());
+    let copied = fs::File::create(&stream).expect("the folder can be written");
+    let _reader = Running(Command::new("cat").arg(&fifo).stdout(copied).spawn().expect("it runs"));
+    within_patience(until(|| fs::metadata(&stream).is_ok_and(|facts| facts.len() > 0)));
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/", "-o", "/dev/null"]].concat());
+    assert!(page.status.success(), "{}", text(&page.stderr));
+    within_patience(until(|| comments_of(&stream).contains("delayed")));
+    assert_eq!(capture.ended_by(Signal::TERM), Some(0));
+}
+
+fn comments_of(stream: &str) -> String {
+    let words = ["-r", stream, "-T", "fields", "-e", "frame.comment"];
+    text(&Command::new("tshark").args(words).output().expect("tshark runs").stdout)
+}
+
+/// The path of a program.
+fn found(program: &str) -> String {
+    let words = ["-c", "command -v \"$0\"", program];
+    text(&Command::new("sh").args(words).output().expect("sh runs").stdout).trim().to_owned()
 }
 
 /// Wireshark reads a named pipe.

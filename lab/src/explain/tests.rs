@@ -17,6 +17,7 @@ fn sentences_of(change_arm: impl Fn(&mut Record)) -> String {
             record.result.flows[0].round_trips = Some(trips(100.0));
             record.result.flows[0].burst_mean = Some(1.5);
             record.result.flows[0].segments_out_of_order = Some(10);
+            record.result.flows[0].segments_arrived = Some(1000);
             record
         };
         records.push(known("every", 200.0 + scatter));

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 /// The words that a host gets about the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnMesh {
+    /// The host's own name, which its capture bears.
+    pub name: String,
     /// The hosts' addresses in the mesh, in the order of nodes.
     pub addresses: Vec<Ipv4Addr>,
     /// The host hands the capture of its endpoint over at the end.

@@ -11,6 +11,7 @@ use hopwise_lab::units::{Rate, Time};
 #[command(after_help = "\
 Examples:
   hopwise doctor
+  hopwise doctor --interface 10.66.0.1                            # the one with that address
   hopwise doctor --interface eth1 --captures /var/lib/hopwise    # before a trial
   hopwise doctor --config configs/node.yaml     # also checks its links
   hopwise doctor --repair                       # restores what a killed daemon left changed
@@ -25,7 +26,8 @@ pub(crate) struct Arguments {
     /// Configuration of a node, whose links are checked too
     #[arg(long, value_name = "FILE", conflicts_with = "fleet")]
     pub(super) config: Option<PathBuf>,
-    /// Interface of the mesh (default: all radios); repeatable
+    /// Interface of the mesh, by its name or its address (default: all radios, without those that are down beside one
+    /// that is up); repeatable
     #[arg(long = "interface", value_name = "IF")]
     pub(super) interfaces: Vec<String>,
     /// Folder for captures, whose disk is tried out: some MiB are written there, and removed

@@ -133,8 +133,8 @@ faults! {
     // Interfaces of the mesh.
     INTERFACE_MISSING "interface-missing" of "interface" Failure
     spoils "a link or a radio cannot be opened"
-    found "`/sys/class/net`"
-    remedy "name an interface of `ip link`"
+    found "`/sys/class/net`, and the addresses of interfaces"
+    remedy "name an interface of `ip link`, or an address of `ip address`; `hopwise mesh up` gives those of a mesh"
 
     INTERFACE_DOWN "interface-down" of "interface" Failure
     spoils "nothing is sent and nothing is heard"
@@ -167,6 +167,12 @@ faults! {
     remedy "mtu: {MTU} for {IF} in the configuration"
 
     // Radios.
+    RADIO_BLOCKED "radio-blocked" of "rfkill" Failure
+    spoils "the radio is switched off and cannot be taken up"
+    found "the switch of the radio (rfkill) in `/sys`"
+    remedy "rfkill unblock wifi, or `hopwise mesh up`, which does so; Raspberry Pi OS blocks Wi-Fi until \
+        `raspi-config` gives the country. A hard block is a button's or the firmware's"
+
     NO_MESH_MODE "no-mesh-mode" of "mode" Failure
     spoils "the radio can be part of no mesh"
     found "the types of interfaces that the driver offers (nl80211): neither IBSS nor mesh point"

@@ -29,15 +29,15 @@ impl Verdict {
 /// The result of a check, as it goes over ssh in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Finding {
-    pub(super) check: String,
-    pub(super) verdict: Verdict,
+    pub(crate) check: String,
+    pub(crate) verdict: Verdict,
     /// The name of the fault in the list of all (`faults`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fault: Option<String>,
-    pub(super) found: String,
+    pub(crate) found: String,
     /// Remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) fix: Option<String>,
+    pub(crate) fix: Option<String>,
 }
 
 impl Finding {

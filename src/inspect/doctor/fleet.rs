@@ -1,6 +1,6 @@
 //! `hopwise doctor --fleet`: the findings of all hosts of an inventory, and those of the hosts beside each other.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -32,22 +32,22 @@ pub(super) struct Told {
 
 /// A host, with its report or the reason why there is none.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct HostReport {
-    pub(super) host: String,
+pub(crate) struct HostReport {
+    pub(crate) host: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) problem: Option<String>,
+    pub(crate) problem: Option<String>,
     /// The difference between the host's clock and ours.
     pub(super) clock: Option<ClockReport>,
     #[serde(flatten)]
-    pub(super) report: Report,
+    pub(crate) report: Report,
 }
 
 /// All hosts.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct FleetReport {
-    pub(super) hosts: Vec<HostReport>,
+pub(crate) struct FleetReport {
+    pub(crate) hosts: Vec<HostReport>,
     /// Findings that only several hosts show.
-    pub(super) together: Vec<Finding>,
+    pub(crate) together: Vec<Finding>,
 }
 
 pub(super) fn run(arguments: &Arguments, inventory: &Path) -> Result<(), Failure> {
@@ -73,22 +73,38 @@ pub(super) fn run(arguments: &Arguments, inventory: &Path) -> Result<(), Failure
 }
 
 async fn examine(asking: &Asking, hosts: &[Host], arguments: &Arguments) -> FleetReport {
-    let hosts = ask(asking, hosts, arguments).await;
-    let mut together = together(&hosts);
+    let words = words(arguments);
+    let mut report = of_fleet(asking, hosts, &|_| words.clone()).await;
     if arguments.acks {
-        together.extend(acks(asking, &hosts).await);
+        report.together.extend(acks(asking, hosts, &report.hosts).await);
     }
+    report
+}
+
+/// Asks the doctors of all hosts at once, each by its own words, and compares the hosts.
+pub(crate) async fn of_fleet(
+    asking: &Asking,
+    hosts: &[Host],
+    words: &dyn Fn(&Host) -> Vec<String>,
+) -> FleetReport {
+    let hosts = ask(asking, hosts, words).await;
+    let together = together(&hosts);
     FleetReport { hosts, together }
 }
 
 /// Each host hears the ACKs of the next one. One pair after the other, since they share a channel.
-async fn acks(asking: &Asking, hosts: &[HostReport]) -> Vec<Finding> {
+async fn acks(asking: &Asking, of: &[Host], hosts: &[HostReport]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let reached: Vec<_> = (0..hosts.len()).filter(|nth| hosts[*nth].problem.is_none()).collect();
+    let address = |nth: usize| {
+        // A host may have other interfaces than that of the mesh.
+        let named = of[nth].address.map(IpAddr::from);
+        named.or_else(|| hosts[nth].report.interfaces.iter().find_map(InterfaceFacts::address))
+    };
     for (at, hearing) in reached.iter().enumerate().filter(|_| reached.len() > 1) {
         let sending = reached[(at + 1) % reached.len()];
         let way = format!("{} hears {}", hosts[*hearing].host, hosts[sending].host);
-        let Some(address) = hosts[sending].report.interfaces.iter().find_map(InterfaceFacts::address) else {
+        let Some(address) = address(sending) else {
             findings.push(Finding::skipped(faults::ACKS_MISSING.check, format!("{way}: it has no address")));
             continue;
         };
@@ -117,9 +133,8 @@ fn heard(way: &str, said: Result<Said, Unreached>) -> Finding {
     }
 }
 
-async fn ask(asking: &Asking, hosts: &[Host], arguments: &Arguments) -> Vec<HostReport> {
-    let words = words(arguments);
-    let said = asking.each(|_| words.clone()).await;
+async fn ask(asking: &Asking, hosts: &[Host], words: &dyn Fn(&Host) -> Vec<String>) -> Vec<HostReport> {
+    let said = asking.each(words).await;
     let mut reports: Vec<_> = hosts.iter().zip(said).map(|(host, said)| of_host(host, said)).collect();
     for _ in 0..EXCHANGES {
         let told = asking.each(|_| ["doctor", "--tell-time"].map(str::to_owned).into()).await;

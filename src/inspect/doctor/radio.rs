@@ -6,9 +6,10 @@ use std::time::Duration;
 use hopwise_host::netlink::index_of;
 use hopwise_host::nl80211::radio::{HeardNetwork, Kind, Radio, RadioState};
 use hopwise_host::nl80211::{ChannelUse, Nl80211};
+use hopwise_host::rfkill::{Blocks, blocks_below};
 
-use super::faults;
 use super::finding::Finding;
+use super::{System, faults};
 
 /// A network counts if its last beacon is younger.
 const LATELY: Duration = Duration::from_secs(30);
@@ -50,6 +51,19 @@ pub(super) fn channel_use(name: &str) -> Option<ChannelUse> {
 
 pub(super) fn examine(name: &str, facts: &RadioFacts) -> Vec<Finding> {
     vec![mode(name, &facts.kinds), power_save(name, facts.power_save), networks(name, facts)]
+}
+
+/// A radio that is switched off.
+pub(super) fn switch(system: &System, name: &str) -> Finding {
+    let check = faults::RADIO_BLOCKED.check;
+    match blocks_below(&system.path("sys"), name) {
+        None => Finding::skipped(check, format!("{name}: its radio has no switch")),
+        Some(Blocks { soft: false, hard: false }) => Finding::ok(check, format!("{name} is not blocked")),
+        Some(Blocks { hard: true, .. }) => {
+            faults::RADIO_BLOCKED.found(format!("{name}: a button or the firmware blocks its radio (hard)"))
+        }
+        Some(_) => faults::RADIO_BLOCKED.found(format!("{name}: a program blocks its radio (soft)")),
+    }
 }
 
 fn mode(name: &str, kinds: &[Kind]) -> Finding {

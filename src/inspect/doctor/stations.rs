@@ -21,10 +21,27 @@ pub(super) struct Looked {
 }
 
 /// The interfaces that have stations, by what is in `/sys` and by who offers them.
-pub(super) fn radios(system: &System) -> Vec<String> {
+fn radios(system: &System) -> Vec<String> {
     // The radio of `hopwise air` is no Wi-Fi for the kernel.
     let is_radio = |name: &String| is_wifi(system, name) || StationSource::open(name).is_ok();
     system.names("sys/class/net").into_iter().filter(is_radio).collect()
+}
+
+/// The radios to look at where none is named. One that is down is of no harm beside another one that is up: the mesh
+/// uses that.
+pub(super) fn radios_in_use(system: &System) -> (Vec<String>, Vec<Finding>) {
+    let is_down =
+        |name: &String| system.read(&format!("sys/class/net/{name}/operstate")).as_deref() == Some("down");
+    let (down, up): (Vec<_>, Vec<_>) = radios(system).into_iter().partition(is_down);
+    if up.is_empty() {
+        return (down, Vec::new());
+    }
+    let left_out = |name: &String| {
+        let said = format!("{name} is down, and no --interface names it: it is not looked at");
+        Finding::skipped(faults::INTERFACE_DOWN.check, said)
+    };
+    let findings = down.iter().map(left_out).collect();
+    (up, findings)
 }
 
 /// Returns whether the kernel knows a radio of the interface.

@@ -9,6 +9,7 @@ use super::*;
 mod injected;
 mod left;
 mod listed;
+mod radios;
 
 /// A machine made of files.
 struct Machine(System);

@@ -179,7 +179,8 @@ impl<'a> Director<'a> {
         }
         if !is_back {
             let problem = format_args!(
-                "{lost}; --wait is over, and the same command with --resume goes on once the host answers"
+                "{lost}; --wait is over, and the same command with --resume goes on once the host answers and is in \
+                 the mesh"
             );
             return Err(Unmade::Gone(Failure::failed("reach a host", problem)));
         }

@@ -17,3 +17,4 @@ pub(crate) use arguments::OfMesh;
 pub(crate) use fleet::Fleet;
 pub(super) use fleet::{Lost, check};
 pub(super) use play::play;
+pub(crate) use preflight::Needs;

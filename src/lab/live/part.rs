@@ -154,13 +154,14 @@ fn programs(
     }
     begin()?;
     driver = driver.with_clock(Clock::start());
+    let name = part.mesh.as_ref().map_or_else(|| prepared.name_of(node), |mesh| &mesh.name);
     if let Some(captured) = &mut captured {
-        captured.begin(prepared.name_of(node), driver.clock(), peers(plan, node))?;
+        captured.begin(name, driver.clock(), peers(plan, node))?;
     }
     driver.act(|_, _| ());
     let late_us = drive(&mut driver).map_err(|error| Failure::failed("wait for packets", error))?;
     if let Some(captured) = &mut captured {
-        captured.end(prepared.name_of(node))?;
+        captured.end(name)?;
     }
     traced.map_or(Ok(()), Traced::end)?;
     let lost = lost::by_devices(|name| name == DEVICE);

@@ -128,7 +128,9 @@ fn by_keeper(arguments: &Arguments, text: &str, hear: &mut dyn FnMut(Event)) -> 
 fn at_its_place(document: &Document, config: &Config, error: &PlanError) -> Failure {
     let (interface, key) = match error {
         PlanError::NoInterface(name) => (name, "name"),
-        PlanError::NoRadio(name) | PlanError::NoKind { interface: name, .. } => (name, "mode"),
+        PlanError::NoRadio(name)
+        | PlanError::NoKind { interface: name, .. }
+        | PlanError::SwitchedOff(name) => (name, "mode"),
         PlanError::Unread(..) => return Failure::failed("look at the interfaces", error),
     };
     let nth = config.wanted.interfaces.iter().position(|one| one.name == *interface).unwrap_or_default();

@@ -38,6 +38,7 @@ pub mod own_file;
 mod pcap;
 mod poller;
 mod raw;
+pub mod rfkill;
 pub mod routing;
 mod running;
 mod shards;

@@ -142,7 +142,7 @@ pub(crate) fn make_keys(folder: &Path, nodes: &[Namespace]) -> Vec<Running> {
 }
 
 /// A server of ssh, with the keys that are there.
-pub(super) fn start_server(folder: &Path, node: &Namespace) -> Running {
+pub(crate) fn start_server(folder: &Path, node: &Namespace) -> Running {
     let found = Command::new("sh").args(["-c", "command -v sshd"]).output().expect("sh runs");
     let sshd = String::from_utf8_lossy(&found.stdout).trim().to_owned();
     node.start(&[&sshd, "-D", "-f", &folder.join("sshd_config").to_string_lossy()])

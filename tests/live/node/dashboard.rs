@@ -1,7 +1,8 @@
 //! The dashboard for Grafana: each of its queries asks for metrics and labels that a live node, and `hopwise mesh
 //! status`, print, and the file has what Grafana's dashboards need.
 //!
-//! No package registry has Grafana itself, so the file is not loaded by it here: its fields are checked by name.
+//! Grafana's own types read the file in `python/tests/test_dashboard.py`.
+//! Grafana itself (AGPL) is no part of the tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_host::wait_to_read;
@@ -14,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 
 use super::arguments::OfMesh;
-use super::preflight::{self, Examined};
+use super::preflight::{self, Examined, Needs};
 use crate::failure::{Failure, remark};
 use crate::fleet::ask::ask;
 use crate::fleet::host::Host;
@@ -53,7 +54,7 @@ impl fmt::Display for Lost {
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(super) hosts: Vec<Reached>,
-    connections: Connections,
+    connections: Arc<Connections>,
     runtime: Runtime,
     wait: Duration,
     lost: Mutex<Option<Lost>>,
@@ -61,17 +62,17 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     /// Reaches all hosts that some node is, and examines them. The findings are kept in the folder of the trial.
-    pub(crate) fn open(of: &OfMesh, hosts: Vec<Host>, out: &Path) -> Result<Fleet, Failure> {
-        let connections = Connections::new(WITHIN)?;
+    pub(crate) fn open(of: &OfMesh, hosts: Vec<Host>, needs: Needs, out: &Path) -> Result<Fleet, Failure> {
+        let connections = Arc::new(Connections::new(WITHIN)?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
-        let examined = runtime.block_on(preflight::examine(&hosts, &connections));
-        preflight::keep(&out.join(PREFLIGHT), &examined)?;
-        for line in preflight::warnings(&examined) {
+        let found = runtime.block_on(preflight::examine(&hosts, &connections, needs));
+        found.keep(&out.join(PREFLIGHT))?;
+        for line in found.warnings() {
             remark(&line);
         }
-        preflight::judge(&examined, of.despite_doctor)?;
-        let reached = hosts.into_iter().zip(&examined).map(reached).collect::<Result<Vec<_>, _>>()?;
+        found.judge(of.despite_doctor)?;
+        let reached = hosts.into_iter().zip(&found.hosts).map(reached).collect::<Result<Vec<_>, _>>()?;
         let mut by_address: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
         for Reached { host, address } in &reached {
             if let Some(other) = by_address.insert(*address, &host.name) {
@@ -106,12 +107,12 @@ impl Fleet {
         self.lost.lock().take()
     }
 
-    /// Waits until a lost host answers. False if it does not in time, or `ends` is readable.
+    /// Waits until a lost host answers and is in the mesh again. False if it is not in time, or `ends` is readable.
     pub(in crate::lab::live) fn is_back(&self, lost: &Lost, ends: &OwnedFd) -> bool {
         let mut waited = Duration::ZERO;
         loop {
             let report = self.runtime.block_on(ask(&lost.host, &self.connections));
-            if report.problem.is_none() {
+            if report.problem.is_none() && self.is_in_mesh(&lost.host) {
                 return true;
             }
             if waited >= self.wait || wait_to_read(ends.as_fd(), ASK_EVERY).is_ok() {
@@ -119,6 +120,14 @@ impl Fleet {
             }
             waited += ASK_EVERY;
         }
+    }
+
+    /// A host that has started again may answer before its mesh is up.
+    fn is_in_mesh(&self, host: &Host) -> bool {
+        let known = self.hosts.iter().find(|reached| reached.host.name == host.name);
+        known.is_none_or(|reached| {
+            self.runtime.block_on(preflight::is_in_mesh(host, reached.address, &self.connections))
+        })
     }
 }
 
@@ -130,7 +139,7 @@ impl Drop for Fleet {
 }
 
 fn reached((host, examined): (Host, &Examined)) -> Result<Reached, Failure> {
-    match host.address.or(examined.address) {
+    match examined.address {
         Some(address) => Ok(Reached { host, address }),
         None => {
             let problem = format_args!(

@@ -6,12 +6,13 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use caps::{CapSet, Capability};
 use hopwise_core::Instant;
 use hopwise_host::netlink::{is_own_address, name_of, route_to};
+use hopwise_host::nl80211::StationSource;
 use hopwise_host::routing::{HostRoute, KernelRoutes, is_claimed};
 use hopwise_host::{Clock, set_switch};
 use hopwise_lab::live::address_of_programs;
@@ -93,14 +94,24 @@ pub(in crate::lab::live) fn is_end(plan: &Plan, node: u32) -> bool {
     plan.flows.iter().any(|flow| flow.from == node || flow.to == node)
 }
 
+/// The interface of the mesh. The TUN device of a routing daemon has its host's address, and a radio is beside it.
 fn interface_of(own: Ipv4Addr) -> Result<String, Failure> {
     let route = Some(IpAddr::V4(own)).filter(|own| is_own_address(*own)).and_then(route_to);
     let name = route.and_then(|route| name_of(route.interface).ok());
-    name.ok_or_else(|| {
+    let name = name.ok_or_else(|| {
         failed(&format!(
             "no interface here has the address {own}: the inventory says another address, or the mesh is not up"
         ))
-    })
+    })?;
+    let is_tun = Path::new(&format!("/sys/class/net/{name}/tun_flags")).exists();
+    Ok(is_tun.then(first_radio).flatten().unwrap_or(name))
+}
+
+fn first_radio() -> Option<String> {
+    let entries = fs::read_dir("/sys/class/net").ok()?.flatten();
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names.into_iter().find(|name| StationSource::open(name).is_ok())
 }
 
 /// Refuses an interface whose packets go no farther.
@@ -128,8 +139,8 @@ fn check_user() -> Result<(), Failure> {
         return Ok(());
     }
     Err(failed(
-        "agents of ours need root here, for a TUN device and routes: expected `command: sudo -n hopwise` in the \
-         inventory, or arms with the kernel's TCP alone",
+        "agents of ours need CAP_NET_ADMIN here, for a TUN device and routes: expected `command: sudo -n hopwise` in \
+         the inventory, `setcap cap_net_admin+ep` for the command here, or arms with the kernel's TCP alone",
     ))
 }
 
@@ -151,7 +162,7 @@ fn routes(plan: &Plan, (node, own): (u32, Ipv4Addr), mesh: &OnMesh) -> Result<Op
         let Some(routes) = &routes else {
             return Err(failed(&format!(
                 "the routing daemon here has no route to {programs}: expected `serves: [{programs}]` in the file of \
-                 the daemon at {address}"
+                 the daemon at {address}, and a `network` of both that contains it"
             )));
         };
         let way = route_to(IpAddr::V4(*address)).filter(|way| way.bits > 0);

@@ -61,7 +61,8 @@ fn on_hosts(
     for (node, reached) in (0..).zip(nodes) {
         let name = run.prepared.name_of(node);
         let capture = captures.as_ref().map(|folder| folder.join(format!("{name}.pcapng")));
-        let mesh = OnMesh { addresses: addresses.clone(), capture: capture.is_some() };
+        let (host, addresses) = (reached.host.name.clone(), addresses.clone());
+        let mesh = OnMesh { name: host, addresses, capture: capture.is_some() };
         let part = Part { node, mesh: Some(mesh), ..run.part.clone() };
         children.start_far(fleet.command(&reached.host, &["part"]), Far { name, capture }, &part)?;
     }

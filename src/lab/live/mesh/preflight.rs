@@ -1,18 +1,38 @@
-//! The state of each host before the first run: its report, and the findings of its `hopwise doctor`.
+//! The state of the hosts before the first run: the report of each, and the findings of `hopwise doctor` there.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::fleet::ask::ask;
+use crate::fleet::ask::Asking;
 use crate::fleet::host::Host;
-use crate::fleet::ssh::{Connections, Unreached};
+use crate::fleet::ssh::Connections;
+use crate::inspect::doctor::{self, Finding, Verdict};
 
-/// The exit status of a doctor that found a failure.
-const FOUND: i32 = 1;
+/// The folder of a host in which a run keeps its capture until the end.
+const CAPTURES: &str = "/tmp";
+
+/// The parts of a trial that make more checks count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needs {
+    /// Some arm has endpoints of ours.
+    pub(crate) endpoints: bool,
+    /// Their packets are kept.
+    pub(crate) captures: bool,
+}
+
+/// All hosts before the first run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Preflight {
+    pub(super) hosts: Vec<Examined>,
+    /// Findings that only several hosts show.
+    together: Vec<Finding>,
+}
 
 /// A host before the first run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -22,121 +42,172 @@ pub(super) struct Examined {
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
     version: Option<String>,
-    /// The address of its routing daemon.
+    /// Its address in the mesh: that of the inventory, or of its routing daemon.
     pub(super) address: Option<Ipv4Addr>,
     findings: Vec<Finding>,
 }
 
-/// A finding of a doctor. Those of another version may have more to say.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Finding {
-    check: String,
-    verdict: String,
-    found: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    fix: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Findings {
-    findings: Vec<Finding>,
-}
-
-/// Examines the hosts one after the other, over connections that stay open.
-pub(super) async fn examine(hosts: &[Host], connections: &Connections) -> Vec<Examined> {
-    let mut all = Vec::new();
-    for host in hosts {
-        let report = ask(host, connections).await;
-        let mut examined = Examined {
+/// Examines the hosts, all at once. Those that give no report are asked nothing else.
+pub(super) async fn examine(hosts: &[Host], connections: &Arc<Connections>, needs: Needs) -> Preflight {
+    let reports = Asking::over(hosts.to_vec(), Arc::clone(connections)).round().await.hosts;
+    let mut examined: Vec<_> = hosts
+        .iter()
+        .zip(reports)
+        .map(|(host, report)| Examined {
             host: host.name.clone(),
             problem: report.problem,
             version: report.version,
-            address: report.address,
+            address: host.address.or(report.address),
             findings: Vec::new(),
-        };
-        if examined.problem.is_none() {
-            match doctor(host, connections).await {
-                Ok(findings) => examined.findings = findings,
-                Err(Unreached(problem)) => examined.problem = Some(problem),
-            }
-        }
-        all.push(examined);
-    }
-    all
-}
-
-async fn doctor(host: &Host, connections: &Connections) -> Result<Vec<Finding>, Unreached> {
-    let words = ["doctor", "--json"].map(str::to_owned);
-    let said = connections.run_with(host, &words, &[FOUND]).await?;
-    let read = serde_json::from_slice::<Findings>(&said);
-    let read =
-        read.map_err(|error| Unreached(format!("its `hopwise doctor --json` is not understood: {error}")));
-    Ok(read?.findings)
-}
-
-pub(super) fn keep(path: &Path, examined: &[Examined]) -> Result<(), Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::failed("keep what was found on the hosts", format_args!("{}: {error}", path.display()))
-    };
-    let text = serde_json::to_string_pretty(&serde_json::json!({ "hosts": examined }));
-    fs::write(path, text.map_err(|error| failed(&error))? + "\n").map_err(|error| failed(&error))
-}
-
-/// A line for each warning of a doctor.
-pub(super) fn warnings(examined: &[Examined]) -> Vec<String> {
-    lines(examined, "warning")
-}
-
-fn lines(examined: &[Examined], verdict: &str) -> Vec<String> {
-    let of = |host: &Examined| {
-        let found = host.findings.iter().filter(|finding| finding.verdict == verdict);
-        let line = |Finding { check, found, fix, .. }: &Finding| {
-            let fix = fix.as_ref().map_or(String::new(), |fix| format!(" (fix: {fix})"));
-            format!("{}: {check}: {found}{fix}", host.host)
-        };
-        found.map(line).collect::<Vec<_>>()
-    };
-    examined.iter().flat_map(of).collect()
-}
-
-/// Refuses hosts that do not answer, and those on which a doctor found a failure.
-pub(super) fn judge(examined: &[Examined], despite_doctor: bool) -> Result<(), Failure> {
-    let silent: Vec<_> = examined
-        .iter()
-        .filter_map(|host| Some(format!("{}: {}", host.host, host.problem.as_ref()?)))
+        })
         .collect();
-    if !silent.is_empty() {
-        return Err(Failure::failed("reach the hosts", silent.join("; ")));
+    let is_there = |(_, host): &(&Host, &Examined)| host.problem.is_none();
+    let there: Vec<_> = hosts.iter().zip(&examined).filter(is_there).map(|(host, _)| host.clone()).collect();
+    let addresses: BTreeMap<String, Ipv4Addr> =
+        examined.iter().filter_map(|host| Some((host.host.clone(), host.address?))).collect();
+    let words = |host: &Host| words(addresses.get(&host.name).copied(), needs);
+    let asking = Asking::over(there.clone(), Arc::clone(connections));
+    let found = doctor::of_fleet(&asking, &there, &words).await;
+    for of_host in found.hosts {
+        let Some(host) = examined.iter_mut().find(|host| host.host == of_host.host) else { continue };
+        host.problem = of_host.problem;
+        host.findings = of_host.report.findings;
+        host.findings.retain(|finding| counts(finding, needs));
     }
-    let failures = lines(examined, "failure");
-    if failures.is_empty() || despite_doctor {
-        return Ok(());
+    Preflight { hosts: examined, together: found.together }
+}
+
+/// The interface of a mesh is the one with the host's address there, be it a radio or a wire.
+fn words(address: Option<Ipv4Addr>, needs: Needs) -> Vec<String> {
+    let mut words: Vec<_> = ["doctor", "--json", "--exit-zero"].map(str::to_owned).into();
+    words.extend(address.iter().flat_map(|address| ["--interface".to_owned(), address.to_string()]));
+    if needs.captures {
+        words.extend(["--captures", CAPTURES].map(str::to_owned));
     }
-    let problem = format_args!("{}; --despite-doctor begins all the same", failures.join("; "));
-    Err(Failure::failed("begin on hosts with failures", problem))
+    words
+}
+
+/// The kernel's TCP needs no device of ours, and no trial opens packet sockets.
+fn counts(finding: &Finding, needs: Needs) -> bool {
+    let is_about = |check: fn(&str) -> bool| check(&finding.check);
+    !is_about(doctor::is_about_packet_sockets) && (needs.endpoints || !is_about(doctor::is_about_devices))
+}
+
+/// Returns whether a host has its address in the mesh, on an interface that is up.
+pub(super) async fn is_in_mesh(host: &Host, address: Ipv4Addr, connections: &Arc<Connections>) -> bool {
+    let (asked, asking) = (vec![host.clone()], Asking::over(vec![host.clone()], Arc::clone(connections)));
+    let words = |_: &Host| words(Some(address), Needs { endpoints: false, captures: false });
+    let found = doctor::of_fleet(&asking, &asked, &words).await;
+    let is_apart = |finding: &Finding| {
+        finding.verdict == Verdict::Failure && doctor::is_about_interfaces(&finding.check)
+    };
+    found.hosts.iter().all(|host| host.problem.is_none() && !host.report.findings.iter().any(is_apart))
+}
+
+impl Preflight {
+    pub(super) fn keep(&self, path: &Path) -> Result<(), Failure> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::failed("keep what was found on the hosts", format_args!("{}: {error}", path.display()))
+        };
+        let text = serde_json::to_string_pretty(self).map_err(|error| failed(&error))?;
+        fs::write(path, text + "\n").map_err(|error| failed(&error))
+    }
+
+    /// A line for each warning.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        self.lines(Verdict::Warning)
+    }
+
+    fn lines(&self, verdict: Verdict) -> Vec<String> {
+        let line = |who: &str, Finding { check, found, fix, .. }: &Finding| {
+            let fix = fix.as_ref().map_or(String::new(), |fix| format!(" (fix: {fix})"));
+            format!("{who}{check}: {found}{fix}")
+        };
+        let is_such = |finding: &&Finding| finding.verdict == verdict;
+        let of_hosts = self.hosts.iter().flat_map(|host| {
+            let who = format!("{}: ", host.host);
+            host.findings.iter().filter(is_such).map(move |finding| line(&who, finding))
+        });
+        let of_all = self.together.iter().filter(is_such).map(|finding| line("", finding));
+        of_hosts.chain(of_all).collect()
+    }
+
+    /// Refuses hosts that do not answer, and those on which a doctor found a failure.
+    pub(super) fn judge(&self, despite_doctor: bool) -> Result<(), Failure> {
+        let silent: Vec<_> = self
+            .hosts
+            .iter()
+            .filter_map(|host| Some(format!("{}: {}", host.host, host.problem.as_ref()?)))
+            .collect();
+        if !silent.is_empty() {
+            return Err(Failure::failed("reach the hosts", silent.join("; ")));
+        }
+        let failures = self.lines(Verdict::Failure);
+        if failures.is_empty() || despite_doctor {
+            return Ok(());
+        }
+        let problem = format_args!("{}; --despite-doctor begins all the same", failures.join("; "));
+        Err(Failure::failed("begin on hosts with failures", problem))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn host(name: &str, verdict: &str) -> Examined {
+    fn finding(check: &str, verdict: &str) -> Finding {
         let said = format!(
-            r#"{{"findings": [{{"check": "tun", "verdict": "{verdict}", "found": "none", "fix": "modprobe tun"}}]}}"#
+            r#"{{"check": "{check}", "verdict": "{verdict}", "found": "none", "fix": "modprobe tun"}}"#
         );
-        let findings = serde_json::from_str::<Findings>(&said).expect("a doctor's words").findings;
-        Examined { host: name.to_owned(), findings, ..Examined::default() }
+        serde_json::from_str(&said).expect("a doctor's words")
+    }
+
+    fn host(name: &str, verdict: &str) -> Examined {
+        Examined { host: name.to_owned(), findings: vec![finding("tun", verdict)], ..Examined::default() }
+    }
+
+    fn all<const N: usize>(hosts: [Examined; N]) -> Preflight {
+        Preflight { hosts: hosts.into(), together: Vec::new() }
     }
 
     #[test]
     fn a_failure_keeps_a_trial_from_its_first_run_unless_its_user_wants_it_and_a_warning_is_told() {
-        let all = [host("n0", "ok"), host("n1", "warning")];
-        assert!(judge(&all, false).is_ok());
-        assert_eq!(warnings(&all), ["n1: tun: none (fix: modprobe tun)"]);
-        let all = [host("n0", "ok"), host("n2", "failure")];
-        let refused = judge(&all, false).expect_err("a failure").to_string();
+        let found = all([host("n0", "ok"), host("n1", "warning")]);
+        assert!(found.judge(false).is_ok());
+        assert_eq!(found.warnings(), ["n1: tun: none (fix: modprobe tun)"]);
+        let found = all([host("n0", "ok"), host("n2", "failure")]);
+        let refused = found.judge(false).expect_err("a failure").to_string();
         assert!(refused.contains("n2: tun: none (fix: modprobe tun); --despite-doctor"), "{refused}");
-        assert!(judge(&all, true).is_ok());
+        assert!(found.judge(true).is_ok());
+    }
+
+    #[test]
+    fn findings_that_only_several_hosts_show_count_as_well() {
+        let mut found = all([host("n0", "ok"), host("n1", "ok")]);
+        found.together = vec![finding("address", "failure"), finding("clock-sync", "warning")];
+        assert_eq!(found.warnings(), ["clock-sync: none (fix: modprobe tun)"]);
+        let refused = found.judge(false).expect_err("a failure").to_string();
+        assert!(refused.contains("address: none"), "{refused}");
+    }
+
+    #[test]
+    fn rights_that_a_trial_does_not_use_do_not_count() {
+        let of =
+            |check: &str, endpoints| counts(&finding(check, "failure"), Needs { endpoints, captures: false });
+        for check in ["tun", "net-admin"] {
+            assert_eq!([of(check, true), of(check, false)], [true, false], "{check}");
+        }
+        assert_eq!([of("net-raw", true), of("net-raw", false)], [false, false]);
+        assert_eq!([of("interface", true), of("interface", false)], [true, true]);
+    }
+
+    #[test]
+    fn a_doctor_looks_at_the_interface_with_the_hosts_address_and_at_the_disk_if_captures_are_kept() {
+        let address = Some(Ipv4Addr::new(10, 66, 0, 1));
+        let needs = |captures| Needs { endpoints: true, captures };
+        let all = words(address, needs(true)).join(" ");
+        assert_eq!(all, "doctor --json --exit-zero --interface 10.66.0.1 --captures /tmp");
+        assert_eq!(words(None, needs(false)).join(" "), "doctor --json --exit-zero");
     }
 
     #[test]
@@ -146,8 +217,8 @@ mod tests {
             problem: Some("no route".to_owned()),
             ..Examined::default()
         };
-        let all = [silent("n1"), host("n0", "ok"), silent("n3")];
-        let refused = judge(&all, true).expect_err("they are silent").to_string();
+        let found = all([silent("n1"), host("n0", "ok"), silent("n3")]);
+        let refused = found.judge(true).expect_err("they are silent").to_string();
         assert!(refused.contains("n1: no route; n3: no route"), "{refused}");
     }
 }

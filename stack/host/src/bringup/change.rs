@@ -10,6 +10,7 @@ use super::managers::Manager;
 use crate::namespace::{set_switch, switch_of};
 use crate::netlink::{self, Refused, device, features};
 use crate::nl80211::radio::{Cell, Kind, Radio, Rates};
+use crate::rfkill;
 
 /// A change, of the interface with this number; changes of the whole machine have none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub(super) enum What {
     /// In hundredths of dBm; `None` leaves it to the driver.
     Power(Option<u32>),
     PowerSave(bool),
+    /// A program's block of the radio (rfkill).
+    Blocked(bool),
     Offloads(Vec<String>, bool),
     /// A key below /proc/sys/net, in which `{}` stands for the interface's name, and its value.
     Switch(String, String),
@@ -86,6 +89,7 @@ impl Change {
             What::Rates(mhz, rates) => Radio::open()?.set_rates(index, *mhz, rates),
             What::Power(hundredths) => Radio::open()?.set_power(index, *hundredths),
             What::PowerSave(is_on) => Radio::open()?.set_power_save(index, *is_on),
+            What::Blocked(is_on) => Ok(rfkill::set_soft_block(&self.place("{}")?, *is_on)?),
             What::Offloads(names, is_on) => features::set_offloads(index, names, *is_on),
             What::Switch(key, value) => Ok(set_switch(&self.place(key)?, value)?),
             What::Country(code) => Radio::open()?.set_country(code),
@@ -184,6 +188,8 @@ impl fmt::Display for What {
             }
             What::Power(None) => write!(f, "leave its power to the driver"),
             What::PowerSave(is_on) => write!(f, "turn power save {}", on(*is_on)),
+            What::Blocked(true) => write!(f, "block its radio (rfkill)"),
+            What::Blocked(false) => write!(f, "end the block of its radio (rfkill)"),
             What::Offloads(names, is_on) => write!(f, "turn {} {}", names.join(", "), on(*is_on)),
             What::Switch(key, value) => write!(f, "set net/{key} to {value}"),
             What::Country(code) => write!(f, "set the regulatory domain to {code}"),

@@ -23,6 +23,7 @@ pub(super) fn of(change: &Change) -> String {
         What::Rates(mhz, rates) => format!("rates {mhz} {} {}", hex(&rates.legacy), hex(&rates.mcs)),
         What::Power(hundredths) => format!("power {}", or_none(*hundredths)),
         What::PowerSave(is_on) => format!("power-save {}", u8::from(*is_on)),
+        What::Blocked(is_on) => format!("blocked {}", u8::from(*is_on)),
         What::Offloads(names, is_on) => format!("offloads {} {}", u8::from(*is_on), names.join(",")),
         What::Switch(key, value) => format!("switch {key} {value}"),
         What::Country(code) => format!("country {code}"),
@@ -63,6 +64,7 @@ pub(super) fn read(line: &str) -> Option<Change> {
         }
         ["power", hundredths] => What::Power(maybe(hundredths)?),
         ["power-save", is_on] => What::PowerSave(flag(is_on)?),
+        ["blocked", is_on] => What::Blocked(flag(is_on)?),
         ["offloads", is_on, names] => {
             What::Offloads(names.split(',').map(str::to_owned).collect(), flag(is_on)?)
         }
@@ -173,6 +175,7 @@ mod tests {
             What::Power(None),
             What::Power(Some(1_050)),
             What::PowerSave(false),
+            What::Blocked(true),
             What::Offloads(vec!["rx-gro".into(), "tx-tcp-segmentation".into()], false),
             What::Switch("ipv4/conf/{}/forwarding".into(), "1".into()),
             What::Country("DE".into()),

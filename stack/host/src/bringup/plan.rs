@@ -11,6 +11,7 @@ use super::wanted::{Network, Wanted, WantedInterface};
 use crate::netlink::device::{self, Device, OwnAddress};
 use crate::netlink::{self, features};
 use crate::nl80211::radio::{Abilities, Cell, Kind, Radio, RadioState, Rates};
+use crate::rfkill::{self, Blocks};
 
 /// One step, with the changes that undo it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub enum PlanError {
         /// The types that the driver has.
         has: Vec<Kind>,
     },
+    /// A button or the firmware has switched the radio off.
+    SwitchedOff(String),
     /// The state of the interface, or of the machine, could not be read.
     Unread(String, io::Error),
 }
@@ -79,6 +82,12 @@ impl fmt::Display for PlanError {
             PlanError::NoKind { interface, wanted, has } => {
                 let has: Vec<_> = has.iter().map(ToString::to_string).collect();
                 write!(f, "{interface}: its driver has no mode {wanted}: it has {}", has.join(", "))
+            }
+            PlanError::SwitchedOff(name) => {
+                write!(
+                    f,
+                    "{name}: a button or the firmware has switched its radio off (hard block of rfkill)"
+                )
             }
             PlanError::Unread(what, error) => write!(f, "{what}: {error}"),
         }
@@ -236,11 +245,9 @@ impl<'a> Making<'a> {
                 has: abilities.kinds,
             });
         }
+        self.unblock(rfkill::blocks_of(&self.wanted.name))?;
         self.remove_addresses(true);
-        let sleeps = radio.power_save(self.index).ok().flatten();
-        if let Some((now, wanted)) = sleeps.zip(network.power_save).filter(|(now, wanted)| now != wanted) {
-            self.step(What::PowerSave(wanted), vec![What::PowerSave(now)]);
-        }
+        self.sleep(radio.power_save(self.index).ok().flatten(), network.power_save);
         if self.device.is_up {
             let mut undo: Vec<_> = rejoined(&state).into_iter().collect();
             undo.push(What::Link(true));
@@ -260,6 +267,25 @@ impl<'a> Making<'a> {
         }
         self.step(What::Join(network.kind, network.cell.clone()), vec![What::Leave(network.kind)]);
         Ok(())
+    }
+
+    /// Changes whether the radio sleeps, if its driver tells it.
+    fn sleep(&mut self, now: Option<bool>, wanted: Option<bool>) {
+        if let Some((now, wanted)) = now.zip(wanted).filter(|(now, wanted)| now != wanted) {
+            self.step(What::PowerSave(wanted), vec![What::PowerSave(now)]);
+        }
+    }
+
+    /// A blocked radio cannot be taken up.
+    fn unblock(&mut self, blocks: Option<Blocks>) -> Result<(), PlanError> {
+        match blocks {
+            Some(Blocks { hard: true, .. }) => Err(PlanError::SwitchedOff(self.wanted.name.clone())),
+            Some(Blocks { soft: true, .. }) => {
+                self.step(What::Blocked(false), vec![What::Blocked(true)]);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns whether the radio is in this network, as far as the kernel tells it: it names no mesh.
@@ -410,6 +436,37 @@ mod tests {
         let has = vec![Kind::MANAGED, Kind::of(3), Kind::of(6)];
         let error = PlanError::NoKind { interface: "wlan0".into(), wanted: Kind::IBSS, has };
         assert_eq!(error.to_string(), "wlan0: its driver has no mode IBSS: it has managed, AP, monitor");
+    }
+
+    #[test]
+    fn a_programs_block_ends_before_all_else_and_that_of_a_button_is_refused() {
+        let wanted = WantedInterface { name: "lo".to_owned(), ..WantedInterface::default() };
+        let of = |soft, hard| {
+            let mut making = Making::begin(&wanted).expect("it is there");
+            making.unblock(Some(Blocks { soft, hard })).map(|()| making.steps)
+        };
+        let steps = of(true, false).expect("it can be ended");
+        assert_eq!(steps.len(), 1);
+        assert_eq!(steps[0].to_string(), "lo: end the block of its radio (rfkill)");
+        assert_eq!(steps[0].undo, [Change::new(steps[0].change.index, What::Blocked(true))]);
+        assert_eq!(of(false, false).expect("nothing blocks it"), []);
+        let refused = of(true, true).expect_err("no program can end it");
+        assert!(refused.to_string().contains("a button or the firmware"), "{refused}");
+    }
+
+    #[test]
+    fn a_radio_that_sleeps_is_kept_awake_and_sleeps_again_afterwards() {
+        let wanted = WantedInterface { name: "lo".to_owned(), ..WantedInterface::default() };
+        let of = |now, wanted_now| {
+            let mut making = Making::begin(&wanted).expect("it is there");
+            making.sleep(now, wanted_now);
+            let steps = making.steps.into_iter();
+            steps.map(|step| (step.change.what, step.undo[0].what.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(of(Some(true), Some(false)), [(What::PowerSave(false), What::PowerSave(true))]);
+        for (now, wanted) in [(Some(false), Some(false)), (None, Some(false)), (Some(true), None)] {
+            assert_eq!(of(now, wanted), [], "{now:?} {wanted:?}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::netlink::Queued;
 use crate::netlink::ask::ask;
 use crate::netlink::message::{GENERIC_HEADER, attribute, word};
 
+const WIPHY_FREQ: u16 = 38;
 const TXQ_STATS: u16 = 265;
 /// The kinds of NL80211_ATTR_TXQ_STATS.
 const BACKLOG_BYTES: u16 = 1;
@@ -46,9 +47,18 @@ pub struct ChannelUse {
 impl Nl80211 {
     /// The use of the channel that the interface with this number is on; `None` if its driver does not count.
     pub fn channel_use(&mut self, interface: u32) -> io::Result<Option<ChannelUse>> {
+        let mut all = Vec::new();
+        ask(&self.socket, self.question(GET_SURVEY, interface), |heard| all.extend(channel_use(heard.body)))?;
+        // Some drivers say of every channel that it is in use (rt2800usb).
+        let own = if all.len() > 1 { self.frequency_mhz(interface)? } else { None };
+        Ok(of_channel(&all, own))
+    }
+
+    /// The frequency of the interface's channel; `None` if it is on none.
+    fn frequency_mhz(&mut self, interface: u32) -> io::Result<Option<u32>> {
         let mut found = None;
-        ask(&self.socket, self.question(GET_SURVEY, interface), |heard| {
-            found = found.or_else(|| channel_use(heard.body));
+        ask(&self.socket, self.question(GET_INTERFACE, interface), |heard| {
+            found = found.or_else(|| frequency_mhz(heard.body, interface));
         })?;
         Ok(found)
     }
@@ -64,7 +74,13 @@ impl Nl80211 {
     }
 }
 
-/// The channel in one message of a survey, if it is the one in use.
+/// The use of the channel with that frequency, or of the first one where it is not known.
+fn of_channel(all: &[ChannelUse], mhz: Option<u32>) -> Option<ChannelUse> {
+    let is_it = |used: &&ChannelUse| mhz.is_none_or(|mhz| used.frequency_mhz == mhz);
+    all.iter().find(is_it).copied()
+}
+
+/// The channel in one message of a survey, if it is in use.
 fn channel_use(body: &[u8]) -> Option<ChannelUse> {
     if *body.first()? != NEW_SURVEY_RESULTS {
         return None;
@@ -83,11 +99,18 @@ fn channel_use(body: &[u8]) -> Option<ChannelUse> {
     })
 }
 
-fn queued(body: &[u8], interface: u32) -> Option<Queued> {
+/// The attributes in a message about the interface.
+fn about(body: &[u8], interface: u32) -> Option<&[u8]> {
     let all = body.get(GENERIC_HEADER..).filter(|_| body.first() == Some(&NEW_INTERFACE))?;
-    if word(attribute(all, INTERFACE)?, 0)? != interface {
-        return None;
-    }
+    (word(attribute(all, INTERFACE)?, 0)? == interface).then_some(all)
+}
+
+fn frequency_mhz(body: &[u8], interface: u32) -> Option<u32> {
+    word(attribute(about(body, interface)?, WIPHY_FREQ)?, 0)
+}
+
+fn queued(body: &[u8], interface: u32) -> Option<Queued> {
+    let all = about(body, interface)?;
     let stats = attribute(all, TXQ_STATS)?;
     let count = |kind| word(attribute(stats, kind)?, 0).map(u64::from);
     Some(Queued {
@@ -123,6 +146,19 @@ mod tests {
             ..ChannelUse::default()
         };
         assert_eq!((channel_use(&survey(true)), channel_use(&survey(false))), (Some(expected), None));
+    }
+
+    #[test]
+    fn of_several_channels_that_are_called_in_use_the_interface_s_own_counts() {
+        let used = |frequency_mhz| ChannelUse { frequency_mhz, ..ChannelUse::default() };
+        let all = [used(2412), used(2417), used(2422)];
+        assert_eq!(of_channel(&all, Some(2417)), Some(used(2417)));
+        assert_eq!((of_channel(&all, Some(5180)), of_channel(&all, None)), (None, Some(used(2412))));
+        let body = nested(|message| {
+            let message = message.fixed(&[NEW_INTERFACE, 1, 0, 0]).attribute(INTERFACE, &4_u32.to_ne_bytes());
+            message.attribute(WIPHY_FREQ, &2417_u32.to_ne_bytes())
+        });
+        assert_eq!((frequency_mhz(&body, 4), frequency_mhz(&body, 5)), (Some(2417), None));
     }
 
     #[test]
