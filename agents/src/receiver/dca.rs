@@ -14,7 +14,7 @@
 //! their values. Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
 //!
 //! Deviations: a sender that may send less than w (`limit`, `cwl`) should report its limit, or each ACK waits for the
-//! hold. The paper's misprint "SRTO" means "RTO". The window comes in our own TCP option. It comes in the window field
+//! hold. The paper's misprint "SRTO" means "SRTT". The window comes in our own TCP option. It comes in the window field
 //! of data segments, as in the paper, only if both ends agreed (`tell-cwnd:window`). A path of 10 hops has an RTT of
 //! about 80 ms of its own. `hybrid` therefore lets the RTT lower a limit and never raise one. An unmeasured RTT limits
 //! nothing in `hybrid`; in `rtt` w is then 2. The handshake measures the RTT unless a SYN was lost. Timestamps measure
