@@ -5,7 +5,6 @@
 //! the goodput come first, then those against it.
 
 use super::findings::{Beside, Findings, PointFindings};
-use super::metric;
 use super::record::{Record, Trial};
 use super::statistics::{Comparison, GOODPUT, Verdict, change};
 use crate::scenario::point::Point;
@@ -46,15 +45,15 @@ struct Totals {
 impl Totals {
     fn of(point: &PointFindings, arm: &str, records: &[Record]) -> Totals {
         let found = point.arms.iter().find(|found| found.arm == arm);
-        let acks_per_segment = found.and_then(|found| found.beside.acks_per_segment).unwrap_or(f64::NAN);
-        let runs = || records.iter().filter(|record| record.point == point.point && record.arm == arm);
+        let mean =
+            |of: fn(&Beside) -> Option<f64>| found.and_then(|found| of(&found.beside)).unwrap_or(f64::NAN);
         let mut totals = Totals {
-            acks_per_segment,
-            burst_mean: mean(runs(), "burst_mean"),
-            out_of_order_share: mean(runs(), "out_of_order_share"),
+            acks_per_segment: mean(|beside| beside.acks_per_segment),
+            burst_mean: mean(|beside| beside.burst_mean),
+            out_of_order_share: mean(|beside| beside.out_of_order_share),
             ..Totals::default()
         };
-        for record in runs() {
+        for record in records.iter().filter(|record| record.point == point.point && record.arm == arm) {
             let (result, air) = (&record.result, &record.result.air);
             for flow in result.flows.iter().filter(|flow| !flow.background) {
                 totals.segments += number(flow.segments_sent);
@@ -80,13 +79,6 @@ impl Totals {
 
 fn number(counter: Option<u64>) -> f64 {
     counter.map_or(f64::NAN, |counter| counter as f64)
-}
-
-/// The mean of a metric over the runs that know it.
-fn mean<'a>(runs: impl Iterator<Item = &'a Record>, name: &str) -> f64 {
-    let of = metric::named(name).map(|metric| metric.of);
-    let known: Vec<f64> = runs.filter_map(|run| of?(&run.result)).collect();
-    known.iter().sum::<f64>() / known.len() as f64
 }
 
 /// The quantities in the order of their mention.

@@ -68,6 +68,10 @@ pub struct Beside {
     pub completion_median_s: Option<f64>,
     /// The duration that 95 % of them did not exceed, in seconds.
     pub completion_p95_s: Option<f64>,
+    /// Data segments that left upon one packet or timer.
+    pub burst_mean: Option<f64>,
+    /// The share of data segments that arrived above a hole, from 0 to 1.
+    pub out_of_order_share: Option<f64>,
     /// None where there is one flow alone: it shares with nobody.
     pub jain: Option<f64>,
 }
@@ -88,6 +92,8 @@ impl Beside {
             rtt_ms: mean("rtt_ms"),
             completion_median_s: mean("completion_median_s"),
             completion_p95_s: mean("completion_p95_s"),
+            burst_mean: mean("burst_mean"),
+            out_of_order_share: mean("out_of_order_share"),
             jain: mean("jain").filter(|_| records.iter().any(|record| metric::shares(&record.result) > 1)),
         }
     }

@@ -26,7 +26,7 @@ pub(crate) struct Asking {
 impl Asking {
     /// Each host has that time for each of its reports.
     pub(crate) fn new(hosts: Vec<Host>, within: Duration) -> Result<Asking, Failure> {
-        Ok(Asking { hosts: Arc::new(hosts), connections: Arc::new(Connections::new(within)?) })
+        Ok(Asking::over(hosts, Arc::new(Connections::new(within)?)))
     }
 
     /// The same over connections that stay open for others.

@@ -42,7 +42,7 @@ mod transparent;
 
 pub(crate) use arguments::Arguments;
 pub(crate) use finding::{Finding, Verdict};
-pub(crate) use fleet::of_fleet;
+pub(crate) use fleet::{of_fleet, of_one};
 use forwarding::Forwarding;
 pub(crate) use interfaces::WITHOUT_LINK_LAYER;
 use interfaces::{InterfaceFacts, Place};

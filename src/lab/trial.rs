@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_lab::campaign::Campaign;
+use hopwise_lab::campaign::{Campaign, Planned};
 use hopwise_lab::findings::Findings;
 use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::report::{Bundle, html};
@@ -55,6 +55,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     printed(printing::result(&campaign.trial, &made, arguments.json))
 }
 
+/// The first run of each arm at each point.
+fn first_of_each(campaign: &Campaign) -> impl Iterator<Item = &Planned> {
+    let mut seen = BTreeSet::new();
+    campaign.runs.iter().filter(move |run| seen.insert((run.point, run.arm)))
+}
+
 /// Refuses a trial before its first run if its world cannot play an arm at a point, or not one block in that time. No
 /// seed changes this.
 fn check(campaign: &Campaign, within: Option<Duration>, hosts: Option<&[Host]>) -> Result<(), Failure> {
@@ -62,8 +68,8 @@ fn check(campaign: &Campaign, within: Option<Duration>, hosts: Option<&[Host]>) 
         return Ok(());
     }
     let first = campaign.runs.iter().map(|run| run.block).min();
-    let (mut checked, mut block) = (BTreeSet::new(), Duration::ZERO);
-    for run in campaign.runs.iter().filter(|run| checked.insert((run.point, run.arm))) {
+    let mut block = Duration::ZERO;
+    for run in first_of_each(campaign) {
         let prepared = campaign.prepare(run).map_err(Failure::Located)?;
         live::check(campaign.world, &campaign.trial.scenario, &prepared, hosts)?;
         if Some(run.block) == first {
@@ -208,8 +214,8 @@ fn fleet(
     if campaign.world != World::Mesh || runs.missing() == 0 {
         return Ok(None);
     }
-    let (mut arms, mut endpoints) = (BTreeSet::new(), false);
-    for run in campaign.runs.iter().filter(|run| arms.insert((run.point, run.arm))) {
+    let mut endpoints = false;
+    for run in first_of_each(campaign) {
         endpoints |= campaign.prepare(run).map_err(Failure::Located)?.plan.arm.has_endpoints();
     }
     let needs = live::Needs { endpoints, captures: arguments.capture && endpoints };

@@ -34,11 +34,16 @@ pub(crate) fn obstacle() -> Option<String> {
     missing("ip")
 }
 
+/// The path of a program; empty if it is not there.
+pub(crate) fn found(program: &str) -> String {
+    let output = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+    let path = output.ok().filter(|output| output.status.success()).map(|output| output.stdout);
+    String::from_utf8_lossy(&path.unwrap_or_default()).trim().to_owned()
+}
+
 /// The message that a command is missing, if it is.
 pub(crate) fn missing(command: &str) -> Option<String> {
-    let found = Command::new("sh").args(["-c", &format!("command -v {command}")]).output();
-    let is_there = found.is_ok_and(|output| output.status.success());
-    (!is_there).then(|| format!("the command {command} is not installed"))
+    found(command).is_empty().then(|| format!("the command {command} is not installed"))
 }
 
 /// Returns whether a test can run; otherwise prints the reason in the form that scripts/test counts.

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::field::{Field, HOPWISE, SOCKS5, THROUGH, text};
 use crate::mesh::fleet::{make_keys, start_server};
-use crate::namespace::{Running, can_run, missing};
+use crate::namespace::{Running, can_run, found, missing};
 use crate::world::{until, within_patience};
 
 #[test]
@@ -32,11 +32,7 @@ fn a_capture_as_a_stream_has_what_the_file_would_have_and_leaves_nothing() {
     assert!(page.status.success(), "{}", text(&page.stderr));
     let written = field.status()["capture"]["packets_written"].as_u64().expect("a count");
     // All that was written before comes with the next look.
-    let frames = || {
-        let read =
-            Command::new("tshark").args(["-r", &stream, "-T", "fields", "-e", "frame.comment"]).output();
-        read.expect("tshark runs").stdout.split(|byte| *byte == b'\n').count() as u64
-    };
+    let frames = || comments_of(&stream).split('\n').count() as u64;
     within_patience(until(|| frames() > written));
     assert_eq!(live.ended_by(Signal::TERM), Some(0));
     assert!(field.status()["capture"].is_null(), "the capture has ended");
@@ -134,12 +130,6 @@ fn a_live_node_of_another_machine_is_an_interface_of_wireshark_by_ssh() {
 fn comments_of(stream: &str) -> String {
     let words = ["-r", stream, "-T", "fields", "-e", "frame.comment"];
     text(&Command::new("tshark").args(words).output().expect("tshark runs").stdout)
-}
-
-/// The path of a program.
-fn found(program: &str) -> String {
-    let words = ["-c", "command -v \"$0\"", program];
-    text(&Command::new("sh").args(words).output().expect("sh runs").stdout).trim().to_owned()
 }
 
 /// Wireshark reads a named pipe.

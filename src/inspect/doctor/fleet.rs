@@ -133,6 +133,11 @@ fn heard(way: &str, said: Result<Said, Unreached>) -> Finding {
     }
 }
 
+/// The report of the host with that number, without a comparison of clocks.
+pub(crate) async fn of_one(asking: &Asking, (nth, host): (usize, &Host), words: &[String]) -> HostReport {
+    of_host(host, asking.one(nth, words).await)
+}
+
 async fn ask(asking: &Asking, hosts: &[Host], words: &dyn Fn(&Host) -> Vec<String>) -> Vec<HostReport> {
     let said = asking.each(words).await;
     let mut reports: Vec<_> = hosts.iter().zip(said).map(|(host, said)| of_host(host, said)).collect();

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{AODV, HOPWISE, Mesh, PORT, address};
-use crate::namespace::{Namespace, Running, can_run};
+use crate::namespace::{Namespace, Running, can_run, found};
 use crate::world::{until, within_patience};
 
 /// A mesh on a line, and a machine that reaches its hosts by ssh over wires of their own.
@@ -143,9 +143,7 @@ pub(crate) fn make_keys(folder: &Path, nodes: &[Namespace]) -> Vec<Running> {
 
 /// A server of ssh, with the keys that are there.
 pub(crate) fn start_server(folder: &Path, node: &Namespace) -> Running {
-    let found = Command::new("sh").args(["-c", "command -v sshd"]).output().expect("sh runs");
-    let sshd = String::from_utf8_lossy(&found.stdout).trim().to_owned();
-    node.start(&[&sshd, "-D", "-f", &folder.join("sshd_config").to_string_lossy()])
+    node.start(&[&found("sshd"), "-D", "-f", &folder.join("sshd_config").to_string_lossy()])
 }
 
 fn neighbours(report: &Value) -> Vec<&str> {

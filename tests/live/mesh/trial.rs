@@ -31,6 +31,11 @@ struct Hosts {
     folder: PathBuf,
 }
 
+/// The words of an inventory about a host's address.
+fn own_address(nth: usize) -> String {
+    format!(", address: 10.66.0.{}", nth + 1)
+}
+
 impl Hosts {
     fn new(test: &str) -> Hosts {
         let folder = std::env::temp_dir().join(prefix(test));
@@ -65,19 +70,19 @@ impl Hosts {
         let servers = make_keys(&folder, &nodes);
         within_patience(until(|| nodes.iter().all(|node| node.has_listener(22))));
         let hosts = Hosts { nodes, admin, _air: air, servers, folder };
-        hosts.write("hosts.yaml", &hosts.inventory(|nth| format!(", address: 10.66.0.{}", nth + 1)));
+        hosts.write("hosts.yaml", &hosts.inventory(HOPWISE, own_address));
         hosts.write("line.yaml", TEXT);
         hosts
     }
 
-    fn inventory(&self, more: impl Fn(usize) -> String) -> String {
+    fn inventory(&self, command: &str, more: impl Fn(usize) -> String) -> String {
         let line = |nth: usize| {
             // No daemon of this machine answers there.
             let socket = self.path("no.sock");
             format!("  - {{ name: n{nth}, ssh: 10.99.{nth}.2, control: [{socket}]{} }}\n", more(nth))
         };
         let hosts: String = (0..self.nodes.len()).map(line).collect();
-        format!("ssh_config: ssh_config\ncommand: {HOPWISE}\nhosts:\n{hosts}")
+        format!("ssh_config: ssh_config\ncommand: {command}\nhosts:\n{hosts}")
     }
 
     fn path(&self, name: &str) -> String {
@@ -105,11 +110,7 @@ impl Hosts {
         let program = self.path("hopwise");
         fs::copy(HOPWISE, &program).expect("the folder can be written");
         let command = format!("setpriv --reuid=65534 --regid=65534 --clear-groups {rights} {program}");
-        let inventory = self.inventory(|nth| format!(", address: 10.66.0.{}", nth + 1));
-        self.write(
-            "hosts.yaml",
-            &inventory.replace(&format!("command: {HOPWISE}\n"), &format!("command: {command}\n")),
-        );
+        self.write("hosts.yaml", &self.inventory(&command, own_address));
     }
 
     /// A routing daemon on each host, with more lines for its file.
@@ -378,12 +379,10 @@ fn hosts_that_a_trial_cannot_use_are_refused_before_the_first_run() {
     refused(&[], "there is no route to 10.66.0.3");
     hosts.write(
         "hosts.yaml",
-        &hosts.inventory(
-            |nth| if nth == 1 { String::new() } else { format!(", address: 10.66.0.{}", nth + 1) },
-        ),
+        &hosts.inventory(HOPWISE, |nth| if nth == 1 { String::new() } else { own_address(nth) }),
     );
     refused(&[], "expected `address:` there");
-    hosts.write("hosts.yaml", &hosts.inventory(|nth| format!(", address: 10.66.0.{}", nth + 7)));
+    hosts.write("hosts.yaml", &hosts.inventory(HOPWISE, |nth| own_address(nth + 6)));
     refused(&[], "n0: interface: no interface has the address 10.66.0.7");
     refused(&["--despite-doctor"], "no interface here has the address 10.66.0.");
 }

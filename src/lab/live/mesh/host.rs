@@ -12,7 +12,6 @@ use std::sync::OnceLock;
 use caps::{CapSet, Capability};
 use hopwise_core::Instant;
 use hopwise_host::netlink::{is_own_address, name_of, route_to};
-use hopwise_host::nl80211::StationSource;
 use hopwise_host::routing::{HostRoute, KernelRoutes, is_claimed};
 use hopwise_host::{Clock, set_switch};
 use hopwise_lab::live::address_of_programs;
@@ -21,6 +20,7 @@ use hopwise_lab::sim::Plan;
 
 use super::looks::Looking;
 use crate::failure::Failure;
+use crate::fleet::here::with_stations;
 use crate::inspect::doctor;
 use crate::lab::live::algorithms::release;
 use crate::mesh::air::stations::v4;
@@ -106,14 +106,8 @@ fn interface_of(own: Ipv4Addr) -> Result<String, Failure> {
     })?;
     let kind = fs::read_to_string(format!("/sys/class/net/{name}/type")).unwrap_or_default();
     let is_tun = kind.trim() == doctor::WITHOUT_LINK_LAYER;
-    Ok(is_tun.then(first_radio).flatten().unwrap_or(name))
-}
-
-fn first_radio() -> Option<String> {
-    let entries = fs::read_dir("/sys/class/net").ok()?.flatten();
-    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    names.into_iter().find(|name| StationSource::open(name).is_ok())
+    let radio = if is_tun { with_stations().into_iter().min() } else { None };
+    Ok(radio.unwrap_or(name))
 }
 
 /// Refuses an interface whose packets go no farther.

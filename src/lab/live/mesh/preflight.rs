@@ -95,13 +95,13 @@ fn counts(finding: &Finding, needs: Needs) -> bool {
 
 /// Returns whether a host has its address in the mesh, on an interface that is up.
 pub(super) async fn is_in_mesh(host: &Host, address: Ipv4Addr, connections: &Arc<Connections>) -> bool {
-    let (asked, asking) = (vec![host.clone()], Asking::over(vec![host.clone()], Arc::clone(connections)));
-    let words = |_: &Host| words(Some(address), Needs { endpoints: false, captures: false });
-    let found = doctor::of_fleet(&asking, &asked, &words).await;
+    let asking = Asking::over(vec![host.clone()], Arc::clone(connections));
+    let words = words(Some(address), Needs { endpoints: false, captures: false });
+    let found = doctor::of_one(&asking, (0, host), &words).await;
     let is_apart = |finding: &Finding| {
         finding.verdict == Verdict::Failure && doctor::is_about_interfaces(&finding.check)
     };
-    found.hosts.iter().all(|host| host.problem.is_none() && !host.report.findings.iter().any(is_apart))
+    found.problem.is_none() && !found.report.findings.iter().any(is_apart)
 }
 
 impl Preflight {

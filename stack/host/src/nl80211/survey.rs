@@ -4,12 +4,11 @@ use std::io;
 use std::time::Duration;
 
 use super::kernel::{INTERFACE, Nl80211};
-use super::radio::wire::{GET_INTERFACE, NEW_INTERFACE};
+use super::radio::wire::{FREQUENCY as OF_INTERFACE, GET_INTERFACE, NEW_INTERFACE};
 use crate::netlink::Queued;
 use crate::netlink::ask::ask;
 use crate::netlink::message::{GENERIC_HEADER, attribute, word};
 
-const WIPHY_FREQ: u16 = 38;
 const TXQ_STATS: u16 = 265;
 /// The kinds of NL80211_ATTR_TXQ_STATS.
 const BACKLOG_BYTES: u16 = 1;
@@ -50,25 +49,21 @@ impl Nl80211 {
         let mut all = Vec::new();
         ask(&self.socket, self.question(GET_SURVEY, interface), |heard| all.extend(channel_use(heard.body)))?;
         // Some drivers say of every channel that it is in use (rt2800usb).
-        let own = if all.len() > 1 { self.frequency_mhz(interface)? } else { None };
+        let own = if all.len() > 1 { self.told(interface, frequency_mhz)? } else { None };
         Ok(of_channel(&all, own))
-    }
-
-    /// The frequency of the interface's channel; `None` if it is on none.
-    fn frequency_mhz(&mut self, interface: u32) -> io::Result<Option<u32>> {
-        let mut found = None;
-        ask(&self.socket, self.question(GET_INTERFACE, interface), |heard| {
-            found = found.or_else(|| frequency_mhz(heard.body, interface));
-        })?;
-        Ok(found)
     }
 
     /// The frames that wait in the radio's own queue; `None` if its driver has none. The kernel's queue of such an
     /// interface is empty.
     pub fn queued(&mut self, interface: u32) -> io::Result<Option<Queued>> {
+        self.told(interface, queued)
+    }
+
+    /// The first thing of this kind that the kernel tells of the interface.
+    fn told<T>(&mut self, interface: u32, read: fn(&[u8], u32) -> Option<T>) -> io::Result<Option<T>> {
         let mut found = None;
         ask(&self.socket, self.question(GET_INTERFACE, interface), |heard| {
-            found = found.or_else(|| queued(heard.body, interface));
+            found = found.take().or_else(|| read(heard.body, interface));
         })?;
         Ok(found)
     }
@@ -106,7 +101,7 @@ fn about(body: &[u8], interface: u32) -> Option<&[u8]> {
 }
 
 fn frequency_mhz(body: &[u8], interface: u32) -> Option<u32> {
-    word(attribute(about(body, interface)?, WIPHY_FREQ)?, 0)
+    word(attribute(about(body, interface)?, OF_INTERFACE)?, 0)
 }
 
 fn queued(body: &[u8], interface: u32) -> Option<Queued> {
@@ -156,7 +151,7 @@ mod tests {
         assert_eq!((of_channel(&all, Some(5180)), of_channel(&all, None)), (None, Some(used(2412))));
         let body = nested(|message| {
             let message = message.fixed(&[NEW_INTERFACE, 1, 0, 0]).attribute(INTERFACE, &4_u32.to_ne_bytes());
-            message.attribute(WIPHY_FREQ, &2417_u32.to_ne_bytes())
+            message.attribute(OF_INTERFACE, &2417_u32.to_ne_bytes())
         });
         assert_eq!((frequency_mhz(&body, 4), frequency_mhz(&body, 5)), (Some(2417), None));
     }
