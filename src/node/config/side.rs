@@ -66,7 +66,16 @@ impl<'de> Deserialize<'de> for Side {
         };
         read.ok_or_else(|| {
             let wanted = "expected 127.0.0.1:8080 on this machine or mesh:10.7.0.2:80 over Hopwise";
-            serde::de::Error::custom(format_args!("`{text}`, {wanted}"))
+            let fault = if has_no_port(&text) { ": its port is not from 1 to 65535" } else { "" };
+            serde::de::Error::custom(format_args!("`{text}`{fault}, {wanted}"))
         })
     }
+}
+
+/// Returns whether a number stands in the place of the port, and is none.
+fn has_no_port(text: &str) -> bool {
+    let port = text.rsplit_once(':').map_or("", |(_, port)| port);
+    !port.is_empty()
+        && port.bytes().all(|one| one.is_ascii_digit())
+        && !matches!(port.parse(), Ok(1..=u16::MAX))
 }
