@@ -60,9 +60,11 @@ need_space() {
 # build_debug WORD…: the command or examples, as scripts/test has built them. With another choice of packages or
 # features, cargo would build most libraries anew.
 build_debug() {
-    local features=parquet
+    local features=parquet quiet=(--quiet)
     [ ! -e /usr/include/pcap/pcap.h ] || features=pcap,parquet
-    cargo build --workspace --features "$features" --locked --quiet "$@" >&2
+    # A person sees cargo's own progress.
+    if [ -t 2 ]; then quiet=(); else say "building, which takes minutes the first time" >&2; fi
+    cargo build --workspace --features "$features" --locked "${quiet[@]}" "$@" >&2
 }
 
 # A Rust toolchain that is new enough, and a linker.

@@ -6,14 +6,19 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::{daemon, exec, inspect, keys, lab, manual, measure, mesh, node, proxy};
+use crate::{daemon, exec, inspect, keys, lab, manual, measure, mesh, node, proxy, table};
 
 /// A user-level TCP for multi-hop 802.11, with the ACK decision and the sending decision chosen per connection.
 #[derive(Debug, Parser)]
-#[command(version = hopwise_lab::version::with_commit(), arg_required_else_help = true)]
+#[command(version = hopwise_lab::version::with_commit(), arg_required_else_help = true, term_width = help_width())]
 struct Command {
     #[command(subcommand)]
     subcommand: Sub,
+}
+
+/// Helps fit the terminal. Elsewhere their lines are not broken, which 0 stands for.
+fn help_width() -> usize {
+    table::width().unwrap_or(0)
 }
 
 #[derive(Debug, Subcommand)]

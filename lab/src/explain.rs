@@ -271,7 +271,7 @@ fn sentence(comparison: &Comparison, decides: bool, this: &Totals, that: &Totals
         (true, true) => format!("{head}, and nothing that the runs count tells them apart."),
         (true, false) => format!("{head}, although {}.", list(&across)),
         (false, true) => format!("{head}: {}.", list(&along)),
-        (false, false) => format!("{head}: {}; this although {}.", list(&along), list(&across)),
+        (false, false) => format!("{head}: {}. It was so although {}.", list(&along), list(&across)),
     }
 }
 

@@ -15,6 +15,7 @@ mod columns;
 pub mod cost;
 pub mod csv;
 pub mod explain;
+pub mod file_kind;
 pub mod findings;
 mod hex;
 pub mod kernel_tcp;

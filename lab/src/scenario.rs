@@ -23,6 +23,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
+use crate::file_kind::FileKind;
 use crate::keys;
 use crate::live::part::Part;
 use crate::located::{Document, LoadError, Refusal, YamlPath};
@@ -129,26 +130,6 @@ pub fn json_schema() -> &'static Value {
     &SCHEMA
 }
 
-/// The files of daemons: two keys that each has, and the command that takes it.
-const OF_DAEMONS: [([&str; 2], &str); 3] = [
-    (["node", "links"], "hopwise node"),
-    (["network", "interfaces"], "hopwise route"),
-    (["fixed", "mobile"], "hopwise proxy"),
-];
-
-/// A daemon's file is told to be one, instead of one key after the other.
-fn check_kind(document: &Document) -> Result<(), Box<Refusal>> {
-    let is_there = |key: &&str| document.value_at(key).is_some();
-    match OF_DAEMONS.iter().find(|(keys, _)| keys.iter().all(is_there)) {
-        Some(([key, _], command)) => {
-            let problem = format!("this is no scenario but a file of `{command}`");
-            let accepted = format!("`{command} FILE`, or a scenario such as configs/chain.yaml");
-            Err(document.refuse_key(&YamlPath::root().key(key), problem, &accepted))
-        }
-        None => Ok(()),
-    }
-}
-
 impl Scenario {
     /// Reads a file and sets `PATH=VALUE`s over it.
     pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, LoadError> {
@@ -166,7 +147,7 @@ impl Scenario {
         for assignment in sets {
             document.set("--set", assignment)?;
         }
-        check_kind(&document)?;
+        FileKind::Scenario.check(&document)?;
         Ok(Scenario { name, read: Read::of(document)?, sets: sets.into() })
     }
 

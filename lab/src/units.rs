@@ -35,7 +35,9 @@ pub struct UnitError {
 impl fmt::Display for UnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.text.starts_with('-') { "; nothing below 0" } else { "" };
-        write!(f, "`{}`, expected {}{sign}", self.text, self.wanted)
+        let is_bare = self.text.parse::<f64>().is_ok_and(|number| number >= 0.0);
+        let lack = if is_bare { " has no unit" } else { "" };
+        write!(f, "`{}`{lack}, expected {}{sign}", self.text, self.wanted)
     }
 }
 

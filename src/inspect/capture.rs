@@ -32,6 +32,11 @@ use summary::Summary;
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
         Action::Why { file, frame: Some(frame), .. } => say(&why::sentence(file, *frame)?),
+        Action::Why { summary: false, .. } => {
+            let accepted =
+                "expected the number of a packet, as Wireshark counts, or --summary for all packets";
+            Err(Failure::refused("FRAME", format_args!("it is missing; {accepted}")))
+        }
         Action::Why { file, json, .. } => {
             let summary = Summary::of(file)?;
             if !json {

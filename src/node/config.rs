@@ -11,6 +11,7 @@ use std::time::Duration;
 use hopwise_core::ip::Prefix;
 pub(crate) use hopwise_host::TUN_CROSSINGS;
 use hopwise_host::{CapturedLink, Framing};
+use hopwise_lab::file_kind::FileKind;
 use hopwise_lab::keys;
 use hopwise_lab::located::{Document, LoadError, Refusal};
 use hopwise_lab::rules::{self, Network};
@@ -27,6 +28,7 @@ mod endpoint;
 mod here;
 mod listeners;
 mod services;
+mod side;
 mod transparent;
 
 pub(crate) use check::is_hosts;
@@ -35,6 +37,7 @@ pub(crate) use here::shown_passwords;
 pub(crate) use listeners::{path_at, ports};
 pub(crate) use services::{Allow, Bounds, Metrics, Socks5};
 use services::{connections, idle, reads_within};
+pub(crate) use side::{HostPort, Side};
 pub(crate) use transparent::{Class, Source, Towards, Transparent};
 
 /// A node: its address, its links, and what runs over them.
@@ -293,71 +296,6 @@ pub(crate) struct Forward {
     pub(crate) per_source: Option<usize>,
 }
 
-/// One end of a forward: on this machine's own TCP, or over Hopwise.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
-#[schemars(with = "String")]
-pub(crate) enum Side {
-    Local(HostPort),
-    Mesh(HostPort),
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (side, HostPort { host, port }) = match self {
-            Side::Local(at) => ("", at),
-            Side::Mesh(at) => ("mesh:", at),
-        };
-        match host.as_str() {
-            "" if !side.is_empty() => write!(f, "{side}{port}"),
-            host if host.contains(':') => write!(f, "{side}[{host}]:{port}"),
-            host => write!(f, "{side}{host}:{port}"),
-        }
-    }
-}
-
-/// `10.7.0.2:80`, `[fd07::2]:80`, `name:80`. For a listener `:80` means every address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HostPort {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-}
-
-impl HostPort {
-    pub(crate) fn parse(text: &str) -> Option<HostPort> {
-        let (host, port) = text.rsplit_once(':')?;
-        let port = port.parse().ok().filter(|port| *port != 0)?;
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        let is_name = |host: &str| host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
-        match bare {
-            Some(v6) if v6.parse::<std::net::Ipv6Addr>().is_ok() => {
-                Some(HostPort { host: v6.to_owned(), port })
-            }
-            None if is_name(host) => Some(HostPort { host: host.to_owned(), port }),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn ip(&self) -> Option<IpAddr> {
-        self.host.parse().ok()
-    }
-}
-
-impl<'de> Deserialize<'de> for Side {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Side, D::Error> {
-        let text = String::deserialize(from)?;
-        let read = match text.strip_prefix("mesh:") {
-            Some(rest) => {
-                HostPort::parse(rest).or_else(|| HostPort::parse(&format!(":{rest}"))).map(Side::Mesh)
-            }
-            None => HostPort::parse(&text).map(Side::Local),
-        };
-        read.ok_or_else(|| {
-            let wanted = "expected 127.0.0.1:8080 on this machine or mesh:10.7.0.2:80 over Hopwise";
-            serde::de::Error::custom(format_args!("`{text}`, {wanted}"))
-        })
-    }
-}
-
 /// Nearly every packet fits into a capture file of this size, with its comments.
 const ROTATIONS: &str = "64KiB or more";
 
@@ -422,6 +360,7 @@ pub(crate) fn checked(document: &Document) -> Result<(), Box<Refusal>> {
 }
 
 fn read(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
+    FileKind::Node.check(document)?;
     keys::check(document, json_schema())?;
     let config: NodeConfig = document.read()?;
     check::all(document, &config)?;

@@ -72,6 +72,9 @@ fn link(document: &Document, config: &NodeConfig, Unopened { nth, error }: &Unop
         LinkKind::Raw | LinkKind::Pcap if is_missing() => {
             ("name", Some("name an interface that `ip link` shows"))
         }
+        LinkKind::Tun | LinkKind::TunFast if error.is_taken() => {
+            ("name", Some("another program has that device: stop it, or name another device, such as hw1"))
+        }
         _ => ("name", None),
     };
     let as_root = shell::as_root().filter(|_| error.is_forbidden());
@@ -166,5 +169,21 @@ forwards:
         );
         let said = unbound("127.0.0.1:1080", ErrorKind::AddrInUse).failure(&document, &config).to_string();
         assert!(said.ends_with("; name a port that is free (`ss -ltnp` shows who has it)"), "{said}");
+    }
+
+    #[test]
+    fn a_device_of_another_program_is_told_to_be_one() {
+        let document = Document::parse("n.yaml", FILE).expect("it is YAML");
+        let config: NodeConfig = document.read().expect("it is accepted");
+        let taken = LinkError::System {
+            doing: "create the TUN device",
+            device: "hw0".into(),
+            error: ErrorKind::ResourceBusy.into(),
+            takes: "CAP_NET_ADMIN",
+        };
+        let said = Unmet::Link(Unopened { nth: 0, error: taken }).failure(&document, &config).to_string();
+        assert!(
+            said.ends_with("; another program has that device: stop it, or name another device, such as hw1")
+        );
     }
 }

@@ -144,4 +144,7 @@ fn what_names_no_segment_is_refused_with_what_would() {
         assert_eq!(done.status.code(), Some(2), "{segment}");
         assert!(text(&done.stderr).contains(&problem), "{segment}: {}", text(&done.stderr));
     }
+    let without = hopwise(&["capture", "why", &end]);
+    assert_eq!(without.status.code(), Some(2));
+    assert!(text(&without.stderr).contains("or --summary for all packets"), "{}", text(&without.stderr));
 }

@@ -40,8 +40,8 @@ fn a_faster_arm_has_its_reasons_and_what_went_against_it() {
     assert_eq!(
         sentence,
         "dca was faster than every (+30.3 %): it sent 0.10 ACKs a segment instead of 0.50 and a new segment took \
-         45.5 ms of air instead of 60.6; this although fewer radios sent at a time (45.0 s of sending a run instead of \
-         60.0) and a run had 5.0 timeouts instead of 1.0."
+         45.5 ms of air instead of 60.6. It was so although fewer radios sent at a time (45.0 s of sending a run \
+         instead of 60.0) and a run had 5.0 timeouts instead of 1.0."
     );
 }
 

@@ -128,6 +128,11 @@ fn probability(p: f64) -> String {
     if p < 0.001 { "&lt; 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
+/// A sentence in HTML, whose lines never end between a number and its `%`.
+fn prose(text: &str) -> String {
+    escape(text).replace(" %", "&nbsp;%")
+}
+
 pub(super) fn sentences(view: &View<'_>) -> String {
     let mut html = String::new();
     for point in &view.findings.points {
@@ -139,15 +144,15 @@ pub(super) fn sentences(view: &View<'_>) -> String {
         html.push_str("<ul class=\"sentences\">");
         for comparison in said {
             let class = view.class(&comparison.arm);
-            let _ = write!(html, "<li class=\"{class}\">{SWATCH}{}</li>", escape(&comparison.sentence));
+            let _ = write!(html, "<li class=\"{class}\">{SWATCH}{}</li>", prose(&comparison.sentence));
         }
         for arm in &point.arms {
             let class = view.class(&arm.arm);
-            let row = |lacks: &String| format!("<li class=\"{class}\">{SWATCH}{}</li>", escape(lacks));
+            let row = |lacks: &String| format!("<li class=\"{class}\">{SWATCH}{}</li>", prose(lacks));
             html.extend(arm.lacks.iter().map(row));
         }
         html.push_str("</ul>");
-        html.extend(point.correction().map(|said| format!("<p>{}</p>", escape(&said))));
+        html.extend(point.correction().map(|said| format!("<p>{}</p>", prose(&said))));
     }
     html
 }
@@ -165,7 +170,7 @@ pub(super) fn reasons(view: &View<'_>) -> String {
         html.push_str("<ul class=\"sentences\">");
         for (arm, sentence) in arms {
             let class = view.class(&arm);
-            let _ = write!(html, "<li class=\"{class}\">{SWATCH}{}</li>", escape(&sentence));
+            let _ = write!(html, "<li class=\"{class}\">{SWATCH}{}</li>", prose(&sentence));
         }
         html.push_str(if is_matrix { "</ul></details>" } else { "</ul>" });
     }

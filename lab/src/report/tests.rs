@@ -126,7 +126,10 @@ fn tables_hold_means_intervals_verdicts_parameters_and_runs() {
     let row = format!("<td><b>203.0</b></td>{}{}", aside("201.0 to 205.0"), aside("5"));
     assert!(html.contains(&row), "{html}");
     assert!(html.contains("<span class=\"verdict faster\">faster</span>"));
-    assert!(!html.contains("% faster than every (95 % interval"), "a matrix repeats no table in words");
+    assert!(
+        !html.contains("&nbsp;% faster than every (95&nbsp;% interval"),
+        "a matrix repeats no table in words"
+    );
     assert!(
         html.contains("<th>topology.hops</th><td class=\"same\" colspan=\"2\">12 | 4 | 8</td>"),
         "{html}"
@@ -157,7 +160,7 @@ fn one_point_is_told_in_words_too() {
     let runs = |arm, kbps: f64| (1..=5).map(move |block| record(8, arm, block, kbps + f64::from(block)));
     let records = runs("every", 200.0).chain(runs("dca", 240.0)).collect();
     let html = html(&Bundle::new(trial(&["every", "dca"], &[8]), records, BTreeMap::new()));
-    assert!(html.contains("% faster than every (95 % interval"), "{html}");
+    assert!(html.contains("&nbsp;% faster than every (95&nbsp;% interval"), "{html}");
 }
 
 #[test]

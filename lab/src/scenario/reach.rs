@@ -25,7 +25,11 @@ pub(super) enum Field {
     Parted,
 }
 
-pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Result<Field, Box<Refusal>> {
+pub(super) fn check(
+    document: &Document,
+    file: &ScenarioFile,
+    (plan, names): (&Plan, &[String]),
+) -> Result<Field, Box<Refusal>> {
     let topology = YamlPath::root().key("topology");
     let links = medium::most_links(&plan.radio, &plan.channel, &plan.positions);
     if links > MOST_LINKS {
@@ -59,7 +63,7 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
                 let way = format!("no route leads from `{}` to `{}`", traffic.from, traffic.to);
                 match plan.channel.field {
                     Some(_) => (way, RECORDED_WAY.to_owned()),
-                    None => (way + &gap(plan, &hops), PLACED_WAY.to_owned()),
+                    None => (way + &gap((plan, names), &hops), PLACED_WAY.to_owned()),
                 }
             }
         };
@@ -85,18 +89,21 @@ fn outlasts(document: &Document, plan: &Plan) -> Result<(), Box<Refusal>> {
     Err(document.refuse_among(&paths, problem, "a shorter run, or a longer recording"))
 }
 
-/// The shortest distance between the nodes that reach the end and the others.
-fn gap(plan: &Plan, hops: &[Option<u8>]) -> String {
+/// The nodes next to each other of which one reaches the end and the other does not, and their distance.
+fn gap((plan, names): (&Plan, &[String]), hops: &[Option<u8>]) -> String {
     let nodes = || {
-        plan.positions.iter().zip(hops).filter_map(|(position, hops)| Some(((*position)?, hops.is_some())))
+        let all = plan.positions.iter().zip(hops).enumerate();
+        all.filter_map(|(nth, (position, hops))| Some((nth, (*position)?, hops.is_some())))
     };
-    let near = nodes().filter(|(_, reaches)| *reaches);
-    let distances = near.flat_map(|(here, _)| {
-        let others = nodes().filter(|(_, reaches)| !*reaches);
-        others.map(move |(there, _)| here.distance_m(there))
+    let near = nodes().filter(|(.., reaches)| *reaches);
+    let pairs = near.flat_map(|(this, here, _)| {
+        let others = nodes().filter(|(.., reaches)| !*reaches);
+        others.map(move |(that, there, _)| (here.distance_m(there), this.min(that), this.max(that)))
     });
-    match distances.fold(f64::INFINITY, f64::min) {
-        least if least.is_finite() => format!(": {least:.1} m lie between"),
-        _ => String::new(),
+    match pairs.min_by(|(one, ..), (other, ..)| one.total_cmp(other)) {
+        Some((least, this, that)) => {
+            format!(": {least:.1} m lie between {} and {}", names[this], names[that])
+        }
+        None => String::new(),
     }
 }

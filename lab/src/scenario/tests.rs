@@ -200,7 +200,7 @@ const REFUSED: &[(&str, &str)] = &[
         "--set:1:38: ttl_start: 300 is out of range; 1 to 250 hops",
     ),
     ("routing={ protocol: aodv, ttl_start: x }", "`x` does not fit here; expected a whole number of hops"),
-    ("routing={ protocol: aodv, jitter: 5 }", "`5`; expected a time with its unit"),
+    ("routing={ protocol: aodv, jitter: 5 }", "`5` has no unit; expected a time with its unit"),
     ("routing={ protocol: gpsr, gpsr: { planar: gs } }", "unknown variant `gs`; did you mean `gg`?"),
     ("routing={ protocol: aodv, key: '', ack_seq: true }", "--set:1:32: the key is empty"),
     ("routing={ protocol: dymo, dymo: { key: a } }", "`key` changes nothing here; ack_seq: true beside it"),
@@ -254,7 +254,10 @@ const REFUSED_OF_THE_AIR: &[(&str, &str)] = &[
     ("channel={ links: [link n0-n1 breaks] }", "not understood"),
     ("channel={ links: [link n0-n1 down from 2 s to 1 s] }", "the end is before the beginning"),
     ("channel={ noise_dbm: -94 }", "no curves for `dsss-2mbps`"),
-    ("topology.spacing_m=300", "does not hold: no route leads from `first` to `last`: 300.0 m lie between"),
+    (
+        "topology.spacing_m=300",
+        "does not hold: no route leads from `first` to `last`: 300.0 m lie between n3 and n4",
+    ),
     (
         "topology.hops=65",
         "the route from `first` to `last` has 65 hops, and packets set out with a hop limit of 64",
@@ -396,16 +399,4 @@ fn what_is_wrong_in_a_list_of_specs_is_shown_at_its_item() {
     assert_eq!(refused(shadows), (2, 38));
     let set = self::refused(&["arms.x.sender=[newreno, cubicc]"]);
     assert!(set.starts_with("--set:1:25: no sender agent is called `cubicc`"), "{set}");
-}
-
-#[test]
-fn a_daemons_file_is_told_to_be_one() {
-    for (text, wanted) in [
-        (include_str!("../../../configs/node.yaml"), "a file of `hopwise node`"),
-        (include_str!("../../../configs/route.yaml"), "a file of `hopwise route`"),
-        (include_str!("../../../configs/proxy.yaml"), "a file of `hopwise proxy`"),
-    ] {
-        let refused = Scenario::parse("a", text, &[]).expect_err(wanted).to_string();
-        assert!(refused.contains(&format!("this is no scenario but {wanted}")), "{refused}");
-    }
 }

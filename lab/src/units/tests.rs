@@ -19,7 +19,10 @@ fn values_are_read_with_their_units() {
 #[test]
 fn a_value_without_its_unit_is_refused_with_the_units() {
     let error = "100".parse::<Time>().expect_err("no unit");
-    assert_eq!(error.to_string(), "`100`, expected a time with its unit, such as 100ms, 1.5s, 300us or 2min");
+    assert_eq!(
+        error.to_string(),
+        "`100` has no unit, expected a time with its unit, such as 100ms, 1.5s, 300us or 2min"
+    );
     for text in ["", "ms", "-1ms", "1,5s", "1.s", ".5s", "1e3s", "99999999999h", "5 m s"] {
         assert!(text.parse::<Time>().is_err(), "{text}");
     }

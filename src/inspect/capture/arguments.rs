@@ -58,8 +58,8 @@ pub(super) enum Action {
     Why {
         /// Capture to read
         file: PathBuf,
-        /// Number of the packet, as Wireshark counts
-        #[arg(value_parser = numbers::whole(1..=u64::MAX), required_unless_present = "summary")]
+        /// Number of the packet, as Wireshark counts; needed without --summary
+        #[arg(value_parser = numbers::whole(1..=u64::MAX))]
         frame: Option<u64>,
         /// Count by connection and rule: ACKs and the delay of each, packets sent and dropped; for a radio
         /// also tries and losses

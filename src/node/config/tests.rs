@@ -82,7 +82,7 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
             "forwards: [{ listen: mesh:80, to: 127.0.0.1:80, reads_within: 1ms }]",
             "3:63: reads_within: 1ms is out of range | 100ms or more",
         ),
-        ("stop_within: 5", "3:14: `5` | expected a time with its unit"),
+        ("stop_within: 5", "3:14: `5` has no unit | expected a time with its unit"),
         ("links: []", "3:1: `links` is there already"),
         ("routes: [{ to: 0.0.0.0/0, link: hw1 }]", "3:33: no link is named `hw1` | expected `hw0`"),
         ("routes: [{ to: 0.0.0.0/0, link: hw0, via: 10.7.0.1 }]", "3:38: `hw0` has no neighbours"),
@@ -209,7 +209,10 @@ fn links_are_checked_with_their_addresses() {
             "  - { kind: tun, name: hw0, kernel: 10.7.0.255/24 }",
             "3:37: 10.7.0.255 is not the address of a host",
         ),
-        ("  - { kind: tun, name: hw0, fault: { drop: 5 } }", "3:44: `5` | expected a share from 0% to 100%"),
+        (
+            "  - { kind: tun, name: hw0, fault: { drop: 5 } }",
+            "3:44: `5` has no unit | expected a share from 0% to 100%",
+        ),
     ] {
         let text = with(links);
         assert!(text.contains(wanted), "{links}: {text}");
@@ -330,6 +333,18 @@ fn how_far_peers_are_can_be_said() {
     assert_eq!(hops("").configured, None);
     let refused = refused(&format!("{LEAST}tcp: {{ hops: 0 }}\n"));
     assert!(refused.contains("hops: 0 is out of range | 1 to 255 hops"), "{refused}");
+}
+
+#[test]
+fn a_number_that_is_no_port_is_told_to_be_none() {
+    for (forward, place) in [
+        ("{ listen: mesh:99999, to: 127.0.0.1:80 }", "3:22: `mesh:99999`"),
+        ("{ listen: mesh:80, to: 127.0.0.1:0 }", "3:35: `127.0.0.1:0`"),
+    ] {
+        let text = refused(&format!("{LEAST}forwards: [{forward}]\n"));
+        let wanted = format!("{place}: its port is not from 1 to 65535 | expected 127.0.0.1:8080");
+        assert!(text.contains(&wanted), "{text}");
+    }
 }
 
 #[test]

@@ -201,6 +201,11 @@ impl LinkError {
         self
     }
 
+    /// Returns whether another program has the device.
+    pub fn is_taken(&self) -> bool {
+        matches!(self, LinkError::System { error, .. } if error.kind() == io::ErrorKind::ResourceBusy)
+    }
+
     /// Returns whether the process lacks a right that the link takes.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, LinkError::System { error, .. } if error.kind() == io::ErrorKind::PermissionDenied)

@@ -47,8 +47,9 @@ pub(super) fn times(view: &View<'_>) -> String {
         (row, seconds.map(|s| 100.0 * s / whole), label)
     });
     let body = stacked(view, &shares.collect::<Vec<_>>(), kinds, axis, "shares of the radios' time");
-    let reading = "All radios of an arm's first run together. What an arm saves in ACKs shows as less sending and less \
-                   overhearing; what is left idle next to a collision share that grew is time lost to backing off.";
+    let reading = "All radios of an arm's first run together. Time that an arm saves in ACKs carries more data, so \
+                   sending need not shrink. Radios that are idle more, while collisions grow, lose the time to \
+                   backing off.";
     figure("fig-airtime", "Airtime by kind", &body, reading)
 }
 
