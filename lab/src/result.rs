@@ -115,7 +115,7 @@ pub struct FlowRow {
     /// Retransmission timeouts of the sender, those of SYNs included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<u32>,
-    /// The part of these that came while a link was out; absent where the scenario has no outage.
+    /// The part of these that came while a link was out or announced to go; absent where the scenario has no outage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts_in_outages: Option<u32>,
     /// Starts of fast recovery at the sender; each may send several segments again.

@@ -25,6 +25,8 @@ pub use results::{
     AirTotals, Direction, FlowResult, NodeResult, QueueTotals, QueueWait, ReorderTotals, Results, WaitsByLoad,
 };
 
+use std::time::Duration;
+
 use hopwise_air::RadioWorld;
 use hopwise_core::Instant;
 
@@ -49,7 +51,8 @@ pub struct Simulation<'p> {
 impl<'p> Simulation<'p> {
     /// Builds the world of a plan, at time 0.
     pub fn new(plan: &'p Plan) -> Result<Simulation<'p>, Unbuildable> {
-        let outages = outages::Watch::new(&plan.channel.outages);
+        let lead = plan.gateway.as_ref().map_or(Duration::ZERO, |gateway| gateway.forecast.lead);
+        let outages = outages::Watch::new(&plan.channel.outages, lead);
         Ok(Simulation { plan, world: build::world(plan)?, outages })
     }
 

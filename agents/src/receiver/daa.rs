@@ -5,12 +5,13 @@
 //!
 //! Rule: a window `dwin` of 2 to 4 begins at 2 and grows with each in-order arrival. It grows by `start` until it has
 //! reached 4 or a loss has happened, and by 1 after that. An ACK leaves when ⌊dwin⌋ segments wait. It also leaves when
-//! nothing came in order for (2 + `tolerance`) average gaps, or for `first` before a gap is known. No segment waits
-//! longer than `hold`. A segment that is out of order or fills a hole is acknowledged at once and sets dwin back to 2.
-//! A duplicate is acknowledged at once.
+//! nothing came in order for (`gaps` + `tolerance`) average gaps, or for `first` before a gap is known. No segment
+//! waits longer than `hold`. A segment that is out of order or fills a hole is acknowledged at once and sets dwin back
+//! to 2. A duplicate is acknowledged at once.
 //!
 //! Deviations: `start`, `memory` and `tolerance` follow recollections of the original, not its text. They are settings
-//! for that reason. The average includes the gap that the current arrival ends.
+//! for that reason, and so is `gaps`: the paper of TCP-DCA has it as 1. The average includes the gap that the current
+//! arrival ends.
 
 use std::time::Duration;
 
@@ -27,7 +28,9 @@ params! {
     start: u32 = Form::ratio(1, 2_000).is(300),
     /// part that the average gap keeps at each new gap
     memory: u32 = Form::ratio(0, 999).is(750),
-    /// average gaps that the timer adds to two of them
+    /// average gaps that the timer waits, besides `tolerance`
+    gaps: u64 = Form::count("gaps", 1, 10).is(2),
+    /// average gaps that the timer adds to them
     tolerance: u64 = Form::ratio(0, 10_000).is(200),
     /// the timer before a gap is known
     first: Duration = Form::millis(1, LONGEST_MS).is(100),
@@ -64,7 +67,7 @@ impl Daa {
     }
 
     fn timer(&self) -> Option<Duration> {
-        self.gaps.times_milli(2_000 + self.set.tolerance)
+        self.gaps.times_milli(1_000 * self.set.gaps + self.set.tolerance)
     }
 }
 

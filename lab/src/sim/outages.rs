@@ -1,6 +1,7 @@
-//! Counts the timeouts of senders while a link is out.
+//! Counts the timeouts of senders while a link is out or announced to go.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use hopwise_air::RadioWorld;
 use hopwise_air::channel::Outage;
@@ -9,20 +10,22 @@ use hopwise_core::Instant;
 use super::host::Host;
 use super::plan::Plan;
 
-/// Looks at all senders just before an outage begins, and just before it ends. A look changes nothing.
+/// Looks at all senders just before an outage is announced, and just before it ends. A look changes nothing.
 #[derive(Debug)]
 pub(super) struct Watch {
     /// The instants of the looks to come, in turn before a beginning and before an end.
     looks: VecDeque<Instant>,
     /// The timeouts in the outages that are over, by flow and by the end that sends; none if the plan has no outage.
     over: Option<BTreeMap<(u16, u32), u32>>,
-    /// All timeouts until the outage began that is under way.
+    /// All timeouts until the outage was announced that is under way.
     before: Option<BTreeMap<(u16, u32), u32>>,
 }
 
 impl Watch {
-    pub(super) fn new(outages: &[Outage]) -> Watch {
-        let looks = merged(outages).into_iter().flat_map(|ends| ends.map(|ns| Instant(ns.saturating_sub(1))));
+    /// Each outage is announced `lead` before it begins: the base station acts from then on.
+    pub(super) fn new(outages: &[Outage], lead: Duration) -> Watch {
+        let looks =
+            merged(outages, lead).into_iter().flat_map(|ends| ends.map(|ns| Instant(ns.saturating_sub(1))));
         let over = (!outages.is_empty()).then(BTreeMap::new);
         Watch { looks: looks.collect(), over, before: None }
     }
@@ -47,7 +50,7 @@ impl Watch {
         }
     }
 
-    /// The timeouts of one end while a link was out, of `all` that it had until now.
+    /// The timeouts of one end while a link was out or announced to go, of `all` that it had until now.
     pub(super) fn timeouts(&self, end: (u16, u32), all: Option<u32>) -> Option<u32> {
         let over = self.over.as_ref()?.get(&end).copied().unwrap_or_default();
         let before = self.before.as_ref().map(|before| before.get(&end).copied().unwrap_or_default());
@@ -55,9 +58,10 @@ impl Watch {
     }
 }
 
-/// The beginnings and ends of outages, in nanoseconds; those that overlap are one.
-fn merged(outages: &[Outage]) -> Vec<[u64; 2]> {
-    let mut all: Vec<[u64; 2]> = outages.iter().map(|outage| [outage.begins_ns, outage.ends_ns]).collect();
+/// The announcements and ends of outages, in nanoseconds; those that overlap are one.
+fn merged(outages: &[Outage], lead: Duration) -> Vec<[u64; 2]> {
+    let announced = |outage: &Outage| (Instant(outage.begins_ns) - lead).0;
+    let mut all: Vec<[u64; 2]> = outages.iter().map(|outage| [announced(outage), outage.ends_ns]).collect();
     all.sort_unstable();
     let mut merged: Vec<[u64; 2]> = Vec::new();
     for [begins, ends] in all {
@@ -86,12 +90,15 @@ mod tests {
     fn outages_that_overlap_or_touch_are_one() {
         let outage = |begins_ns, ends_ns| Outage { from: 0, to: 1, begins_ns, ends_ns, is_one_way: false };
         let outages = [outage(50, 60), outage(10, 20), outage(15, 18), outage(20, 30)];
-        assert_eq!(merged(&outages), [[10, 30], [50, 60]]);
+        assert_eq!(merged(&outages, Duration::ZERO), [[10, 30], [50, 60]]);
+        let announced = merged(&outages, Duration::from_nanos(12));
+        assert_eq!(announced, [[0, 30], [38, 60]], "none before the run begins");
+        assert_eq!(merged(&outages, Duration::from_nanos(20)), [[0, 60]], "the second during the first");
         assert_eq!(
-            Watch::new(&outages).next(Instant(9)),
+            Watch::new(&outages, Duration::ZERO).next(Instant(9)),
             Some(Instant(9)),
             "the last instant before it begins"
         );
-        assert_eq!(Watch::new(&outages).next(Instant(8)), None);
+        assert_eq!(Watch::new(&outages, Duration::ZERO).next(Instant(8)), None);
     }
 }

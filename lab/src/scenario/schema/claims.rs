@@ -117,7 +117,7 @@ pub enum Measure {
     SentNeedlessly,
     /// Number of retransmission timeouts.
     Timeouts,
-    /// Number of retransmission timeouts while a link was out (`channel.outages`).
+    /// Number of retransmission timeouts while a link was out (`channel.outages`) or announced to go (`gateway.lead`).
     TimeoutsInOutages,
     /// Median of the round trips that TCP measures, in ms; mean of the flows.
     RttMedian,
