@@ -73,7 +73,7 @@ fn link(document: &Document, config: &NodeConfig, Unopened { nth, error }: &Unop
             ("name", Some("name an interface that `ip link` shows"))
         }
         LinkKind::Tun | LinkKind::TunFast if error.is_taken() => {
-            ("name", Some("another program has that device: stop it, or name another device, such as hw1"))
+            ("name", Some("stop that process, or name another device, such as hw1"))
         }
         _ => ("name", None),
     };
@@ -182,8 +182,6 @@ forwards:
             takes: "CAP_NET_ADMIN",
         };
         let said = Unmet::Link(Unopened { nth: 0, error: taken }).failure(&document, &config).to_string();
-        assert!(
-            said.ends_with("; another program has that device: stop it, or name another device, such as hw1")
-        );
+        assert!(said.ends_with("; stop that process, or name another device, such as hw1"));
     }
 }

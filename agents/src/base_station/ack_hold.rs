@@ -17,8 +17,9 @@
 //! each end of the sender's timer until then. A link that is not gone by then, or within `patience`, gives all ACKs
 //! back before the sender would time out. With `guard=off` they wait for it as in the paper, at most `patience`. The
 //! paper allows two duplicates of each held ACK where its constraints need them, and does not say how they are spread.
-//! Here all ACKs have as few as the plan needs, at most `duplicates`, right before the ACK itself. In the paper, data that
-//! comes while the link is out may move the plan by its timestamps; here ACKs of the mobile and news of the link do.
+//! Here all ACKs have as few as the plan needs, at most `duplicates`, right before the ACK itself. In the paper, data
+//! that comes while the link is out may move the plan by its timestamps; here ACKs of the mobile and news of the link
+//! do.
 
 mod fade;
 mod learnt;

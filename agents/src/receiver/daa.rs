@@ -5,9 +5,9 @@
 //!
 //! Rule: a window `dwin` of 2 to 4 begins at 2 and grows with each in-order arrival. It grows by `start` until it has
 //! reached 4 or a loss has happened, and by 1 after that. An ACK leaves when ⌊dwin⌋ segments wait. It also leaves when
-//! nothing came in order for (`gaps` + `tolerance`) average gaps, or for `first` before a gap is known. No segment waits
-//! longer than `hold`. A segment that is out of order or fills a hole is acknowledged at once and sets dwin back to 2.
-//! A duplicate is acknowledged at once.
+//! nothing came in order for (`gaps` + `tolerance`) average gaps, or for `first` before a gap is known. No segment
+//! waits longer than `hold`. A segment that is out of order or fills a hole is acknowledged at once and sets dwin back
+//! to 2. A duplicate is acknowledged at once.
 //!
 //! Deviations: `start`, `memory` and `tolerance` follow recollections of the original, not its text. They are settings
 //! for that reason, and so is `gaps`: the paper of TCP-DCA has it as 1. The average includes the gap that the current

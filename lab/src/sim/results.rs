@@ -113,7 +113,7 @@ pub struct FlowResult {
     pub sender: Counted,
     /// Counters of the end at `to`.
     pub receiver: Counted,
-    /// The part of the sender's timeouts that came while a link was out or announced to go, in a simulation with outages.
+    /// The part of the sender's timeouts that came while a link was out or announced to go; none without outages.
     pub timeouts_in_outages: Option<u32>,
     /// The mean smoothed round-trip time at `from`, where the world samples it.
     pub rtt: Option<Duration>,
