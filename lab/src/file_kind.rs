@@ -3,92 +3,51 @@
 use crate::located::{Document, Refusal, YamlPath};
 
 /// A kind of file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileKind {
-    /// For `hopwise run`, `trial` and `air`.
-    Scenario,
-    /// For `hopwise node`.
-    Node,
-    /// For `hopwise route`.
-    Route,
-    /// For `hopwise proxy`.
-    Proxy,
-    /// For `hopwise mesh up`.
-    Mesh,
+#[derive(Debug, PartialEq, Eq)]
+pub struct FileOf {
+    /// The command that takes such a file.
+    command: &'static str,
+    /// Two keys that each file of the kind has, and that no other kind has together.
+    signs: [&'static str; 2],
+    /// A file of the kind.
+    example: &'static str,
 }
 
-/// Two keys that each file of the kind has, and only those.
-const SIGNS: [(FileKind, [&str; 2]); 5] = [
-    (FileKind::Scenario, ["topology", "traffic"]),
-    (FileKind::Node, ["node", "links"]),
-    (FileKind::Route, ["network", "interfaces"]),
-    (FileKind::Proxy, ["fixed", "mobile"]),
-    (FileKind::Mesh, ["interfaces", "interfaces.0.mode"]),
-];
+/// For `hopwise run`, `trial` and `air`.
+pub static SCENARIO: FileOf =
+    FileOf { command: "hopwise run", signs: ["topology", "traffic"], example: "configs/chain.yaml" };
+/// For `hopwise node`.
+pub static NODE: FileOf =
+    FileOf { command: "hopwise node", signs: ["node", "links"], example: "configs/node.yaml" };
+/// For `hopwise route`.
+pub static ROUTE: FileOf =
+    FileOf { command: "hopwise route", signs: ["network", "interfaces"], example: "configs/route.yaml" };
+/// For `hopwise proxy`.
+pub static PROXY: FileOf =
+    FileOf { command: "hopwise proxy", signs: ["fixed", "mobile"], example: "configs/proxy.yaml" };
+/// For `hopwise mesh up`.
+pub static MESH: FileOf = FileOf {
+    command: "hopwise mesh up",
+    signs: ["interfaces", "interfaces.0.mode"],
+    example: "configs/mesh.yaml",
+};
 
-impl FileKind {
+impl FileOf {
     /// Refuses a file that is surely of another kind.
-    pub fn check(self, document: &Document) -> Result<(), Box<Refusal>> {
+    pub fn check(&self, document: &Document) -> Result<(), Box<Refusal>> {
         let is_there = |key: &&str| document.value_at(key).is_some();
-        let surely = SIGNS.iter().find(|(_, keys)| keys.iter().all(is_there));
-        let Some((other, [key, _])) = surely.filter(|(kind, _)| *kind != self) else { return Ok(()) };
+        let mut kinds = [&SCENARIO, &NODE, &ROUTE, &PROXY, &MESH].into_iter();
+        let surely = kinds.find(|kind| kind.signs.iter().all(is_there));
+        let Some(other) = surely.filter(|kind| *kind != self) else { return Ok(()) };
         let problem = format!("this is no {} but a {}", self.words(), other.words());
-        let (command, example) = (other.command(), self.example());
-        let accepted = format!("`{command} FILE`, or a {} such as {example}", self.words());
-        Err(document.refuse_key(&YamlPath::root().key(key), problem, &accepted))
+        let accepted = format!("`{} FILE`, or a {} such as {}", other.command, self.words(), self.example);
+        Err(document.refuse_key(&YamlPath::root().key(other.signs[0]), problem, &accepted))
     }
 
-    fn words(self) -> String {
-        match self {
-            FileKind::Scenario => "scenario".to_owned(),
-            _ => format!("file of `{}`", self.command()),
+    fn words(&self) -> String {
+        if *self == SCENARIO {
+            return "scenario".to_owned();
         }
-    }
-
-    fn command(self) -> &'static str {
-        match self {
-            FileKind::Scenario => "hopwise run",
-            FileKind::Node => "hopwise node",
-            FileKind::Route => "hopwise route",
-            FileKind::Proxy => "hopwise proxy",
-            FileKind::Mesh => "hopwise mesh up",
-        }
-    }
-
-    fn example(self) -> &'static str {
-        match self {
-            FileKind::Scenario => "configs/chain.yaml",
-            FileKind::Node => "configs/node.yaml",
-            FileKind::Route => "configs/route.yaml",
-            FileKind::Proxy => "configs/proxy.yaml",
-            FileKind::Mesh => "configs/mesh.yaml",
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_of_another_command_is_told_to_be_one() {
-        let files = [
-            (FileKind::Scenario, include_str!("../../configs/chain.yaml")),
-            (FileKind::Node, include_str!("../../configs/node.yaml")),
-            (FileKind::Route, include_str!("../../configs/route.yaml")),
-            (FileKind::Proxy, include_str!("../../configs/proxy.yaml")),
-            (FileKind::Mesh, include_str!("../../configs/mesh.yaml")),
-        ];
-        for (kind, text) in files {
-            let document = Document::parse("a", text).expect("YAML");
-            for (wanted, _) in files {
-                let checked = wanted.check(&document).map_err(|refusal| refusal.to_string());
-                let said = format!("this is no {} but a {}", wanted.words(), kind.words());
-                match checked {
-                    Ok(()) => assert_eq!(wanted, kind),
-                    Err(refused) => assert!(wanted != kind && refused.contains(&said), "{refused}"),
-                }
-            }
-        }
+        format!("file of `{}`", self.command)
     }
 }

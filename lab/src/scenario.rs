@@ -23,7 +23,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
-use crate::file_kind::FileKind;
+use crate::file_kind;
 use crate::keys;
 use crate::live::part::Part;
 use crate::located::{Document, LoadError, Refusal, YamlPath};
@@ -147,7 +147,7 @@ impl Scenario {
         for assignment in sets {
             document.set("--set", assignment)?;
         }
-        FileKind::Scenario.check(&document)?;
+        file_kind::SCENARIO.check(&document)?;
         Ok(Scenario { name, read: Read::of(document)?, sets: sets.into() })
     }
 

@@ -55,6 +55,27 @@ fn every_file_with_examples_is_accepted() {
     }
 }
 
+#[test]
+fn a_file_of_another_command_is_told_to_be_one() {
+    let kinds = [
+        (FileKind::Scenario, "scenario", include_str!("../../configs/chain.yaml")),
+        (FileKind::Node, "file of `hopwise node`", include_str!("../../configs/node.yaml")),
+        (FileKind::Route, "file of `hopwise route`", include_str!("../../configs/route.yaml")),
+        (FileKind::Proxy, "file of `hopwise proxy`", include_str!("../../configs/proxy.yaml")),
+        (FileKind::Mesh, "file of `hopwise mesh up`", include_str!("../../configs/mesh.yaml")),
+    ];
+    for (kind, words, text) in kinds {
+        for (wanted, wanted_words, _) in kinds {
+            let checked = wanted.checks("a", text, &[]).map_err(|refusal| refusal.to_string());
+            let said = format!("this is no {wanted_words} but a {words}");
+            match checked {
+                Ok(()) => assert_eq!(wanted, kind),
+                Err(refused) => assert!(wanted != kind && refused.contains(&said), "{refused}"),
+            }
+        }
+    }
+}
+
 fn lacks(kind: FileKind, key: &Key) -> Option<&'static str> {
     let Key { value, unit, range, default, meaning, .. } = key;
     let is_quantity = ["time", "size", "rate", "share"].iter().any(|one| value.starts_with(one));

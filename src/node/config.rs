@@ -11,7 +11,7 @@ use std::time::Duration;
 use hopwise_core::ip::Prefix;
 pub(crate) use hopwise_host::TUN_CROSSINGS;
 use hopwise_host::{CapturedLink, Framing};
-use hopwise_lab::file_kind::FileKind;
+use hopwise_lab::file_kind;
 use hopwise_lab::keys;
 use hopwise_lab::located::{Document, LoadError, Refusal};
 use hopwise_lab::rules::{self, Network};
@@ -360,7 +360,7 @@ pub(crate) fn checked(document: &Document) -> Result<(), Box<Refusal>> {
 }
 
 fn read(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
-    FileKind::Node.check(document)?;
+    file_kind::NODE.check(document)?;
     keys::check(document, json_schema())?;
     let config: NodeConfig = document.read()?;
     check::all(document, &config)?;

@@ -9,7 +9,7 @@ use hopwise_agents::base_station::forecast::ForecastSettings;
 use hopwise_agents::registry::{DEFAULT_BASE_STATION, Kind};
 use hopwise_agents::validate_base_station;
 use hopwise_core::{LinkId, StationAddress};
-use hopwise_lab::file_kind::FileKind;
+use hopwise_lab::file_kind;
 use hopwise_lab::keys;
 use hopwise_lab::located::{Document, LoadError, Refusal, YamlPath};
 use hopwise_lab::rules::Network;
@@ -364,7 +364,7 @@ pub(crate) fn checked(document: &Document) -> Result<(), Box<Refusal>> {
 }
 
 fn read(document: &Document) -> Result<Config, Box<Refusal>> {
-    FileKind::Proxy.check(document)?;
+    file_kind::PROXY.check(document)?;
     keys::check(document, json_schema())?;
     let config: Config = document.read()?;
     let spec = |at: &YamlPath, spec: &str| {

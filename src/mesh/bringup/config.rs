@@ -7,7 +7,7 @@ use hopwise_core::StationAddress;
 use hopwise_core::ip::Prefix;
 use hopwise_host::bringup::{Network, Wanted, WantedInterface};
 use hopwise_host::nl80211::radio::{Cell, Kind, Rates};
-use hopwise_lab::file_kind::FileKind;
+use hopwise_lab::file_kind;
 use hopwise_lab::keys;
 use hopwise_lab::located::{Document, Refusal, YamlPath};
 use hopwise_lab::units::Rate;
@@ -150,7 +150,7 @@ pub(crate) fn checked(document: &Document) -> Result<(), Box<Refusal>> {
 }
 
 pub(super) fn read(document: &Document) -> Result<Config, Box<Refusal>> {
-    FileKind::Mesh.check(document)?;
+    file_kind::MESH.check(document)?;
     keys::check(document, json_schema())?;
     let file: File = document.read()?;
     let root = YamlPath::root();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use hopwise_core::ip::Prefix;
-use hopwise_lab::file_kind::FileKind;
+use hopwise_lab::file_kind;
 use hopwise_lab::keys;
 use hopwise_lab::located::{Document, YamlPath, one_of};
 use hopwise_lab::routing::{OnlySimulated, Protocol, RoutingConfig};
@@ -156,7 +156,7 @@ pub(crate) fn checked(document: &Document) -> Result<(), Box<hopwise_lab::locate
 }
 
 fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal>> {
-    FileKind::Route.check(document)?;
+    file_kind::ROUTE.check(document)?;
     keys::check(document, json_schema())?;
     let root = YamlPath::root();
     refuse_unspoken_protocol(document, &root.key("routing"))?;
