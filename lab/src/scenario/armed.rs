@@ -67,7 +67,7 @@ impl Armed {
         for draw in 0..MOST_DRAWS {
             let nodes = nodes::place(document, file, (seed, draw))?;
             let plan = self.plan(&nodes, seed)?;
-            if reach::check(document, file, (&plan, &nodes.names))? == reach::Field::Usable {
+            if reach::check(document, file, &nodes, &plan)? == reach::Field::Usable {
                 return Ok(Prepared { plan, names: nodes.names, routing: self.config.clone() });
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hopwise_air::medium;
 
+use super::nodes::Nodes;
 use super::schema::{ScenarioFile, Shape};
 use crate::located::{Document, Refusal, YamlPath};
 use crate::sim::{Plan, Reach};
@@ -28,7 +29,8 @@ pub(super) enum Field {
 pub(super) fn check(
     document: &Document,
     file: &ScenarioFile,
-    (plan, names): (&Plan, &[String]),
+    nodes: &Nodes,
+    plan: &Plan,
 ) -> Result<Field, Box<Refusal>> {
     let topology = YamlPath::root().key("topology");
     let links = medium::most_links(&plan.radio, &plan.channel, &plan.positions);
@@ -63,7 +65,7 @@ pub(super) fn check(
                 let way = format!("no route leads from `{}` to `{}`", traffic.from, traffic.to);
                 match plan.channel.field {
                     Some(_) => (way, RECORDED_WAY.to_owned()),
-                    None => (way + &gap((plan, names), &hops), PLACED_WAY.to_owned()),
+                    None => (way + &gap(nodes, &hops), PLACED_WAY.to_owned()),
                 }
             }
         };
@@ -90,19 +92,19 @@ fn outlasts(document: &Document, plan: &Plan) -> Result<(), Box<Refusal>> {
 }
 
 /// The nodes next to each other of which one reaches the end and the other does not, and their distance.
-fn gap((plan, names): (&Plan, &[String]), hops: &[Option<u8>]) -> String {
-    let nodes = || {
-        let all = plan.positions.iter().zip(hops).enumerate();
+fn gap(nodes: &Nodes, hops: &[Option<u8>]) -> String {
+    let placed = || {
+        let all = nodes.positions.iter().zip(hops).enumerate();
         all.filter_map(|(nth, (position, hops))| Some((nth, (*position)?, hops.is_some())))
     };
-    let near = nodes().filter(|(.., reaches)| *reaches);
+    let near = placed().filter(|(.., reaches)| *reaches);
     let pairs = near.flat_map(|(this, here, _)| {
-        let others = nodes().filter(|(.., reaches)| !*reaches);
+        let others = placed().filter(|(.., reaches)| !*reaches);
         others.map(move |(that, there, _)| (here.distance_m(there), this.min(that), this.max(that)))
     });
     match pairs.min_by(|(one, ..), (other, ..)| one.total_cmp(other)) {
         Some((least, this, that)) => {
-            format!(": {least:.1} m lie between {} and {}", names[this], names[that])
+            format!(": {least:.1} m lie between {} and {}", nodes.names[this], nodes.names[that])
         }
         None => String::new(),
     }

@@ -13,7 +13,7 @@ use super::plan::Plan;
 /// Looks at all senders just before an outage is announced, and just before it ends. A look changes nothing.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// The instants of the looks to come, in turn before a beginning and before an end.
+    /// The instants of the looks to come, in turn before an announcement and before an end.
     looks: VecDeque<Instant>,
     /// The timeouts in the outages that are over, by flow and by the end that sends; none if the plan has no outage.
     over: Option<BTreeMap<(u16, u32), u32>>,

@@ -92,7 +92,7 @@ pub(crate) fn check(
 /// Refuses a user who may not play in that world.
 pub(crate) fn check_user(world: World) -> Result<(), Failure> {
     match world {
-        World::Netns => stations::check_user("--world sim and hwsim take"),
+        World::Netns => stations::check_user("--world sim and hwsim take no root"),
         World::Sim | World::Hwsim | World::Mesh => Ok(()),
     }
 }

@@ -100,10 +100,10 @@ pub(crate) fn check(prefix: &str, prepared: &Prepared) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a user that may not make namespaces; `instead` says which commands take no root.
+/// Refuses a user that may not make namespaces; `instead` says what takes no root.
 pub(crate) fn check_user(instead: &str) -> Result<(), Failure> {
     let forbidden = |advice| {
-        let problem = format!("only root may; {advice}; {instead} no root");
+        let problem = format!("only root may; {advice}; {instead}");
         Failure::failed("make namespaces", problem)
     };
     shell::as_root().map_or(Ok(()), |advice| Err(forbidden(advice)))
@@ -111,7 +111,7 @@ pub(crate) fn check_user(instead: &str) -> Result<(), Failure> {
 
 impl Stations {
     pub(crate) fn open(prefix: &str, prepared: &Prepared, serves: Serves) -> Result<Stations, Failure> {
-        check_user("`hopwise world hwsim` has radios, too, and takes")?;
+        check_user("`hopwise world hwsim` has radios, too, and takes no root")?;
         let plan = &prepared.plan;
         let names: Vec<_> = prepared.names.iter().map(|name| format!("{prefix}-{name}")).collect();
         let note = Note::take(Path::new(NOTES), prefix, &names)?;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -38,7 +39,7 @@ pub(crate) struct HostPort {
 impl HostPort {
     pub(crate) fn parse(text: &str) -> Option<HostPort> {
         let (host, port) = text.rsplit_once(':')?;
-        let port = port.parse().ok().filter(|port| *port != 0)?;
+        let port = port.parse::<NonZeroU16>().ok()?.get();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let is_name = |host: &str| host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
         match bare {
@@ -75,7 +76,6 @@ impl<'de> Deserialize<'de> for Side {
 /// Returns whether a number stands in the place of the port, and is none.
 fn has_no_port(text: &str) -> bool {
     let port = text.rsplit_once(':').map_or("", |(_, port)| port);
-    !port.is_empty()
-        && port.bytes().all(|one| one.is_ascii_digit())
-        && !matches!(port.parse(), Ok(1..=u16::MAX))
+    let is_number = !port.is_empty() && port.bytes().all(|one| one.is_ascii_digit());
+    is_number && port.parse::<NonZeroU16>().is_err()
 }
