@@ -11,8 +11,6 @@ use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::report::{picture_of_claims, picture_of_premises};
 use hopwise_lab::scenario::point::{Point, plain};
 use hopwise_lab::scenario::{Claim, Scenario};
-use hopwise_lab::sim::certificate_hash;
-use hopwise_lab::version;
 use serde::Deserialize;
 
 use crate::failure::{self, Failure, printed};
@@ -21,94 +19,19 @@ use crate::lab::trial::stopped::Stopped;
 
 mod arguments;
 mod kept;
+mod made_by;
 mod pages;
 mod printing;
+mod settings;
 
 pub(crate) use arguments::Arguments;
-
-/// Rules under which a figure is run.
-#[derive(Clone, Copy)]
-struct Setting {
-    name: &'static str,
-    sets: &'static [&'static str],
-    /// The profile of all radios, where it is not the figure's own.
-    radio: Option<&'static str>,
-}
-
-impl Setting {
-    const fn of(name: &'static str, sets: &'static [&'static str]) -> Setting {
-        Setting { name, sets, radio: None }
-    }
-
-    /// The name of the folder of its runs.
-    fn folder(&self) -> String {
-        self.name.replace(", ", "-").replace(' ', "").to_lowercase()
-    }
-}
-
-/// The paper's own rules first, those of today last.
-const STATIC: [Setting; 2] =
-    [Setting::of("ns2", &["mac.rules=ns2"]), Setting::of("standard", &["mac.rules=standard"])];
-
-/// The same with AODV.
-const AODV: [Setting; 3] = [
-    Setting::of("ns2", &["mac.rules=ns2", "routing.rules=ns2"]),
-    Setting::of("ns2, RFC 3561", &["mac.rules=ns2", "routing.rules=rfc3561"]),
-    Setting::of("standard, RFC 3561", &["mac.rules=standard", "routing.rules=rfc3561"]),
-];
+use made_by::MadeBy;
+use settings::{Setting, settings};
 
 const QUICK_SEEDS: u32 = 2;
 
 /// The name of the rules where nothing is run.
 const ARITHMETIC: &str = "arithmetic";
-
-/// The build that made a figure's runs.
-#[derive(Debug)]
-struct MadeBy {
-    version: String,
-    commit: Option<String>,
-    certificate: String,
-    /// The number of runs, and the time of a core that they took; 0 for what was computed.
-    runs: usize,
-    cpu_s: f64,
-}
-
-impl MadeBy {
-    fn of(trial: &Trial) -> MadeBy {
-        let Trial { version, commit, certificate, .. } = trial.clone();
-        MadeBy { version, commit, certificate, runs: 0, cpu_s: 0.0 }
-    }
-
-    /// Adds the costs of the runs in a folder.
-    fn add_costs(&mut self, folder: &Path) -> Result<(), Failure> {
-        let path = folder.join("costs.jsonl");
-        let failed = |error: &dyn std::fmt::Display| {
-            Failure::failed("reading what runs cost", format_args!("{}: {error}", path.display()))
-        };
-        for line in fs::read_to_string(&path).map_err(|error| failed(&error))?.lines() {
-            let cost: Cost = serde_json::from_str(line).map_err(|error| failed(&error))?;
-            self.runs += 1;
-            self.cpu_s += cost.cpu_s;
-        }
-        Ok(())
-    }
-
-    fn us() -> MadeBy {
-        MadeBy {
-            version: version::of_program().to_owned(),
-            commit: version::commit().map(str::to_owned),
-            certificate: certificate_hash(),
-            runs: 0,
-            cpu_s: 0.0,
-        }
-    }
-}
-
-/// The cost of one run, of a line in `costs.jsonl`.
-#[derive(Debug, Deserialize)]
-struct Cost {
-    cpu_s: f64,
-}
 
 /// A figure that cannot be run here: `not-run.yaml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -231,16 +154,6 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<
         }
     }
     Ok((rows, made_by.unwrap_or_else(MadeBy::us)))
-}
-
-/// The rules that a figure is run under.
-fn settings(arguments: &Arguments, figure: &Scenario) -> Vec<Setting> {
-    let all: &[Setting] = if figure.has_routing_rules() { &AODV } else { &STATIC };
-    match (arguments.radio, all) {
-        (Some(radio), [own, .., today]) => vec![*own, Setting { name: radio, radio: Some(radio), ..*today }],
-        _ if arguments.quick => all[..1].to_vec(),
-        _ => all.to_vec(),
-    }
 }
 
 /// The claims of a quick look, which has one reading only.
