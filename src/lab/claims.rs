@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use hopwise_lab::claims::plans::{self, Computed, PlanClaim};
 use hopwise_lab::claims::table::{self, Line, Row, Under};
 use hopwise_lab::claims::{Reading, claimed, measured, readings, resting_on, rests_on};
+use hopwise_lab::located::Document;
 use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::report::{picture_of_claims, picture_of_premises};
 use hopwise_lab::scenario::point::Point;
@@ -52,6 +53,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stopped = Stopped::watch(0, said)?;
     for (nth, (paper, file)) in files.into_iter().enumerate() {
         let nth = format!("figure {} of {total}", nth + 1);
+        // The file as it is now is run, whatever becomes of it meanwhile.
+        let digest = Document::load(&file)?.digest();
         let Measured { rows: of_figure, made_by, left_out: of_it } = figure(arguments, &paper, &file, &nth)?;
         of_figure.iter().try_for_each(|row| printed(printing::row(row)))?;
         if let (Some(radio), 1..) = (arguments.radio, of_it.readings) {
@@ -61,8 +64,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         keep(arguments, (&paper, &file), &of_figure)?;
         if let (Some(folder), false) = (&arguments.pages, of_figure.is_empty()) {
             let name = name_of(&file);
-            let figure = pages::Figure { paper: &paper, file: &name, rows: &of_figure, made_by };
-            pages::write(folder, &figure, &not_run)?;
+            let figure = pages::Figure { paper: &paper, file: &name, digest, rows: &of_figure, made_by };
+            pages::write(folder, &arguments.papers, &figure, &not_run)?;
         }
         rows.extend(of_figure);
         stopped.on_step();
@@ -158,7 +161,7 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<
     for ruled in &ruled {
         let (trial, records) = runs(arguments, (paper, file, nth), ruled)?;
         let made_by = made_by.get_or_insert_with(|| MadeBy::of(&trial));
-        made_by.add_costs(&folder_of(arguments, (paper, file)).join(ruled.setting.folder()))?;
+        made_by.add(&trial, &folder_of(arguments, (paper, file)).join(ruled.setting.folder()))?;
         for (row, claim) in rows.iter_mut().zip(&claims) {
             row.results.extend(under(claim, ruled, &trial.arms[0], &records)?);
         }
