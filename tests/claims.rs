@@ -390,6 +390,26 @@ fn a_claim_that_states_nothing_or_is_about_nothing_is_refused_where_it_stands() 
             "    value: 900\n    premise: { arm: tcp, measure: acks-lost }\n",
             "`premise` has no meaning beside `value`",
         ),
+        (
+            "    ratio: 1.2\n",
+            "    value: 900\n    per_at: { topology.hops: [3] }\n",
+            "`per_at` has no meaning beside `value`",
+        ),
+        (
+            "    ratio: 1.2\n",
+            "    ratio: 1.2\n    over: most\n    per_at: { topology.hops: [3] }\n",
+            "`per_at` has no meaning beside the ratio of a single point",
+        ),
+        (
+            "    ratio: 1.2\n",
+            "    ratio: 1.2\n    per_at: { routing.rules: [ns2] }\n",
+            "the sweep varies `routing.rules`, and a reading has one value of it",
+        ),
+        (
+            "    ratio: 1.2\n",
+            "    ratio: 1.2\n    per_at: { topology.hop: [3] }\n",
+            "`topology.hop` is the same at all points",
+        ),
     ] {
         assert!(text.contains(old));
         let scenario = Scenario::parse("fig17", &text.replacen(old, new, 1), &[]);

@@ -216,9 +216,10 @@ impl Scenario {
         let arms = self.arms()?;
         let paths: BTreeSet<String> =
             self.cells()?.into_iter().flat_map(|cell| cell.point.into_keys()).collect();
+        let swept = self.first_reading()?;
         file.claims.iter().enumerate().try_for_each(|(nth, claim)| {
             let at = YamlPath::root().key("claims").index(nth);
-            check::claim(document, (&at, claim), &arms, &paths)
+            check::claim(document, (&at, claim), &arms, (&paths, &swept))
         })?;
         Ok(&file.claims)
     }
