@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hopwise_lab::claims::plans;
+use hopwise_lab::located::Document;
 use hopwise_lab::scenario::Scenario;
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -54,6 +55,7 @@ fn every_figure_is_a_scenario_with_a_title_and_something_that_is_said_of_it() {
             count += judged.len();
             continue;
         }
+        can_be_run_over_a_radio_of_today(&file);
         for rules in ["ns2", "standard"] {
             let scenario = Scenario::load(&file, &[format!("mac.rules={rules}")]).expect("it is read");
             let asked = scenario.asked().unwrap_or_else(|refusal| panic!("{}: {refusal}", file.display()));
@@ -77,7 +79,25 @@ fn every_figure_is_a_scenario_with_a_title_and_something_that_is_said_of_it() {
     assert!(count > 70, "{count}");
 }
 
-/// The page of the paper has a section for the file, with its claims, or it says that the file is a newer one.
+/// No reading that is left over another radio is refused.
+fn can_be_run_over_a_radio_of_today(file: &Path) {
+    let scenario = Scenario::load(file, &[]).expect("it is read");
+    let sets = ["mac.rules=standard", "radio.profile=ht20-mcs7"].map(str::to_owned);
+    let replaced = scenario.replacing(&sets);
+    let replaced = replaced.unwrap_or_else(|refusal| panic!("{}: {refusal}", file.display()));
+    let scenario = replaced.scenario.unwrap_or_else(|| panic!("{} has no reading left", file.display()));
+    let asked = scenario.asked().unwrap_or_else(|refusal| panic!("{}: {refusal}", file.display()));
+    for cell in &asked.cells {
+        assert!(!cell.point.contains_key("radio.profile"), "{}", file.display());
+        let there = scenario.at(cell).expect("a point");
+        let planned = there.under(&asked.arms[0]).and_then(|arm| arm.prepare(1));
+        let prepared = planned.unwrap_or_else(|refusal| panic!("{}: {refusal}", file.display()));
+        assert_eq!(prepared.plan.phy.name, "ht20-mcs7", "{}", file.display());
+    }
+}
+
+/// The page of the paper has a section for the file, with its claims, or it says that the file is a newer one. It says
+/// so if and only if the digest of the file that it tells is not the file's.
 fn assert_measured(file: &Path, claims: usize) {
     let paper =
         file.parent().and_then(Path::file_name).expect("a paper's folder").to_string_lossy().into_owned();
@@ -88,7 +108,13 @@ fn assert_measured(file: &Path, claims: usize) {
         |section: &&str| section.lines().next().is_some_and(|head| head.ends_with(&format!("(`{name}`)")));
     let section =
         sections.find(of_file).unwrap_or_else(|| panic!("docs/claims/{paper}.md has nothing of {name}"));
-    if !section.contains("**The file has changed since.**") {
+    let is_marked = section.contains("**The file has changed since.**");
+    if let Some((_, told)) = section.split_once("of a file with\ndigest ") {
+        let digest = Document::load(file).expect("it is read").digest();
+        let is_same = told.get(..16) == digest.get(..16);
+        assert_eq!(is_same, !is_marked, "docs/claims/{paper}.md and {name}: scripts/claims makes it anew");
+    }
+    if !is_marked {
         let told = rows(section).count();
         assert_eq!(told, claims, "docs/claims/{paper}.md is of another {name}; scripts/claims makes it anew");
     }
@@ -132,6 +158,22 @@ fn kept_runs_are_judged_as_they_were(run: Run<'_>, out: &Path, (told, text): (&s
     assert!(status == Some(2) && error.contains("without --kept the runs are made"), "{error}");
 }
 
+fn a_section_says_what_made_it(text: &str) {
+    let certificate = hopwise_lab::sim::certificate_hash();
+    let file = Document::load(Path::new("configs/papers/delayed_ack_chain/fig08.yaml"));
+    let digest = file.expect("it is read").digest();
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
+    for part in [
+        "by hopwise\n",
+        &format!(", certificate {}, of a file with\ndigest {}.\n", &certificate[..16], &digest[..16]),
+        " runs take ",
+        " s of a core.\nThey were made on 20",
+        &format!(", Linux {}.\n", kernel.trim()),
+    ] {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
+}
+
 fn papers_and_figures_that_there_are_not_are_refused(run: Run<'_>) {
     for (chosen, problem) in [
         ("nobody", "no paper is called `nobody`: ack_holding, dca"),
@@ -170,10 +212,8 @@ fn a_quick_look_at_a_paper_says_what_is_claimed_measured_and_why() {
     assert_eq!((again, &told_again), (status, &told), "what has been run is read");
     let text = std::fs::read_to_string(out.join("pages/delayed_ack_chain.md")).expect("the page");
     assert!(text.contains("| figure | claim |") && text.contains("**"), "{text}");
-    assert!(text.contains(" runs take ") && text.contains(" s of a core."), "{text}");
+    a_section_says_what_made_it(&text);
     kept_runs_are_judged_as_they_were(&run, &out, (&told, &text));
-    let certificate = hopwise_lab::sim::certificate_hash();
-    assert!(text.contains("by hopwise\n") && text.contains(&certificate[..16]), "{text}");
     let csv = out.join("runs/quick/delayed_ack_chain/fig08/claims.csv");
     assert!(
         std::fs::read_to_string(&csv).expect("the table").contains("delayed_ack_chain,Fig. 8,"),
@@ -238,7 +278,8 @@ fn short_figure(sweep: &str) -> String {
     )
 }
 
-/// A folder with a paper of two short figures, of which the second varies its radios itself.
+/// A folder with a paper of three short figures. The second one has a reading with another radio, and the points of the
+/// third have two.
 fn short_papers(out: &Path) -> PathBuf {
     let papers = out.join("papers");
     let _ = std::fs::remove_dir_all(out);
@@ -246,7 +287,23 @@ fn short_papers(out: &Path) -> PathBuf {
     std::fs::write(papers.join("one/fig1.yaml"), short_figure("")).expect("a figure");
     let swept = "sweep: { radio.profile: [dsss-2mbps, dsss-11mbps] }\n";
     std::fs::write(papers.join("one/fig2.yaml"), short_figure(swept)).expect("a figure");
+    let points = swept.replace("sweep", "matrix");
+    std::fs::write(papers.join("one/fig3.yaml"), short_figure(&points)).expect("a figure");
     papers
+}
+
+fn readings_with_a_radio_of_their_own_are_left_out(told: &str, out: &Path) {
+    for part in [
+        "one/fig2: not run over ht20-mcs7 in 1 of 2 readings, which sets another radio.profile\n",
+        "one/fig3: not run over ht20-mcs7 in 1 of 1 readings, which sets another radio.profile\n",
+        " contradicted; not run in 2 readings\n",
+    ] {
+        assert!(told.contains(part), "{part} is missing in {told}");
+    }
+    let table = std::fs::read_to_string(out.join("full/one/fig2/claims-ht20-mcs7.csv")).expect("the table");
+    let lines = |rules: &str| table.lines().filter(|line| line.contains(&format!(",{rules},"))).count();
+    assert_eq!((lines("ns2"), lines("ht20-mcs7")), (4, 2), "a line for each claim and reading: {table}");
+    assert!(!out.join("full/one/fig3").exists(), "its points have two radios");
 }
 
 #[test]
@@ -265,12 +322,13 @@ fn claims_are_judged_over_radios_of_today_beside_the_papers_rules() {
     let (status, told, remarks) = run(&["--radio", "ht20-mcs7"]);
     assert_eq!(status, Some(0), "{told}{remarks}");
     // More than the papers' radios could ever carry: the radios are others.
-    let last = told.split("It carries 2 Mbit/s at most").nth(1).expect("the second claim");
-    let verdict = |rules: &str| last.lines().find(|line| line.trim().starts_with(rules)).unwrap_or_default();
+    let second = told.split("It carries 2 Mbit/s at most").nth(1).expect("the second claim");
+    let verdict =
+        |rules: &str| second.lines().find(|line| line.trim().starts_with(rules)).unwrap_or_default();
     assert!(verdict("ns2 ").contains(": reproduced"), "{told}");
     assert!(verdict("ht20-mcs7 ").contains(": not reproduced"), "{told}");
     assert!(told.contains("under the papers' own rules: ") && told.contains("\nover ht20-mcs7: "), "{told}");
-    assert!(remarks.contains("one/fig2 varies its radios itself: not run over ht20-mcs7"), "{remarks}");
+    readings_with_a_radio_of_their_own_are_left_out(&told, &out);
     assert!(out.join("full/one/fig1/claims-ht20-mcs7.csv").exists(), "the table has a name of its own");
     assert!(!out.join("full/one/fig1/claims.csv").exists(), "that of the papers' rules stays");
     for (more, problem) in [
@@ -331,6 +389,26 @@ fn a_claim_that_states_nothing_or_is_about_nothing_is_refused_where_it_stands() 
             "    ratio: 1.2\n",
             "    value: 900\n    premise: { arm: tcp, measure: acks-lost }\n",
             "`premise` has no meaning beside `value`",
+        ),
+        (
+            "    ratio: 1.2\n",
+            "    value: 900\n    per_at: { topology.hops: [3] }\n",
+            "`per_at` has no meaning beside `value`",
+        ),
+        (
+            "    ratio: 1.2\n",
+            "    ratio: 1.2\n    over: most\n    per_at: { topology.hops: [3] }\n",
+            "`per_at` has no meaning beside the ratio of a single point",
+        ),
+        (
+            "    ratio: 1.2\n",
+            "    ratio: 1.2\n    per_at: { routing.rules: [ns2] }\n",
+            "the sweep varies `routing.rules`, and a reading has one value of it",
+        ),
+        (
+            "    ratio: 1.2\n",
+            "    ratio: 1.2\n    per_at: { topology.hop: [3] }\n",
+            "`topology.hop` is the same at all points",
         ),
     ] {
         assert!(text.contains(old));

@@ -2,6 +2,11 @@
 //!
 //! A claim is judged once for each combination of the settings that its paper leaves open (`readings`). Blocks are the
 //! unit of confidence in all of them.
+//!
+//! A statement may compare two ratios: "long chains gain more than short ones" is the ratio of two arms at the points
+//! `at`, divided by that at the points `per_at`. Each block has one such number, from its runs at both. The interval is
+//! therefore that of any other ratio, over blocks, and nothing that a block's runs share is counted twice. A block in
+//! which some run has 0 has no such number. The claim then has none either.
 
 pub mod plans;
 mod readings;
@@ -112,6 +117,21 @@ impl<'a> Values<'a> {
         self.blocks.iter().filter_map(pair).collect()
     }
 
+    /// A block's means over these points, each with that of the other arm; none if a run is missing.
+    fn in_block(
+        &self,
+        points: &[(&Point, Option<&Point>)],
+        (arm, against): (&str, &str),
+        block: u32,
+    ) -> Option<(f64, f64)> {
+        let pair = |(own, other): &(&Point, Option<&Point>)| {
+            Some((self.of(own, arm, block)?, self.of((*other)?, against, block)?))
+        };
+        let pairs = points.iter().map(pair).collect::<Option<Vec<_>>>()?;
+        let by_point: Vec<_> = points.iter().zip(pairs).map(|((own, _), pair)| (*own, vec![pair])).collect();
+        means(&by_point).first().copied()
+    }
+
     /// The point with the largest mean of an arm, among those that differ from `point` only in the paths of `at`.
     fn best(&self, point: &Point, arm: &str, at: &BTreeMap<String, Vec<Value>>) -> Option<&'a Point> {
         let rest = |point: &Point| {
@@ -142,27 +162,48 @@ fn judge_among(claim: &Claim, baseline: &str, records: &[&Record]) -> Judged {
     }
 }
 
-fn judge_ratio(claim: &Claim, ratio: f64, baseline: &str, values: &Values<'_>) -> Judged {
+fn judge_ratio<'a>(claim: &Claim, ratio: f64, baseline: &str, values: &Values<'a>) -> Judged {
     let against = claim.against.as_deref().unwrap_or(baseline);
-    let pairs_at = |point: &&Point| {
-        let other = match claim.against_at.is_empty() {
-            true => Some(*point),
-            false => values.best(point, against, &claim.against_at),
+    let couples = |at: &BTreeMap<String, Vec<Value>>| {
+        let points = values.points(at).into_iter();
+        let couple = |own: &'a Point| match claim.against_at.is_empty() {
+            true => (own, Some(own)),
+            false => (own, values.best(own, against, &claim.against_at)),
         };
-        other.map_or_else(Vec::new, |other| values.pairs((*point, &claim.arm), (other, against)))
+        points.map(couple).collect::<Vec<_>>()
     };
-    let points = values.points(&claim.at);
-    let by_point: Vec<_> = points.iter().map(|point| (*point, pairs_at(point))).collect();
+    let own = couples(&claim.at);
+    let by_point = || {
+        let pairs = |(own, other): &(&'a Point, Option<&'a Point>)| {
+            let pairs = other.map(|other| values.pairs((own, &claim.arm), (other, against)));
+            (*own, pairs.unwrap_or_default())
+        };
+        own.iter().map(pairs).collect::<Vec<_>>()
+    };
     let (measured, point) = match claim.over {
-        Over::Mean => (paired(&means(&by_point), MARGIN), None),
+        Over::Mean if !claim.per_at.is_empty() => {
+            let per = couples(&claim.per_at);
+            let side = |of: &[_], block| values.in_block(of, (&claim.arm, against), block);
+            let block = |block: &u32| Some((side(&own, *block)?, side(&per, *block)?));
+            (paired(&quotients(values.blocks.iter().filter_map(block)), MARGIN), None)
+        }
+        Over::Mean => (paired(&means(&by_point()), MARGIN), None),
         Over::Most | Over::Least => {
-            let each = by_point.iter().map(|(point, pairs)| (paired(pairs, MARGIN), Some((*point).clone())));
+            let each = by_point().into_iter();
+            let each = each.map(|(point, pairs)| (paired(&pairs, MARGIN), Some(point.clone())));
             let ratio = |of: &Paired| of.ratio;
             extreme(claim.over, each, ratio)
         }
     };
     let (outcome, why) = outcome(claim, ratio, &measured);
     Judged { outcome, measured: measured.into(), point, why }
+}
+
+/// The ratio of two ratios in each block, as the products of its four values; none if one of them is 0.
+fn quotients(blocks: impl Iterator<Item = ((f64, f64), (f64, f64))>) -> Vec<(f64, f64)> {
+    let quotients: Vec<_> = blocks.map(|((own, other), (per, by))| (own * by, other * per)).collect();
+    let has_all = quotients.iter().all(|(above, below)| *above > 0.0 && *below > 0.0);
+    if has_all { quotients } else { Vec::new() }
 }
 
 /// The value of one arm. It is never contradicted: an absolute figure hangs on more than what a paper sets.

@@ -4,6 +4,9 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::{self, Machine};
+use crate::version;
+
 /// The resources that a run took.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Cost {
@@ -58,21 +61,49 @@ fn peak_rss_kib() -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Cost of a run, and the machine that ran it. It stands in no report.
+/// Cost of a run, and what made it when. It stands in no report.
 #[derive(Debug, Serialize)]
 pub struct Spent<'a> {
     /// Name of the run in its trial.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<&'a str>,
+    id: Option<&'a str>,
     /// The name of the machine.
-    pub host: String,
+    host: String,
+    #[serde(flatten)]
+    origin: Origin,
     /// The resources that the run took.
     #[serde(flatten)]
-    pub cost: &'a Cost,
+    cost: &'a Cost,
 }
 
-/// Name of the machine.
-pub fn host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_owned()
+impl Spent<'_> {
+    /// The cost of a run that has just ended here; `id` is its name in its trial.
+    pub fn now<'a>(id: Option<&'a str>, cost: &'a Cost) -> Spent<'a> {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        Spent { id, host: host.trim().to_owned(), origin: Origin::here(), cost }
+    }
+}
+
+/// The program, the machine and the day that made a run; costs of earlier versions lack them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Origin {
+    /// The commit that the program was built from, if it was built in a clone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The machine that made the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// The day in UTC on which the run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day: Option<String>,
+}
+
+impl Origin {
+    fn here() -> Origin {
+        Origin {
+            commit: version::commit().map(str::to_owned),
+            machine: Some(machine::this().clone()),
+            day: Some(machine::today()),
+        }
+    }
 }

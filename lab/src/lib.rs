@@ -23,6 +23,7 @@ pub mod keys;
 pub mod lacks;
 pub mod live;
 pub mod located;
+pub mod machine;
 pub mod metric;
 pub mod parallel;
 pub mod plain;

@@ -16,6 +16,7 @@ use serde_path_to_error::Segment;
 use crate::plain;
 
 mod assign;
+mod digest;
 mod secrets;
 mod specs;
 mod tree;

@@ -12,6 +12,7 @@ pub mod point;
 mod queue;
 mod radio;
 mod reach;
+mod replaced;
 mod routing;
 mod rules;
 mod schema;
@@ -38,6 +39,7 @@ pub use armed::Armed;
 pub use matrix::Cell;
 pub(crate) use matrix::Sweep;
 pub use nodes::Nodes;
+pub use replaced::{LeftOut, Replaced};
 pub use schema::{Bound, Claim, Measure, Over, Premise, Stated};
 
 /// A scenario that was read, with the values set over it.
@@ -48,6 +50,8 @@ pub struct Scenario {
     read: Arc<Read>,
     /// Values set over the file's own, as they were given.
     sets: Arc<[String]>,
+    /// The only readings that it has, where others were left out.
+    readings: Option<Arc<replaced::Readings>>,
 }
 
 /// A file that was read: its text with all places, and its content. It is read anew where a value is set in it.
@@ -148,7 +152,7 @@ impl Scenario {
             document.set("--set", assignment)?;
         }
         file_kind::SCENARIO.check(&document)?;
-        Ok(Scenario { name, read: Read::of(document)?, sets: sets.into() })
+        Ok(Scenario { name, read: Read::of(document)?, sets: sets.into(), readings: None })
     }
 
     /// Parts of a trial of this scenario.
@@ -212,26 +216,28 @@ impl Scenario {
         let arms = self.arms()?;
         let paths: BTreeSet<String> =
             self.cells()?.into_iter().flat_map(|cell| cell.point.into_keys()).collect();
+        let swept = self.first_reading()?;
         file.claims.iter().enumerate().try_for_each(|(nth, claim)| {
             let at = YamlPath::root().key("claims").index(nth);
-            check::claim(document, (&at, claim), &arms, &paths)
+            check::claim(document, (&at, claim), &arms, (&paths, &swept))
         })?;
         Ok(&file.claims)
     }
 
     /// Settings that the paper leaves open, with the values of the first combination of its `sweep`.
     pub fn first_reading(&self) -> Result<Point, Box<Refusal>> {
-        matrix::first_reading(&self.read.document, self.read.file.sweep.as_ref())
+        match &self.readings {
+            Some(readings) => Ok(readings.first()),
+            None => matrix::first_reading(&self.read.document, self.read.file.sweep.as_ref()),
+        }
     }
 
     /// The names of values in its `sweep`, for tables.
     pub fn names_of_readings(&self) -> Result<Vec<(String, Point)>, Box<Refusal>> {
-        matrix::names(&self.read.document, self.read.file.sweep.as_ref())
-    }
-
-    /// True if arms or points differ in the value at that path.
-    pub fn varies(&self, path: &str) -> bool {
-        check::varies(&self.read.file, path)
+        match &self.readings {
+            Some(readings) => Ok(readings.names.clone()),
+            None => matrix::names(&self.read.document, self.read.file.sweep.as_ref()),
+        }
     }
 
     /// True if the routing protocol has two rule sets.
@@ -264,7 +270,10 @@ impl Scenario {
 
     fn cells(&self) -> Result<Vec<Cell>, Box<Refusal>> {
         let Read { document, file } = &*self.read;
-        let cells = matrix::cells(document, file.matrix.as_ref(), file.sweep.as_ref())?;
+        let mut cells = matrix::cells(document, file.matrix.as_ref(), file.sweep.as_ref())?;
+        if let Some(readings) = &self.readings {
+            cells.retain(|cell| readings.has(&cell.point));
+        }
         check::arms_over_matrix(document, file, &cells)?;
         Ok(cells)
     }
@@ -278,7 +287,7 @@ impl Scenario {
             cell.set_in(&mut document)?;
             Read::of(document)?
         };
-        Ok(Scenario { name: self.name.clone(), read, sets: Arc::clone(&self.sets) })
+        Ok(Scenario { read, ..self.clone() })
     }
 
     /// The only point of the matrix; an empty one without a matrix.

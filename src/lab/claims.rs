@@ -7,108 +7,32 @@ use std::path::{Path, PathBuf};
 use hopwise_lab::claims::plans::{self, Computed, PlanClaim};
 use hopwise_lab::claims::table::{self, Line, Row, Under};
 use hopwise_lab::claims::{Reading, claimed, measured, readings, resting_on, rests_on};
+use hopwise_lab::located::Document;
 use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::report::{picture_of_claims, picture_of_premises};
-use hopwise_lab::scenario::point::{Point, plain};
-use hopwise_lab::scenario::{Claim, Scenario};
-use hopwise_lab::sim::certificate_hash;
-use hopwise_lab::version;
+use hopwise_lab::scenario::point::Point;
+use hopwise_lab::scenario::{Claim, LeftOut, Scenario};
 use serde::Deserialize;
 
-use crate::failure::{self, Failure, printed};
+use crate::failure::{Failure, printed};
 use crate::lab::trial::completed;
 use crate::lab::trial::stopped::Stopped;
 
 mod arguments;
 mod kept;
+mod made_by;
 mod pages;
 mod printing;
+mod settings;
 
 pub(crate) use arguments::Arguments;
-
-/// Rules under which a figure is run.
-#[derive(Clone, Copy)]
-struct Setting {
-    name: &'static str,
-    sets: &'static [&'static str],
-    /// The profile of all radios, where it is not the figure's own.
-    radio: Option<&'static str>,
-}
-
-impl Setting {
-    const fn of(name: &'static str, sets: &'static [&'static str]) -> Setting {
-        Setting { name, sets, radio: None }
-    }
-
-    /// The name of the folder of its runs.
-    fn folder(&self) -> String {
-        self.name.replace(", ", "-").replace(' ', "").to_lowercase()
-    }
-}
-
-/// The paper's own rules first, those of today last.
-const STATIC: [Setting; 2] =
-    [Setting::of("ns2", &["mac.rules=ns2"]), Setting::of("standard", &["mac.rules=standard"])];
-
-/// The same with AODV.
-const AODV: [Setting; 3] = [
-    Setting::of("ns2", &["mac.rules=ns2", "routing.rules=ns2"]),
-    Setting::of("ns2, RFC 3561", &["mac.rules=ns2", "routing.rules=rfc3561"]),
-    Setting::of("standard, RFC 3561", &["mac.rules=standard", "routing.rules=rfc3561"]),
-];
+use made_by::MadeBy;
+use settings::{Ruled, ruled};
 
 const QUICK_SEEDS: u32 = 2;
 
 /// The name of the rules where nothing is run.
 const ARITHMETIC: &str = "arithmetic";
-
-/// The build that made a figure's runs.
-#[derive(Debug)]
-struct MadeBy {
-    version: String,
-    commit: Option<String>,
-    certificate: String,
-    /// The number of runs, and the time of a core that they took; 0 for what was computed.
-    runs: usize,
-    cpu_s: f64,
-}
-
-impl MadeBy {
-    fn of(trial: &Trial) -> MadeBy {
-        let Trial { version, commit, certificate, .. } = trial.clone();
-        MadeBy { version, commit, certificate, runs: 0, cpu_s: 0.0 }
-    }
-
-    /// Adds the costs of the runs in a folder.
-    fn add_costs(&mut self, folder: &Path) -> Result<(), Failure> {
-        let path = folder.join("costs.jsonl");
-        let failed = |error: &dyn std::fmt::Display| {
-            Failure::failed("reading what runs cost", format_args!("{}: {error}", path.display()))
-        };
-        for line in fs::read_to_string(&path).map_err(|error| failed(&error))?.lines() {
-            let cost: Cost = serde_json::from_str(line).map_err(|error| failed(&error))?;
-            self.runs += 1;
-            self.cpu_s += cost.cpu_s;
-        }
-        Ok(())
-    }
-
-    fn us() -> MadeBy {
-        MadeBy {
-            version: version::of_program().to_owned(),
-            commit: version::commit().map(str::to_owned),
-            certificate: certificate_hash(),
-            runs: 0,
-            cpu_s: 0.0,
-        }
-    }
-}
-
-/// The cost of one run, of a line in `costs.jsonl`.
-#[derive(Debug, Deserialize)]
-struct Cost {
-    cpu_s: f64,
-}
 
 /// A figure that cannot be run here: `not-run.yaml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -122,27 +46,33 @@ struct NotRun {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let not_run = not_run(arguments)?;
-    let mut rows = Vec::new();
+    let (mut rows, mut left_out) = (Vec::new(), 0);
     let files = files(arguments)?;
     let total = files.len();
     let said = move |done| format!("stopped in figure {} of {total}; the same command goes on", done + 1);
     let stopped = Stopped::watch(0, said)?;
     for (nth, (paper, file)) in files.into_iter().enumerate() {
         let nth = format!("figure {} of {total}", nth + 1);
-        let (of_figure, made_by) = figure(arguments, &paper, &file, &nth)?;
+        // The file as it is now is run, whatever becomes of it meanwhile.
+        let digest = Document::load(&file)?.digest();
+        let Measured { rows: of_figure, made_by, left_out: of_it } = figure(arguments, &paper, &file, &nth)?;
         of_figure.iter().try_for_each(|row| printed(printing::row(row)))?;
+        if let (Some(radio), 1..) = (arguments.radio, of_it.readings) {
+            printed(printing::left_out(&format!("{paper}/{}", name_of(&file)), radio, &of_it))?;
+            left_out += of_it.readings;
+        }
         keep(arguments, (&paper, &file), &of_figure)?;
         if let (Some(folder), false) = (&arguments.pages, of_figure.is_empty()) {
             let name = name_of(&file);
-            let figure = pages::Figure { paper: &paper, file: &name, rows: &of_figure, made_by };
-            pages::write(folder, &figure, &not_run)?;
+            let figure = pages::Figure { paper: &paper, file: &name, digest, rows: &of_figure, made_by };
+            pages::write(folder, &arguments.papers, &figure, &not_run)?;
         }
         rows.extend(of_figure);
         stopped.on_step();
     }
     drop(stopped);
     printed(printing::not_run(&not_run))?;
-    printed(printing::sums(&rows, arguments.radio, &not_run))
+    printed(printing::sums(&rows, arguments.radio.map(|radio| (radio, left_out)), &not_run))
 }
 
 /// The chosen figures' files with their papers, in the order of their names.
@@ -194,88 +124,87 @@ fn name_of(path: &Path) -> String {
     path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Runs a figure under all its settings, or computes a claim that is arithmetic; says which build did it.
-fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<(Vec<Row>, MadeBy), Failure> {
+/// A figure's claims with their results.
+struct Measured {
+    rows: Vec<Row>,
+    made_by: MadeBy,
+    /// The readings that were not run over the radio that was asked for.
+    left_out: LeftOut,
+}
+
+impl Measured {
+    fn by_us(rows: Vec<Row>, left_out: LeftOut) -> Measured {
+        Measured { rows, made_by: MadeBy::us(), left_out }
+    }
+}
+
+/// Runs a figure under all its settings, or computes a claim that is arithmetic.
+fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<Measured, Failure> {
     if let Some((document, plan)) = plans::load(file)? {
         let judged = plans::judge(&document, &plan).map_err(Failure::Located)?;
         let row = |(claim, computed)| computed_row(paper, &plan.title, claim, computed);
-        return Ok((plan.claims.iter().zip(judged).map(row).collect(), MadeBy::us()));
+        let rows = plan.claims.iter().zip(judged).map(row).collect();
+        return Ok(Measured::by_us(rows, LeftOut::default()));
     }
     let plain = Scenario::load(file, &[])?;
-    if let Some(radio) = arguments.radio.filter(|_| plain.varies("radio.profile")) {
-        failure::remark(&format!("{paper}/{} varies its radios itself: not run over {radio}", name_of(file)));
-        return Ok((Vec::new(), MadeBy::us()));
-    }
     let all = plain.claims().map_err(Failure::Located)?;
     let title = plain.asked().map_err(Failure::Located)?.title.unwrap_or_else(|| name_of(file));
     // A quick look leaves out slow claims, rules that the papers did not have, and all readings but the first.
     if arguments.quick && !all.iter().any(|claim| claim.quick) {
-        return Ok((Vec::new(), MadeBy::us()));
+        return Ok(Measured::by_us(Vec::new(), LeftOut::default()));
     }
-    let names = plain.names_of_readings().map_err(Failure::Located)?;
-    let open = plain.first_reading().map_err(Failure::Located)?;
-    let claims = if arguments.quick { of_reading(all, &open) } else { all.to_vec() };
+    let (ruled, left_out) = ruled(arguments, &plain).map_err(Failure::Located)?;
+    let Some(own) = ruled.first() else { return Ok(Measured::by_us(Vec::new(), left_out)) };
+    let claims: Vec<&Claim> = all.iter().filter(|claim| where_fixed(claim, &own.fixed).is_some()).collect();
     let mut rows: Vec<Row> = claims.iter().map(|claim| empty_row(paper, &title, claim)).collect();
     let mut made_by = None;
-    for setting in settings(arguments, &plain) {
-        let (trial, records) = runs(arguments, (paper, file, nth), &setting, &open)?;
-        let open: Vec<String> = open.keys().cloned().collect();
+    for ruled in &ruled {
+        let (trial, records) = runs(arguments, (paper, file, nth), ruled)?;
         let made_by = made_by.get_or_insert_with(|| MadeBy::of(&trial));
-        made_by.add_costs(&folder_of(arguments, (paper, file)).join(setting.folder()))?;
+        made_by.add(&trial, &folder_of(arguments, (paper, file)).join(ruled.setting.folder()))?;
         for (row, claim) in rows.iter_mut().zip(&claims) {
-            let readings = readings(claim, &trial.arms[0], &records, (&open, &names));
-            let line = |reading: &Reading| {
-                Line::new(reading, measured(claim, &reading.judged) + &resting_on(claim, reading))
-            };
-            row.results.push(Under::new(setting.name, &readings, readings.iter().map(line).collect()));
+            row.results.extend(under(claim, ruled, &trial.arms[0], &records)?);
         }
     }
-    Ok((rows, made_by.unwrap_or_else(MadeBy::us)))
+    Ok(Measured { rows, made_by: made_by.unwrap_or_else(MadeBy::us), left_out })
 }
 
-/// The rules that a figure is run under.
-fn settings(arguments: &Arguments, figure: &Scenario) -> Vec<Setting> {
-    let all: &[Setting] = if figure.has_routing_rules() { &AODV } else { &STATIC };
-    match (arguments.radio, all) {
-        (Some(radio), [own, .., today]) => vec![*own, Setting { name: radio, radio: Some(radio), ..*today }],
-        _ if arguments.quick => all[..1].to_vec(),
-        _ => all.to_vec(),
-    }
-}
-
-/// The claims of a quick look, which has one reading only.
-fn of_reading(claims: &[Claim], reading: &Point) -> Vec<Claim> {
-    let is_of_it = |claim: &&Claim| {
-        claim.at.iter().all(|(path, values)| reading.get(path).is_none_or(|value| values.contains(value)))
+/// The results of a claim under these rules; none if it is about other values than those that are fixed.
+fn under(claim: &Claim, ruled: &Ruled, baseline: &str, records: &[Record]) -> Result<Option<Under>, Failure> {
+    let Some(claim) = where_fixed(claim, &ruled.fixed) else { return Ok(None) };
+    let names = ruled.scenario.names_of_readings().map_err(Failure::Located)?;
+    let open = ruled.scenario.first_reading().map_err(Failure::Located)?.into_keys().collect::<Vec<_>>();
+    let readings = readings(&claim, baseline, records, (&open, &names));
+    let line = |reading: &Reading| {
+        Line::new(reading, measured(&claim, &reading.judged) + &resting_on(&claim, reading))
     };
-    let without_open_paths = |claim: &Claim| {
+    Ok(Some(Under::new(ruled.setting.name, &readings, readings.iter().map(line).collect())))
+}
+
+/// The claim where some of the file's values are fixed; none if it is about others.
+fn where_fixed(claim: &Claim, fixed: &Point) -> Option<Claim> {
+    let is_of_it =
+        |(path, values): (&String, &Vec<_>)| fixed.get(path).is_none_or(|value| values.contains(value));
+    claim.at.iter().all(is_of_it).then(|| {
         let mut claim = claim.clone();
-        claim.at.retain(|path, _| !reading.contains_key(path));
+        claim.at.retain(|path, _| !fixed.contains_key(path));
         claim
-    };
-    claims.iter().filter(is_of_it).map(without_open_paths).collect()
+    })
 }
 
 /// The runs of a figure under those rules; earlier ones are read.
 fn runs(
     arguments: &Arguments,
     (paper, file, nth): (&str, &Path, &str),
-    setting: &Setting,
-    reading: &Point,
+    Ruled { setting, scenario, .. }: &Ruled,
 ) -> Result<(Trial, Vec<Record>), Failure> {
-    let mut sets: Vec<String> = setting.sets.iter().map(|set| (*set).to_owned()).collect();
-    sets.extend(setting.radio.map(|profile| format!("radio.profile={profile}")));
-    if arguments.quick {
-        sets.extend(reading.iter().map(|(path, value)| format!("{path}={}", plain(value))));
-    }
-    let scenario = Scenario::load(file, &sets)?;
     let seeds = arguments.quick.then_some(QUICK_SEEDS);
     let folder = folder_of(arguments, (paper, file)).join(setting.folder());
     if arguments.kept {
-        return kept::read(&scenario, seeds, &folder);
+        return kept::read(scenario, seeds, &folder);
     }
     let name = format!("{paper}/{}, {nth}, under {}", name_of(file), setting.name);
-    completed(&scenario, seeds, &folder, &name)
+    completed(scenario, seeds, &folder, &name)
 }
 
 /// The folder of a figure's runs.

@@ -14,6 +14,7 @@ fn claim(ratio: f64) -> Claim {
         measure: Measure::Goodput,
         at: BTreeMap::new(),
         against_at: BTreeMap::new(),
+        per_at: BTreeMap::new(),
         over: Over::Mean,
         bound: Bound::About,
         ratio: Some(ratio),
@@ -197,6 +198,48 @@ fn the_other_arm_may_be_taken_at_its_best_point() {
         Outcome::Reproduced,
         "at 4 hops the other one has twice as much"
     );
+}
+
+/// A claim that the ratio at 8 hops is so many times that at 4.
+fn per(ratio: f64) -> Claim {
+    let hops = |hops: u64| BTreeMap::from([("topology.hops".to_owned(), vec![hops.into()])]);
+    Claim { at: hops(8), per_at: hops(4), bound: Bound::AtLeast, tolerance: Share(0), ..claim(ratio) }
+}
+
+#[test]
+fn a_ratio_of_two_ratios_is_judged_by_its_own_interval_over_blocks() {
+    assert_eq!(outcome_of(&per(1.03), [1.1, 1.3]), Outcome::Reproduced);
+    assert_eq!(outcome_of(&per(1.03), [1.3, 1.3]), Outcome::NotReproduced, "both gain, by as much");
+    assert_eq!(outcome_of(&per(1.03), [1.3, 1.1]), Outcome::Contradicted);
+    let judged = judge(&per(1.03), "every", &records([1.0, 1.25]));
+    let Measured { number, ci95, blocks } = judged.measured;
+    assert!(number.is_some_and(|number| (number - 1.25).abs() < 1e-9), "{number:?}");
+    let [low, high] = ci95.expect("an interval");
+    // Both ratios scatter alike in a block, and their quotient does not scatter at all.
+    assert!(high - low < 1e-9 && blocks == 5, "{low} to {high}");
+    assert_eq!(claimed(&per(1.03)), "at least +3.0 % over the ratio at topology.hops = 4");
+    assert!(measured(&per(1.03), &judged).starts_with("+25.0 % ("), "{}", measured(&per(1.03), &judged));
+}
+
+#[test]
+fn blocks_that_scatter_leave_a_ratio_of_two_ratios_unsure() {
+    let mut records = records([1.0, 1.25]);
+    let odd = records.iter_mut().filter(|r| r.arm == "dca" && r.block % 2 == 1);
+    odd.filter(|r| r.point["topology.hops"] == 4).for_each(|r| r.result.total.goodput_kbps *= 3.0);
+    let judged = judge(&per(1.03), "every", &records);
+    assert_eq!(judged.outcome, Outcome::NotReproduced);
+    assert!(judged.measured.ci95.is_some_and(|[low, high]| low < 1.0 && high > 1.0), "{judged:?}");
+}
+
+#[test]
+fn a_block_without_a_run_takes_no_part_in_it_and_one_with_a_0_leaves_no_ratio() {
+    let mut records = records([1.0, 1.25]);
+    records.retain(|record| record.block != 2 || record.arm != "dca" || record.point["topology.hops"] != 4);
+    let judged = judge(&per(1.03), "every", &records);
+    assert_eq!((judged.outcome, judged.measured.blocks), (Outcome::Reproduced, 4));
+    records[0].result.total.goodput_kbps = 0.0;
+    let judged = judge(&per(1.03), "every", &records);
+    assert_eq!((judged.outcome, judged.measured.number), (Outcome::NotReproduced, None));
 }
 
 #[test]

@@ -2,11 +2,24 @@
 
 use super::{Judged, Reading};
 use crate::findings::label;
-use crate::scenario::{Bound, Claim, Over, Premise, Stated};
+use crate::scenario::{Bound, Claim, Over, Premise, Stated, point};
 use crate::statistics::change;
 
 /// Text of the claim, for people.
 pub fn claimed(claim: &Claim) -> String {
+    format!("{}{}", number(claim), per(claim))
+}
+
+/// The points by whose ratio a claim divides, in words; empty if it divides by none.
+fn per(claim: &Claim) -> String {
+    let path = |(path, values): (&String, &Vec<_>)| {
+        format!("{path} = {}", values.iter().map(point::plain).collect::<Vec<_>>().join(" or "))
+    };
+    let paths: Vec<String> = claim.per_at.iter().map(path).collect();
+    if paths.is_empty() { String::new() } else { format!(" over the ratio at {}", paths.join(", ")) }
+}
+
+fn number(claim: &Claim) -> String {
     let bound = match (claim.bound, claim.stated()) {
         (Bound::About, Stated::Ratio(1.0)) => return "the same".to_owned(),
         (Bound::AtLeast, Stated::Ratio(1.0)) => return "no less".to_owned(),

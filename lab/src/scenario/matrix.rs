@@ -43,8 +43,12 @@ pub(super) fn cells(
     sweep: Option<&MatrixConfig>,
 ) -> Result<Vec<Cell>, Box<Refusal>> {
     // Combinations of open settings come first, so that the points of each stand together.
-    let readings = crossed(document, "sweep", sweep, vec![Cell::default()])?;
-    crossed(document, "matrix", matrix, readings)
+    crossed(document, "matrix", matrix, readings(document, sweep)?)
+}
+
+/// All combinations of the `sweep`; a single empty one without it.
+pub(super) fn readings(document: &Document, sweep: Option<&MatrixConfig>) -> Result<Vec<Cell>, Box<Refusal>> {
+    crossed(document, "sweep", sweep, vec![Cell::default()])
 }
 
 /// The paths of the `sweep` with the values of its first combination.
@@ -52,7 +56,7 @@ pub(super) fn first_reading(
     document: &Document,
     sweep: Option<&MatrixConfig>,
 ) -> Result<Point, Box<Refusal>> {
-    let first = crossed(document, "sweep", sweep, vec![Cell::default()])?.into_iter().next();
+    let first = readings(document, sweep)?.into_iter().next();
     Ok(first.map(|cell| cell.point).unwrap_or_default())
 }
 
@@ -65,7 +69,7 @@ pub(super) fn names(
     let Some(named) = entries.get(NAMED) else { return Ok(Vec::new()) };
     let matrix = Matrix { document, at: YamlPath::root().key("sweep") };
     let at = matrix.at.key(NAMED);
-    let readings = crossed(document, "sweep", sweep, vec![Cell::default()])?;
+    let readings = readings(document, sweep)?;
     let mut names = Vec::new();
     for (name, values) in matrix.map(&at, named)? {
         let name = matrix.key(&at, name)?;
@@ -320,6 +324,11 @@ impl Cell {
         entry.iter().all(|(path, value)| {
             self.values.iter().any(|given| path.as_str() == Some(&given.path) && given.value == *value)
         })
+    }
+
+    /// The values with their paths, as the file has them.
+    pub(super) fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.values.iter().map(|given| (given.path.as_str(), &given.value))
     }
 
     pub(super) fn set_in(&self, document: &mut Document) -> Result<(), Box<Refusal>> {

@@ -2,6 +2,7 @@ mod agreed;
 mod matrix;
 mod movement;
 mod queue;
+mod replaced;
 mod schema;
 mod traffic;
 

@@ -22,7 +22,8 @@ rules of ns-2, which the papers used, and under those of the standard; with AODV
 Settings that a paper leaves open (`sweep:`) are run with each of their values. A claim is then reproduced everywhere,
 or where it is said; it is contradicted only if it is so everywhere. A file with `plan:` is computed, not run.
 With --radio each claim is judged under the paper's own rules, and over radios of that profile under the standard's.
-A file that itself varies the profile is then left out.
+A reading that sets another profile than its file is not run over them, and neither is a file whose points or arms
+differ in it. The output says how many readings that are.
 Runs are kept in results/claims. The folder of a figure has its file, its table (claims.csv) and its picture
 (claims.svg), too. Runs of this build that are there are read, and a command that was interrupted goes on. With --kept
 runs of other builds are read as well: a section of a page names the build that made them.")]

@@ -7,18 +7,20 @@ use std::io;
 use std::path::Path;
 
 use hopwise_lab::claims::table::{Row, Under};
+use hopwise_lab::located::Document;
 use hopwise_lab::report::{picture_of_claims, picture_of_premises};
 
 use super::{ARITHMETIC, MadeBy, NotRun};
 use crate::failure::Failure;
 
-/// Digits of the certificate's hash that tell it from others.
+/// Digits of a hash that tell it from others.
 const DIGITS: usize = 16;
 
-/// A figure that was run: its paper, its file without the ending, and its claims.
+/// A figure that was run: its paper, its file without the ending, the digest of that, and its claims.
 pub(super) struct Figure<'a> {
     pub(super) paper: &'a str,
     pub(super) file: &'a str,
+    pub(super) digest: String,
     pub(super) rows: &'a [Row],
     pub(super) made_by: MadeBy,
 }
@@ -30,8 +32,14 @@ struct Picture {
     svg: String,
 }
 
-/// Writes the figure's section into its paper's page, and its pictures beside the page.
-pub(super) fn write(folder: &Path, figure: &Figure<'_>, not_run: &[NotRun]) -> Result<(), Failure> {
+/// Writes the figure's section into its paper's page, and its pictures beside the page. The other sections say whether
+/// their files in the folder `papers` have changed since.
+pub(super) fn write(
+    folder: &Path,
+    papers: &Path,
+    figure: &Figure<'_>,
+    not_run: &[NotRun],
+) -> Result<(), Failure> {
     let failed = |error| Failure::failed("writing the pages", format_args!("{}: {error}", folder.display()));
     fs::create_dir_all(folder).map_err(failed)?;
     let Figure { paper, file, rows, .. } = figure;
@@ -47,9 +55,15 @@ pub(super) fn write(folder: &Path, figure: &Figure<'_>, not_run: &[NotRun]) -> R
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         text => text.map_err(failed)?,
     };
+    let digest_of = |file: &str| {
+        let document = Document::load(&papers.join(paper).join(format!("{file}.yaml"))).ok()?;
+        Some(shortened(&document.digest()).to_owned())
+    };
     let own = section(figure, &drawn);
+    let sections = sections(&before, file, own).into_iter();
+    let sections = sections.map(|section| marked(&section, paper, &digest_of)).collect();
     let not_run: Vec<&NotRun> = not_run.iter().filter(|one| one.paper == *paper).collect();
-    fs::write(&path, page(paper, sections(&before, file, own), &not_run)).map_err(failed)?;
+    fs::write(&path, page(paper, sections, &not_run)).map_err(failed)?;
     for Picture { end, svg, .. } in drawn {
         fs::write(folder.join(format!("{paper}-{file}{end}.svg")), svg).map_err(failed)?;
     }
@@ -59,26 +73,53 @@ pub(super) fn write(folder: &Path, figure: &Figure<'_>, not_run: &[NotRun]) -> R
 const MARK: &str = "\n## ";
 const NOT_RUN: &str = "Not run";
 
+/// The file of a section, without its ending, by its heading.
+fn file_of(section: &str) -> Option<&str> {
+    section.lines().next()?.rsplit_once("(`")?.1.strip_suffix(".yaml`)")
+}
+
 /// The sections of a page with one replaced or added, in the order of their files. Each begins with its heading.
 fn sections(before: &str, file: &str, own: String) -> Vec<String> {
-    let of = |section: &str| {
-        section.lines().next().is_some_and(|heading| heading.ends_with(&format!("(`{file}.yaml`)")))
-    };
     let mut all: Vec<String> = before.split(MARK).skip(1).map(str::to_owned).collect();
-    all.retain(|section| !of(section) && !section.starts_with(NOT_RUN));
+    all.retain(|section| file_of(section) != Some(file) && !section.starts_with(NOT_RUN));
     all.push(own);
-    let name = |section: &String| {
-        section.lines().next().and_then(|heading| heading.rsplit_once('(')).map(|(_, file)| file.to_owned())
-    };
+    let name = |section: &String| file_of(section).map(|file| format!("{file}.yaml"));
     all.sort_by_key(name);
     all
+}
+
+/// The words before the digest of a section's file.
+const DIGEST: &str = "of a file with\ndigest ";
+const CHANGED: &str = "**The file has changed since.**";
+
+/// A section that says whether its file has changed since. One that tells no digest stays as it is.
+fn marked(section: &str, paper: &str, digest_of: &dyn Fn(&str) -> Option<String>) -> String {
+    let told = section.split_once(DIGEST).and_then(|(_, after)| after.get(..DIGITS));
+    let (Some(told), Some(file)) = (told, file_of(section)) else { return section.to_owned() };
+    let mut paragraphs: Vec<&str> = section.split("\n\n").collect();
+    paragraphs.retain(|paragraph| !paragraph.starts_with(CHANGED));
+    let mark = format!(
+        "{CHANGED} `hopwise claims {paper}/{file} --pages docs/claims` has still to be run under the\n\
+         settings that it has now."
+    );
+    if digest_of(file).as_deref() != Some(told) {
+        let is_shown = |paragraph: &&str| paragraph.starts_with("![") || paragraph.starts_with('|');
+        let place = paragraphs.iter().position(is_shown).unwrap_or(paragraphs.len());
+        paragraphs.insert(place, &mark);
+    }
+    paragraphs.join("\n\n")
+}
+
+fn shortened(hash: &str) -> &str {
+    hash.get(..DIGITS).unwrap_or(hash)
 }
 
 fn page(paper: &str, sections: Vec<String>, not_run: &[&NotRun]) -> String {
     let mut text = format!(
         "# The claims of {paper}\n\n`hopwise claims {paper} --pages docs/claims` writes this page. [What the papers \
          say](../papers.md)\ntells how to read it. [A reading](../../configs/papers/{paper}/reading.md) says which \
-         settings are the\npaper's.\n"
+         settings are the\npaper's. A section tells the digest of its file, and on which days and machines its runs \
+         were made.\nOne that was made before pages told this lacks it until its figure is run again.\n"
     );
     for section in sections {
         let _ = writeln!(text, "{MARK}{}", section.trim_end());
@@ -99,17 +140,19 @@ const COLUMNS: &str = "\
 
 /// A figure's section, from its heading's text on.
 fn section(figure: &Figure<'_>, pictures: &[&Picture]) -> String {
-    let Figure { paper, file, rows, made_by } = figure;
-    let MadeBy { version, commit, certificate, runs, cpu_s } = made_by;
+    let Figure { paper, file, digest, rows, made_by } = figure;
+    let MadeBy { version, certificate, runs, cpu_s, .. } = made_by;
     let title = rows.first().map_or(*file, |row| row.title.as_str());
-    let commit = commit.as_ref().map_or(String::new(), |commit| format!("at commit {commit} "));
+    let commit = made_by.commits().map_or(String::new(), |commit| format!("at commit {commit} "));
     let mut text = format!(
         "{title} (`{file}.yaml`)\n\n`hopwise claims {paper}/{file}` makes it again. Measured {commit}by \
-         hopwise\n{version}, certificate {}.\n\n",
-        certificate.get(..DIGITS).unwrap_or(certificate)
+         hopwise\n{version}, certificate {}, {DIGEST}{}.\n\n",
+        shortened(certificate),
+        shortened(digest)
     );
     if *runs > 0 {
-        let _ = writeln!(text, "Its {runs} runs take {cpu_s:.0} s of a core.\n");
+        let origin = made_by.origin().map_or(String::new(), |origin| format!("\nThey were made {origin}."));
+        let _ = writeln!(text, "Its {runs} runs take {cpu_s:.0} s of a core.{origin}\n");
     }
     for Picture { says, end, .. } in pictures {
         let _ = writeln!(text, "![{says}]({paper}-{file}{end}.svg)\n");
@@ -173,16 +216,59 @@ mod tests {
     #[test]
     fn a_section_replaces_its_own_and_leaves_the_others() {
         let page_of = |sections: Vec<String>| page("dca", sections, &[]);
-        let one = page_of(sections("", "fig2", "Fig. 2 (`fig2.yaml`)\n\nold\n".into()));
+        let one = page_of(sections("", "fig2", "Fig. 2 (`fig2.yaml`)\n\nstale\n".into()));
         let two = page_of(sections(&one, "fig1", "Fig. 1 (`fig1.yaml`)\n\nfirst\n".into()));
         let again = page_of(sections(&two, "fig2", "Fig. 2 (`fig2.yaml`)\n\nnew\n".into()));
         let headings: Vec<&str> = again.lines().filter(|line| line.starts_with("## ")).collect();
         assert_eq!(headings, ["## Fig. 1 (`fig1.yaml`)", "## Fig. 2 (`fig2.yaml`)"]);
-        assert!(again.contains("first") && again.contains("new") && !again.contains("old"), "{again}");
+        assert!(again.contains("first") && again.contains("new") && !again.contains("stale"), "{again}");
         let not_run =
             NotRun { paper: "dca".into(), figure: "Fig. 3".into(), says: "a".into(), needs: "b".into() };
         let with = page("dca", sections(&again, "fig1", "Fig. 1 (`fig1.yaml`)\n".into()), &[&not_run]);
         let twice = page("dca", sections(&with, "fig1", "Fig. 1 (`fig1.yaml`)\n".into()), &[&not_run]);
         assert_eq!(with, twice, "the same results make the same page");
+    }
+
+    #[test]
+    fn the_pages_of_the_book_have_the_head_that_is_written() {
+        for paper in ["ack_holding", "dca", "delayed_ack_chain", "pgy", "tda"] {
+            let there = fs::read_to_string(format!("docs/claims/{paper}.md")).expect("a page");
+            assert!(
+                there.starts_with(&page(paper, Vec::new(), &[])),
+                "docs/claims/{paper}.md has another head"
+            );
+        }
+    }
+
+    /// A section of a file with that digest, as it is written.
+    fn of_digest(digest: &str) -> String {
+        let digest = digest.to_owned();
+        let figure = Figure { paper: "dca", file: "fig1", digest, rows: &[], made_by: MadeBy::us() };
+        section(&figure, &[])
+    }
+
+    #[test]
+    fn a_section_says_that_its_file_has_changed_until_it_is_run_again() {
+        let [old, new] = ["a".repeat(DIGITS), "b".repeat(DIGITS)];
+        let written = of_digest(&old);
+        assert_eq!(marked(&written, "dca", &|_| Some(old.clone())), written);
+        let changed = marked(&written, "dca", &|file| (file == "fig1").then(|| new.clone()));
+        let mark =
+            "\n\n**The file has changed since.** `hopwise claims dca/fig1 --pages docs/claims` has still to";
+        assert!(changed.contains(mark) && changed.find(mark) < changed.find("| figure |"), "{changed}");
+        assert_eq!(marked(&changed, "dca", &|_| Some(new.clone())), changed, "it is said once");
+        assert_eq!(marked(&changed, "dca", &|_| Some(old.clone())), written, "the file is the old one again");
+        let page = page("dca", sections(&page("dca", vec![changed], &[]), "fig1", of_digest(&new)), &[]);
+        assert!(page.contains(&new) && !page.contains(CHANGED) && !page.contains(&old), "{page}");
+    }
+
+    #[test]
+    fn a_section_that_tells_no_digest_keeps_a_mark_that_was_written_by_hand_until_it_is_run_again() {
+        let by_hand =
+            format!("Fig. 1 (`fig1.yaml`)\n\nMeasured by hopwise\nv.\n\n{CHANGED} It has to be run.\n");
+        assert_eq!(marked(&by_hand, "dca", &|_| Some("a".repeat(DIGITS))), by_hand);
+        let before = page("dca", vec![by_hand], &[]);
+        let again = page("dca", sections(&before, "fig1", of_digest(&"a".repeat(DIGITS))), &[]);
+        assert!(before.contains(CHANGED) && !again.contains(CHANGED), "{again}");
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use hopwise_lab::claims::table::{Row, counts, counts_under};
+use hopwise_lab::scenario::LeftOut;
 
 use super::NotRun;
 
@@ -32,16 +33,29 @@ pub(super) fn not_run(all: &[NotRun]) -> io::Result<()> {
     })
 }
 
+/// The readings of a figure that were not run over a radio, and why.
+pub(super) fn left_out(figure: &str, radio: &str, of_it: &LeftOut) -> io::Result<()> {
+    let LeftOut { readings, of, paths } = of_it;
+    let (own, paths) = (if *readings == 1 { "which sets" } else { "which set" }, paths.join(" and "));
+    let mut out = hopwise_lab::plain::out();
+    writeln!(out, "{figure}: not run over {radio} in {readings} of {of} readings, {own} another {paths}\n")
+}
+
 /// The number of the papers' claims by their verdict under the papers' own rules, which are the first ones, and over
-/// the radios that were asked for.
-pub(super) fn sums(rows: &[Row], radio: Option<&str>, not_run: &[NotRun]) -> io::Result<()> {
+/// the radios that were asked for, with the number of readings that were not run over these.
+pub(super) fn sums(rows: &[Row], radio: Option<(&str, usize)>, not_run: &[NotRun]) -> io::Result<()> {
     let mut out = hopwise_lab::plain::out();
     let ours = rows.iter().filter(|row| row.ours).count();
     let ours = if ours == 0 { String::new() } else { format!("; {ours} of ours beside them") };
     let own = verdicts(counts(rows));
     writeln!(out, "under the papers' own rules: {own}; {} not run{ours}", not_run.len())?;
-    let Some(radio) = radio else { return Ok(()) };
-    writeln!(out, "over {radio}: {}", verdicts(counts_under(rows, radio)))
+    let Some((radio, left_out)) = radio else { return Ok(()) };
+    let left_out = match left_out {
+        0 => String::new(),
+        1 => "; not run in 1 reading".to_owned(),
+        many => format!("; not run in {many} readings"),
+    };
+    writeln!(out, "over {radio}: {}{left_out}", verdicts(counts_under(rows, radio)))
 }
 
 fn verdicts([reproduced, in_part, not, contradicted]: [usize; 4]) -> String {

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use super::Checked;
 use crate::located::{Document, YamlPath, one_of};
-use crate::scenario::schema::Claim;
+use crate::scenario::point::Point;
+use crate::scenario::schema::{Claim, Over};
 
 /// Refuses a claim about an arm or a path that varies nowhere, and one that states no number, or two.
 pub(in crate::scenario) fn claim(
     document: &Document,
     (at, claim): (&YamlPath, &Claim),
     arms: &[String],
-    varied: &BTreeSet<String>,
+    (varied, swept): (&BTreeSet<String>, &Point),
 ) -> Checked {
     let premise = claim.premise.as_ref().map(|premise| &premise.arm);
     let named = [
@@ -29,7 +30,7 @@ pub(in crate::scenario) fn claim(
         let problem = "`premise` has no meaning beside `value`";
         return Err(document.refuse_key(&at.key("premise"), problem, "`ratio`, or no premise"));
     }
-    for (key, points) in [("at", &claim.at), ("against_at", &claim.against_at)] {
+    for (key, points) in [("at", &claim.at), ("against_at", &claim.against_at), ("per_at", &claim.per_at)] {
         let unknown = points.keys().find(|path| !varied.contains(*path) && !document.is_set(path));
         if let Some(path) = unknown {
             let problem = format!("`{path}` is the same at all points");
@@ -41,6 +42,7 @@ pub(in crate::scenario) fn claim(
             return Err(document.refuse_key(&at.key(key).key(path), problem, &accepted));
         }
     }
+    per(document, (at, claim), swept)?;
     match (claim.ratio, claim.value) {
         (Some(_), Some(_)) => {
             let accepted = "`ratio` for two arms, or `value` for one";
@@ -56,5 +58,32 @@ pub(in crate::scenario) fn claim(
             Err(document.refuse_key(&at.key(key), problem, "`ratio`, or no other arm"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Refuses a second ratio that cannot be: of a value, of single points, or of another reading.
+fn per(document: &Document, (at, claim): (&YamlPath, &Claim), swept: &Point) -> Checked {
+    if claim.per_at.is_empty() {
+        return Ok(());
+    }
+    let key = at.key("per_at");
+    if claim.value.is_some() {
+        let problem = "`per_at` has no meaning beside `value`";
+        return Err(document.refuse_key(&key, problem, "`ratio`, or no points to divide by"));
+    }
+    if claim.over != Over::Mean {
+        let problem = "`per_at` has no meaning beside the ratio of a single point";
+        return Err(document.refuse_key_among(
+            &[key, at.key("over")],
+            problem,
+            "`over: mean`, or one of the two",
+        ));
+    }
+    match claim.per_at.keys().find(|path| swept.contains_key(*path)) {
+        Some(path) => {
+            let problem = format!("the sweep varies `{path}`, and a reading has one value of it");
+            Err(document.refuse_key(&key.key(path), problem, "paths of `matrix`"))
+        }
+        None => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use super::Checked;
 use crate::located::{Document, YamlPath};
 use crate::routing::Protocol;
 use crate::scenario::matrix::{Cell, first_reading};
-use crate::scenario::schema::{FadingName, PathLossName, ScenarioFile, SourceName};
+use crate::scenario::schema::{ArmConfig, FadingName, MatrixConfig, PathLossName, ScenarioFile, SourceName};
 
 /// Refuses constants of one protocol under another, or under static routes. `rules` may stand beside the protocol, for
 /// users who set another protocol over it; `rules` alone is refused. If arms or points differ in the protocol, some of
@@ -160,20 +160,29 @@ pub(super) fn gateway(document: &Document, file: &ScenarioFile) -> Checked {
 
 /// True if arms or points differ in the value at that path.
 pub(in crate::scenario) fn varies(file: &ScenarioFile, path: &str) -> bool {
-    let names_it =
-        |other: &str| path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    let by_arm = file
-        .arms
-        .names()
-        .filter_map(|arm| file.arms.find(arm))
-        .any(|arm| arm.set.keys().any(|path| names_it(path)));
-    let grids = [&file.matrix, &file.sweep].into_iter().flatten();
-    let mut grids = grids.filter_map(|grid| serde_yaml::to_value(&grid.0).ok());
-    by_arm || grids.any(|grid| keys(&grid).iter().any(|path| names_it(path)))
+    varies_beside_sweep(file, path) || is_in(file.sweep.as_ref(), path)
+}
+
+/// True if arms, or points of one reading, differ in the value at that path.
+pub(in crate::scenario) fn varies_beside_sweep(file: &ScenarioFile, path: &str) -> bool {
+    let mut arms = file.arms.names().filter_map(|arm| file.arms.find(arm));
+    let sets_it = |arm: &ArmConfig| arm.set.keys().any(|other| is_within(path, other));
+    arms.any(sets_it) || is_in(file.matrix.as_ref(), path)
+}
+
+/// True if a grid gives values to that path, or to one around it.
+fn is_in(grid: Option<&MatrixConfig>, path: &str) -> bool {
+    let grid = grid.and_then(|grid| serde_yaml::to_value(&grid.0).ok());
+    grid.is_some_and(|grid| keys(&grid).iter().any(|other| is_within(path, other)))
+}
+
+/// True for a path that is another one, or lies within it.
+pub(in crate::scenario) fn is_within(path: &str, other: &str) -> bool {
+    path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// All keys within a value, at any depth.
-fn keys(value: &Value) -> Vec<String> {
+pub(in crate::scenario) fn keys(value: &Value) -> Vec<String> {
     match value {
         Value::Mapping(map) => {
             let below = map.iter().flat_map(|(_, value)| keys(value));
@@ -191,9 +200,6 @@ pub(in crate::scenario) fn arms_over_matrix(
     cells: &[Cell],
 ) -> Checked {
     let varied: Vec<&String> = cells.iter().take(1).flat_map(|cell| cell.point.keys()).collect();
-    let is_within = |path: &str, other: &str| {
-        path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
     for name in file.arms.names() {
         for path in file.arms.find(name).into_iter().flat_map(|arm| arm.set.keys()) {
             if let Some(varied) =

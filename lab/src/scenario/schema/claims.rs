@@ -33,6 +33,11 @@ pub struct Claim {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     pub against_at: BTreeMap<String, Vec<serde_json::Value>>,
+    /// Points of the matrix by whose ratio that of the points `at` is divided, by path and values (default: none).
+    /// `ratio` is then the ratio of the two, such as a gain over long chains over that over short ones.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
+    pub per_at: BTreeMap<String, Vec<serde_json::Value>>,
     /// Way to combine several points into one (default mean).
     #[serde(default)]
     pub over: Over,

@@ -1,0 +1,90 @@
+//! The rules under which figures are run.
+
+use hopwise_lab::located::Refusal;
+use hopwise_lab::scenario::point::{Point, plain};
+use hopwise_lab::scenario::{LeftOut, Replaced, Scenario};
+
+use super::Arguments;
+
+/// Rules under which a figure is run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    pub(super) name: &'static str,
+    sets: &'static [&'static str],
+    /// The profile of all radios, where it is not the figure's own.
+    radio: Option<&'static str>,
+}
+
+impl Setting {
+    const fn of(name: &'static str, sets: &'static [&'static str]) -> Setting {
+        Setting { name, sets, radio: None }
+    }
+
+    /// The values that it sets over a file's.
+    fn sets(&self) -> Vec<String> {
+        let rules = self.sets.iter().map(|set| (*set).to_owned());
+        rules.chain(self.radio.map(|profile| format!("radio.profile={profile}"))).collect()
+    }
+
+    /// The name of the folder of its runs.
+    pub(super) fn folder(&self) -> String {
+        self.name.replace(", ", "-").replace(' ', "").to_lowercase()
+    }
+}
+
+/// The paper's own rules first, those of today last.
+const STATIC: [Setting; 2] =
+    [Setting::of("ns2", &["mac.rules=ns2"]), Setting::of("standard", &["mac.rules=standard"])];
+
+/// The same with AODV.
+const AODV: [Setting; 3] = [
+    Setting::of("ns2", &["mac.rules=ns2", "routing.rules=ns2"]),
+    Setting::of("ns2, RFC 3561", &["mac.rules=ns2", "routing.rules=rfc3561"]),
+    Setting::of("standard, RFC 3561", &["mac.rules=standard", "routing.rules=rfc3561"]),
+];
+
+/// A figure under its rules.
+#[derive(Debug)]
+pub(super) struct Ruled {
+    pub(super) setting: Setting,
+    pub(super) scenario: Scenario,
+    /// Values of the file that are replaced, and those of the reading that a quick look is at: no point has them.
+    pub(super) fixed: Point,
+}
+
+/// A figure under all its rules, and the readings that are not run over the radio that was asked for. If these are all,
+/// it is run under no rules.
+pub(super) fn ruled(arguments: &Arguments, figure: &Scenario) -> Result<(Vec<Ruled>, LeftOut), Box<Refusal>> {
+    let (mut all, mut left_out) = (Vec::new(), LeftOut::default());
+    for setting in settings(arguments, figure) {
+        let sets = setting.sets();
+        let (mut scenario, mut fixed) = match setting.radio {
+            None => (figure.with(&sets)?, Point::new()),
+            Some(_) => {
+                let Replaced { scenario, values, left_out: of_radio } = figure.replacing(&sets)?;
+                left_out = of_radio;
+                let Some(scenario) = scenario else { return Ok((Vec::new(), left_out)) };
+                (scenario, values)
+            }
+        };
+        if arguments.quick {
+            let reading = scenario.first_reading()?;
+            let sets: Vec<_> =
+                reading.iter().map(|(path, value)| format!("{path}={}", plain(value))).collect();
+            scenario = scenario.with(&sets)?;
+            fixed.extend(reading);
+        }
+        all.push(Ruled { setting, scenario, fixed });
+    }
+    Ok((all, left_out))
+}
+
+/// The rules that a figure is run under.
+fn settings(arguments: &Arguments, figure: &Scenario) -> Vec<Setting> {
+    let all: &[Setting] = if figure.has_routing_rules() { &AODV } else { &STATIC };
+    match (arguments.radio, all) {
+        (Some(radio), [own, .., today]) => vec![*own, Setting { name: radio, radio: Some(radio), ..*today }],
+        _ if arguments.quick => all[..1].to_vec(),
+        _ => all.to_vec(),
+    }
+}
