@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
 use super::campaign::Campaign;
-use super::cost::{Cost, Spent, host};
+use super::cost::{Cost, Spent};
 use super::csv;
 use super::record::{Record, Trial};
 use super::seal;
@@ -272,7 +272,7 @@ impl Store {
         if let (Some(name), Some(series)) = (&record.series, series) {
             self.write(name, series.as_bytes())?;
         }
-        let spent = Spent { id: Some(&record.id), host: host(), cost };
+        let spent = Spent::now(Some(&record.id), cost);
         self.write(&format!("{COSTS}/{}.json", record.id), &line(&spent))?;
         self.write(&format!("{RUNS}/{}.json", record.id), record.line().as_bytes())
     }

@@ -18,11 +18,20 @@ fn begins_with_date(text: &str) -> bool {
     is_number(4) && is_number(2) && is_number(2)
 }
 
-/// A line under a table: `*Measured on DATE …commit ID…*`.
-fn is_origin(line: &str) -> bool {
-    let rest = ["*Measured on ", "*Counted on "].iter().find_map(|begins| line.strip_prefix(begins));
+/// A paragraph under a table: `*Measured on DATE …commit ID…*`.
+fn is_origin(words: &str) -> bool {
+    let rest = ["*Measured on ", "*Counted on "].iter().find_map(|begins| words.strip_prefix(begins));
     rest.is_some_and(|rest| begins_with_date(rest) && rest.contains(" commit") && rest.ends_with('*'))
 }
+
+/// The paragraph with which a text begins, in one line.
+fn first_paragraph(text: &str) -> String {
+    let lines = text.trim_start().lines().take_while(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+/// The machine of ours that measured.
+const MACHINE: &str = "on two cores of a virtual machine (AMD EPYC)";
 
 #[test]
 fn each_table_of_performance_says_when_on_what_and_at_which_commit() {
@@ -31,21 +40,26 @@ fn each_table_of_performance_says_when_on_what_and_at_which_commit() {
     assert!(tables.len() >= 5, "{}", tables.len());
     for table in tables {
         let (rows, after) = table.split_once("```\n").expect("it ends");
-        let line = after.trim_start().lines().next().unwrap_or_default();
-        assert!(is_origin(line), "under {:?} stands {line:?}", rows.lines().nth(1));
+        let told = first_paragraph(after);
+        assert!(
+            is_origin(&told) && told.contains(MACHINE),
+            "under {:?} stands {told:?}",
+            rows.lines().nth(1)
+        );
     }
+    check_origins("docs/performance.md", &["| change | before |", "| | a segment |"], MACHINE);
 }
 
-/// The tables of a page with these words in their heads have a line about their origin below them.
-fn check_origins(place: &str, heads: &[&str]) {
+/// The tables of a page with these words in their heads have their origin below them, with a word that it needs.
+fn check_origins(place: &str, heads: &[&str], needed: &str) {
     let page = page(place);
     for head in heads {
         let tables: Vec<_> = page.split(&format!("\n{head}")).skip(1).collect();
         assert!(!tables.is_empty(), "no {head} in {place}");
         for table in tables {
             let (_, after) = table.split_once("\n\n").expect("it ends");
-            let line = after.lines().next().unwrap_or_default();
-            assert!(is_origin(line), "{place}: under {head} stands {line:?}");
+            let told = first_paragraph(after);
+            assert!(is_origin(&told) && told.contains(needed), "{place}: under {head} stands {told:?}");
         }
     }
 }
@@ -53,18 +67,32 @@ fn check_origins(place: &str, heads: &[&str]) {
 #[test]
 fn tables_of_results_say_when_and_at_which_commit() {
     let agreement = ["| hops | fixed", "| Mbit/s | hops | RTS | routes | ns-3", "| MCS | hops | d | ns-3"];
-    check_origins("docs/agreement.md", &agreement);
-    check_origins("docs/air.md", &["| agents | drop-tail of 100"]);
-    check_origins("docs/today.md", &["| sender | receiver |"]);
-    check_origins("docs/senders.md", &["| hops |"]);
+    check_origins("docs/agreement.md", &agreement, MACHINE);
+    check_origins("docs/air.md", &["| agents | drop-tail of 100"], "");
+    check_origins("docs/today.md", &["| sender | receiver |"], "");
+    check_origins("docs/senders.md", &["| hops |"], "");
     check_origins(
         "docs/train.md",
         &["| without |", "| hops |", "| scene", "| agents |", "| MAC |", "| path |"],
+        "",
     );
-    check_origins("docs/mesh.md", &["| hops |", "| speed |", "| | 4 hops |"]);
+    check_origins("docs/mesh.md", &["| hops |", "| speed |", "| | 4 hops |"], "");
     let words = "Measured on 2026-11-25 at commit ";
     let delay = page("docs/delay.md").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(delay.contains(words), "docs/delay.md");
+}
+
+/// Sections that tell neither day nor machine are older than the sentence about them in the page's head.
+#[test]
+fn pages_of_claims_say_when_on_what_and_at_which_commit() {
+    for paper in ["ack_holding", "dca", "delayed_ack_chain", "pgy", "tda"] {
+        let page = page(&format!("docs/claims/{paper}.md"));
+        let (head, sections) = page.split_once("\n## ").expect("it has sections");
+        assert!(head.contains("A section names the day and the machine of its runs."), "{paper}: {head}");
+        for section in sections.split("\n## ").filter(|section| section.contains("runs take ")) {
+            assert!(section.contains("Measured at commit "), "{paper}: {}", first_paragraph(section));
+        }
+    }
 }
 
 /// A row of a table names an agent, with its parameters or in a list.

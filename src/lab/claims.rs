@@ -1,5 +1,6 @@
 //! `hopwise claims`: compares the claims of papers about these agents with runs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,12 +72,20 @@ struct MadeBy {
     /// The number of runs, and the time of a core that they took; 0 for what was computed.
     runs: usize,
     cpu_s: f64,
+    /// The days on which runs ended, and the machines that made them. Runs of older builds do not tell.
+    days: BTreeSet<String>,
+    machines: BTreeSet<String>,
 }
 
 impl MadeBy {
+    fn new(version: String, commit: Option<String>, certificate: String) -> MadeBy {
+        let (days, machines) = (BTreeSet::new(), BTreeSet::new());
+        MadeBy { version, commit, certificate, runs: 0, cpu_s: 0.0, days, machines }
+    }
+
     fn of(trial: &Trial) -> MadeBy {
         let Trial { version, commit, certificate, .. } = trial.clone();
-        MadeBy { version, commit, certificate, runs: 0, cpu_s: 0.0 }
+        MadeBy::new(version, commit, certificate)
     }
 
     /// Adds the costs of the runs in a folder.
@@ -89,18 +98,15 @@ impl MadeBy {
             let cost: Cost = serde_json::from_str(line).map_err(|error| failed(&error))?;
             self.runs += 1;
             self.cpu_s += cost.cpu_s;
+            self.days.extend(cost.ended.and_then(|ended| Some(ended.split_once('T')?.0.to_owned())));
+            self.machines.extend(cost.machine);
         }
         Ok(())
     }
 
     fn us() -> MadeBy {
-        MadeBy {
-            version: version::of_program().to_owned(),
-            commit: version::commit().map(str::to_owned),
-            certificate: certificate_hash(),
-            runs: 0,
-            cpu_s: 0.0,
-        }
+        let commit = version::commit().map(str::to_owned);
+        MadeBy::new(version::of_program().to_owned(), commit, certificate_hash())
     }
 }
 
@@ -108,6 +114,8 @@ impl MadeBy {
 #[derive(Debug, Deserialize)]
 struct Cost {
     cpu_s: f64,
+    ended: Option<String>,
+    machine: Option<String>,
 }
 
 /// A figure that cannot be run here: `not-run.yaml`.

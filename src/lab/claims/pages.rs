@@ -78,7 +78,7 @@ fn page(paper: &str, sections: Vec<String>, not_run: &[&NotRun]) -> String {
     let mut text = format!(
         "# The claims of {paper}\n\n`hopwise claims {paper} --pages docs/claims` writes this page. [What the papers \
          say](../papers.md)\ntells how to read it. [A reading](../../configs/papers/{paper}/reading.md) says which \
-         settings are the\npaper's.\n"
+         settings are the\npaper's.\n\n{UNDATED}\n"
     );
     for section in sections {
         let _ = writeln!(text, "{MARK}{}", section.trim_end());
@@ -92,6 +92,11 @@ fn page(paper: &str, sections: Vec<String>, not_run: &[&NotRun]) -> String {
     text
 }
 
+/// Sections that older builds have written name no day.
+const UNDATED: &str = "\
+A section names the day and the machine of its runs. One that does not is of 25 or 26 November 2026: two cores of a
+virtual machine (AMD EPYC) made its runs. Only the time that they take depends on that.";
+
 const COLUMNS: &str = "\
 | figure | claim | claimed | rules | measured (95 % interval) | blocks | outcome |
 |---|---|---|---|---|---|---|
@@ -100,7 +105,7 @@ const COLUMNS: &str = "\
 /// A figure's section, from its heading's text on.
 fn section(figure: &Figure<'_>, pictures: &[&Picture]) -> String {
     let Figure { paper, file, rows, made_by } = figure;
-    let MadeBy { version, commit, certificate, runs, cpu_s } = made_by;
+    let MadeBy { version, commit, certificate, runs, cpu_s, .. } = made_by;
     let title = rows.first().map_or(*file, |row| row.title.as_str());
     let commit = commit.as_ref().map_or(String::new(), |commit| format!("at commit {commit} "));
     let mut text = format!(
@@ -109,7 +114,7 @@ fn section(figure: &Figure<'_>, pictures: &[&Picture]) -> String {
         certificate.get(..DIGITS).unwrap_or(certificate)
     );
     if *runs > 0 {
-        let _ = writeln!(text, "Its {runs} runs take {cpu_s:.0} s of a core.\n");
+        let _ = writeln!(text, "Its {runs} runs take {cpu_s:.0} s of a core.{}\n", when_and_where(made_by));
     }
     for Picture { says, end, .. } in pictures {
         let _ = writeln!(text, "![{says}]({paper}-{file}{end}.svg)\n");
@@ -118,6 +123,14 @@ fn section(figure: &Figure<'_>, pictures: &[&Picture]) -> String {
     rows.iter().for_each(|row| lines(&mut text, row));
     readings(&mut text, rows);
     text
+}
+
+/// The days and the machines of the runs, where they are known.
+fn when_and_where(MadeBy { days, machines, .. }: &MadeBy) -> String {
+    let (Some(first), Some(last)) = (days.first(), days.last()) else { return String::new() };
+    let when = if first == last { format!("on {last}") } else { format!("from {first} to {last}") };
+    let machines: Vec<&str> = machines.iter().map(String::as_str).collect();
+    format!("\nThey were made {when} ({}).", machines.join("; "))
 }
 
 /// A claim's lines in the table, one for each set of rules.
@@ -184,5 +197,26 @@ mod tests {
         let with = page("dca", sections(&again, "fig1", "Fig. 1 (`fig1.yaml`)\n".into()), &[&not_run]);
         let twice = page("dca", sections(&with, "fig1", "Fig. 1 (`fig1.yaml`)\n".into()), &[&not_run]);
         assert_eq!(with, twice, "the same results make the same page");
+    }
+
+    #[test]
+    fn a_section_names_the_days_and_the_machines_of_its_runs() {
+        let folder = std::env::temp_dir().join(format!("hopwise-claims-made-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let line = |day: &str| {
+            format!("{{\"ended\":\"{day}T01:02:03Z\",\"machine\":\"AMD EPYC, 2 cores\",\"cpu_s\":2.0}}\n")
+        };
+        let made = |costs: String| {
+            fs::write(folder.join("costs.jsonl"), costs).expect("a file");
+            let mut made_by = MadeBy::us();
+            made_by.add_costs(&folder).expect("costs");
+            section(&Figure { paper: "dca", file: "fig1", rows: &[], made_by }, &[])
+        };
+        let (old, one) = (made("{\"cpu_s\":2.0}\n".to_owned()), made(line("2026-11-27")));
+        let two = made(line("2026-11-28") + &line("2026-11-27"));
+        fs::remove_dir_all(&folder).expect("it was there");
+        assert!(old.contains("Its 1 runs take 2 s of a core.\n\n"), "{old}");
+        assert!(one.contains("core.\nThey were made on 2026-11-27 (AMD EPYC, 2 cores).\n"), "{one}");
+        assert!(two.contains("They were made from 2026-11-27 to 2026-11-28 (AMD EPYC, 2 cores)."), "{two}");
     }
 }

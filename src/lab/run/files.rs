@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use hopwise_air::airtime;
-use hopwise_lab::cost::{Cost, Spent, host};
+use hopwise_lab::cost::{Cost, Spent};
 use hopwise_lab::result::{FlowRow, RunResult};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::{NodeResult, QueueWait, Results};
@@ -22,7 +22,7 @@ pub(crate) fn write(folder: &Path, result: &RunResult, cost: &Cost, settings: &V
     // Without its cost, so that two runs of one seed are equal to the byte.
     let mut run = serde_json::to_vec_pretty(result).map_err(|error| failed(&error))?;
     run.push(b'\n');
-    let spent = Spent { id: None, host: host(), cost };
+    let spent = Spent::now(None, cost);
     let cost = serde_json::to_vec_pretty(&spent).map_err(|error| failed(&error))?;
     let settings = serde_json::to_vec_pretty(settings).map_err(|error| failed(&error))?;
     for (name, text) in [
