@@ -351,6 +351,28 @@ fn filled(page: &str) -> f64 {
     numbers(" yMax=").fold(0.0, f64::max) / height
 }
 
+#[test]
+fn no_figure_over_time_is_split_between_printed_pages() {
+    let Some(browser) = printer() else { return };
+    let page = html(&bundle());
+    for height_mm in [260, 279, 297] {
+        let text = printed(browser, &page, height_mm, "-raw");
+        let mut figures = 0;
+        for (title, caption) in [
+            ("Window of f0", "The line is cwnd, the thin dashed one"),
+            ("Progress of f0", "The line is what was acknowledged"),
+            ("Interface queues", "A row is a node, from the first"),
+        ] {
+            for page in text.split('\u{c}') {
+                let (begun, ended) = (page.matches(title).count(), page.matches(caption).count());
+                assert_eq!(begun, ended, "{height_mm} mm, {title}: {page}");
+                figures += begun;
+            }
+        }
+        assert_eq!(figures, 3 * HOPS.len(), "{height_mm} mm");
+    }
+}
+
 /// The same runs as twelve points of five arms.
 fn twelve_points(few: &Bundle) -> Bundle {
     const QUEUES: [u32; 4] = [10, 20, 50, 100];

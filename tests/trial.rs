@@ -6,6 +6,8 @@ mod bent;
 mod figures;
 #[path = "trial/folder.rs"]
 mod folder;
+#[path = "trial/pages.rs"]
+mod pages;
 #[path = "trial/readme.rs"]
 mod readme;
 #[path = "trial/refusals.rs"]

@@ -26,13 +26,18 @@ impl FileKind {
                 files! { "configs/node.yaml" "configs/keys/node.yaml" "configs/keys/raw.yaml" "configs/keys/pcap.yaml" }
             }
             FileKind::Route => {
-                files! { "configs/route.yaml" "configs/keys/route.yaml" "configs/keys/route-dymo.yaml" }
+                files! {
+                    "configs/route.yaml" "configs/keys/route.yaml" "configs/keys/route-dymo.yaml"
+                    "configs/keys/route-brief.yaml"
+                }
             }
             FileKind::Proxy => {
                 files! { "configs/proxy.yaml" "configs/keys/proxy.yaml" "configs/keys/queue.yaml" }
             }
             FileKind::Inventory => files! { "configs/inventory.yaml" "configs/keys/inventory.yaml" },
-            FileKind::Mesh => files! { "configs/mesh.yaml" "configs/keys/mesh.yaml" },
+            FileKind::Mesh => {
+                files! { "configs/mesh.yaml" "configs/keys/mesh.yaml" "configs/keys/mesh-brief.yaml" }
+            }
         }
     }
 

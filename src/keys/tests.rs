@@ -89,7 +89,7 @@ fn lacks(kind: FileKind, key: &Key) -> Option<&'static str> {
         (is_number && unit.is_none(), "a unit"),
         (is_number && range.is_none(), "a range"),
         (!key.required && !key.is_block && !is_of_kind && default.is_none(), "a default"),
-        (!key.is_block && !value.contains("keys") && example.is_none(), "an example"),
+        (example.is_none(), "an example"),
     ]
     .into_iter()
     .find_map(|(is_lacking, what)| is_lacking.then_some(what))

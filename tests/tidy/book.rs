@@ -6,6 +6,8 @@ use crate::tree::{File, files};
 
 /// A stranger reads this far.
 const LONGEST_README: usize = 160;
+/// The lines of what holds and what does not.
+const LONGEST_BALANCE: usize = 10;
 const CONTENTS: &str = "docs/SUMMARY.md";
 
 /// A link of a page: the file, from the repository's root, and the heading in it.
@@ -120,6 +122,10 @@ fn the_readme_is_short() {
         lines <= LONGEST_README,
         "{lines} lines, at most {LONGEST_README}: what is longer is a page of docs"
     );
+    let balance =
+        readme.text.split_once("\n## What holds, and what does not\n\n").expect("it has the section").1;
+    let lines = balance.split_once("\n\n").expect("a section follows").0.lines().count();
+    assert!(lines <= LONGEST_BALANCE, "{lines} lines say what holds, at most {LONGEST_BALANCE} may");
 }
 
 /// Lines of Rust in a page that rustdoc alone would hide: a reader who copies them has code that does not compile.

@@ -168,8 +168,15 @@ fn the_number_of_jobs_changes_nothing_and_captures_stand_beside() {
         .collect();
     let named = |block, arm: &str| (Some(block), Some(arm.to_owned()));
     assert_eq!(arms, [named(1, "every"), named(1, "delayed"), named(1, "dca"), named(2, "every")]);
-    let costs = std::fs::read_to_string(folder.path("one/costs.jsonl")).expect("costs");
-    assert!(costs.lines().count() == 12 && costs.contains("\"host\"") && !records.contains("\"host\""));
+    tells_day_and_machine_apart(&folder.path("one"), &records);
+}
+
+/// The costs have them for each of the twelve runs, and the records never.
+fn tells_day_and_machine_apart(folder: &std::path::Path, records: &str) {
+    let costs = std::fs::read_to_string(folder.join("costs.jsonl")).expect("costs");
+    for key in ["\"host\"", "\"day\"", "\"machine\""] {
+        assert_eq!((costs.matches(key).count(), records.matches(key).count()), (12, 0), "{key}");
+    }
 }
 
 /// Each arm's first run is drawn from its receiver's capture, folded.

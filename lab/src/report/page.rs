@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
+use sha2::{Digest, Sha256};
+
 use super::chart::{SHAPES, escape, number};
 use super::{View, delays, figures, graphs, mesh, queues, subject, tables};
 use crate::findings::label;
+use crate::hex;
 use crate::scenario::point::Stop;
 use crate::version;
 
@@ -134,20 +137,36 @@ fn about(view: &View<'_>) -> String {
     )]) {
         let _ = write!(html, "<div><dt>{term}</dt><dd>{}</dd></div>", escape(&text));
     }
-    html + &certified(&trial.certificate) + "</dl>"
+    html.push_str(&hashed("settings", ("", ""), "SHA-256 of settings and seeds", &settings_hash(view)));
+    // Every probe of the certificate has passed.
+    html.push_str(&hashed("radio", ("certified ✓ (", ")"), "certificate", &trial.certificate));
+    html + "</dl>"
 }
 
-/// The radio world is certified: every probe of the certificate has passed. The whole hash is in the records, and here
-/// under the pointer.
-fn certified(certificate: &str) -> String {
+/// The hash of all settings in force, without the program's version: two reports with the same one ran the same.
+fn settings_hash(view: &View<'_>) -> String {
+    let mut hash = Sha256::new();
+    let trial = &view.bundle.trial;
+    for (point, arm) in trial.points.iter().flat_map(|point| trial.arms.iter().map(move |arm| (point, arm))) {
+        let mut settings =
+            view.runs(point, arm).next().map(|record| record.settings.clone()).unwrap_or_default();
+        settings.as_object_mut().map(|of| of.remove("hopwise"));
+        hash.update(format!("{arm}\n{settings}\n"));
+    }
+    for seed in &trial.seeds {
+        hash.update(format!("{seed}\n"));
+    }
+    hex(&hash.finalize())
+}
+
+/// A hash by its first digits, in the words around them. The whole is under the pointer, with what it is of.
+fn hashed(term: &str, words: (&str, &str), of: &str, hash: &str) -> String {
     const DIGITS: usize = 8;
-    let first: String = certificate.chars().take(DIGITS).collect();
-    let more = if first.len() < certificate.len() { "…" } else { "" };
-    format!(
-        "<div><dt>radio</dt><dd title=\"certificate {}\">certified ✓ ({}{more})</dd></div>",
-        escape(certificate),
-        escape(&first)
-    )
+    let first: String = hash.chars().take(DIGITS).collect();
+    let more = if first.len() < hash.len() { "…" } else { "" };
+    let (before, after) = words;
+    let (whole, first) = (escape(hash), escape(&first));
+    format!("<div><dt>{term}</dt><dd title=\"{of} {whole}\">{before}{first}{more}{after}</dd></div>")
 }
 
 /// Switches for the arms in the figures; they work without scripts.

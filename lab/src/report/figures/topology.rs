@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use super::super::chart::escape;
 use super::super::{Series, View, figure};
 use super::map::{Places, WIDTH, link, numbers};
+use crate::findings::label;
 use crate::record::Record;
+use crate::scenario::point::Point;
 
 /// The nodes at their places, with the wires, the links that carried data and the flows of the first run: what was run.
 pub(in super::super) fn figure_of(view: &View<'_>) -> Option<String> {
@@ -37,9 +39,26 @@ pub(in super::super) fn figure_of(view: &View<'_>) -> Option<String> {
         );
     }
     svg.push_str("</svg>");
-    let reading = "The nodes at their places, in grey the links that carried data, and an arrow for each \
-                   flow, as in the first run.";
-    Some(figure("fig-topology", "The nodes and the flows", &svg, reading))
+    let reading = format!(
+        "The nodes at their places, in grey the links that carried data, and an arrow for each flow, as in the first \
+         run{}.",
+        others(view, record)
+    );
+    Some(figure("fig-topology", "The nodes and the flows", &svg, &reading))
+}
+
+/// The end of the sentence about a drawing that is not of all points: whose it is, and how many differ.
+fn others(view: &View<'_>, drawn: &Record) -> String {
+    let differs = |point: &&Point| {
+        let mut runs = view.bundle.records.iter().filter(|record| record.point == **point);
+        runs.any(|run| ["topology", "traffic"].iter().any(|key| run.settings[key] != drawn.settings[key]))
+    };
+    let points = &view.bundle.trial.points;
+    match points.iter().filter(differs).count() {
+        0 => String::new(),
+        1 => format!(", at {}. One other point has other nodes or flows", label(&drawn.point)),
+        other => format!(", at {}. {other} other points have other nodes or flows", label(&drawn.point)),
+    }
 }
 
 /// Wires, links that carried data, and flows.
