@@ -165,13 +165,17 @@ fn who_freezes_without_a_route_hears_that_it_is_gone_and_that_it_is_back() {
 /// The times when the source froze and thawed while the path was cut from the fifth second to the eighth.
 fn freezes_and_thaws(routing: &str) -> Vec<(Instant, TraceKind)> {
     let sets = [CUT, "arms.x.sender=[newreno, elfn]", routing];
-    let mut plan = plan(CHAIN, &sets, 1);
+    seen_at(0, plan(CHAIN, &sets, 1), |kind| matches!(kind, TraceKind::Frozen | TraceKind::Thawed))
+}
+
+/// The wanted events at a node.
+fn seen_at(at: u32, mut plan: Plan, is_wanted: fn(&TraceKind) -> bool) -> Vec<(Instant, TraceKind)> {
     plan.trace_events = 1_024;
     let mut simulation = Simulation::new(&plan).expect("a plan that can be built");
     let seen = Rc::new(RefCell::new(Vec::new()));
     let into = Rc::clone(&seen);
     simulation.world().set_trace(Box::new(move |node, event| {
-        if node == 0 && matches!(event.kind, TraceKind::Frozen | TraceKind::Thawed) {
+        if node == at && is_wanted(&event.kind) {
             into.borrow_mut().push((event.now, event.kind));
         }
     }));
@@ -341,7 +345,9 @@ fn forged_numbers_of_what_arrived_move_nothing() {
     for routing in ["{ protocol: aodv, ack_seq: true }", "{ protocol: aodv, ack_seq: true, key: shared }"] {
         let routing = format!("routing={routing}");
         let (results, believed) = under_attack(&[pgy, &routing], forged);
-        assert!(results.total_kbps() > 150.0, "{:.0} kbit/s", results.total_kbps());
+        // New data waits for an ACK above a number that is believed.
+        let least_kbps = if routing.contains("key") { 150.0 } else { 100.0 };
+        assert!(results.total_kbps() > least_kbps, "{routing}: {:.0} kbit/s", results.total_kbps());
         if routing.contains("key") {
             assert_eq!(believed, 0, "nobody without the key is believed");
         }
@@ -353,18 +359,41 @@ fn what_a_request_says_of_arrivals_reaches_a_sender_that_listens() {
     assert_heard_of_arrivals("routing={ protocol: aodv, ack_seq: true, key: shared }");
 }
 
+/// All data has arrived, and its last ACK finds a link down for a tenth of a second. Both ends are silent then: the
+/// receiver has nothing to send, and the sender waits for its timeout.
+#[test]
+fn a_receiver_with_nothing_to_send_asks_at_once_and_the_sender_hears_before_its_timeout() {
+    // ns-2's rules repair a link that is as near to the sender as the first one.
+    for (rules, link) in [("rfc3561, local_repair: false", "n0-n1"), ("ns2", "n2-n3")] {
+        for search_at_once in [true, false] {
+            let routing = format!(
+                "routing={{ protocol: aodv, rules: {rules}, node_traversal_time: 10ms, ack_seq: true, \
+                 ack_seq_in_replies: false, rerr_to_source: true, search_at_once: {search_at_once} }}"
+            );
+            let mut sets = vec![
+                &*routing,
+                "traffic=[{ from: first, to: last, kind: bulk, bytes: 4kB, start: 1s }]",
+                "arms={ x: { receiver: immediate, sender: [newreno, pgy] } }",
+                "tcp={ profile: ns2, rto_min: 1s }",
+                "run.duration=10s",
+            ];
+            let acks = seen_at(4, plan(CHAIN, &sets, 1), |kind| matches!(kind, TraceKind::AckSent { .. }));
+            let last_ms = acks.last().expect("data came").0.as_millis();
+            let cut =
+                format!("channel={{ links: [link {link} down from {last_ms} ms to {} ms] }}", last_ms + 100);
+            sets.push(&cut);
+            let seen = seen_at(0, plan(CHAIN, &sets, 1), |kind| {
+                matches!(kind, TraceKind::HighestAckRaised { .. } | TraceKind::Timeout { .. })
+            });
+            let first = seen.first().map(|(_, kind)| matches!(kind, TraceKind::HighestAckRaised { .. }));
+            assert_eq!(first, Some(search_at_once), "{rules}: {seen:?}");
+        }
+    }
+}
+
 fn assert_heard_of_arrivals(routing: &str) {
     // Only the reverse path breaks: the receiver then has to search for it.
     let sets = ["arms.x.sender=[newreno, pgy]", routing, "topology.hops=6", "run.duration=60s"];
-    let mut plan = plan(CHAIN, &sets, 1);
-    plan.trace_events = 1_024;
-    let mut simulation = Simulation::new(&plan).expect("a plan that can be built");
-    let raised = Rc::new(RefCell::new(0));
-    let into = Rc::clone(&raised);
-    simulation.world().set_trace(Box::new(move |node, event| {
-        *into.borrow_mut() +=
-            u64::from(node == 0 && matches!(event.kind, TraceKind::HighestAckRaised { .. }));
-    }));
-    simulation.run_until(plan.end());
-    assert!(*raised.borrow() > 0, "in a minute of broken routes nothing was heard");
+    let heard = seen_at(0, plan(CHAIN, &sets, 1), |kind| matches!(kind, TraceKind::HighestAckRaised { .. }));
+    assert!(!heard.is_empty(), "in a minute of broken routes nothing was heard");
 }

@@ -112,6 +112,8 @@ pub enum OnlySimulated {
     Signed,
     /// The data that daemons forward belongs to others.
     HopLimit,
+    /// The kernel forwards: daemons see neither whose packets these are nor those that wait.
+    Forwarding,
 }
 
 impl RoutingConfig {
@@ -151,6 +153,12 @@ impl RoutingConfig {
             Protocol::Aodv if self.aodv.is_on("signed") => Some((OnlySimulated::Signed, at.key("signed"))),
             Protocol::Aodv if self.aodv.has("data_hop_limit") => {
                 Some((OnlySimulated::HopLimit, at.key("data_hop_limit")))
+            }
+            Protocol::Aodv if self.aodv.is_on("rerr_to_source") => {
+                Some((OnlySimulated::Forwarding, at.key("rerr_to_source")))
+            }
+            Protocol::Aodv if self.aodv.is_on("rerr_discards") => {
+                Some((OnlySimulated::Forwarding, at.key("rerr_discards")))
             }
             Protocol::Dymo if self.dymo.is_on("signed") => {
                 Some((OnlySimulated::Signed, at.key("dymo").key("signed")))

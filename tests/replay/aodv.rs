@@ -25,6 +25,9 @@ fn config(byte: u8) -> Config {
         hello: byte & 2 != 0,
         rrep_ack: byte & 4 != 0,
         gratuitous: byte & 8 != 0,
+        search_at_once: byte & 8 != 0,
+        rerr_to_source: byte & 8 != 0,
+        rerr_discards: byte & 8 != 0,
         // Its messages have any TTL.
         gtsm: false,
         ack_seq: byte & 16 != 0,

@@ -62,7 +62,9 @@ fn forged_numbers_of_what_arrived_move_nothing() {
     for dymo in ["ack_seq: true", "ack_seq: true, key: shared"] {
         let routing = format!("routing={{ protocol: dymo, dymo: {{ {dymo} }} }}");
         let (results, believed) = under_attack(&["arms.x.sender=[newreno, pgy]", &routing], forged);
-        assert!(results.total_kbps() > 150.0, "{:.0} kbit/s", results.total_kbps());
+        // New data waits for an ACK above a number that is believed.
+        let least_kbps = if dymo.contains("key") { 150.0 } else { 100.0 };
+        assert!(results.total_kbps() > least_kbps, "{dymo}: {:.0} kbit/s", results.total_kbps());
         if dymo.contains("key") {
             assert_eq!(believed, 0, "nobody without the key is believed");
         }

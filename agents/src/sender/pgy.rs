@@ -4,23 +4,35 @@
 //!
 //! Rule: S1: a routing message with the receiver's next number raises highest_ack to it, if it lies above snd_una and
 //! not above snd_nxt. Segments below highest_ack are not sent again. The message gives no RTT sample, and neither grows
-//! nor opens a window: new data waits for ACKs. S2: an ACK whose dup_count is `dups` or more begins a fast retransmit,
-//! however few duplicate ACKs came. `dup-count(…)` at the receiver sends that count.
+//! nor opens a window. New data waits for an ACK above the number, so that late ACKs below it let no burst go. S2: a
+//! duplicate ACK whose dup_count is `dups` or more begins a fast retransmit, however few came. `dup-count(…)` at the
+//! receiver sends that count. Duplicate ACKs are then not counted here.
 //!
 //! Deviations: the paper's S1 carries no ports and checks nothing. Here a message names a flow, and a number that is
 //! not in flight is ignored. The paper would wait for ever if the last ACK is lost. Here a second timeout without an
-//! ACK above snd_una sets highest_ack back to it. A fast retransmit is honoured once a window.
+//! ACK above snd_una sets highest_ack back to it. It would also wait for ever once all data is acknowledged up to the
+//! number, as nothing is left to be acknowledged above it. Here one new segment leaves when nothing is in flight, and
+//! its ACK lies above. It also leaves an RTO after the last one, or 1 s if that is longer. Probes do not wait, nor do
+//! the two segments by which F-RTO asks whether a timeout was needless. With SACK, its blocks show a loss beside the
+//! count. A fast retransmit is honoured once a window.
 //! The paper leaves open what a timeout does where routing has reported all data as arrived. By `timeout=last` it sends
 //! the last segment again, backs off and halves, as any timeout does. By `timeout=new` it does as ns-2: data below the
 //! number counts as acknowledged. It sends no segment again and goes on with new data from one segment. The peer's
 //! window counts from the number, and RTO and ssthresh stay. ns-2 would send nothing more at the end of the data. Here
 //! the last segment then goes again. New data that is lost twice brings the number into doubt, which ns-2 never does.
 
-use hopwise_core::agent::{DupAck, FastRetransmit, Needs, PathEvent, PathReaction, SendView, SenderAgent};
-use hopwise_core::ignores;
+use std::time::Duration;
+
+use hopwise_core::agent::{
+    Acked, Allowance, DupAck, FastRetransmit, Needs, PathEvent, PathReaction, SendView, SenderAgent,
+};
+use hopwise_core::{Instant, Seq, ignores};
 
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, choices, params};
+
+/// It begins anew with each question, so that only the connection ends the wait: after an RTO or 1 s.
+const HOLD: Duration = Duration::from_secs(1);
 
 choices! {
     Sends { Last = "last", New = "new" }
@@ -46,21 +58,27 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
 pub(crate) struct Pgy {
     dups: u8,
     timeout: Sends,
+    /// The number from routing, until an ACK lies above it.
+    told: Option<Seq>,
     raised: u64,
 }
 
 impl Pgy {
     fn new(args: &Args) -> Pgy {
         let Params { dups, timeout } = Params::of(args);
-        Pgy { dups, timeout, raised: 0 }
+        Pgy { dups, timeout, told: None, raised: 0 }
     }
 }
 
 impl SenderAgent for Pgy {
-    ignores!(tune, on_sent, on_acked, on_loss, on_recovered, narrow, note);
+    ignores!(tune, on_sent, on_loss, on_recovered, note);
 
     fn needs(&self) -> Needs {
         Needs { dup_count: true, ..Needs::default() }
+    }
+
+    fn on_acked(&mut self, _: &Acked, view: &SendView<'_>) {
+        self.told = self.told.filter(|told| view.snd_una <= *told);
     }
 
     fn on_dup_ack(&mut self, dup: &DupAck, _: &SendView<'_>) -> Option<FastRetransmit> {
@@ -71,12 +89,23 @@ impl SenderAgent for Pgy {
         match *event {
             PathEvent::AckSeq(seq) if view.snd_una < seq && seq <= view.snd_nxt => {
                 self.raised += 1;
+                self.told = Some(seq.max(view.highest_ack));
                 match self.timeout {
                     Sends::Last => PathReaction::RaiseHighestAck(seq),
                     Sends::New => PathReaction::TakeAsAcknowledged(seq),
                 }
             }
             _ => PathReaction::None,
+        }
+    }
+
+    /// The number holds until a timeout brings it into doubt, which sets highest_ack back below it.
+    fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
+        let is_believed = self.told.is_some_and(|told| told <= view.highest_ack);
+        if is_believed && view.flight.bytes > 0 {
+            Allowance { new_from: so_far.new_from.max(now + HOLD), ..so_far }
+        } else {
+            so_far
         }
     }
 
@@ -87,8 +116,9 @@ impl SenderAgent for Pgy {
 
 #[cfg(test)]
 mod tests {
-    use hopwise_core::agent::{FastRetransmit, PathEvent, PathReaction};
+    use hopwise_core::agent::{Allowance, FastRetransmit, LossKind, PathEvent, PathReaction};
 
+    use super::HOLD;
     use crate::testkit::sender::Bench;
 
     #[test]
@@ -147,6 +177,62 @@ mod tests {
         bench.fill();
         let before = bench.allowed();
         bench.path_event(&PathEvent::AckSeq(bench.snd_nxt()));
-        assert_eq!(bench.allowed(), before);
+        assert_eq!(bench.allowed(), Allowance { new_from: bench.now + HOLD, ..before });
+    }
+
+    /// The bench, with ten segments in flight of which routing has told so many.
+    fn told(spec: &str, segments: u32) -> Bench {
+        let mut bench = Bench::new(spec);
+        bench.send(10);
+        let seq = bench.snd_una + segments * bench.mss;
+        bench.path_event(&PathEvent::AckSeq(seq));
+        bench
+    }
+
+    #[test]
+    fn new_data_waits_for_an_ack_above_the_number() {
+        for spec in ["[newreno, pgy]", "[newreno, \"pgy:timeout=new\"]"] {
+            let mut bench = told(spec, 6);
+            for acked in [0, 2, 4] {
+                bench.ack(acked);
+                assert!(bench.holds_new_data(), "an ACK {acked} segments further");
+            }
+            bench.ack(1);
+            assert!(!bench.holds_new_data());
+            // An older message comes late, and a newer one holds new data back again.
+            bench.path_event(&PathEvent::AckSeq(bench.snd_una - 1));
+            assert!(!bench.holds_new_data());
+            bench.path_event(&PathEvent::AckSeq(bench.snd_una + 1));
+            assert!(bench.holds_new_data());
+        }
+    }
+
+    #[test]
+    fn of_two_numbers_the_higher_one_counts() {
+        let mut bench = told("[newreno, pgy]", 6);
+        bench.path_event(&PathEvent::AckSeq(bench.snd_una + 1));
+        bench.ack(5);
+        assert!(bench.holds_new_data());
+    }
+
+    /// No ACK can lie above the number then.
+    #[test]
+    fn one_new_segment_leaves_when_nothing_is_in_flight() {
+        let mut bench = told("[newreno, pgy]", 10);
+        bench.ack(10);
+        assert!(!bench.holds_new_data());
+        bench.send(1);
+        assert!(bench.holds_new_data(), "the second one waits for the ACK of the first");
+        bench.ack(1);
+        bench.send(1);
+        assert!(!bench.holds_new_data());
+    }
+
+    #[test]
+    fn a_number_in_doubt_holds_nothing_back() {
+        let mut bench = told("[newreno, pgy]", 6);
+        bench.lose(LossKind::Timeout { nth: 1 });
+        bench.send(1);
+        assert!(!bench.holds_new_data(), "the bench's timeouts set highest_ack back");
     }
 }

@@ -184,6 +184,10 @@ impl Bench {
         self.allowed().flight_bytes / u64::from(self.mss)
     }
 
+    pub(crate) fn holds_new_data(&mut self) -> bool {
+        self.allowed().new_from > self.now
+    }
+
     /// The allowance that the list leaves of `so_far`. Each agent's contract is checked on the way.
     pub(crate) fn narrowed(&mut self, so_far: Allowance) -> Allowance {
         let now = self.now;

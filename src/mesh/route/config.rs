@@ -322,6 +322,9 @@ fn refuse_what_is_simulated(
                 let accepted = "no such key: programs and the kernel set the hop limit of their packets";
                 document.refuse_key(&at, only, accepted)
             }
+            OnlySimulated::Forwarding => {
+                document.refuse_key(&at, only, "no such key: the kernel forwards packets and queues them")
+            }
         });
     }
     if file.clock_within.is_some() && file.keys.is_none() {
@@ -471,6 +474,8 @@ mod tests {
         ("protocol: aodv", "protocol: aodv, signed: true", "this key is only for simulations"),
         ("protocol: aodv", "protocol: dymo, dymo: { signed: true }", "this key is only for simulations"),
         ("protocol: aodv", "protocol: aodv, data_hop_limit: 5", "this key is only for simulations"),
+        ("protocol: aodv", "protocol: aodv, rerr_to_source: true", "this key is only for simulations"),
+        ("protocol: aodv", "protocol: aodv, rerr_discards: true", "this key is only for simulations"),
         ("[wlan0]", "[wlan0]\nclock_within: 10s", "without keys no message carries a time"),
         ("protocol: aodv", "protocol: aodv, net_diameter: 0", "net_diameter: 0 is out of range"),
         ("protocol: aodv", "protocol: aodv, hello_interval: 2h", "hello_interval: 2h is out of range"),

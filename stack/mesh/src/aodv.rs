@@ -6,6 +6,8 @@
 
 mod ack_seq;
 mod icv;
+#[cfg(test)]
+mod losses;
 pub mod messages;
 mod ns2;
 pub mod rfc3561;

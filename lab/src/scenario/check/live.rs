@@ -108,6 +108,7 @@ fn not_routed(file: &ScenarioFile) -> Option<(YamlPath, &'static str, &'static s
             OnlySimulated::HopLimit => {
                 ("endpoints and kernels set the hop limit of their packets", "no such key")
             }
+            OnlySimulated::Forwarding => ("the kernel forwards packets and queues them", "false"),
         };
         return Some((at, problem, accepted));
     }

@@ -273,7 +273,7 @@ impl Acked {
     }
 }
 
-/// A duplicate ACK (RFC 5681 §2), or one whose note reports a hole.
+/// A duplicate ACK (RFC 5681 §2).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct DupAck {

@@ -68,6 +68,10 @@ impl Ns2Aodv {
             && let Some(entry) = self.table.get_mut(dst)
         {
             entry.expires = now + self.settings.active_route_timeout;
+            if entry.own_use_until > Instant::ZERO {
+                // Own packets that waited use it now.
+                entry.own_use_until = entry.expires;
+            }
             self.desk.release(now, dst, (entry.link, entry.next_hop), apart);
         }
     }
@@ -107,7 +111,7 @@ impl Ns2Aodv {
                 self.report_route(dst);
             } else if entry.flag == Flag::Up {
                 self.release(now, dst, self.settings.buffer_gap);
-            } else if self.desk.buffer.has(dst) {
+            } else if entry.is_wanted || self.desk.buffer.has(dst) {
                 self.ask(cx, dst);
             }
         }
@@ -125,9 +129,15 @@ impl Routing for Ns2Aodv {
         let entry = self.table.entry(dst);
         let is_first = is_own && !entry.is_ours;
         entry.is_ours |= is_own;
+        if is_own && self.settings.search_at_once {
+            entry.own_use_until = cx.now + self.settings.active_route_timeout;
+        }
         match entry.flag {
             Flag::Up => {
                 entry.expires = cx.now + self.settings.active_route_timeout;
+                if let Some(from) = packet.from.and_then(v4).filter(|_| self.settings.rerr_to_source) {
+                    entry.add_precursor(from);
+                }
                 let (link, via) = (entry.link, NextHop::Neighbour(entry.next_hop.into()));
                 if is_first {
                     self.report_route(dst);
@@ -169,7 +179,7 @@ impl Routing for Ns2Aodv {
             }
             Message::Rreq(rreq) => self.take_request(cx, from, control, &rreq, &extensions),
             Message::Rrep(rrep) => self.take_reply(cx, from, control.link, &rrep, &extensions),
-            Message::Rerr(rerr) => self.take_error(cx.now, from, control.link, &rerr),
+            Message::Rerr(rerr) => self.take_error(cx, from, control.link, &rerr),
             Message::RrepAck => {}
         }
     }

@@ -15,6 +15,7 @@ mod repair;
 mod replies;
 mod requests;
 mod table;
+mod uses;
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -33,7 +34,7 @@ use crate::on_demand::{Change, Desk, Keys, OnDemand, all_changed, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use discovery::Plan;
 use links::Links;
-use table::{Offer, Route, State, Table, Taken};
+use table::{Offer, OwnUse, Route, State, Table, Taken};
 
 /// The TTL of messages for one neighbour, which the RFC leaves open.
 const NEAR: u8 = 255;
@@ -106,7 +107,10 @@ impl Aodv {
         if self.desk.buffer.has(dst)
             && let Some(route) = self.table.valid(now, dst)
         {
-            route.lives_at_least(now + self.settings.active_route_timeout);
+            let until = now + self.settings.active_route_timeout;
+            route.lives_at_least(until);
+            // Own packets that waited use it now.
+            route.own_use.iter_mut().for_each(|used| used.until = until);
             self.desk.release(now, dst, (route.link, route.next_hop), self.settings.buffer_gap);
         }
     }
@@ -149,6 +153,7 @@ impl Aodv {
     /// A data packet keeps the routes to both its ends alive (§6.2).
     fn refresh(&mut self, now: Instant, packet: &Routed<'_>) {
         let until = now + self.settings.active_route_timeout;
+        self.note_own_use(now, packet);
         for end in [v4(packet.dst), v4(packet.src)].into_iter().flatten() {
             let Some(route) = self.table.valid(now, end) else { continue };
             route.lives_at_least(until);
@@ -264,6 +269,9 @@ impl Routing for Aodv {
             let verdict =
                 Verdict::Forward { link: route.link, via: NextHop::Neighbour(route.next_hop.into()) };
             self.refresh(now, packet);
+            if self.settings.rerr_to_source {
+                self.note_user(now, packet, dst);
+            }
             if is_first {
                 self.searches.note_known(dst, is_answer(packet.packet));
                 self.report_route(dst);
@@ -276,6 +284,7 @@ impl Routing for Aodv {
                 return Verdict::Drop(DropReason::NoRoute);
             }
             self.table.want(now, dst);
+            self.note_own_use(now, packet);
             self.report_route(dst);
             self.desk.keep(now, (dst, wish), packet);
             self.search(cx, packet.src, (dst, wish));
@@ -319,7 +328,10 @@ impl Routing for Aodv {
                 self.take_hello(cx.now, via, &rrep, &extensions);
             }
             Message::Rrep(rrep) => self.take_reply(cx, via, &rrep, &extensions),
-            Message::Rerr(rerr) => self.take_error(cx.now, via, &rerr),
+            Message::Rerr(rerr) => {
+                self.take_error(cx.now, via, &rerr);
+                self.take_turns(cx);
+            }
             Message::RrepAck => self.links.acknowledged(from),
         }
     }
@@ -330,7 +342,9 @@ impl Routing for Aodv {
 
     fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
         let (Some(from), Some(dst)) = (v4(to), v4(packet.dst)) else { return Undelivered::Drop };
-        self.take_failure(cx, Via { from, link }, dst, packet)
+        let fate = self.take_failure(cx, Via { from, link }, dst, packet);
+        self.take_turns(cx);
+        fate
     }
 
     fn handle_timeout(&mut self, cx: &Cx<'_>) {
@@ -342,6 +356,7 @@ impl Routing for Aodv {
         }
         self.go_on_searching(cx);
         self.watch_links(now);
+        self.take_turns(cx);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -95,6 +95,15 @@ constants! {
     gratuitous: bool = Form::Switch.is(OFF),
     /// Flag `D` of a route request: only the destination may answer it
     destination_only: bool = Form::Switch.is(OFF),
+    /// A node that loses a route requests another one at once, if its own packets used that route within
+    /// `active_route_timeout`. Without this it does so with its next packet
+    search_at_once: bool = Form::Switch.is(OFF),
+    /// Neighbours whose data a node passes on over a route get an RERR about it too, so that errors reach the source of
+    /// lost packets; only in world sim. Without this only neighbours that got an RREP for the route do
+    rerr_to_source: bool = Form::Switch.is(OFF),
+    /// A node that an RERR reaches drops the packets that it has queued for the destinations named there; only in world
+    /// sim. With rules: ns2 it always drops all that it has queued for that neighbour
+    rerr_discards: bool = Form::Switch.is(OFF).not_in_ns2(),
     /// Flag `A` of an RREP: each RREP requires an RREP-ACK, so that one-way links are found
     rrep_ack: bool = Form::Switch.is(OFF).not_in_ns2(),
     /// Time to wait for an RREP-ACK
@@ -122,6 +131,8 @@ constants! {
     /// A node's route requests and replies tell the node at the route's other end the RCV.NXT of their connections.
     /// Sender agent `pgy` uses it; in a scenario only in world sim
     ack_seq: bool = Form::Switch.is(OFF),
+    /// With `ack_seq`, replies of the destination itself carry RCV.NXT too. Requests and gratuitous replies always do
+    ack_seq_in_replies: bool = Form::Switch.is(ON),
     /// Secret text, the same at all nodes, to sign the sequence numbers that `ack_seq` adds
     key: Option<Key> = Form::Key.unset("none, and they are not signed"),
 }

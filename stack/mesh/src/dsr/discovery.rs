@@ -179,7 +179,8 @@ impl Dsr {
     fn reply(&mut self, cx: &Cx<'_>, back: &[Ipv4Addr], addresses: Vec<Ipv4Addr>) {
         let Some(origin) = back.last() else { return };
         let reply = DsrOption::Reply(Reply { is_last_external: false, addresses });
-        let options = std::iter::once(reply).chain(self.arrivals_for(cx, *origin)).collect();
+        let arrivals = if self.settings.ack_seq_in_replies { self.arrivals_for(cx, *origin) } else { None };
+        let options = std::iter::once(reply).chain(arrivals).collect();
         if let Some(order) = self.control(back, options) {
             self.desk.outbox.push(order);
         }

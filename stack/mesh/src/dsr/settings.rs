@@ -50,6 +50,8 @@ constants! {
     /// A node's route requests and replies tell the node at the route's other end the RCV.NXT of their connections.
     /// Sender agent `pgy` uses it; only in world sim
     ack_seq: bool = Form::Switch.is(OFF),
+    /// With `ack_seq`, replies of the destination itself carry RCV.NXT too. Requests always do
+    ack_seq_in_replies: bool = Form::Switch.is(ON),
     /// Time for which requests of a neighbour behind a one-way link are ignored
     blacklist_timeout: Duration = Form::time(0).is(5_000),
     /// Largest number of route requests that a node originates per second

@@ -1,10 +1,10 @@
 //! S1 of TCP-pgy: routing messages carry the arrivals at a node.
 //!
 //! A flow's entry holds the sender's port, the receiver's, and the receiver's `rcv_nxt`. A RREQ carries entries of its
-//! origin to its destination, a RREP those of its destination to its origin. The gratuitous RREP to the destination
-//! carries the RREQ's entries. With a key, a counter and a tag go along, and other messages are not believed. Entries
-//! are only passed on: a connection uses no number that is not in flight, and `snd_una` never moves by it. The protocol
-//! decides how entries stand in a message.
+//! origin to its destination, a RREP those of its destination to its origin, if it may carry any. The gratuitous RREP
+//! to the destination carries the RREQ's entries. With a key, a counter and a tag go along, and other messages are not
+//! believed. Entries are only passed on: a connection uses no number that is not in flight, and `snd_una` never moves
+//! by it. The protocol decides how entries stand in a message.
 
 use std::net::{IpAddr, Ipv4Addr};
 

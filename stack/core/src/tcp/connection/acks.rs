@@ -44,7 +44,7 @@ impl AckNews {
     /// Returns whether its only news is that data has arrived.
     #[inline]
     pub(super) fn shows_arrival_alone(&self) -> bool {
-        self.advanced > 0 && self.dsack.is_none() && self.dup_count.is_none() && !self.ece
+        self.advanced > 0 && self.dsack.is_none() && !self.ece
     }
 }
 

@@ -57,6 +57,8 @@ pub(super) struct Space {
     pub(super) has_sack: bool,
     /// True if losses are found by time (RFC 8985).
     pub(super) uses_rack: bool,
+    /// The peer tells an agent the number of its duplicate ACKs.
+    pub(super) peer_counts: bool,
 }
 
 impl Loss {

@@ -21,6 +21,7 @@ impl Feedback<'_> {
             mss: self.sending.mss(),
             has_sack,
             uses_rack: has_sack && self.config.rack,
+            peer_counts: self.opening.agreed().use_dup_count(),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+use hopwise_core::Instant;
+
 use super::super::ack_seq;
 use super::super::messages::{Message, Rreq, bytes_of};
 use super::Ns2Aodv;
@@ -9,6 +11,18 @@ use super::table::Flag;
 use crate::routing::Cx;
 
 impl Ns2Aodv {
+    /// Requests lost routes that packets of this node used lately. Another such search needs another packet.
+    pub(super) fn search_at_once(&mut self, cx: &Cx<'_>, lost: &[Ipv4Addr]) {
+        for dst in lost {
+            let Some(entry) = self.table.get_mut(*dst) else { continue };
+            let until = std::mem::replace(&mut entry.own_use_until, Instant::ZERO);
+            if until > cx.now && entry.rests_until <= cx.now {
+                entry.is_wanted = true;
+                self.ask(cx, *dst);
+            }
+        }
+    }
+
     /// Sends a request, unless it is too early. Every packet and every sweep calls it.
     pub(super) fn ask(&mut self, cx: &Cx<'_>, dst: Ipv4Addr) {
         let (now, own) = (cx.now, self.desk.own);
@@ -19,7 +33,7 @@ impl Ns2Aodv {
         }
         if entry.wide_requests > settings.rreq_retries {
             (entry.rests_until, entry.wide_requests) = (now + settings.rest, 0);
-            entry.is_asking = false;
+            (entry.is_asking, entry.is_wanted) = (false, false);
             self.desk.drop_waiting(dst);
             return;
         }
@@ -39,7 +53,7 @@ impl Ns2Aodv {
             wait *= u32::from(entry.wide_requests);
         }
         entry.rests_until = now + wait.min(settings.rest);
-        entry.expires = hopwise_core::Instant::ZERO;
+        entry.expires = Instant::ZERO;
         entry.asked_at = now;
         self.desk.discoveries += u64::from(!entry.is_asking);
         entry.is_asking = true;

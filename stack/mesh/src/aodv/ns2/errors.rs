@@ -7,7 +7,7 @@ use hopwise_core::{Instant, LinkId};
 use super::super::messages::{MOST_UNREACHABLE, Message, Rerr, bytes_of};
 use super::Ns2Aodv;
 use super::table::INFINITE;
-use crate::routing::{Order, Purged};
+use crate::routing::{Cx, Order, Purged};
 
 impl Ns2Aodv {
     pub(super) fn send_error(&mut self, at: Option<Instant>, unreachable: Vec<(Ipv4Addr, u32)>) {
@@ -18,7 +18,7 @@ impl Ns2Aodv {
     }
 
     /// Routes over the sender go down. The error goes on for the routes that other nodes use through here.
-    pub(super) fn take_error(&mut self, now: Instant, from: Ipv4Addr, link: LinkId, rerr: &Rerr) {
+    pub(super) fn take_error(&mut self, cx: &Cx<'_>, from: Ipv4Addr, link: LinkId, rerr: &Rerr) {
         let mut concerned = Vec::new();
         let mut lost = Vec::new();
         for (dst, seq) in &rerr.unreachable {
@@ -37,10 +37,11 @@ impl Ns2Aodv {
         if !lost.is_empty() {
             self.desk.outbox.push(Order::Purge { link, via: from.into(), dst: None, what: Purged::All });
         }
-        lost.into_iter().for_each(|dst| self.report_route(dst));
+        lost.iter().for_each(|dst| self.report_route(*dst));
         if !concerned.is_empty() {
-            let at = self.jittered(now);
+            let at = self.jittered(cx.now);
             self.send_error(at, concerned);
         }
+        self.search_at_once(cx, &lost);
     }
 }

@@ -43,7 +43,7 @@ impl Ns2Aodv {
         }
         // The rule of the purge.
         self.desk.outbox.push(Order::Purge { link, via: to.into(), dst: None, what: Purged::All });
-        self.lose_neighbour(to);
+        self.lose_neighbour(cx, to);
         Undelivered::Drop
     }
 
@@ -52,7 +52,7 @@ impl Ns2Aodv {
     }
 
     /// All routes over a neighbour go down with their numbers raised, and one RERR reports it at once.
-    fn lose_neighbour(&mut self, neighbour: Ipv4Addr) {
+    fn lose_neighbour(&mut self, cx: &Cx<'_>, neighbour: Ipv4Addr) {
         let mut unreachable = Vec::new();
         for (dst, entry) in self.table.iter_mut() {
             if entry.hops != INFINITE && entry.next_hop == neighbour {
@@ -62,11 +62,11 @@ impl Ns2Aodv {
             }
             entry.precursors.retain(|precursor| *precursor != neighbour);
         }
-        for (dst, _) in &unreachable {
-            self.report_route(*dst);
-        }
+        let lost: Vec<_> = unreachable.iter().map(|(dst, _)| *dst).collect();
+        lost.iter().for_each(|dst| self.report_route(*dst));
         if !unreachable.is_empty() {
             self.send_error(None, unreachable);
         }
+        self.search_at_once(cx, &lost);
     }
 }

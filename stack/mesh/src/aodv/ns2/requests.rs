@@ -68,7 +68,10 @@ impl Ns2Aodv {
             origin: rreq.origin,
             lifetime_ms: milliseconds(self.settings.my_route_timeout()),
         };
-        let extension = ack_seq::write(&mut self.desk.ack_seqs, cx, self.desk.own, rreq.origin);
+        let mut extension = Vec::new();
+        if self.settings.ack_seq_in_replies {
+            extension = ack_seq::write(&mut self.desk.ack_seqs, cx, self.desk.own, rreq.origin);
+        }
         self.reply(rreq.origin, &rrep, &extension);
     }
 

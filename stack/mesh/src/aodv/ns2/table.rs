@@ -42,6 +42,10 @@ pub(super) struct Entry {
     latency_index: usize,
     /// Packets of this node itself have used it.
     pub(super) is_ours: bool,
+    /// Until then the last of them counts, with `search_at_once`.
+    pub(super) own_use_until: Instant,
+    /// It is requested again although no packet waits.
+    pub(super) is_wanted: bool,
     /// The hop count that connections last got.
     pub(super) reported_hops: Option<u8>,
 }
@@ -65,6 +69,8 @@ impl Entry {
             latencies: [Duration::ZERO; HISTORY],
             latency_index: 0,
             is_ours: false,
+            own_use_until: Instant::ZERO,
+            is_wanted: false,
             reported_hops: None,
         }
     }
@@ -91,7 +97,7 @@ impl Entry {
     /// A request was answered.
     pub(super) fn found(&mut self, hops: u8) {
         (self.wide_requests, self.rests_until, self.last_ttl) = (0, Instant::ZERO, hops);
-        self.is_asking = false;
+        (self.is_asking, self.is_wanted) = (false, false);
     }
 
     pub(super) fn learn_latency(&mut self, per_hop: Duration) {

@@ -65,7 +65,14 @@ fn hold_down(failures: u32, rank: Rank, settings: &Settings) -> Duration {
 
 impl Aodv {
     /// Starts a search for a destination, unless one is under way.
-    pub(super) fn search(&mut self, cx: &Cx<'_>, src: IpAddr, (dst, wish): (Ipv4Addr, Wish)) {
+    pub(super) fn search(&mut self, cx: &Cx<'_>, src: IpAddr, wanted: (Ipv4Addr, Wish)) {
+        if self.begin_search(cx.now, src, wanted) {
+            self.take_turns(cx);
+        }
+    }
+
+    /// The same without the request. Returns whether one may be due.
+    pub(super) fn begin_search(&mut self, now: Instant, src: IpAddr, (dst, wish): (Ipv4Addr, Wish)) -> bool {
         let last_hops = self.table.get(dst).map_or(0, |route| route.hops);
         let settings = &self.settings;
         let first =
@@ -73,32 +80,34 @@ impl Aodv {
         let ttl = ring(first, settings);
         // Arrivals are known by the address that they came to.
         let origin = v4(src).filter(|src| self.serves.contains(src)).unwrap_or(self.desk.own);
-        self.begin(cx, (origin, dst), wish, Plan { ttl, retries: 0, is_repair: false });
+        self.begin(now, (origin, dst), wish, Plan { ttl, retries: 0, is_repair: false })
     }
 
     /// Sends one request within `ttl`, for a link that broke here.
     pub(super) fn search_to_repair(&mut self, cx: &Cx<'_>, dst: Ipv4Addr, ttl: u8) {
         let ttl = ttl.min(self.settings.net_diameter);
         let plan = Plan { ttl, retries: 0, is_repair: true };
-        self.begin(cx, (self.desk.own, dst), Wish::SURE, plan);
+        if self.begin(cx.now, (self.desk.own, dst), Wish::SURE, plan) {
+            self.take_turns(cx);
+        }
     }
 
-    fn begin(&mut self, cx: &Cx<'_>, (origin, dst): (Ipv4Addr, Ipv4Addr), wish: Wish, plan: Plan) {
+    fn begin(&mut self, now: Instant, (origin, dst): (Ipv4Addr, Ipv4Addr), wish: Wish, plan: Plan) -> bool {
         match self.searches.begin(dst, origin, wish, plan) {
-            Begun::Already => return,
-            Begun::Refused => self.give_search_up(cx.now, dst, plan),
+            Begun::Already => return false,
+            Begun::Refused => self.give_search_up(now, dst, plan),
             Begun::New(gone) => {
                 self.desk.discoveries += 1;
                 if let Some((gone, plan)) = gone {
-                    self.give_search_up(cx.now, gone, plan);
+                    self.give_search_up(now, gone, plan);
                 }
             }
         }
-        self.take_turns(cx);
+        true
     }
 
     /// Sends the requests that may leave now.
-    fn take_turns(&mut self, cx: &Cx<'_>) {
+    pub(super) fn take_turns(&mut self, cx: &Cx<'_>) {
         while !self.is_asleep(cx.now) {
             let settings = &self.settings;
             let next = self.searches.next_request(cx.now, |plan| plan.patience(settings));

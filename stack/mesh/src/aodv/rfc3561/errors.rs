@@ -10,6 +10,7 @@ use super::table::{State, is_newer};
 use super::{Aodv, Route, Via};
 use crate::on_demand::Receiver;
 use crate::on_demand::rates::Cause;
+use crate::routing::{Order, Purged};
 
 /// The receivers of an error, and the lost routes.
 #[derive(Debug, Default)]
@@ -58,7 +59,23 @@ impl Aodv {
         if rerr.is_no_delete {
             self.announce_mended(now, &gone);
         } else {
+            if self.settings.rerr_discards {
+                self.discard(via, &gone);
+            }
             self.announce(now, &gone, false);
+        }
+    }
+
+    /// Drops what waits in the queue for that neighbour on its way to these destinations. The buffer of packets without
+    /// a route holds none for them, as their routes were valid.
+    fn discard(&mut self, via: Via, gone: &[Ipv4Addr]) {
+        for dst in gone {
+            self.desk.outbox.push(Order::Purge {
+                link: via.link,
+                via: via.from.into(),
+                dst: Some((*dst).into()),
+                what: Purged::Data,
+            });
         }
     }
 
@@ -92,6 +109,7 @@ impl Aodv {
             self.note(now, *dst, &mut notice);
         }
         self.send_notice(now, notice, is_no_delete);
+        self.search_at_once(now, gone);
     }
 
     /// Reports repaired routes that are longer now.

@@ -41,6 +41,7 @@ impl Aodv {
             let wish = self.desk.wish(now, packet, true);
             self.desk.keep(now, (dst, wish), packet);
             self.break_link(now, via, None);
+            self.note_own_use(now, packet);
             self.search(cx, packet.src, (dst, wish));
             return Undelivered::Kept;
         }

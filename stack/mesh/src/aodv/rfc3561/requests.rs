@@ -101,7 +101,10 @@ impl Aodv {
             origin: rreq.origin,
             lifetime_ms: millis(self.settings.my_route_timeout()),
         };
-        let extension = ack_seq::write(&mut self.desk.ack_seqs, cx, rreq.dst, rreq.origin);
+        let mut extension = Vec::new();
+        if self.settings.ack_seq_in_replies {
+            extension = ack_seq::write(&mut self.desk.ack_seqs, cx, rreq.dst, rreq.origin);
+        }
         self.send_reply(cx.now, rreq.origin, rrep, &extension);
     }
 

@@ -6,11 +6,12 @@
 //! us.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use hopwise_core::{Instant, LinkId};
 
 use crate::on_demand::changes::Changes;
+use crate::on_demand::rank::Wish;
 use crate::on_demand::shares::Shares;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +38,20 @@ pub(super) struct Route {
     pub(super) last_rerr: Instant,
     /// Packets of this node itself have used it.
     pub(super) is_ours: bool,
+    /// The last own packet, with `search_at_once`.
+    pub(super) own_use: Option<OwnUse>,
     /// The hop count that connections last got.
     pub(super) reported_hops: Option<u8>,
     /// The neighbour that first reported it, unless the node itself searched for it.
     brought_by: Option<Ipv4Addr>,
+}
+
+/// An own packet on a route: its source and wish, and the end of the time for which it counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnUse {
+    pub(super) src: IpAddr,
+    pub(super) wish: Wish,
+    pub(super) until: Instant,
 }
 
 /// A route in a message.
@@ -88,6 +99,7 @@ impl Route {
             lives_until: until,
             last_rerr: Instant::ZERO,
             is_ours: false,
+            own_use: None,
             reported_hops: None,
             brought_by,
         }

@@ -16,6 +16,7 @@ use super::super::{Config, Interface, Settings, Trust};
 use super::*;
 use crate::on_demand::testing::scenarios::{self, reasons, seconds};
 use crate::on_demand::testing::{Ends, LINK, Net, address};
+use crate::routing::Purged;
 
 pub(super) fn settings() -> Settings {
     Settings { jitter: Duration::ZERO, ..Settings::rfc3561() }
@@ -80,6 +81,25 @@ fn a_node_on_the_way_answers_from_its_table_and_tells_the_destination_when_it_is
     assert!(net.log.contains("1 to 2: RREP 3>0 seq 1 hops 1"), "{}", net.log);
     assert!(!net.log.contains("3 to 2: RREP"), "{}", net.log);
     assert_eq!(net.delivered.last(), Some(&(0, 3)));
+}
+
+#[test]
+fn an_error_takes_queued_packets_for_its_destinations_along_where_that_is_asked_for() {
+    for (rerr_discards, is_no_delete) in [(true, false), (true, true), (false, false)] {
+        let mut alone = Alone::new(Settings { rerr_discards, ..settings() });
+        for dst in [4, 5, 6] {
+            alone.reply(1, dst, 1, 2);
+        }
+        let unreachable = [4, 6].map(|dst| (address(dst), 2)).to_vec();
+        let orders = alone.hear_message(1, &Message::Rerr(Rerr { is_no_delete, unreachable }));
+        let purged = orders.iter().filter_map(|order| match order {
+            Order::Purge { via, dst: Some(dst), what: Purged::Data, .. } => Some((*via, *dst)),
+            _ => None,
+        });
+        let expected = [4, 6].map(|dst| (address(1).into(), address(dst).into()));
+        let expected = if rerr_discards && !is_no_delete { expected.to_vec() } else { Vec::new() };
+        assert_eq!(purged.collect::<Vec<(IpAddr, IpAddr)>>(), expected);
+    }
 }
 
 #[test]
@@ -414,7 +434,9 @@ fn connections_hear_when_their_route_comes_gets_longer_and_goes() {
 #[test]
 fn no_loop_ever_forms_whatever_moves_breaks_and_starts_again() {
     for seed in 0_u64..60 {
-        let protocol = Settings { local_repair: !seed.is_multiple_of(3), ..Settings::rfc3561() };
+        let (search_at_once, rerr_to_source) = (seed.is_multiple_of(4), seed.is_multiple_of(2));
+        let local_repair = !seed.is_multiple_of(3);
+        let protocol = Settings { local_repair, search_at_once, rerr_to_source, ..Settings::rfc3561() };
         scenarios::no_loop_forms(&protocol, seed);
     }
 }

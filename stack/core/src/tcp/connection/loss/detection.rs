@@ -90,7 +90,7 @@ impl Loss {
         self.recovery.dup_acks = 0;
     }
 
-    /// Counts a duplicate ACK, or one that reports a hole. Returns the event for the sender agents, if there is one.
+    /// Counts a duplicate ACK. Returns the event for the sender agents, if it is one.
     pub(in crate::tcp::connection) fn weigh_duplicate(
         &mut self,
         now: Instant,
@@ -98,15 +98,10 @@ impl Loss {
         space: Space,
         limited_transmit: bool,
     ) -> Option<DupAck> {
-        // If the peer counts duplicates, an ACK that is none may be the first to report a hole: the duplicates before
-        // it were lost.
-        let tells_of_hole = news.dup_count.is_some_and(|count| count > 0) && !self.board.is_empty();
-        if !news.is_dup && !tells_of_hole {
+        if !news.is_dup {
             return None;
         }
-        if news.is_dup {
-            self.count_duplicate(space, limited_transmit);
-        }
+        self.count_duplicate(space, limited_transmit);
         Some(DupAck {
             now,
             seen: self.recovery.dup_acks,
@@ -139,8 +134,8 @@ impl Loss {
         }
     }
 
-    /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs. Returns the
-    /// rule, and whether there are new losses.
+    /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs. If the peer
+    /// counts those, an agent judges by its count alone. Returns the rule, and whether there are new losses.
     pub(in crate::tcp::connection) fn detect(
         &mut self,
         cx: &mut Cx<'_>,
@@ -156,7 +151,7 @@ impl Loss {
         } else {
             // RFC 6582 §3.2 step 1: ignores duplicates that our own retransmissions caused.
             let is_due = self.recovery.phase == Phase::Open && self.recovery.point < space.una;
-            let are_enough = self.recovery.dup_acks >= u32::from(self.dup_threshold);
+            let are_enough = !space.peer_counts && self.recovery.dup_acks >= u32::from(self.dup_threshold);
             (LostBy::DupAcks, is_due && are_enough && self.board.mark_first_lost())
         };
         if found {
