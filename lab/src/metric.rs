@@ -265,7 +265,7 @@ mod tests {
         let of_field = told.split("\n## ").find(|part| part.starts_with("Columns of a recorded field"));
         let rows = |text: &str| text.matches("\n| `").count();
         let others = rows(told) - rows(of_field.expect("a table of its own"));
-        assert_eq!(others, METRICS.len() + 5, "and it has no other");
+        assert_eq!(others, METRICS.len() + 6, "and it has no other");
     }
     #[test]
     fn a_figure_is_meant_with_dashes_and_without_its_unit_and_stands_for_one_alone() {

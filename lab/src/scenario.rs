@@ -275,6 +275,7 @@ impl Scenario {
             cells.retain(|cell| readings.has(&cell.point));
         }
         check::arms_over_matrix(document, file, &cells)?;
+        check::routing_of_cells(document, &cells)?;
         Ok(cells)
     }
 

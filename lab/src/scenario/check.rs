@@ -6,7 +6,7 @@ mod live;
 mod traffic;
 
 pub(super) use claims::claim;
-pub(super) use effect::{arms_over_matrix, is_within, keys, varies, varies_beside_sweep};
+pub(super) use effect::{arms_over_matrix, is_within, keys, routing_of_cells, varies, varies_beside_sweep};
 use hopwise_agents::SpecError;
 use hopwise_agents::registry::{DEFAULT_RECEIVER, DEFAULT_SENDERS, DEFAULT_SHADOWS, Kind};
 use hopwise_agents::spec::{

@@ -331,6 +331,11 @@ impl Cell {
         self.values.iter().map(|given| (given.path.as_str(), &given.value))
     }
 
+    /// The place of a value in the file.
+    pub(super) fn place_of(&self, path: &str) -> Option<&YamlPath> {
+        self.values.iter().find(|given| given.path == path).map(|given| &given.at)
+    }
+
     pub(super) fn set_in(&self, document: &mut Document) -> Result<(), Box<Refusal>> {
         self.values.iter().try_for_each(|given| document.set_value(&given.path, &given.value, &given.at))
     }

@@ -8,6 +8,7 @@ use crate::located::{Document, YamlPath};
 use crate::routing::Protocol;
 use crate::scenario::matrix::{Cell, first_reading};
 use crate::scenario::schema::{ArmConfig, FadingName, MatrixConfig, PathLossName, ScenarioFile, SourceName};
+use crate::words::Word;
 
 /// Refuses constants of one protocol under another, or under static routes. `rules` may stand beside the protocol, for
 /// users who set another protocol over it; `rules` alone is refused. If arms or points differ in the protocol, some of
@@ -63,6 +64,32 @@ fn of_other_rules<'a>(
             let problem = format!("`{key}` changes nothing under rules: {name}");
             let at = YamlPath::root().key("routing").key(key);
             return Err(document.refuse_key(&at, problem, better));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses constants that the protocol beside them does not know, or its rules do not, where points of a matrix or sweep
+/// have a whole section `routing`.
+pub(in crate::scenario) fn routing_of_cells(document: &Document, cells: &[Cell]) -> Checked {
+    for cell in cells {
+        let section =
+            cell.values().find(|(path, _)| *path == "routing").and_then(|(_, value)| value.as_mapping());
+        let (Some(section), Some(at)) = (section, cell.place_of("routing")) else { continue };
+        let said = |key: &str| section.get(key).cloned();
+        // A word that is none of the known ones is refused when the point is read.
+        let protocol = said("protocol").and_then(|word| serde_yaml::from_value(word).ok());
+        let rules = said("rules").and_then(|word| serde_yaml::from_value(word).ok());
+        let (protocol, Word(rules)): (Protocol, Word<AodvRules>) =
+            (protocol.unwrap_or_default(), rules.unwrap_or_default());
+        for key in section.keys().filter_map(Value::as_str) {
+            let unknown = match (protocol.takes(key), protocol == Protocol::Aodv && !rules.takes(key)) {
+                (false, _) => "protocol",
+                (true, true) => "rules",
+                (true, false) => continue,
+            };
+            let problem = format!("`{key}` changes nothing under the `{unknown}` of this section");
+            return Err(document.refuse_key(&at.key(key), problem, "constants that it knows"));
         }
     }
     Ok(())

@@ -186,3 +186,29 @@ fn a_sweep_multiplies_the_points_of_the_matrix_and_its_settings_are_told_apart()
     let refused = shown(&arm.asked().expect_err("an arm sets an open setting"));
     assert!(refused.contains("the sweep varies `radio.queue_packets`, and this would replace"), "{refused}");
 }
+
+/// Sections that stand whole in a grid are no exception.
+#[test]
+fn a_constant_that_the_protocol_of_its_section_does_not_know_is_refused() {
+    let refusal = |section: &str| {
+        let matrix = format!("  routing: [{{ protocol: static }}, {section}]\n");
+        with_matrix(&matrix, &[]).asked().map(|_| ()).map_err(|refusal| shown(&refusal))
+    };
+    for (section, unknown) in [
+        ("{ protocol: dsr, ack_seq: true }", "`ack_seq` changes nothing under the `protocol`"),
+        ("{ hello: true }", "`hello` changes nothing under the `protocol`"),
+        (
+            "{ protocol: aodv, rules: ns2, local_repair: false }",
+            "`local_repair` changes nothing under the `rules`",
+        ),
+        ("{ protocol: aodv, rest: 1s }", "`rest` changes nothing under the `rules`"),
+    ] {
+        let said = refusal(section).expect_err("it is refused");
+        assert!(said.contains(unknown), "{section}: {said}");
+    }
+    for section in
+        ["{ protocol: aodv, rules: ns2, ack_seq: true }", "{ protocol: dsr, dsr: { ack_seq: true } }"]
+    {
+        assert_eq!(refusal(section), Ok(()), "{section}");
+    }
+}
