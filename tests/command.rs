@@ -222,9 +222,13 @@ fn who_may_not_open_a_link_is_told_the_command_of_root() {
     const NODE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/node.yaml");
     let program = std::fs::canonicalize(env!("CARGO_BIN_EXE_hopwise")).expect("it was built");
     let program = program.display().to_string();
-    for words in
-        [&["send", "10.7.0.3", "--config", NODE][..], &["recv", "--address", "10.7.0.3/24"], &["air", CHAIN]]
-    {
+    const LIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/live/chain4.yaml");
+    for words in [
+        &["send", "10.7.0.3", "--config", NODE][..],
+        &["recv", "--address", "10.7.0.3/24"],
+        &["air", CHAIN],
+        &["trial", LIVE],
+    ] {
         let mut command = Command::new(&program);
         command.args(words).current_dir("/").stdin(Stdio::null());
         if geteuid().is_root() {

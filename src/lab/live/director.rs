@@ -82,7 +82,11 @@ pub(crate) fn check(
         World::Sim => Ok(()),
         World::Netns => {
             stations::check(&prefix_of(scenario), prepared)?;
-            prepared.plan.arm.algorithm().map_or(Ok(()), algorithms::check)
+            prepared.plan.arm.algorithm().map_or(Ok(()), |algorithm| {
+                // The kernel keeps most algorithms from other users than root, also those that it has.
+                check_user(world)?;
+                algorithms::check(algorithm)
+            })
         }
         World::Hwsim => hwsim::check(prepared, None),
         World::Mesh => hosts.map_or(Ok(()), |hosts| mesh::check(prepared, hosts)),
