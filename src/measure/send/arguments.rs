@@ -84,6 +84,9 @@ fn target(text: &str) -> Result<SocketAddr, String> {
     let first = resolved.map_err(|error| error.to_string()).and_then(|addresses| {
         addresses.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| "the name has no address".to_owned())
     });
+    if first.as_ref().is_ok_and(|address| address.port() == 0) {
+        return Err("nothing listens at port 0: expected a port from 1 to 65535".to_owned());
+    }
     first.map_err(|error| {
         format!(
             "{error}; expected an address such as 10.7.0.3, 10.7.0.3:5201 or [fd07::3]:5201, or a name that this \
@@ -144,5 +147,9 @@ mod tests {
         assert_eq!(at("localhost:80").as_deref(), Ok("127.0.0.1:80"));
         let problem = at("10.7.0.3:port").expect_err("no port has that name");
         assert!(problem.contains("expected an address such as 10.7.0.3"), "{problem}");
+        for none in ["10.7.0.3:0", "[fd07::3]:0", "localhost:0"] {
+            let problem = at(none).expect_err("nothing listens there");
+            assert!(problem.contains("a port from 1 to 65535"), "{none}: {problem}");
+        }
     }
 }
