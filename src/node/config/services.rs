@@ -13,7 +13,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Socks5 {
-    /// Address and port at which programs of this machine find it.
+    /// Address and port at which programs of this machine find it. Port 0 is any free one, which the log names.
     pub(crate) listen: SocketAddr,
     /// Number of connections at the same time: seats. A quiet client, or the source with the most, makes room for
     /// another one.
@@ -96,7 +96,7 @@ pub(super) fn reads_within() -> Time {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Metrics {
-    /// Address and port at which scrapers find them.
+    /// Address and port at which scrapers find them. Port 0 is any free one, which the log names.
     #[serde(default = "metrics_listen")]
     pub(crate) listen: SocketAddr,
     /// Names in requests of scrapers, beside that of the node, localhost and addresses (default: none).

@@ -53,12 +53,20 @@ pub(super) fn start(
 pub(super) fn open(config: &NodeConfig) -> Result<Opened, Unmet> {
     let links = links::open_all(config).map_err(Unmet::Link)?;
     let control = config.control.as_deref().map(control::Bound::new).transpose().map_err(Unmet::Control)?;
-    let bind = |address: Option<SocketAddr>| address.map(bind).transpose().map_err(Unmet::Listener);
+    let bind = |service: &str, address: Option<SocketAddr>| -> Result<_, Unmet> {
+        let listener = address.map(bind).transpose().map_err(Unmet::Listener)?;
+        let chosen = listener.as_ref().filter(|_| address.is_some_and(|address| address.port() == 0));
+        // Only the kernel knows a port that it chose.
+        if let Some(Ok(listen)) = chosen.map(StdListener::local_addr) {
+            tracing::info!(service, %listen, "listens at a free port");
+        }
+        Ok(listener)
+    };
     Ok(Opened {
         links,
         control,
-        socks5: bind(config.socks5.as_ref().map(|socks5| socks5.listen))?,
-        metrics: bind(config.metrics.as_ref().map(|metrics| metrics.listen))?,
+        socks5: bind("socks5", config.socks5.as_ref().map(|socks5| socks5.listen))?,
+        metrics: bind("metrics", config.metrics.as_ref().map(|metrics| metrics.listen))?,
         forwards: forward::bind_all(config).map_err(Unmet::Listener)?,
         transparent: transparent::open(config).map_err(Unmet::Transparent)?,
     })
