@@ -4,6 +4,7 @@
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{daemon, exec, inspect, keys, lab, manual, measure, mesh, node, proxy, table};
@@ -61,12 +62,32 @@ enum Sub {
     Enclosed(exec::within::Arguments),
 }
 
+/// Names the subcommands where a word is none of them.
+fn with_names(mut error: clap::Error, words: impl Iterator<Item = String>) -> clap::Error {
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        let whole = Command::command();
+        let deepest = words.skip(1).try_fold(&whole, |above, word| above.find_subcommand(word).ok_or(above));
+        let (Ok(of) | Err(of)) = deepest;
+        let shown = of.get_subcommands().filter(|one| !one.is_hide_set());
+        let names = shown.map(clap::Command::get_name).collect::<Vec<_>>().join(", ");
+        let accepted = ContextValue::StyledStrs(vec![format!("expected one of {names}").into()]);
+        // A command without any takes no word here, and clap says so.
+        if !names.is_empty() {
+            error.insert(ContextKind::Suggested, accepted);
+        }
+    }
+    error
+}
+
 /// Does what the command line asks for.
 pub(crate) fn run() -> ExitCode {
     if let Some(commit) = option_env!("HOPWISE_COMMIT") {
         hopwise_lab::version::of_commit(commit);
     }
-    let Command { subcommand } = Command::parse();
+    let Command { subcommand } = match Command::try_parse() {
+        Ok(command) => command,
+        Err(error) => with_names(error, std::env::args()).exit(),
+    };
     // Dropped last, so that the failure is in the log.
     let _flushed = daemon::log::Flushed;
     let done = match subcommand {
@@ -122,7 +143,6 @@ pub(crate) fn run() -> ExitCode {
 mod tests {
     use super::*;
     use crate::book;
-    use clap::error::ErrorKind;
 
     /// Calls `each` for a command and all below it, with their words.
     fn walk(command: &clap::Command, words: &[String], each: &mut impl FnMut(&clap::Command, &[String])) {
@@ -150,6 +170,19 @@ mod tests {
             }
         });
         assert!(mute.is_empty() && refusals > 30, "{refusals}: {mute:#?}");
+    }
+
+    #[test]
+    fn a_wrong_subcommand_is_told_those_of_its_command() {
+        let said = |words: &[&str]| {
+            let error = Command::try_parse_from(words).expect_err("no such subcommand");
+            with_names(error, words.iter().map(|word| (*word).to_owned())).to_string()
+        };
+        let event = said(&["hopwise", "proxy", "event", "down"]);
+        assert!(event.contains("expected one of going-down, gone, signal, up\n"), "{event}");
+        let whole = said(&["hopwise", "fly"]);
+        assert!(whole.contains("expected one of run, trial,") && !whole.contains("enclosed"), "{whole}");
+        assert!(said(&["hopwise", "prox"]).contains("'proxy'"), "the nearest stays");
     }
 
     #[test]
