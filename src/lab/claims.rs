@@ -46,7 +46,7 @@ struct NotRun {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let not_run = not_run(arguments)?;
-    let (mut rows, mut left_out) = (Vec::new(), 0);
+    let (mut rows, mut left_out, mut slow) = (Vec::new(), 0, 0);
     let files = files(arguments)?;
     let total = files.len();
     let said = move |done| format!("stopped in figure {} of {total}; the same command goes on", done + 1);
@@ -55,7 +55,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let nth = format!("figure {} of {total}", nth + 1);
         // The file as it is now is run, whatever becomes of it meanwhile.
         let digest = Document::load(&file)?.digest();
-        let Measured { rows: of_figure, made_by, left_out: of_it } = figure(arguments, &paper, &file, &nth)?;
+        let measured = figure(arguments, &paper, &file, &nth)?;
+        let Measured { rows: of_figure, made_by, left_out: of_it, is_slow } = measured;
+        slow += usize::from(is_slow);
         of_figure.iter().try_for_each(|row| printed(printing::row(row)))?;
         if let (Some(radio), 1..) = (arguments.radio, of_it.readings) {
             printed(printing::left_out(&format!("{paper}/{}", name_of(&file)), radio, &of_it))?;
@@ -72,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     drop(stopped);
     printed(printing::not_run(&not_run))?;
-    printed(printing::sums(&rows, arguments.radio.map(|radio| (radio, left_out)), &not_run))
+    printed(printing::sums(&rows, arguments.radio.map(|radio| (radio, left_out)), (&not_run, slow)))
 }
 
 /// The chosen figures' files with their papers, in the order of their names.
@@ -130,11 +132,13 @@ struct Measured {
     made_by: MadeBy,
     /// The readings that were not run over the radio that was asked for.
     left_out: LeftOut,
+    /// A quick look leaves the whole figure out.
+    is_slow: bool,
 }
 
 impl Measured {
     fn by_us(rows: Vec<Row>, left_out: LeftOut) -> Measured {
-        Measured { rows, made_by: MadeBy::us(), left_out }
+        Measured { rows, made_by: MadeBy::us(), left_out, is_slow: false }
     }
 }
 
@@ -151,7 +155,7 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<
     let title = plain.asked().map_err(Failure::Located)?.title.unwrap_or_else(|| name_of(file));
     // A quick look leaves out slow claims, rules that the papers did not have, and all readings but the first.
     if arguments.quick && !all.iter().any(|claim| claim.quick) {
-        return Ok(Measured::by_us(Vec::new(), LeftOut::default()));
+        return Ok(Measured { is_slow: true, ..Measured::by_us(Vec::new(), LeftOut::default()) });
     }
     let (ruled, left_out) = ruled(arguments, &plain).map_err(Failure::Located)?;
     let Some(own) = ruled.first() else { return Ok(Measured::by_us(Vec::new(), left_out)) };
@@ -166,7 +170,7 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<
             row.results.extend(under(claim, ruled, &trial.arms[0], &records)?);
         }
     }
-    Ok(Measured { rows, made_by: made_by.unwrap_or_else(MadeBy::us), left_out })
+    Ok(Measured { rows, made_by: made_by.unwrap_or_else(MadeBy::us), left_out, is_slow: false })
 }
 
 /// The results of a claim under these rules; none if it is about other values than those that are fixed.

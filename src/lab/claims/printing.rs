@@ -42,13 +42,23 @@ pub(super) fn left_out(figure: &str, radio: &str, of_it: &LeftOut) -> io::Result
 }
 
 /// The number of the papers' claims by their verdict under the papers' own rules, which are the first ones, and over
-/// the radios that were asked for, with the number of readings that were not run over these.
-pub(super) fn sums(rows: &[Row], radio: Option<(&str, usize)>, not_run: &[NotRun]) -> io::Result<()> {
+/// the radios that were asked for, with the number of readings that were not run over these, and of the figures that a
+/// quick look leaves out.
+pub(super) fn sums(
+    rows: &[Row],
+    radio: Option<(&str, usize)>,
+    (not_run, slow): (&[NotRun], usize),
+) -> io::Result<()> {
     let mut out = hopwise_lab::plain::out();
     let ours = rows.iter().filter(|row| row.ours).count();
     let ours = if ours == 0 { String::new() } else { format!("; {ours} of ours beside them") };
     let own = verdicts(counts(rows));
-    writeln!(out, "under the papers' own rules: {own}; {} not run{ours}", not_run.len())?;
+    let slow = match slow {
+        0 => String::new(),
+        1 => "; 1 figure left out by --quick".to_owned(),
+        many => format!("; {many} figures left out by --quick"),
+    };
+    writeln!(out, "under the papers' own rules: {own}; {} not run{slow}{ours}", not_run.len())?;
     let Some((radio, left_out)) = radio else { return Ok(()) };
     let left_out = match left_out {
         0 => String::new(),
