@@ -54,6 +54,10 @@ pub(super) fn one(agent: &Descriptor, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\n{title}")?;
         hanging(out, "  ", text)?;
     }
+    // The bibliography has ours alone.
+    if !registry::in_force().own().iter().any(|(own, _)| std::ptr::eq(*own, agent)) {
+        hanging(out, "  ", "Year, venue and DOI: see docs/bibliography.md")?;
+    }
     writeln!(out, "\nParameters")?;
     for param in agent.params {
         parameter(agent, param, out)?;

@@ -32,6 +32,9 @@ fn what_is_shown_has_the_rule_every_parameter_the_paper_and_the_deviations() {
         for title in ["\nRule\n", "\nSource\n", "\nParameters\n", "\nDeviations\n"] {
             assert!(text.contains(title), "{}: {title}", agent.name);
         }
+        let bibliography = include_str!("../../../docs/bibliography.md");
+        assert!(text.contains("\n  Year, venue and DOI: see docs/bibliography.md\n"), "{}", agent.name);
+        assert!(bibliography.contains(&format!("`{}`", agent.name)), "{} is in it", agent.name);
         for param in agent.params {
             assert!(text.contains(&format!("\n  {} ", param.name)), "{}: {}", agent.name, param.name);
         }
