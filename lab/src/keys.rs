@@ -7,6 +7,7 @@
 mod editors;
 mod form;
 mod list;
+mod number;
 mod range;
 
 use serde_json::Value as Json;
@@ -45,7 +46,8 @@ impl<'a> Sub<'a> {
     }
 }
 
-/// Refuses the first value of the file that is out of its key's range. Values of another kind are left to their reader.
+/// Refuses the first value of the file that is out of its key's range, or no number where the key takes only these.
+/// Other values of a wrong kind are left to their reader.
 pub fn check(document: &Document, schema: &Json) -> Result<(), Box<Refusal>> {
     below(document, Sub::whole(schema), &YamlPath::root())
 }
@@ -71,6 +73,9 @@ fn below(document: &Document, sub: Sub<'_>, at: &YamlPath) -> Result<(), Box<Ref
     let Some(value) = document.value_of(at) else { return Ok(()) };
     if let Some(text) = sub.schema["x-range"].as_str() {
         within(document, sub.schema, (at, value), text)?;
+    }
+    if let Some((problem, accepted)) = number::refused(sub, &name_of(at), value) {
+        return Err(document.refuse(at, problem, &accepted));
     }
     for meant in sub.meant() {
         let of = &meant.schema["properties"];
@@ -99,9 +104,14 @@ fn within(
     }
     let said = value.as_str().map(str::to_owned).or_else(|| value.as_f64().map(|number| number.to_string()));
     let Some(said) = said.filter(|said| Range::of(text).refuses(said)) else { return Ok(()) };
-    let key = at.to_string();
-    let key = key.rsplit('.').find(|step| step.parse::<usize>().is_err()).unwrap_or_default();
+    let key = name_of(at);
     Err(document.refuse(at, format_args!("{key}: {said} is out of range"), &in_words(schema)))
+}
+
+/// The last key of a path.
+fn name_of(at: &YamlPath) -> String {
+    let path = at.to_string();
+    path.rsplit('.').find(|step| step.parse::<usize>().is_err()).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

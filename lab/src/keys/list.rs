@@ -146,19 +146,32 @@ fn objects(value: &Json) -> impl Iterator<Item = (&str, &Json)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }
 
+/// The words for the unit of a key's values.
+pub(super) fn unit_of<'a>(sub: Sub<'a>, name: &str) -> Option<&'a str> {
+    let is_number = sub.meant().iter().any(|one| has_type(one.schema, &["integer", "number"]));
+    let ended = UNITS.iter().find(|(ending, _)| is_number && name.ends_with(ending)).map(|(_, unit)| *unit);
+    sub.schema["x-unit"].as_str().or(quantity(sub).map(|(_, unit, _)| *unit)).or(ended)
+}
+
+/// The range of a key's values: its own, or that of its type.
+pub(super) fn limits_of(sub: Sub<'_>) -> Option<String> {
+    let own = sub.schema["x-range"].as_str().map(str::to_owned);
+    let by_type = || sub.meant().iter().find_map(|one| ends(one.schema));
+    own.or_else(|| quantity(sub).map(|(.., range)| (*range).to_owned())).or_else(by_type)
+}
+
+fn quantity(sub: Sub<'_>) -> Option<&'static (&'static str, &'static str, &'static str)> {
+    sub.meant().iter().find_map(|one| {
+        let name = one.schema["$ref"].as_str()?.strip_prefix("#/$defs/")?;
+        QUANTITIES.iter().find(|(known, ..)| name.trim_start_matches("Drawn") == *known)
+    })
+}
+
 fn of(path: &str, sub: Sub<'_>, required: bool) -> Key {
     let (schema, meant) = (sub.schema, sub.meant());
     let name = path.rsplit('.').next().unwrap_or_default();
-    let quantity = meant.iter().find_map(|one| {
-        let name = one.schema["$ref"].as_str()?.strip_prefix("#/$defs/")?;
-        QUANTITIES.iter().find(|(known, ..)| name.trim_start_matches("Drawn") == *known)
-    });
     let is_number = meant.iter().any(|one| has_type(one.schema, &["integer", "number"]));
-    let ended = UNITS.iter().find(|(ending, _)| is_number && name.ends_with(ending)).map(|(_, unit)| *unit);
-    let unit = schema["x-unit"].as_str().or(quantity.map(|(_, unit, _)| *unit)).or(ended);
-    let own = schema["x-range"].as_str().map(str::to_owned);
-    let by_type = || meant.iter().find_map(|one| ends(one.schema));
-    let range = own.or_else(|| quantity.map(|(.., range)| (*range).to_owned())).or_else(by_type);
+    let (unit, range) = (unit_of(sub, name), limits_of(sub));
     let said =
         schema["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
     let (meaning, in_words) = without_default(&said, (range.as_deref(), unit));

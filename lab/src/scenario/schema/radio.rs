@@ -150,7 +150,9 @@ impl<'de> Deserialize<'de> for Threshold {
                         "`{number}`, expected 0 to {LARGEST_THRESHOLD} bytes, or off"
                     ))
                 }),
-            _ => Err(de::Error::custom("wrong threshold, expected bytes, or off")),
+            _ => Err(de::Error::custom(format_args!(
+                "this is no threshold, expected a whole number of bytes, 0 to {LARGEST_THRESHOLD}, or off"
+            ))),
         }
     }
 }
