@@ -13,6 +13,7 @@ use crate::scenario::point::plain;
 use crate::scenario::point::{Point, Stop};
 
 mod table;
+mod undecided;
 
 /// The findings at all points of a trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -182,8 +183,10 @@ impl Findings {
                 let shown = fit(table::of_figure(point, figure, width));
                 let _ = write!(text, "\n{}\n{shown}", heading(figure));
             }
-            for comparison in self.said(point) {
-                let _ = writeln!(text, "{}", comparison.sentence);
+            let (alone, undecided) = undecided::folded(point, self.said(point));
+            let sentences = alone.into_iter().map(|comparison| &comparison.sentence);
+            for line in sentences.chain(&undecided) {
+                let _ = writeln!(text, "{line}");
             }
             for lacks in point.arms.iter().flat_map(|arm| &arm.lacks) {
                 let _ = writeln!(text, "{lacks}");

@@ -47,11 +47,12 @@ struct Row<'a> {
     point: &'a Point,
     arm: &'a str,
     group: String,
+    class: String,
 }
 
 impl Row<'_> {
     fn name(&self) -> RowName<'_> {
-        RowName { group: &self.group, own: self.arm }
+        RowName { group: &self.group, own: self.arm, class: &self.class }
     }
 
     /// The row's title, shown to a user who points at it.
@@ -78,7 +79,7 @@ impl View<'_> {
     /// Arms at points, in the order of the tables.
     fn rows(&self) -> Vec<Row<'_>> {
         let trial = &self.bundle.trial;
-        let row = |point, arm| Row { point, arm, group: self.group(point) };
+        let row = |point, arm| Row { point, arm, group: self.group(point), class: self.class(arm) };
         trial.points.iter().flat_map(|point| trial.arms.iter().map(move |arm| row(point, arm))).collect()
     }
 

@@ -127,6 +127,9 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// The conclusion in words, with ratio and interval.
     pub sentence: String,
+    /// The number of blocks that would decide, were the seen ratio the true one.
+    #[serde(skip)]
+    pub need: Option<usize>,
 }
 
 /// The values of all arms in one figure.
@@ -159,6 +162,11 @@ impl Comparison {
     pub fn is_plain(&self) -> bool {
         let is_sure = !matches!(self.verdict, Verdict::NoDifference | Verdict::Undecided);
         is_sure && self.ratio.is_some() && self.ci95.is_some()
+    }
+
+    /// True if blocks have a ratio and do not decide: all such sentences are alike.
+    pub(crate) fn is_open(&self) -> bool {
+        self.verdict == Verdict::Undecided && self.ratio.is_some() && self.blocks > 1
     }
 
     /// True if the interval excludes equality; it is that of this comparison alone, without a correction for others.
@@ -277,6 +285,7 @@ fn judge(found: &[Found<'_>], margin: f64, looks: words::Looks) -> Vec<Compariso
             p_equivalence: paired.p_equivalence,
             verdict,
             sentence: words::sentence(one, verdict, &sure),
+            need,
         }
     });
     each.collect()

@@ -112,8 +112,8 @@ fn the_books_mesh_of_three_namespaces_carries_its_file_over_the_routes_that_it_s
     }
     let section = section("docs/live-mesh.md", "Three nodes and a file");
     let end =
-        section.split("\n`kill ").nth(1).and_then(|rest| rest.split('`').next()).expect("the end of it");
-    let steps = format!("{}{}kill {end}\n", fenced(&section, "sh", 0), fenced(&section, "sh", 1));
+        section.split("\n`test ").nth(1).and_then(|rest| rest.split('`').next()).expect("the end of it");
+    let steps = format!("{}{}test {end}\n", fenced(&section, "sh", 0), fenced(&section, "sh", 1));
     let name = prefix("three");
     let steps = ["1", "2", "3", "$1"]
         .iter()

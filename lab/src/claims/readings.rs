@@ -138,7 +138,7 @@ fn place(readings: &[Reading]) -> String {
     while let Some(first) = left.first() {
         let group = Group::around(first, readings);
         left.retain(|reading| !group.has(reading));
-        groups.push(group.words());
+        groups.push(group.words(readings));
     }
     groups.join("; or ")
 }
@@ -180,11 +180,22 @@ impl<'a> Group<'a> {
         readings.iter().filter(|r| self.has(r)).all(|reading| reading.judged.outcome == Outcome::Reproduced)
     }
 
-    fn words(&self) -> String {
-        let either = |(_, all): &(&str, Vec<&str>)| match all[..] {
-            [_, _, ..] if self.0.len() > 1 => format!("({})", all.join(" or ")),
-            _ => all.join(" or "),
+    fn words(&self, readings: &[Reading]) -> String {
+        let either = |(_, all): &(&str, Vec<&str>)| {
+            let all: Vec<_> = all.iter().map(|words| whole(words, readings)).collect();
+            let is_one_of_several = all.len() > 1 && self.0.len() > 1;
+            if is_one_of_several { format!("({})", all.join(" or ")) } else { all.join(" or ") }
         };
         self.0.iter().map(either).collect::<Vec<_>>().join(" and ")
     }
+}
+
+/// A name as one whole. It is in quotes if it has a comma, or if another name goes on after the same words: a reader
+/// would take it for both.
+fn whole(words: &str, readings: &[Reading]) -> String {
+    let goes_on = |other: &Choice| {
+        other.words.strip_prefix(words).is_some_and(|more| more.starts_with([' ', ',', ';', ':']))
+    };
+    let mut others = readings.iter().flat_map(|reading| &reading.choices);
+    if words.contains(',') || others.any(goes_on) { format!("\"{words}\"") } else { words.to_owned() }
 }

@@ -183,6 +183,37 @@ fn a_verdict_names_the_readings_under_which_it_holds_by_what_tells_them_from_oth
     assert_eq!(verdict_over(&some), "reproduced where none and (b = 0 or b = 1)");
 }
 
+/// Readings of two settings that go together under one name, with those outcomes.
+fn verdict_over_names(all: [(&str, bool); 3]) -> String {
+    let (mut records, mut names) = (Vec::new(), Vec::new());
+    for ((name, is_met), nth) in all.into_iter().zip(0_u64..) {
+        // The third differs from the second in `b` alone.
+        let values = BTreeMap::from([("a", nth.min(1)), ("b", nth / 2)]);
+        let values: Point = values.into_iter().map(|(path, value)| (path.to_owned(), value.into())).collect();
+        for mut record in records_of_one_point(if is_met { 1.3 } else { 1.1 }) {
+            record.point.clone_from(&values);
+            records.push(record);
+        }
+        names.push((name.to_owned(), values));
+    }
+    let open = ["a", "b"].map(str::to_owned);
+    let readings = readings(&claim(1.3), "every", &records, (&open, &names));
+    Verdict::of(&readings).in_words(readings.len())
+}
+
+#[test]
+fn a_name_that_begins_another_one_or_has_a_comma_stands_in_quotes() {
+    let of = |[w, x, y]: [bool; 3]| verdict_over_names([("W", w), ("X", x), ("X, no RTS", y)]);
+    assert_eq!(of([true, true, false]), "reproduced where W or \"X\"");
+    assert_eq!(of([false, true, true]), "reproduced where \"X\" or \"X, no RTS\"");
+    assert_eq!(of([false, false, true]), "reproduced where \"X, no RTS\"");
+    assert_eq!(of([true, false, false]), "reproduced where W");
+    let other = verdict_over_names([("least RTO 1", false), ("least RTO 10", true), ("none", false)]);
+    assert_eq!(other, "reproduced where least RTO 10");
+    let other = verdict_over_names([("least RTO 1", true), ("least RTO 10", false), ("none", false)]);
+    assert_eq!(other, "reproduced where least RTO 1", "another number is another word");
+}
+
 #[test]
 fn the_other_arm_may_be_taken_at_its_best_point() {
     let mut records = records([1.0, 1.0]);

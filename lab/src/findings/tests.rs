@@ -114,6 +114,34 @@ fn an_arm_of_the_kernel_has_its_mean_round_trip_beside_ours() {
     assert_eq!(row.split(',').nth(place), Some("88"), "{row}");
 }
 
+#[test]
+fn arms_that_are_undecided_share_a_line_and_one_alone_has_its_sentence() {
+    let text = |arms: &[&str]| {
+        let mut records = Vec::new();
+        for (block, scatter) in [(1, 0.0), (2, 30.0), (3, -20.0), (4, 25.0)] {
+            records.push(record(4, "every", block, 200.0));
+            records.extend(arms[1..].iter().map(|arm| {
+                let mean = if *arm == "tda" { 240.0 } else { 206.0 };
+                record(4, arm, block, mean + scatter)
+            }));
+        }
+        Findings::of(&trial(arms, &[4]), &records).text(None)
+    };
+    let many = text(&["every", "dca", "tda", "ada"]);
+    let said: Vec<_> = many.lines().filter(|line| line.starts_with("undecided: ")).collect();
+    let [line] = said[..] else { panic!("{many}") };
+    assert!(
+        line.starts_with("undecided: dca (about ") && line.contains(" blocks would do, were this"),
+        "{line}"
+    );
+    assert!(line.contains(", tda (") && line.contains(", ada ("), "{line}");
+    assert_eq!(line.matches("blocks").count(), 1, "{line}");
+    assert!(!many.contains("do not tell"), "{many}");
+    let one = text(&["every", "dca"]);
+    assert!(one.contains("4 blocks do not tell whether dca differs from every"), "{one}");
+    assert!(!one.contains("undecided: "), "{one}");
+}
+
 /// Five blocks of two arms with the same goodput, the second one with round trips of a third.
 pub(crate) fn quicker() -> Vec<Record> {
     let mut records: Vec<_> = (1..=5)

@@ -32,11 +32,13 @@ const LONGEST_NAME: usize = 18;
 pub(super) struct RowName<'a> {
     pub(super) group: &'a str,
     pub(super) own: &'a str,
+    /// The classes of the row's arm: its name goes with its marks when the arm is switched off.
+    pub(super) class: &'a str,
 }
 
 impl<'a> RowName<'a> {
     pub(super) fn alone(own: &'a str) -> RowName<'a> {
-        RowName { group: "", own }
+        RowName { group: "", own, class: "" }
     }
 }
 
@@ -126,10 +128,10 @@ impl Chart {
         let (mut middles, mut middle) = (Vec::new(), TOP + row / 2.0);
         for (nth, name) in names.iter().enumerate() {
             if begins_group(names, nth) {
-                chart.name((2.0, middle + 4.5), "start", name.group, width - 4.0);
+                chart.name((2.0, middle + 4.5), ("start", "group"), name.group, width - 4.0);
                 middle += row;
             }
-            chart.name((left - 6.0, middle + 3.5), "end", name.own, left - 8.0);
+            chart.name((left - 6.0, middle + 3.5), ("end", name.class), name.own, left - 8.0);
             middles.push(middle);
             middle += row;
         }
@@ -139,9 +141,9 @@ impl Chart {
 
     /// Draws a row's name or a group's, over other shapes. A longer name is cut, and shown in full to a user who points
     /// at it.
-    fn name(&mut self, (x, y): (f64, f64), anchor: &str, name: &str, room: f64) {
+    fn name(&mut self, (x, y): (f64, f64), (anchor, class): (&str, &str), name: &str, room: f64) {
         let fits = hopwise_air::truncate::to_usize((room / CHARACTER).max(1.0));
-        let class = if anchor == "start" { " class=\"group\"" } else { "" };
+        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
         let (text, title) = if name.chars().count() <= fits {
             (escape(name), String::new())
         } else {

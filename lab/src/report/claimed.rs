@@ -26,7 +26,7 @@ pub fn picture(rows: &[Row]) -> String {
         return String::new();
     }
     let heads: Vec<String> = drawn.iter().map(|(row, _)| format!("{}: {}", row.figure, row.says)).collect();
-    let name = |nth: usize| RowName { group: &heads[nth], own: own_name(drawn[nth].1) };
+    let name = |nth: usize| RowName { group: &heads[nth], own: own_name(drawn[nth].1), class: "" };
     let names: Vec<_> = (0..drawn.len()).map(name).collect();
     let percents = drawn.iter().flat_map(|(row, line)| {
         let ends = line.number.ci95.or(line.number.number.map(|number| [number; 2])).unwrap_or([1.0; 2]);

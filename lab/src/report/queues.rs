@@ -13,39 +13,48 @@ use crate::statistics::{shown, summarize};
 /// Nodes beyond these stand in the records alone.
 const MOST_NODES: usize = 64;
 
-/// A row for each node and a cell for each arm; nothing where no run knows its waits.
+/// The kinds of packets whose waits are told apart.
+type Kind = (&'static str, fn(&QueueRow) -> Option<QueueWait>);
+const KINDS: [Kind; 2] = [("data", |row| row.data), ("ACKs", |row| row.acks)];
+
+/// A row for each node and kind of packets, and a cell for each arm; nothing where no run knows its waits. Two columns
+/// for each arm would be wider than a page.
 pub(super) fn table(view: &View<'_>) -> String {
     let records = &view.bundle.records;
     if records.iter().all(|record| record.result.queues.is_empty()) {
         return String::new();
     }
     let arms = &view.bundle.trial.arms;
-    let heads: String = arms
-        .iter()
-        .map(|arm| format!("<th class=\"{}\">{}<br>data</th><th>ACKs</th>", view.class(arm), escape(arm)))
-        .collect();
+    let heads: String =
+        arms.iter().map(|arm| format!("<th class=\"{}\">{}</th>", view.class(arm), escape(arm))).collect();
     let mut html = format!(
         "<section id=\"queues\"><h2>Waits in queues</h2><p class=\"lead\">Milliseconds from the interface queue of a \
          node to a packet's first frame, and in brackets the time that 95 % did not exceed: means over the runs.</p>\
-         <div class=\"scroll\"><table class=\"queues\"><thead><tr><th>node</th>{heads}</tr></thead>"
+         <div class=\"scroll\"><table class=\"queues\"><thead><tr><th>node</th><th>packets</th>{heads}</tr></thead>"
     );
     for point in &view.bundle.trial.points {
         html.push_str("<tbody>");
         if !point.is_empty() {
-            let (label, count) = (escape(&label(point)), 2 * arms.len() + 1);
+            let (label, count) = (escape(&label(point)), arms.len() + 2);
             let _ = write!(html, "<tr><th colspan=\"{count}\" class=\"point\">{label}</th></tr>");
         }
-        for node in nodes(view, point) {
-            let _ = write!(html, "<tr><th>{}</th>", escape(node));
-            for arm in arms {
-                let of = |of: fn(&QueueRow) -> Option<QueueWait>| cell(&waits(view, (point, arm), node, of));
-                let _ = write!(html, "<td>{}</td><td>{}</td>", of(|row| row.data), of(|row| row.acks));
-            }
-            html.push_str("</tr>");
-        }
+        nodes(view, point).into_iter().for_each(|node| html.push_str(&rows(view, point, node)));
         html.push_str("</tbody>");
     }
     html + "</table></div></section>\n"
+}
+
+/// The rows of a node: one for each kind of packets that it sent in some run.
+fn rows(view: &View<'_>, point: &Point, node: &str) -> String {
+    let arms = &view.bundle.trial.arms;
+    let row = |(kind, of): Kind| {
+        let cells: Vec<_> = arms.iter().map(|arm| cell(&waits(view, (point, arm), node, of))).collect();
+        let is_known = cells.iter().any(|cell| !cell.is_empty());
+        is_known.then(|| format!("<th>{kind}</th><td>{}</td></tr>", cells.join("</td><td>")))
+    };
+    let rows: Vec<_> = KINDS.into_iter().filter_map(row).collect();
+    let head = format!("<tr><th rowspan=\"{}\">{}</th>", rows.len(), escape(node));
+    if rows.is_empty() { String::new() } else { head + &rows.join("<tr>") }
 }
 
 /// The nodes that sent in some run, as the runs have them.

@@ -416,8 +416,13 @@ fn waits_in_queues_stand_node_by_node_where_runs_know_them() {
         records.push(record);
     }
     let html = html(&Bundle::new(trial(&["every"], &[4]), records, BTreeMap::new()));
-    assert!(html.contains("<tr><th>n0</th><td>400.0 (800.0)</td><td></td></tr>"), "data alone");
-    assert!(html.contains("<tr><th>n1</th><td>40.00 (80.00)</td><td>0.400 (0.800)</td></tr>"));
+    assert!(
+        html.contains("<tr><th rowspan=\"1\">n0</th><th>data</th><td>400.0 (800.0)</td></tr>"),
+        "data alone"
+    );
+    let both = "<tr><th rowspan=\"2\">n1</th><th>data</th><td>40.00 (80.00)</td></tr>\
+                <tr><th>ACKs</th><td>0.400 (0.800)</td></tr>";
+    assert!(html.contains(both), "data, and ACKs below");
 }
 
 #[test]

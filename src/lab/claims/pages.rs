@@ -118,9 +118,9 @@ fn page(paper: &str, sections: Vec<String>, not_run: &[&NotRun]) -> String {
     let mut text = format!(
         "# The claims of {paper}\n\n`hopwise claims {paper} --pages docs/claims` writes this page. [What the papers \
          say](../papers.md)\ntells how to read it. [A reading](../../configs/papers/{paper}/reading.md) says which \
-         settings are the\npaper's.\n\nA section names the digest of its file, and the days and the machine of its runs. One that \
-         does not is of 25 or 26\nNovember 2026: two cores of a virtual machine (AMD EPYC) made its runs. Only the \
-         time that they take depends on that.\n"
+         settings are the\npaper's.\n\nA section names the digest of its file, and the days and the machine of its \
+         runs. One that does not is of 25 or 26\nNovember 2026: two cores of a virtual machine (AMD EPYC) made its \
+         runs. Only the time that they take depends on that.\n"
     );
     for section in sections {
         let _ = writeln!(text, "{MARK}{}", section.trim_end());

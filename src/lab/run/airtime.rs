@@ -6,6 +6,8 @@ use hopwise_air::airtime::{Airtime, Spent};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::Results;
 
+use crate::table;
+
 const WIDTH: usize = 60;
 
 const MARKS: [(Spent, char, &str); 10] = [
@@ -29,8 +31,22 @@ pub(super) fn print(results: &Results, prepared: &Prepared) -> io::Result<()> {
             writeln!(out, "{:>5} {}", prepared.name_of(number), bar(&airtime))?;
         }
     }
-    let legend: Vec<_> = MARKS.iter().map(|(_, mark, name)| format!("{mark} {name}")).collect();
-    writeln!(out, "      {}", legend.join("  "))
+    legend(table::width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// The meanings of the marks, in lines that are no wider than the terminal. A mark and its meaning stay together.
+fn legend(width: Option<usize>) -> Vec<String> {
+    const INDENT: &str = "    ";
+    let mut lines = vec![INDENT.to_owned()];
+    for (_, mark, name) in MARKS {
+        let item = format!("  {mark} {name}");
+        let has_room = |line: &&mut String| width.is_none_or(|width| line.len() + item.len() <= width);
+        match lines.last_mut().filter(has_room) {
+            Some(line) => line.push_str(&item),
+            None => lines.push(format!("{INDENT}{item}")),
+        }
+    }
+    lines
 }
 
 /// Marks in proportion; each kind ends at its cumulative share.
@@ -45,4 +61,22 @@ fn bar(airtime: &Airtime) -> String {
         }
     }
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_terminal_has_the_legend_in_several_lines_and_a_file_in_one() {
+        let whole = legend(None);
+        assert!(
+            whole.len() == 1 && whole[0].starts_with("      D sends data  a sends TCP ACKs  "),
+            "{whole:?}"
+        );
+        let narrow = legend(Some(80));
+        assert!(narrow.len() == 2 && narrow.iter().all(|line| line.len() <= 80), "{narrow:#?}");
+        let items = |lines: &[String]| lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join("  ");
+        assert_eq!(items(&narrow), items(&whole));
+    }
 }

@@ -1,5 +1,6 @@
 //! Prints the result of a run for people, or for a program.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use hopwise_lab::lacks::in_words;
 use hopwise_lab::result::{FlowRow, RateRow, RunResult};
 use serde::Serialize;
 
-use crate::table::known;
+use crate::table::{self, known};
 
 #[derive(Serialize)]
 struct WithCost<'a> {
@@ -34,7 +35,7 @@ fn text(result: &RunResult, cost: &Cost, folder: &Path) -> io::Result<()> {
         "{} in {}, arm {}, seed {}: {:.1} s counted",
         result.scenario, result.world, result.arm, result.seed, result.counted_s
     )?;
-    write_flows(&mut out, &result.flows)?;
+    write_flows(&mut out, &result.flows, table::width())?;
     for flow in &result.flows {
         write_remarks(&mut out, flow)?;
     }
@@ -82,27 +83,78 @@ fn write_rates(out: &mut impl Write, rates: &[RateRow]) -> io::Result<()> {
     Ok(())
 }
 
-fn write_flows(out: &mut impl Write, flows: &[FlowRow]) -> io::Result<()> {
-    writeln!(
-        out,
-        "\nflow     way           hops  goodput kbit/s  segments  sent again  timeouts      ACKs  RTT ms (95 %)"
-    )?;
-    for flow in flows {
-        let hops = flow.hops.map_or("?".to_owned(), |hops| hops.to_string());
+/// A column of the flows: its head, its width, and its turn to go where the terminal is too narrow.
+type Column = (&'static str, usize, Option<u8>);
+
+const FLOWS: [Column; 9] = [
+    ("flow", 8, None),
+    ("way", 13, None),
+    ("hops", 4, Some(4)),
+    ("goodput kbit/s", 14, None),
+    ("segments", 8, Some(2)),
+    ("sent again", 10, Some(1)),
+    ("timeouts", 8, Some(0)),
+    ("ACKs", 8, Some(3)),
+    ("RTT ms (95 %)", 13, None),
+];
+
+/// The number of columns that stand to the left.
+const LEFT: usize = 2;
+
+fn cells(flow: &FlowRow) -> [String; FLOWS.len()] {
+    [
+        flow.id.clone(),
+        format!("{} → {}", flow.from, flow.to),
+        flow.hops.map_or("?".to_owned(), |hops| hops.to_string()),
+        format!("{:.1}", flow.goodput_kbps),
+        known(flow.segments_sent),
+        known(flow.segments_retransmitted),
+        known(flow.timeouts),
+        known(flow.acks_sent),
+        known(round_trips(flow)),
+    ]
+}
+
+/// Writes the flows. With a width, columns are left out until lines are no wider, and a line names these.
+fn write_flows(out: &mut impl Write, flows: &[FlowRow], width: Option<usize>) -> io::Result<()> {
+    let rows: Vec<_> =
+        std::iter::once(FLOWS.map(|(head, ..)| head.to_owned())).chain(flows.iter().map(cells)).collect();
+    let mut shown: Vec<usize> = (0..FLOWS.len()).collect();
+    let lines = |shown: &[usize]| rows.iter().map(|row| line(row, shown)).collect::<Vec<_>>();
+    let is_wide = |shown: &[usize]| {
+        width.is_some_and(|width| lines(shown).iter().any(|line| line.chars().count() > width))
+    };
+    let mut left_out = Vec::new();
+    while is_wide(&shown) {
+        let turns = shown.iter().filter_map(|nth| Some((FLOWS[*nth].2?, *nth)));
+        let Some((_, least)) = turns.min() else { break };
+        shown.retain(|nth| *nth != least);
+        left_out.push(FLOWS[least].0);
+    }
+    writeln!(out)?;
+    lines(&shown).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    if !left_out.is_empty() {
+        let named = left_out.join(", ");
         writeln!(
             out,
-            "{:<8} {:<13} {hops:>4}  {:>14.1}  {:>8}  {:>10}  {:>8}  {:>8}  {:>13}",
-            flow.id,
-            format!("{} → {}", flow.from, flow.to),
-            flow.goodput_kbps,
-            known(flow.segments_sent),
-            known(flow.segments_retransmitted),
-            known(flow.timeouts),
-            known(flow.acks_sent),
-            known(round_trips(flow))
+            "No room in lines so short: {named}. A wider terminal shows them, and run --json has them."
         )?;
     }
     Ok(())
+}
+
+fn line(row: &[String; FLOWS.len()], shown: &[usize]) -> String {
+    let mut line = String::new();
+    for nth in shown {
+        let (cell, width) = (&row[*nth], FLOWS[*nth].1);
+        let gap = ["", " ", " ", "  "][(*nth).min(LEFT + 1)];
+        let _ = if *nth < LEFT {
+            write!(line, "{gap}{cell:<width$}")
+        } else {
+            write!(line, "{gap}{cell:>width$}")
+        };
+    }
+    line
 }
 
 /// The median with the 95 % quantile. The kernel's TCP tells a mean alone.
@@ -131,4 +183,35 @@ fn write_remarks(out: &mut impl Write, flow: &FlowRow) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_terminal_gets_fewer_columns_of_flows_and_a_file_all() {
+        let flow = serde_json::json!({
+            "id": "f0", "from": "n0", "to": "n8", "hops": 8, "receiver": "immediate", "sender": ["newreno"],
+            "goodput_kbps": 200.0, "bytes_delivered": 1_000_000, "segments_sent": 1000,
+            "segments_retransmitted": 10, "timeouts": 1, "fast_retransmits": 3, "acks_sent": 500,
+            "acks_repeated": 2
+        });
+        let flows: [FlowRow; 1] = [serde_json::from_value(flow).expect("a flow's row")];
+        let text = |width| {
+            let mut out = Vec::new();
+            write_flows(&mut out, &flows, width).expect("written");
+            String::from_utf8(out).expect("text")
+        };
+        let head = "flow     way           hops  goodput kbit/s  segments  sent again  timeouts      ACKs  \
+                    RTT ms (95 %)";
+        let row = "f0       n0 → n8          8           200.0      1000          10         1       500";
+        let whole = format!("\n{head}\n{row}{:>15}\n", "-");
+        assert_eq!(text(None), whole);
+        assert_eq!(text(Some(100)), whole);
+        let narrow = text(Some(80));
+        assert!(narrow.lines().take(3).all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(narrow.contains("segments      ACKs  RTT ms (95 %)\n"), "{narrow}");
+        assert!(narrow.contains("\nNo room in lines so short: timeouts, sent again. A wider"), "{narrow}");
+    }
 }

@@ -32,7 +32,9 @@ pub(super) fn times(view: &View<'_>) -> String {
                 series.whose(&what).iter().filter_map(|node| series.last(&what, node)).sum::<f64>()
             });
             if seconds.iter().sum::<f64>() > 0.0 {
-                rows.push((Row { point, arm, group: view.group(point) }, seconds));
+                // Bars are of all arms, whichever are switched off: so are their names.
+                let class = String::new();
+                rows.push((Row { point, arm, group: view.group(point), class }, seconds));
             }
         }
     }

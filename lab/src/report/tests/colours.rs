@@ -31,3 +31,14 @@ fn arms_beyond_the_colours_have_other_marks_and_dashes_everywhere() {
         assert!(html.contains(style), "{style}");
     }
 }
+
+#[test]
+fn the_name_of_a_row_goes_with_its_arm() {
+    let html = html(&bundle());
+    for id in ["fig-ratios", "fig-goodput", "fig-acks"] {
+        let (_, figure) = html.split_once(&format!("<figure id=\"{id}\">")).expect("a figure");
+        let (figure, _) = figure.split_once("</figure>").expect("its end");
+        assert!(figure.contains("<text class=\"a1\" text-anchor=\"end\""), "{id}: {figure}");
+    }
+    assert!(html.contains("figure .a1{display:none}"), "which a switch hides");
+}

@@ -69,8 +69,8 @@ fn of_other_rules<'a>(
     Ok(())
 }
 
-/// Refuses constants that the protocol beside them does not know, or its rules do not, where points of a matrix or sweep
-/// have a whole section `routing`.
+/// Refuses constants that the protocol beside them does not know, or its rules do not, where points of a matrix or
+/// sweep have a whole section `routing`.
 pub(in crate::scenario) fn routing_of_cells(document: &Document, cells: &[Cell]) -> Checked {
     for cell in cells {
         let section =
