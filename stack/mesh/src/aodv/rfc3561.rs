@@ -330,7 +330,7 @@ impl Routing for Aodv {
             Message::Rrep(rrep) => self.take_reply(cx, via, &rrep, &extensions),
             Message::Rerr(rerr) => {
                 self.take_error(cx.now, via, &rerr);
-                self.take_turns(cx);
+                self.ask_for_lost(cx);
             }
             Message::RrepAck => self.links.acknowledged(from),
         }
@@ -343,7 +343,7 @@ impl Routing for Aodv {
     fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
         let (Some(from), Some(dst)) = (v4(to), v4(packet.dst)) else { return Undelivered::Drop };
         let fate = self.take_failure(cx, Via { from, link }, dst, packet);
-        self.take_turns(cx);
+        self.ask_for_lost(cx);
         fate
     }
 
@@ -356,7 +356,7 @@ impl Routing for Aodv {
         }
         self.go_on_searching(cx);
         self.watch_links(now);
-        self.take_turns(cx);
+        self.ask_for_lost(cx);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

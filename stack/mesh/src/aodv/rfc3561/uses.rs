@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use hopwise_core::Instant;
 
-use super::{Aodv, OwnUse, Routed, v4};
+use super::{Aodv, Cx, OwnUse, Routed, v4};
 
 impl Aodv {
     /// Notes a packet of this node for a search once its route is lost.
@@ -35,6 +35,13 @@ impl Aodv {
             if !self.searches.rests(now, *dst, wish.rank) {
                 let _ = self.begin_search(now, src, (*dst, wish));
             }
+        }
+    }
+    /// Sends the first requests of such searches.
+    pub(super) fn ask_for_lost(&mut self, cx: &Cx<'_>) {
+        // Other searches send theirs where they begin.
+        if self.settings.search_at_once {
+            self.take_turns(cx);
         }
     }
 }
