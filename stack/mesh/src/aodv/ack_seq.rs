@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use hopwise_core::trace::DropReason;
 
+use super::Settings;
 use super::messages::{Extension, Extensions};
 use crate::on_demand::ack_seq::{AckSeqs, Said, Statement};
 use crate::routing::Cx;
@@ -21,6 +22,17 @@ pub(super) fn write(seqs: &mut AckSeqs, cx: &Cx<'_>, own: Ipv4Addr, peer: Ipv4Ad
         Some(Statement::Signed(data)) => Extension { kind: SIGNED_ACK_SEQ, data: &data }.emit(&mut out),
     }
     out
+}
+
+/// The same for a reply of the destination itself; empty where these may carry none.
+pub(super) fn write_in_reply(
+    seqs: &mut AckSeqs,
+    settings: &Settings,
+    cx: &Cx<'_>,
+    own: Ipv4Addr,
+    peer: Ipv4Addr,
+) -> Vec<u8> {
+    if settings.ack_seq_in_replies { write(seqs, cx, own, peer) } else { Vec::new() }
 }
 
 /// The arrivals in a message from `peer` to us, as far as they are believed.

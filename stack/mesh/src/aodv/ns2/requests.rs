@@ -68,10 +68,8 @@ impl Ns2Aodv {
             origin: rreq.origin,
             lifetime_ms: milliseconds(self.settings.my_route_timeout()),
         };
-        let mut extension = Vec::new();
-        if self.settings.ack_seq_in_replies {
-            extension = ack_seq::write(&mut self.desk.ack_seqs, cx, self.desk.own, rreq.origin);
-        }
+        let extension =
+            ack_seq::write_in_reply(&mut self.desk.ack_seqs, &self.settings, cx, self.desk.own, rreq.origin);
         self.reply(rreq.origin, &rrep, &extension);
     }
 

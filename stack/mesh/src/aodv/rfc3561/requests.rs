@@ -101,10 +101,8 @@ impl Aodv {
             origin: rreq.origin,
             lifetime_ms: millis(self.settings.my_route_timeout()),
         };
-        let mut extension = Vec::new();
-        if self.settings.ack_seq_in_replies {
-            extension = ack_seq::write(&mut self.desk.ack_seqs, cx, rreq.dst, rreq.origin);
-        }
+        let extension =
+            ack_seq::write_in_reply(&mut self.desk.ack_seqs, &self.settings, cx, rreq.dst, rreq.origin);
         self.send_reply(cx.now, rreq.origin, rrep, &extension);
     }
 
