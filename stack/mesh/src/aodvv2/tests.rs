@@ -55,7 +55,7 @@ fn a_destination_that_is_not_found_is_asked_for_three_times_and_then_rests() {
         net.send(0, 9);
         net.run_for(Duration::from_millis(500));
     }
-    let times = net.log.lines().filter(|line| line.contains(" 0 to all: RREQ"));
+    let times = net.lines(" 0 to all: RREQ");
     let times: Vec<u64> = times.map(|line| line[..6].trim().parse().expect("ms")).collect();
     // Timeouts of 2, 4 and 8 s, then 10 s of rest.
     assert_eq!(times[..5], [0, 2_000, 6_000, 24_000, 26_000]);
@@ -69,7 +69,7 @@ fn a_neighbour_that_does_not_hear_us_is_not_heard_for_a_while() {
     net.connect_one_way(0, 1);
     net.send(0, 1);
     net.run_for(seconds(5));
-    let replies = net.log.lines().filter(|line| line.contains(" 1 to 0: RREP 0>1")).count();
+    let replies = net.lines(" 1 to 0: RREP 0>1").count();
     assert_eq!(replies, 4, "two requests came, and each was answered once more\n{}", net.log);
     net.log.clear();
     net.connect(0, 2);
@@ -102,7 +102,7 @@ fn who_has_no_route_for_a_packet_tells_its_source_and_not_again_so_soon() {
     net.run_for(Duration::from_millis(100));
     net.send(0, 3);
     net.run_for(Duration::from_millis(100));
-    let lines_with = |whose: &str| net.log.lines().filter(|line| line.contains(whose)).count();
+    let lines_with = |whose: &str| net.lines(whose).count();
     assert_eq!(
         (lines_with("2 to all: RERR 3 for 0"), lines_with("2 to all: RERR 3 for 1")),
         (1, 1),
@@ -338,7 +338,7 @@ fn own_requests_and_errors_keep_to_their_rates() {
     let mut net = Net::chain(2, &settings());
     (0..30).for_each(|n| net.send(0, 100 + n));
     net.run_for(Duration::from_millis(900));
-    assert_eq!(net.log.lines().filter(|line| line.contains(" 0 to all: RREQ")).count(), 10, "{}", net.log);
+    assert_eq!(net.lines(" 0 to all: RREQ").count(), 10, "{}", net.log);
 }
 
 #[test]

@@ -82,8 +82,8 @@ fn plain() -> Settings {
     Settings { reply_from_cache: false, promiscuous: false, ..Settings::default() }
 }
 
-fn lines_with<'a>(net: &'a Net, what: &str) -> Vec<&'a str> {
-    net.log.lines().filter(|line| line.contains(what)).map(str::trim).collect()
+fn lines_with<'a>(net: &'a Net, what: &'a str) -> Vec<&'a str> {
+    net.lines(what).map(str::trim).collect()
 }
 
 #[test]

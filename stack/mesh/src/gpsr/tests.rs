@@ -269,7 +269,7 @@ fn a_node_that_sends_data_need_not_say_where_it_is() {
         net.send(0, 1);
         net.run_for(Duration::from_millis(100));
     }
-    let of_0 = net.log.lines().filter(|line| line.contains(" 0 to all")).count();
+    let of_0 = net.lines(" 0 to all").count();
     assert!(of_0 <= 3, "{of_0} beacons of a node that sent all the time");
     assert!(net.log.matches("beacon").count() > before + 8, "the other one sent none");
 }

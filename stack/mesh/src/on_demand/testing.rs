@@ -91,6 +91,11 @@ pub(crate) struct Net {
 }
 
 impl Net {
+    /// The lines of the log with this part.
+    pub(crate) fn lines<'a>(&'a self, part: &'a str) -> impl Iterator<Item = &'a str> {
+        self.log.lines().filter(move |line| line.contains(part))
+    }
+
     pub(crate) fn new(nodes: usize, protocol: &dyn Protocol, seed: u64) -> Net {
         let mut net = Net {
             now: Instant::ZERO,

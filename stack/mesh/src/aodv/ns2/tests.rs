@@ -11,10 +11,6 @@ fn settings() -> Settings {
     Settings { jitter: Duration::ZERO, ..Settings::ns2() }
 }
 
-fn lines<'a>(net: &'a Net, part: &'a str) -> impl Iterator<Item = &'a str> {
-    net.log.lines().filter(move |line| line.contains(part))
-}
-
 #[test]
 fn the_first_request_crosses_the_whole_network_and_later_ones_grow_from_what_was_known() {
     let mut net = Net::chain(4, &settings());
@@ -29,7 +25,7 @@ fn the_first_request_crosses_the_whole_network_and_later_ones_grow_from_what_was
         net.run_for(Duration::from_millis(100));
     });
     net.run_for(Duration::from_secs(9));
-    let ttls: Vec<_> = lines(&net, "RREQ").filter_map(|line| line.rsplit(' ').next()).collect();
+    let ttls: Vec<_> = net.lines("RREQ").filter_map(|line| line.rsplit(' ').next()).collect();
     assert_eq!(ttls[..4], ["5", "7", "30", "30"], "{}", net.log);
 }
 
@@ -40,7 +36,7 @@ fn a_destination_that_is_not_found_rests_after_four_tries_across_the_network() {
         net.send(0, 5);
         net.run_for(Duration::from_millis(250));
     }
-    let times = lines(&net, "RREQ").filter_map(|line| line[..6].trim().parse::<u64>().ok());
+    let times = net.lines("RREQ").filter_map(|line| line[..6].trim().parse::<u64>().ok());
     let whole_seconds: Vec<_> = times.map(|ms| ms / 1_000).collect();
     // 2 × 30 × 30 ms once, twice, three and four times, each up to the next packet or sweep; then 10 s of rest.
     assert_eq!(whole_seconds[..4], [0, 2, 5, 11], "{whole_seconds:?}");
@@ -59,9 +55,9 @@ fn a_repair_is_answered_in_vain_until_the_route_downstream_has_run_out() {
     net.run_for(Duration::from_millis(10));
     net.connect(3, 4);
     net.run_for(Duration::from_secs(2));
-    assert!(lines(&net, "3 to all: RREQ 3>5 seq Some(2)").count() > 0, "{}", net.log);
-    assert!(lines(&net, "4 to 3: RREP 3>5 seq 2 hops 1").count() > 0, "{}", net.log);
-    assert_eq!(lines(&net, "RERR").count(), 0);
+    assert!(net.lines("3 to all: RREQ 3>5 seq Some(2)").count() > 0, "{}", net.log);
+    assert!(net.lines("4 to 3: RREP 3>5 seq 2 hops 1").count() > 0, "{}", net.log);
+    assert_eq!(net.lines("RERR").count(), 0);
     assert_eq!(net.delivered.len(), 1, "it waits for nothing\n{}", net.log);
     net.run(Instant::from_secs(9), &mut |_| {});
     assert_eq!(net.delivered.len(), 1);

@@ -25,7 +25,7 @@ pub(super) fn settings() -> Settings {
 #[test]
 fn a_way_over_five_nodes_is_found_in_rings_and_found_again_when_its_middle_leaves() {
     let mut net = scenarios::two_ways_around_the_middle(&settings());
-    let rings: Vec<_> = net.log.lines().filter(|line| line.contains("0 to all: RREQ 0>4")).collect();
+    let rings: Vec<_> = net.lines("0 to all: RREQ 0>4").collect();
     let ttls: Vec<_> = rings.iter().filter_map(|line| line.rsplit(' ').next()).collect();
     assert_eq!(ttls, ["1", "3", "5"], "{}", net.log);
     scenarios::another_way_is_found(&mut net);
@@ -141,7 +141,7 @@ fn a_reply_that_is_not_acknowledged_blacklists_whoever_should_have() {
     one_way.connect_one_way(0, 1);
     one_way.send(0, 1);
     one_way.run_for(seconds(5));
-    let replies = one_way.log.lines().filter(|line| line.contains("1 to 0: RREP")).count();
+    let replies = one_way.lines("1 to 0: RREP").count();
     assert_eq!(replies, 1, "blacklisted for 5.6 s\n{}", one_way.log);
 }
 

@@ -48,9 +48,9 @@ fn requests_and_errors_of_our_own_are_rate_limited() {
     let mut net = Net::new(1, &settings(), 1);
     (10..60).for_each(|dst| net.send(0, dst));
     net.run(Instant::from_millis(900), &mut |_| {});
-    assert_eq!(net.log.lines().filter(|line| line.contains("RREQ")).count(), 10);
+    assert_eq!(net.lines("RREQ").count(), 10);
     net.run(Instant::from_millis(1_900), &mut |_| {});
-    assert_eq!(net.log.lines().filter(|line| line.contains("RREQ")).count(), 20);
+    assert_eq!(net.lines("RREQ").count(), 20);
 }
 
 #[test]
