@@ -165,6 +165,14 @@ fn queues_that_no_device_of_a_kernel_can_have_are_refused() {
     }
 }
 
+/// Settings, each refused with its problem.
+fn are_refused(settings: &[(&str, &str)]) {
+    for (set, problem) in settings {
+        let refused = refused(&[set]);
+        assert!(refused.contains(problem), "{set}: {refused}");
+    }
+}
+
 /// A setting, and its problem.
 const REFUSED: &[(&str, &str)] = &[
     ("topology.hops=0", "--set:1:15: hops: 0"),
@@ -235,10 +243,7 @@ const REFUSED: &[(&str, &str)] = &[
 
 #[test]
 fn what_makes_no_sense_is_refused_where_it_stands() {
-    for &(set, problem) in REFUSED {
-        let refused = refused(&[set]);
-        assert!(refused.contains(problem), "{set}: {refused}");
-    }
+    are_refused(REFUSED);
 }
 
 /// The same for channels, places and movements.
@@ -279,10 +284,7 @@ const REFUSED_OF_THE_AIR: &[(&str, &str)] = &[
 
 #[test]
 fn channels_places_and_movements_that_make_no_sense_are_refused() {
-    for &(set, problem) in REFUSED_OF_THE_AIR {
-        let refused = refused(&[set]);
-        assert!(refused.contains(problem), "{set}: {refused}");
-    }
+    are_refused(REFUSED_OF_THE_AIR);
 }
 
 #[test]
