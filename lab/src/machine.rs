@@ -30,15 +30,18 @@ impl fmt::Display for Machine {
 
 /// The machine that this program runs on.
 pub fn this() -> &'static Machine {
-    static THIS: LazyLock<Machine> = LazyLock::new(|| {
-        let read = |path| fs::read_to_string(path).unwrap_or_default();
-        Machine {
-            cpu: model(&read("/proc/cpuinfo")),
-            cores: thread::available_parallelism().map_or(1, usize::from),
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
-        }
+    static THIS: LazyLock<Machine> = LazyLock::new(|| Machine {
+        cpu: model(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
+        cores: thread::available_parallelism().map_or(1, usize::from),
+        kernel: kernel().unwrap_or_default(),
     });
     &THIS
+}
+
+/// The release of this kernel.
+pub fn kernel() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+    Some(text.trim().to_owned())
 }
 
 /// The model of the processor in `/proc/cpuinfo`; Arm's kernels have none there.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use hopwise_host::KernelTcp;
+use hopwise_lab::machine;
 
 use crate::failure::Failure;
 
@@ -19,19 +20,14 @@ pub(super) fn check(algorithm: &str) -> Result<(), Failure> {
 /// Those that are there, and those that come as modules when they are asked for.
 fn known() -> Vec<String> {
     let there = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-    let folder = Path::new("/lib/modules").join(release().unwrap_or_default()).join("kernel/net/ipv4");
+    let folder =
+        Path::new("/lib/modules").join(machine::kernel().unwrap_or_default()).join("kernel/net/ipv4");
     let modules = fs::read_dir(folder).into_iter().flatten().flatten();
     let modules = modules.filter_map(|entry| algorithm_of(&entry.file_name().to_string_lossy()));
     let mut all: Vec<String> = there.split_whitespace().map(str::to_owned).chain(modules).collect();
     all.sort_unstable();
     all.dedup();
     all
-}
-
-/// The release of this kernel.
-pub(super) fn release() -> Option<String> {
-    let text = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
-    Some(text.trim().to_owned())
 }
 
 /// The algorithm in a module's file, such as tcp_bbr.ko.xz.

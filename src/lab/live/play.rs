@@ -9,12 +9,12 @@ use hopwise_core::Instant;
 use hopwise_lab::live::air::stations;
 use hopwise_lab::live::guest::Wanted;
 use hopwise_lab::live::part::{Ended, Part, Routed};
+use hopwise_lab::machine;
 use hopwise_lab::result::{Live, RunResult};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::{FlowPlan, Results};
 use hopwise_lab::world::World;
 
-use super::algorithms;
 use super::busy::Busy;
 use super::carriers;
 use super::children::Children;
@@ -88,7 +88,7 @@ pub(super) fn play(
         lost,
         repeated: 0,
         deaf: heard.deaf,
-        kernel: algorithms::release(),
+        kernel: machine::kernel(),
         mesh: None,
     };
     let result = RunResult::new(&run.part.scenario, run.world.name(), run.prepared, &results);

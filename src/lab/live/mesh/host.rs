@@ -16,13 +16,13 @@ use hopwise_host::routing::{HostRoute, KernelRoutes, is_claimed};
 use hopwise_host::{Clock, set_switch};
 use hopwise_lab::live::address_of_programs;
 use hopwise_lab::live::mesh::{OnMesh, Seen};
+use hopwise_lab::machine;
 use hopwise_lab::sim::Plan;
 
 use super::looks::Looking;
 use crate::failure::Failure;
 use crate::fleet::here::with_stations;
 use crate::inspect::doctor;
-use crate::lab::live::algorithms::release;
 use crate::mesh::air::stations::v4;
 use crate::own_folder::OwnFolder;
 
@@ -78,7 +78,7 @@ impl OnHost {
         let station = fs::read_to_string(format!("/sys/class/net/{}/address", self.interface)).ok();
         let seen = Seen {
             station: station.map(|text| text.trim().to_owned()),
-            kernel: release(),
+            kernel: machine::kernel(),
             looks: self.looking.end(began),
             interface: self.interface,
         };
