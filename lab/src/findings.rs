@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use super::fitting::no_room;
 use super::lacks;
 use super::metric;
 use super::record::{Record, Trial};
@@ -197,11 +198,7 @@ impl Findings {
             text.push('\n');
         }
         if !left_out.is_empty() {
-            let named = left_out.join(", ");
-            let _ = writeln!(
-                text,
-                "No room in lines so short: {named}. A wider terminal shows them, and trial --json has them.\n"
-            );
+            let _ = writeln!(text, "{}\n", no_room(&left_out, "trial --json"));
         }
         text
     }

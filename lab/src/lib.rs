@@ -17,6 +17,7 @@ pub mod csv;
 pub mod explain;
 pub mod file_kind;
 pub mod findings;
+pub mod fitting;
 mod hex;
 pub mod kernel_tcp;
 pub mod keys;

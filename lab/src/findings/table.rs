@@ -1,6 +1,7 @@
 //! Findings as tables: the arms of a point, and the means of all points together.
 
 use super::{ArmFindings, BESIDE, Cell, PointFindings, cells, cells_of, columns, label};
+use crate::fitting::without_least;
 use crate::statistics::{Comparison, Figure, GOODPUT, Verdict, change};
 
 /// A column with its cells below its head.
@@ -41,14 +42,11 @@ pub(super) fn of_figure(point: &PointFindings, figure: &Figure, width: Option<us
 fn fitting(mut shown: Vec<Column>, arms: usize, width: Option<usize>) -> Table {
     // A column without any value tells nothing.
     shown.retain(|column| column.goes.is_none() || column.cells.iter().any(|cell| !cell.is_empty()));
-    let mut left_out = Vec::new();
-    while width.is_some_and(|width| wide(&shown) > width) {
-        let turns = shown.iter().enumerate().filter_map(|(nth, column)| Some((column.goes?, nth)));
-        let Some((_, nth)) = turns.min() else { break };
-        let head = shown.remove(nth).head;
-        // The interval of a comparison, which has the same head, always stays.
-        left_out.push(if head == INTERVAL { format!("{head} of the mean") } else { head });
-    }
+    let is_too_wide = |shown: &[Column]| width.is_some_and(|width| wide(shown) > width);
+    let left_out = without_least(&mut shown, |column| column.goes, is_too_wide);
+    // The interval of a comparison, which has the same head, always stays.
+    let named = |Column { head, .. }| if head == INTERVAL { format!("{head} of the mean") } else { head };
+    let left_out = left_out.into_iter().map(named).collect();
     let row = |nth: Option<usize>| {
         let cell = |column: &Column| nth.map_or(&column.head, |nth| &column.cells[nth]).clone();
         shown.iter().map(cell).collect::<Vec<_>>()

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use hopwise_lab::cost::Cost;
+use hopwise_lab::fitting::{no_room, without_least};
 use hopwise_lab::lacks::in_words;
 use hopwise_lab::result::{FlowRow, RateRow, RunResult};
 use serde::Serialize;
@@ -121,24 +122,15 @@ fn write_flows(out: &mut impl Write, flows: &[FlowRow], width: Option<usize>) ->
         std::iter::once(FLOWS.map(|(head, ..)| head.to_owned())).chain(flows.iter().map(cells)).collect();
     let mut shown: Vec<usize> = (0..FLOWS.len()).collect();
     let lines = |shown: &[usize]| rows.iter().map(|row| line(row, shown)).collect::<Vec<_>>();
-    let is_wide = |shown: &[usize]| {
+    let is_too_wide = |shown: &[usize]| {
         width.is_some_and(|width| lines(shown).iter().any(|line| line.chars().count() > width))
     };
-    let mut left_out = Vec::new();
-    while is_wide(&shown) {
-        let turns = shown.iter().filter_map(|nth| Some((FLOWS[*nth].2?, *nth)));
-        let Some((_, least)) = turns.min() else { break };
-        shown.retain(|nth| *nth != least);
-        left_out.push(FLOWS[least].0);
-    }
+    let left_out = without_least(&mut shown, |nth| FLOWS[*nth].2, is_too_wide);
     writeln!(out)?;
     lines(&shown).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     if !left_out.is_empty() {
-        let named = left_out.join(", ");
-        writeln!(
-            out,
-            "No room in lines so short: {named}. A wider terminal shows them, and run --json has them."
-        )?;
+        let heads: Vec<_> = left_out.iter().map(|nth| FLOWS[*nth].0).collect();
+        writeln!(out, "{}", no_room(&heads, "run --json"))?;
     }
     Ok(())
 }

@@ -1,0 +1,23 @@
+//! Tables in a narrow terminal: the least columns are left out, and a line names them.
+
+/// Takes the columns with the least turns away until the table is no longer too wide, or no other one may go. Returns
+/// them in the order in which they went. `turn` is none for a column that stays.
+pub fn without_least<T>(
+    shown: &mut Vec<T>,
+    turn: impl Fn(&T) -> Option<u8>,
+    is_too_wide: impl Fn(&[T]) -> bool,
+) -> Vec<T> {
+    let mut left_out = Vec::new();
+    while is_too_wide(shown) {
+        let turns = shown.iter().enumerate().filter_map(|(nth, column)| Some((turn(column)?, nth)));
+        let Some((_, nth)) = turns.min() else { break };
+        left_out.push(shown.remove(nth));
+    }
+    left_out
+}
+
+/// The line that names what was left out; `json` is the command that has it all.
+pub fn no_room(heads: &[impl AsRef<str>], json: &str) -> String {
+    let named = heads.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    format!("No room in lines so short: {named}. A wider terminal shows them, and {json} has them.")
+}
