@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hopwise_air::frames::Sees;
-use hopwise_core::trace::TraceKind;
+use hopwise_core::trace::{DropReason, TraceKind};
 use hopwise_core::wire::{Ecn, IpHeader, IpView, protocol, udp};
 use hopwise_core::{Cast, Instant, LinkId, Machine, Rx, Seq};
 use hopwise_lab::scenario::{NoPlan, Scenario};
@@ -388,6 +388,24 @@ fn a_receiver_with_nothing_to_send_asks_at_once_and_the_sender_hears_before_its_
             let first = seen.first().map(|(_, kind)| matches!(kind, TraceKind::HighestAckRaised { .. }));
             assert_eq!(first, Some(search_at_once), "{rules}: {seen:?}");
         }
+    }
+}
+
+#[test]
+fn an_error_discards_what_nodes_pass_on_and_spares_what_they_send_themselves() {
+    for (rerr_discards, expected) in [(true, [false, true]), (false, [false, false])] {
+        let routing = format!(
+            "routing={{ protocol: aodv, local_repair: false, rerr_to_source: true, rerr_discards: {rerr_discards} }}"
+        );
+        // Twice what a chain carries fills the queues before the break.
+        let traffic = "traffic=[{ from: first, to: last, kind: cbr, segment_bytes: 1000, rate: 800kbit }]";
+        let sets =
+            [&*routing, traffic, "topology.hops=6", "channel={ links: [link n3-n4 down from 5 s to 8 s] }"];
+        let purged = [0, 1].map(|node| {
+            let is_purge = |kind: &TraceKind| matches!(kind, TraceKind::Dropped(DropReason::Purged));
+            !seen_at(node, plan(CHAIN, &sets, 1), is_purge).is_empty()
+        });
+        assert_eq!(purged, expected, "the source, and a node on the way");
     }
 }
 

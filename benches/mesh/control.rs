@@ -112,7 +112,7 @@ struct Nobody;
 impl PathSeam for Nobody {
     fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
 
-    fn ack_hints(&self, _: Instant, _: IpAddr, _: &mut dyn FnMut((u16, u16), Seq)) {}
+    fn ack_hints(&self, _: IpAddr, _: &mut dyn FnMut((u16, u16), Seq)) {}
 }
 
 #[derive(Debug)]

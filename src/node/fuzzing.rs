@@ -42,7 +42,7 @@ fn answer(endpoint: &mut Endpoint, request: Request) -> Response {
             paths::tell(NOW, endpoint, &news);
             Response::Taken
         }
-        Request::Arrivals { peer } => Response::Arrivals { flows: paths::heard(NOW, endpoint, peer) },
+        Request::Arrivals { peer } => Response::Arrivals { flows: paths::heard(endpoint, peer) },
         Request::CaptureStart { rotate_bytes, .. } => {
             let checked = rotate_bytes.map_or(Ok(()), config::check_rotation);
             Response::Refused { problem: checked.err().unwrap_or_default() }

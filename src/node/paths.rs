@@ -44,14 +44,14 @@ fn event(what: PathWhat) -> PathEvent {
 pub(super) fn arrivals(stacks: &[Stack], peer: IpAddr) -> Response {
     let mut flows = Vec::new();
     for stack in stacks {
-        flows.extend(stack.with(|now, endpoint| heard(now, endpoint, peer)));
+        flows.extend(stack.with(|_, endpoint| heard(endpoint, peer)));
     }
     Response::Arrivals { flows }
 }
 
 /// The peer's port, ours, and the sequence number that has arrived.
-pub(super) fn heard(now: Instant, endpoint: &Endpoint, peer: IpAddr) -> Vec<(u16, u16, u32)> {
+pub(super) fn heard(endpoint: &Endpoint, peer: IpAddr) -> Vec<(u16, u16, u32)> {
     let mut flows = Vec::new();
-    endpoint.ack_hints(now, peer, &mut |(theirs, ours), Seq(seq)| flows.push((theirs, ours, seq)));
+    endpoint.ack_hints(peer, &mut |(theirs, ours), Seq(seq)| flows.push((theirs, ours, seq)));
     flows
 }

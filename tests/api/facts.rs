@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 
 use hopwise_core::Seq;
-use hopwise_core::endpoint::ConnectOptions;
+use hopwise_core::endpoint::{ConnectOptions, ListenOptions, PathSeam};
 use hopwise_core::tcp::{Info, TcpConfig};
 use hopwise_core::trace::{SentWhat, StateName, TraceKind};
 use hopwise_testing::memory::End;
 
-use super::net::{B, B2, B6, Net, Pair, ROUND_TRIP, ms, pattern, secs, v4};
+use super::net::{A, B, B2, B6, Net, Pair, ROUND_TRIP, ms, pattern, secs, v4};
 
 /// The rules that every connection keeps at every time.
 fn assert_consistent(info: &Info) {
@@ -236,4 +236,29 @@ fn each_segment_that_leaves_tells_what_was_in_flight_before_it_and_what_was_allo
         });
     }
     assert_eq!((rest.len(), told), (0, 300_000));
+}
+
+/// Routing tells the other end of them, most of all of one that stands still.
+#[test]
+fn flows_that_have_received_data_are_known_to_routing_and_the_latest_come_first() {
+    let mut net = Net::new();
+    let listener = net.listen(ListenOptions::default());
+    let mut latest_first = Vec::new();
+    for _ in 0..9 {
+        let mut pair = net.pair_on(listener, &ConnectOptions::default());
+        assert_eq!(known_to_routing(&pair.net), latest_first, "no data has come on it");
+        pair.send(End::A, &pattern(1_000, 5));
+        pair.net.wait(secs(3_600));
+        let info = pair.info(End::B);
+        latest_first.insert(0, ((info.flow.remote.port(), info.flow.local.port()), info.rcv_nxt));
+        latest_first.truncate(8);
+        assert_eq!(known_to_routing(&pair.net), latest_first, "a message has room for eight");
+        net = pair.net;
+    }
+}
+
+fn known_to_routing(net: &Net) -> Vec<((u16, u16), Seq)> {
+    let mut flows = Vec::new();
+    net.hosts.b.ack_hints(A, &mut |ports, seq| flows.push((ports, seq)));
+    flows
 }

@@ -153,6 +153,10 @@ impl Net {
 
     pub(crate) fn pair_with(mut self, options: &ConnectOptions) -> Pair {
         let listener = self.listen(ListenOptions::default());
+        self.pair_on(listener, options)
+    }
+
+    pub(crate) fn pair_on(mut self, listener: ListenerId, options: &ConnectOptions) -> Pair {
         let client = self.connect_with(options);
         self.wait(2 * ROUND_TRIP);
         let server = self.accept(listener);

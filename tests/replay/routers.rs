@@ -22,7 +22,7 @@ pub(crate) struct Ends;
 impl PathSeam for Ends {
     fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
 
-    fn ack_hints(&self, _: Instant, _: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
+    fn ack_hints(&self, _: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
         sink((40_000, 5_001), Seq(7));
     }
 }

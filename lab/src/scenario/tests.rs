@@ -78,7 +78,6 @@ fn constants_that_the_rules_in_force_do_not_know_are_refused() {
         ("rreq_ratelimit", "5"),
         ("rerr_ratelimit", "5"),
         ("timeout_buffer", "3"),
-        ("local_repair", "false"),
         ("local_add_ttl", "3"),
         ("max_repair_ttl", "3"),
         ("hello", "true"),

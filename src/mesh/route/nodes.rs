@@ -104,7 +104,7 @@ impl PathSeam for Nodes {
         }
     }
 
-    fn ack_hints(&self, _: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
+    fn ack_hints(&self, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
         self.arrivals.iter().for_each(|node| node.of(peer, sink));
     }
 }

@@ -107,9 +107,7 @@ pub enum Order {
         link: LinkId,
         /// The next hop of the packets.
         via: IpAddr,
-        /// Their destination; `None`: any.
-        dst: Option<IpAddr>,
-        /// The classes of packets that are dropped.
+        /// The packets that are dropped.
         what: Purged,
     },
     /// Data packets for this next hop leave the queue and are routed again.
@@ -139,12 +137,14 @@ pub enum Order {
     },
 }
 
-/// The packets for a lost neighbour that are dropped.
+/// The packets for a next hop that leave its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purged {
-    /// Data packets alone.
+    /// All data packets.
     Data,
-    /// Messages of the protocol too.
+    /// Data packets from other nodes to this destination.
+    PassedOn(IpAddr),
+    /// Data packets and messages of the protocol.
     All,
 }
 

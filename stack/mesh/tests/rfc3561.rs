@@ -27,7 +27,7 @@ struct NoConnections;
 impl PathSeam for NoConnections {
     fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
 
-    fn ack_hints(&self, _: Instant, _: IpAddr, _: &mut dyn FnMut((u16, u16), Seq)) {}
+    fn ack_hints(&self, _: IpAddr, _: &mut dyn FnMut((u16, u16), Seq)) {}
 }
 
 /// A router, and its actions since the last check.

@@ -242,7 +242,7 @@ impl Program {
         let hops = Some((input.octet(), HopSource::Routing));
         let path = Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() };
         self.endpoint.handle_path(now, peer, None, &event, &path);
-        self.endpoint.ack_hints(now, peer, &mut |_, _| {});
+        self.endpoint.ack_hints(peer, &mut |_, _| {});
     }
 
     /// Calls every getter; memory is bounded by the settings.

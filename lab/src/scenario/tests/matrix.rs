@@ -198,8 +198,8 @@ fn a_constant_that_the_protocol_of_its_section_does_not_know_is_refused() {
         ("{ protocol: dsr, ack_seq: true }", "`ack_seq` changes nothing under the `protocol`"),
         ("{ hello: true }", "`hello` changes nothing under the `protocol`"),
         (
-            "{ protocol: aodv, rules: ns2, local_repair: false }",
-            "`local_repair` changes nothing under the `rules`",
+            "{ protocol: aodv, rules: ns2, max_repair_ttl: 3 }",
+            "`max_repair_ttl` changes nothing under the `rules`",
         ),
         ("{ protocol: aodv, rest: 1s }", "`rest` changes nothing under the `rules`"),
     ] {

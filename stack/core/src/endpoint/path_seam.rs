@@ -1,9 +1,9 @@
 //! The interface of routing and endpoint on one node. Routing reports routes and the arrivals at a peer; the endpoint
 //! reports its own arrivals.
 
+use std::cmp::Reverse;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Endpoint;
 use crate::agent::{Path, PathEvent};
@@ -21,14 +21,13 @@ pub trait PathSeam {
         event: &PathEvent,
         path: &Path,
     );
-    /// `rcv_nxt` of the flows from that peer that received data lately, with their ports (the peer's, ours).
-    fn ack_hints(&self, now: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq));
+    /// `rcv_nxt` of the flows from that peer that have received data, with their ports (the peer's, ours). Those that
+    /// received data last come first.
+    fn ack_hints(&self, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq));
 }
 
 /// The most flows in one routing message.
 const MOST_HINTS: usize = 8;
-/// A flow that has been silent longer has no data in flight worth a hint.
-const LATELY: Duration = Duration::from_secs(10);
 
 impl Endpoint {
     /// Gives each connection the facts about our own link on the way to its peer, as `facts_of` knows them for a peer.
@@ -75,11 +74,15 @@ impl PathSeam for Endpoint {
         }
     }
 
-    fn ack_hints(&self, now: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
-        let lately = self.table.iter().filter(|(_, entry)| entry.conn.ends().remote.ip() == peer).filter_map(
-            |(_, entry)| Some((port_pair(entry.conn.flow()), entry.conn.received_since(now, LATELY)?)),
-        );
-        for (ports, rcv_nxt) in lately.take(MOST_HINTS) {
+    fn ack_hints(&self, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
+        let mut heard: Vec<_> = self
+            .table
+            .iter()
+            .filter(|(_, entry)| entry.conn.ends().remote.ip() == peer)
+            .filter_map(|(_, entry)| Some((entry.conn.received()?, port_pair(entry.conn.flow()))))
+            .collect();
+        heard.sort_by_key(|((last, _), ports)| (Reverse(*last), *ports));
+        for ((_, rcv_nxt), ports) in heard.into_iter().take(MOST_HINTS) {
             sink(ports, rcv_nxt);
         }
     }

@@ -76,7 +76,7 @@ constants! {
     sweep_interval: Duration = Form::time(1).is(1_000).ns2(500),
     /// Local repair: the node in front of a broken link searches for the destination, and reports the route as lost
     /// only if it finds none
-    local_repair: bool = Form::Switch.is(ON).not_in_ns2(),
+    local_repair: bool = Form::Switch.is(ON),
     /// Hops added to the TTL of a local repair
     local_add_ttl: u8 = Form::count("hops", 0, 255).is(2).not_in_ns2(),
     /// Largest number of hops to a destination for which local repair is tried
@@ -101,8 +101,8 @@ constants! {
     /// Neighbours whose data a node passes on over a route get an RERR about it too, so that errors reach the source of
     /// lost packets; only in world sim. Without this only neighbours that got an RREP for the route do
     rerr_to_source: bool = Form::Switch.is(OFF),
-    /// A node that an RERR reaches drops the packets that it has queued for the destinations named there; only in world
-    /// sim. With rules: ns2 it always drops all that it has queued for that neighbour
+    /// A node that an RERR reaches drops the packets that it passes on and has queued for the destinations named there;
+    /// only in world sim. With rules: ns2 it always drops all that it has queued for that neighbour
     rerr_discards: bool = Form::Switch.is(OFF).not_in_ns2(),
     /// Flag `A` of an RREP: each RREP requires an RREP-ACK, so that one-way links are found
     rrep_ack: bool = Form::Switch.is(OFF).not_in_ns2(),

@@ -34,8 +34,8 @@ impl Node {
                 let id = FORWARDED | self.forwarded;
                 self.enqueue(now, link, Queued { to, class, id, at: now, packet });
             }
-            Order::Purge { link, via, dst, what } => {
-                for gone in self.take_out(link, via, dst, what) {
+            Order::Purge { link, via, what } => {
+                for gone in self.take_out(link, via, what) {
                     self.dropped(now, gone.id, DropReason::Purged);
                     self.keep_buffer(gone.packet);
                 }
@@ -48,18 +48,23 @@ impl Node {
         }
     }
 
-    fn take_out(&mut self, link: LinkId, via: IpAddr, dst: Option<IpAddr>, what: Purged) -> Vec<Queued> {
+    fn take_out(&mut self, link: LinkId, via: IpAddr, what: Purged) -> Vec<Queued> {
         let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
         else {
             return Vec::new();
         };
-        let is_for =
-            |packet: &[u8]| dst.is_none_or(|dst| IpView::parse(packet).is_ok_and(|view| view.dst == dst));
-        queue.purge(via, what, is_for)
+        let own = &self.addresses;
+        let is_meant = |packet: &[u8]| match what {
+            Purged::PassedOn(dst) => {
+                IpView::parse(packet).is_ok_and(|view| view.dst == dst && !own.contains(&view.src))
+            }
+            Purged::Data | Purged::All => true,
+        };
+        queue.purge(via, what, is_meant)
     }
 
     fn reroute(&mut self, now: Instant, link: LinkId, via: IpAddr) {
-        for Queued { id, packet, .. } in self.take_out(link, via, None, Purged::Data) {
+        for Queued { id, packet, .. } in self.take_out(link, via, Purged::Data) {
             let Ok(view) = IpView::parse(&packet) else { continue };
             let from = (!self.is_ours(view.src)).then_some(view.src);
             let way = Ends { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit };

@@ -49,7 +49,7 @@ impl AckSeqs {
             return None;
         }
         let mut flows = Vec::new();
-        cx.endpoint.ack_hints(cx.now, IpAddr::V4(peer), &mut |(theirs, ours), Seq(seq)| {
+        cx.endpoint.ack_hints(IpAddr::V4(peer), &mut |(theirs, ours), Seq(seq)| {
             if flows.len() < MOST_FLOWS * FLOW_BYTES {
                 flows.extend(theirs.to_be_bytes());
                 flows.extend(ours.to_be_bytes());

@@ -44,7 +44,7 @@ pub(crate) struct Ends(pub(crate) Vec<(IpAddr, (u16, u16), Seq)>);
 impl PathSeam for Ends {
     fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
 
-    fn ack_hints(&self, _: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
+    fn ack_hints(&self, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
         self.0.iter().filter(|(of, ..)| *of == peer).for_each(|(_, ports, seq)| sink(*ports, *seq));
     }
 }

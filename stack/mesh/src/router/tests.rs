@@ -25,7 +25,7 @@ impl PathSeam for Seam {
         self.0.push((peer, *event));
     }
 
-    fn ack_hints(&self, _: Instant, _: IpAddr, _: &mut dyn FnMut((u16, u16), Seq)) {}
+    fn ack_hints(&self, _: IpAddr, _: &mut dyn FnMut((u16, u16), Seq)) {}
 }
 
 /// A router of node 0, with its owner.

@@ -334,10 +334,10 @@ impl Connection {
         self.mtu.pmtu()
     }
 
-    /// `rcv_nxt`, if in-order data came within the last `window`.
-    pub(crate) fn received_since(&self, now: Instant, window: Duration) -> Option<Seq> {
-        let is_recent = self.receiving.last_arrival().get().is_some_and(|at| now.since(at) <= window);
-        (is_recent && self.stats.bytes_received > 0).then_some(self.receiving.nxt())
+    /// The time of the last arrival, and `rcv_nxt`, if data has come.
+    pub(crate) fn received(&self) -> Option<(Instant, Seq)> {
+        let last = self.receiving.last_arrival().get()?;
+        (self.stats.bytes_received > 0).then_some((last, self.receiving.nxt()))
     }
 
     /// Takes an event of routing.

@@ -22,7 +22,7 @@ struct Arrived {
 impl PathSeam for Arrived {
     fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
 
-    fn ack_hints(&self, _: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
+    fn ack_hints(&self, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
         if peer == IpAddr::V4(THERE) {
             (0..self.flows).for_each(|flow| sink((40_000 + flow, 5_001), Seq(self.seq)));
         }

@@ -35,7 +35,7 @@ impl Ns2Aodv {
             }
         }
         if !lost.is_empty() {
-            self.desk.outbox.push(Order::Purge { link, via: from.into(), dst: None, what: Purged::All });
+            self.desk.outbox.push(Order::Purge { link, via: from.into(), what: Purged::All });
         }
         lost.iter().for_each(|dst| self.report_route(*dst));
         if !concerned.is_empty() {

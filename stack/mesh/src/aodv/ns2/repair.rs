@@ -6,6 +6,9 @@
 //! same hop count. The reply is no better, and is ignored. ns-2 schedules the end of a failed repair at twice its
 //! starting time. This end never takes effect, and is left out here. The flow therefore stands still until that node's
 //! route has run out (10 s unused) or a newer number comes by.
+//!
+//! ns-2 has a switch for its repair (`AODV_LOCAL_REPAIR`), here `local_repair`. Without it each such route goes down at
+//! once.
 
 use std::net::Ipv4Addr;
 
@@ -34,7 +37,7 @@ impl Ns2Aodv {
         let come = if packet.from.is_none() { 0 } else { self.hops_come(packet.hop_limit) };
         let Some(entry) = self.table.get_mut(dst) else { return Undelivered::Drop };
         self.desk.failures += u64::from(entry.flag == Flag::Up);
-        if come > entry.hops {
+        if self.settings.local_repair && come > entry.hops {
             entry.flag = Flag::InRepair;
             self.report_route(dst);
             self.desk.keep(cx.now, (dst, Wish::SURE), packet);
@@ -42,7 +45,7 @@ impl Ns2Aodv {
             return Undelivered::Kept;
         }
         // The rule of the purge.
-        self.desk.outbox.push(Order::Purge { link, via: to.into(), dst: None, what: Purged::All });
+        self.desk.outbox.push(Order::Purge { link, via: to.into(), what: Purged::All });
         self.lose_neighbour(cx, to);
         Undelivered::Drop
     }

@@ -66,6 +66,21 @@ fn a_repair_is_answered_in_vain_until_the_route_downstream_has_run_out() {
 }
 
 #[test]
+fn without_its_repair_the_route_goes_down_near_the_destination_too() {
+    let mut net = Net::chain(6, &Settings { local_repair: false, ..settings() });
+    net.send(0, 5);
+    net.run_for(Duration::from_secs(1));
+    net.log.clear();
+    net.cut(3, 4);
+    net.send(0, 5);
+    net.run_for(Duration::from_millis(100));
+    let errors: Vec<_> = net.lines("RERR").map(|line| line[7..].to_owned()).collect();
+    assert_eq!(errors, ["3 to all: RERR 5 3", "2 to all: RERR 5 3", "1 to all: RERR 5 3"], "{}", net.log);
+    assert_eq!(net.lines("RREQ").count(), 0, "{}", net.log);
+    assert_eq!(net.routers[0].next_hop(net.now, address(5).into()), None);
+}
+
+#[test]
 fn nearer_to_the_source_the_route_goes_down_at_once_with_its_number_raised() {
     let mut net = Net::chain(6, &settings());
     net.send(0, 5);

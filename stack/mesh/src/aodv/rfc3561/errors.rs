@@ -66,15 +66,14 @@ impl Aodv {
         }
     }
 
-    /// Drops what waits in the queue for that neighbour on its way to these destinations. The buffer of packets without
-    /// a route holds none for them, as their routes were valid.
+    /// Drops packets of other nodes to these destinations that wait in the queue for that neighbour. The buffer of
+    /// packets without a route holds none for them, as their routes were valid.
     fn discard(&mut self, via: Via, gone: &[Ipv4Addr]) {
         for dst in gone {
             self.desk.outbox.push(Order::Purge {
                 link: via.link,
                 via: via.from.into(),
-                dst: Some((*dst).into()),
-                what: Purged::Data,
+                what: Purged::PassedOn((*dst).into()),
             });
         }
     }

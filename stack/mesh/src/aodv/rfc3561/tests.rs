@@ -93,7 +93,7 @@ fn an_error_takes_queued_packets_for_its_destinations_along_where_that_is_asked_
         let unreachable = [4, 6].map(|dst| (address(dst), 2)).to_vec();
         let orders = alone.hear_message(1, &Message::Rerr(Rerr { is_no_delete, unreachable }));
         let purged = orders.iter().filter_map(|order| match order {
-            Order::Purge { via, dst: Some(dst), what: Purged::Data, .. } => Some((*via, *dst)),
+            Order::Purge { via, what: Purged::PassedOn(dst), .. } => Some((*via, *dst)),
             _ => None,
         });
         let expected = [4, 6].map(|dst| (address(1).into(), address(dst).into()));
