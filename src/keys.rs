@@ -79,8 +79,16 @@ impl FileKind {
 /// Returns whether a routing daemon takes a key; some of `routing` are for simulations alone.
 fn is_of_daemons(path: &str) -> bool {
     let Some(key) = path.strip_prefix("routing.") else { return true };
-    let simulated =
-        ["dsr", "gpsr", "signed", "data_hop_limit", "rerr_to_source", "rerr_discards", "dymo.signed"];
+    let simulated = [
+        "dsr",
+        "gpsr",
+        "batman",
+        "signed",
+        "data_hop_limit",
+        "rerr_to_source",
+        "rerr_discards",
+        "dymo.signed",
+    ];
     let is_simulated =
         simulated.iter().any(|one| key.strip_prefix(one).is_some_and(|rest| !rest.starts_with('_')));
     !is_simulated && AodvRules::Rfc3561.takes(key)

@@ -1,4 +1,5 @@
-//! The Wireshark dissector reads our bytes: TCP options, captures' comments, GPSR's header.
+//! Wireshark reads our bytes: TCP options, captures' comments and GPSR's header by our dissector, messages of
+//! B.A.T.M.A.N. by its own.
 
 #[path = "dissector/commented.rs"]
 mod commented;
@@ -7,11 +8,15 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::Command;
 
-use hopwise_core::Seq;
+use hopwise_core::agent::{Path, PathEvent};
+use hopwise_core::endpoint::PathSeam;
 use hopwise_core::wire::{
     Checksums, Ecn, Flags, HopwiseOption, IpHeader, Notes, OfferFlags, RateRequest, SackBlock, TcpHeader,
     TcpOptions, Timestamps, protocol,
 };
+use hopwise_core::{Instant, LinkId, Seq};
+use hopwise_mesh::aodv::Interface;
+use hopwise_mesh::{Cx, Order, Routing, batman};
 
 const FIELDS: [&str; 10] = [
     "hopwise.offer",
@@ -155,6 +160,38 @@ fn what_gpsrs_header_hides_is_seen() {
         return;
     };
     assert_eq!(lines[0], "2,-200,300,40000,3");
+}
+
+/// Connections that have received nothing.
+struct Nothing;
+
+impl PathSeam for Nothing {
+    fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
+
+    fn ack_hints(&self, _: IpAddr, _: &mut dyn FnMut((u16, u16), Seq)) {}
+}
+
+#[test]
+fn messages_of_batman_are_those_that_wireshark_knows() {
+    let interface = Interface { link: LinkId(0), address: Ipv4Addr::new(10, 0, 0, 1) };
+    let config =
+        batman::Config { settings: batman::Settings::default(), interfaces: vec![interface], seed: 1 };
+    let mut node = batman::Batman::new(config);
+    let packets: Vec<_> = std::iter::from_fn(|| {
+        let now = node.poll_timeout().expect("it sends for ever");
+        node.handle_timeout(&Cx { now, endpoint: &Nothing });
+        Some(node.poll_order(now))
+    })
+    .take(9)
+    .filter_map(|order| if let Some(Order::Send { packet, .. }) = order { Some(packet) } else { None })
+    .collect();
+    let names = ["version", "flags", "ttl", "seq", "orig", "old_orig", "tq", "hna_len"];
+    let fields: Vec<_> = names.iter().map(|name| format!("bat.batman.{name}")).collect();
+    let fields = fields.iter().flat_map(|field| ["-e", field]);
+    let options: Vec<_> = ["-T", "fields", "-E", "separator=,"].into_iter().chain(fields).collect();
+    let name = "messages_of_batman_are_those_that_wireshark_knows";
+    let Some(lines) = tshark(name, &capture(&packets), &options) else { return };
+    assert_eq!(lines[..2], [1, 2].map(|seq| format!("5,0x00,50,{seq},10.0.0.1,10.0.0.1,255,0")));
 }
 
 /// A profile's filters are of no use where a field has another name.

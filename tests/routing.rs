@@ -1,6 +1,8 @@
 //! Routing on demand through the radio world: the packets on the air, and the connections' knowledge of them. No route
 //! ever leads in a circle while nodes move.
 
+#[path = "routing/batman.rs"]
+mod batman;
 #[path = "routing/dymo.rs"]
 mod dymo;
 #[path = "routing/wrapped.rs"]
@@ -90,7 +92,7 @@ fn a_repair_as_the_rfc_means_it_carries_more_than_ns2s() {
 
 #[test]
 fn the_files_that_compare_protocols_make_a_run_of_every_arm_at_every_point() {
-    for (name, arms) in [("chain", 6), ("walkers", 6), ("signed", 4)] {
+    for (name, arms) in [("chain", 7), ("walkers", 7), ("signed", 4)] {
         let file = PathBuf::from("configs/routing").join(name).with_extension("yaml");
         let scenario = Scenario::load(&file, &[]).expect("it is read");
         let asked = scenario.asked().expect("a trial");

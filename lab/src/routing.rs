@@ -7,7 +7,7 @@ use std::fmt;
 
 use hopwise_mesh::aodv::{self, AodvRules};
 use hopwise_mesh::constants::{Constant, Constants, Value};
-use hopwise_mesh::{aodvv2, dsr, gpsr};
+use hopwise_mesh::{aodvv2, batman, dsr, gpsr};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
@@ -35,6 +35,8 @@ pub struct RoutingConfig {
     pub gpsr: Given<gpsr::Settings>,
     /// The constants given for DYMO.
     pub dymo: Given<aodvv2::Settings>,
+    /// The constants given for B.A.T.M.A.N. IV.
+    pub batman: Given<batman::Settings>,
 }
 
 /// Routing protocol and its constants. Those of AODV, named as in RFC 3561, stand in this section itself, and `rules`
@@ -58,6 +60,9 @@ struct Sections {
     /// Constants of AODVv2 (protocol: dymo).
     #[schemars(default)]
     dymo: Given<aodvv2::Settings>,
+    /// Constants of B.A.T.M.A.N. IV (protocol: batman).
+    #[schemars(default)]
+    batman: Given<batman::Settings>,
 }
 
 /// Routing protocol.
@@ -75,6 +80,8 @@ pub enum Protocol {
     Dsr,
     /// GPSR; only in world sim, because it needs the positions of all nodes.
     Gpsr,
+    /// B.A.T.M.A.N. IV, as in Linux's batman-adv; only in world sim.
+    Batman,
 }
 
 impl Protocol {
@@ -84,9 +91,10 @@ impl Protocol {
             (_, "protocol")
             | (Protocol::Dymo, "dymo")
             | (Protocol::Dsr, "dsr")
-            | (Protocol::Gpsr, "gpsr") => true,
-            (Protocol::Static | Protocol::Dymo | Protocol::Dsr | Protocol::Gpsr, _)
-            | (Protocol::Aodv, "dymo" | "dsr" | "gpsr") => false,
+            | (Protocol::Gpsr, "gpsr")
+            | (Protocol::Batman, "batman") => true,
+            (Protocol::Static | Protocol::Dymo | Protocol::Dsr | Protocol::Gpsr | Protocol::Batman, _)
+            | (Protocol::Aodv, "dymo" | "dsr" | "gpsr" | "batman") => false,
             (Protocol::Aodv, _) => true,
         }
     }
@@ -104,7 +112,7 @@ impl Words for AodvRules {
 /// A part of the section that only simulations obey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnlySimulated {
-    /// Kernels do not put its headers into packets.
+    /// No daemon here speaks it, and kernels do not put its headers into packets.
     Protocol,
     /// Kernels and daemons follow the RFC alone.
     Rules,
@@ -128,6 +136,7 @@ impl RoutingConfig {
             Protocol::Dymo => config.dymo = self.dymo.filled(Default::default(), |_| true),
             Protocol::Dsr => config.dsr = self.dsr.filled(Default::default(), |_| true),
             Protocol::Gpsr => config.gpsr = self.gpsr.filled(Default::default(), |_| true),
+            Protocol::Batman => config.batman = self.batman.filled(Default::default(), |_| true),
         }
         config
     }
@@ -141,14 +150,16 @@ impl RoutingConfig {
         match protocol {
             Protocol::Aodv => RoutingConfig { aodv: self.aodv.clone().or(hello), ..nothing },
             Protocol::Dymo => RoutingConfig { dymo: self.dymo.clone().or(hello), ..nothing },
-            Protocol::Static | Protocol::Dsr | Protocol::Gpsr => self.clone(),
+            Protocol::Static | Protocol::Dsr | Protocol::Gpsr | Protocol::Batman => self.clone(),
         }
     }
 
     /// The first part of the section that only simulations obey, and its place; `at` is where the section stands.
     pub fn only_simulated(&self, at: &YamlPath) -> Option<(OnlySimulated, YamlPath)> {
         match self.protocol {
-            Protocol::Dsr | Protocol::Gpsr => Some((OnlySimulated::Protocol, at.key("protocol"))),
+            Protocol::Dsr | Protocol::Gpsr | Protocol::Batman => {
+                Some((OnlySimulated::Protocol, at.key("protocol")))
+            }
             Protocol::Aodv if self.rules.0 == AodvRules::Ns2 => Some((OnlySimulated::Rules, at.key("rules"))),
             Protocol::Aodv if self.aodv.is_on("signed") => Some((OnlySimulated::Signed, at.key("signed"))),
             Protocol::Aodv if self.aodv.has("data_hop_limit") => {
@@ -189,11 +200,12 @@ enum Key {
     Dsr,
     Gpsr,
     Dymo,
+    Batman,
     Aodv(&'static Constant),
 }
 
 impl Key {
-    const SECTIONS: [&'static str; 5] = ["protocol", "rules", "dsr", "gpsr", "dymo"];
+    const SECTIONS: [&'static str; 6] = ["protocol", "rules", "dsr", "gpsr", "dymo", "batman"];
 
     fn named(name: &str) -> Result<Key, Vec<&'static str>> {
         Ok(match name {
@@ -202,6 +214,7 @@ impl Key {
             "dsr" => Key::Dsr,
             "gpsr" => Key::Gpsr,
             "dymo" => Key::Dymo,
+            "batman" => Key::Batman,
             _ => match aodv::Settings::constant(name) {
                 Some(constant) => Key::Aodv(constant),
                 None => {
@@ -232,6 +245,7 @@ impl<'de> Deserialize<'de> for RoutingConfig {
                         Key::Dsr => config.dsr = map.next_value()?,
                         Key::Gpsr => config.gpsr = map.next_value()?,
                         Key::Dymo => config.dymo = map.next_value()?,
+                        Key::Batman => config.batman = map.next_value()?,
                         Key::Aodv(constant) => config.aodv.read(constant, &mut map)?,
                     }
                 }
@@ -257,6 +271,9 @@ impl Serialize for RoutingConfig {
         }
         if !self.dymo.is_empty() {
             map.serialize_entry("dymo", &self.dymo)?;
+        }
+        if !self.batman.is_empty() {
+            map.serialize_entry("batman", &self.batman)?;
         }
         map.end()
     }

@@ -129,6 +129,9 @@ fn constants_are_checked_and_those_of_another_protocol_refused() {
         ("{ protocol: dsr, hello: true }", "`hello` changes nothing under protocol: dsr"),
         ("{ protocol: gpsr, dsr: { promiscuous: false } }", "`dsr` changes nothing under protocol: gpsr"),
         ("{ protocol: aodv, gpsr: { planar: rng } }", "`gpsr` changes nothing under protocol: aodv"),
+        ("{ protocol: batman, batman: { hop_penalty: 256 } }", "hop_penalty: 256 is out of range"),
+        ("{ protocol: batman, dsr: { promiscuous: false } }", "`dsr` changes nothing under protocol: batman"),
+        ("{ protocol: aodv, batman: { ttl: 9 } }", "`batman` changes nothing under protocol: aodv"),
     ] {
         let said = refusal(routing);
         assert!(said.contains(words), "{routing}: {said}");

@@ -1,6 +1,6 @@
 //! The routing protocol of a scenario: `routing:`.
 
-use hopwise_mesh::{aodvv2, dsr, gpsr};
+use hopwise_mesh::{aodvv2, batman, dsr, gpsr};
 
 use super::nodes::Nodes;
 use crate::located::{Document, Refusal, YamlPath};
@@ -23,6 +23,10 @@ pub(super) fn read(document: &Document, config: &RoutingConfig) -> Result<Routin
         Protocol::Gpsr => {
             let settings = config.gpsr.over(gpsr::Settings::default(), document, &at.key("gpsr"))?;
             RoutingPlan::Gpsr(Box::new(settings))
+        }
+        Protocol::Batman => {
+            let settings = config.batman.over(batman::Settings::default(), document, &at.key("batman"))?;
+            RoutingPlan::Batman(Box::new(settings))
         }
     })
 }

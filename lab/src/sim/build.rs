@@ -20,7 +20,7 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
 use hopwise_mesh::{
     Gateway, Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, Proxy, ProxyConfig, QueueConfig, Routing,
-    StaticRoutes, Trust, aodv, aodvv2, dsr, gpsr,
+    StaticRoutes, Trust, aodv, aodvv2, batman, dsr, gpsr,
 };
 
 use super::gateway;
@@ -185,6 +185,14 @@ fn routing(plan: &Plan) -> Vec<Box<dyn Routing>> {
             let boxed = |node| {
                 let config = gpsr_config(plan, settings, &oracle, node);
                 Box::new(gpsr::Gpsr::new(config)) as Box<dyn Routing>
+            };
+            nodes(plan).map(boxed).collect()
+        }
+        RoutingPlan::Batman(settings) => {
+            let boxed = |node| {
+                let (interfaces, seed) = (spoken_on(plan, node), routing_seed(plan, node));
+                let config = batman::Config { settings: (**settings).clone(), interfaces, seed };
+                Box::new(batman::Batman::new(config)) as Box<dyn Routing>
             };
             nodes(plan).map(boxed).collect()
         }

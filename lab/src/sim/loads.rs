@@ -2,7 +2,7 @@
 
 use hopwise_air::airtime::Load;
 use hopwise_core::wire::{IpView, protocol};
-use hopwise_mesh::{aodv, behind_routing, rfc5444};
+use hopwise_mesh::{aodv, batman, behind_routing, rfc5444};
 
 /// The load of a packet: a TCP's data, or its pure segments, ARP, or a message of a routing protocol. The first
 /// fragment of a packet decides; later fragments are data.
@@ -29,10 +29,10 @@ pub(crate) fn of(packet: &[u8]) -> Load {
 /// The beginning of ARP for IPv4 over Ethernet (RFC 826): the kinds of addresses, and their lengths.
 const ARP: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
-/// True for a datagram to or from the port of AODV, or of DYMO.
+/// True for a datagram to or from the port of AODV, of DYMO, or of B.A.T.M.A.N.
 fn is_of_routing(udp: &[u8]) -> bool {
     let port = |at: usize| udp.get(at..at + 2).map(|port| u16::from_be_bytes([port[0], port[1]]));
-    [port(0), port(2)].iter().flatten().any(|port| [aodv::PORT, rfc5444::PORT].contains(port))
+    [port(0), port(2)].iter().flatten().any(|port| [aodv::PORT, rfc5444::PORT, batman::PORT].contains(port))
 }
 
 /// The load of a whole frame of 802.11. Management frames that are no beacons are the rest.
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn arp_and_messages_of_routing_are_told_from_other_packets() {
-        for port in [654_u16, 269] {
+        for port in [654_u16, 269, 4305] {
             for at in [20, 22] {
                 let mut message = packet(17, 100);
                 message[at..at + 2].copy_from_slice(&port.to_be_bytes());
@@ -153,8 +153,8 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_aodv_and_dymo_are_routing() {
-        for protocol in ["aodv", "dymo"] {
+    fn messages_with_a_port_of_their_own_are_routing() {
+        for protocol in ["aodv", "dymo", "batman"] {
             let [_, ack_s, _, _, routing_s, rest_s] = air("kind: bulk", protocol).0.air.airtime_s_by_load;
             assert!(
                 ack_s > routing_s && routing_s > 0.0 && rest_s == 0.0,

@@ -15,7 +15,7 @@ use hopwise_core::endpoint::Rule;
 use hopwise_core::ip::UdpOptions;
 use hopwise_core::queue::FqCodelConfig;
 use hopwise_core::tcp::TcpConfig;
-use hopwise_mesh::{WhenFull, aodv, aodvv2, dsr, gpsr};
+use hopwise_mesh::{WhenFull, aodv, aodvv2, batman, dsr, gpsr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +83,8 @@ pub enum RoutingPlan {
     Dsr(Box<dsr::Settings>),
     /// GPSR.
     Gpsr(Box<gpsr::Settings>),
+    /// B.A.T.M.A.N. IV.
+    Batman(Box<batman::Settings>),
 }
 
 impl RoutingPlan {
@@ -99,7 +101,7 @@ impl RoutingPlan {
     /// Hop limit of data packets; none: each protocol's own default.
     fn data_hop_limit(&self) -> Option<u8> {
         match self {
-            RoutingPlan::Static | RoutingPlan::Dymo(_) => None,
+            RoutingPlan::Static | RoutingPlan::Dymo(_) | RoutingPlan::Batman(_) => None,
             RoutingPlan::Aodv(settings) => Some(settings.data_hop_limit),
             RoutingPlan::Dsr(settings) => Some(settings.data_hop_limit),
             RoutingPlan::Gpsr(settings) => Some(settings.data_hop_limit),
@@ -109,7 +111,9 @@ impl RoutingPlan {
     /// True if nodes listen to frames for other nodes.
     pub(crate) fn is_promiscuous(&self) -> bool {
         match self {
-            RoutingPlan::Static | RoutingPlan::Aodv(_) | RoutingPlan::Dymo(_) => false,
+            RoutingPlan::Static | RoutingPlan::Aodv(_) | RoutingPlan::Dymo(_) | RoutingPlan::Batman(_) => {
+                false
+            }
             RoutingPlan::Dsr(settings) => settings.promiscuous,
             RoutingPlan::Gpsr(settings) => settings.promiscuous,
         }

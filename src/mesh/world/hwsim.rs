@@ -77,9 +77,9 @@ pub(crate) fn check(prepared: &Prepared, shell: Option<&str>) -> Result<(), Fail
         let problem = format!("`{name}` of 802.11n, expected a profile of DSSS or OFDM, such as ofdm-54mbps");
         return Err(Failure::refused("radio.profile", problem));
     }
-    if matches!(plan.routing, RoutingPlan::Dsr(_) | RoutingPlan::Gpsr(_)) {
+    if matches!(plan.routing, RoutingPlan::Dsr(_) | RoutingPlan::Gpsr(_) | RoutingPlan::Batman(_)) {
         let problem =
-            "kernels do not put its headers into packets, expected static, or what `hopwise route` speaks";
+            "this protocol is only for simulations, expected static, or what `hopwise route` speaks";
         return Err(Failure::refused("routing.protocol", problem));
     }
     match shell {

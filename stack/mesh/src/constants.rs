@@ -374,7 +374,7 @@ impl<T: Setting> Setting for Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{aodv, aodvv2, dsr, gpsr};
+    use crate::{aodv, aodvv2, batman, dsr, gpsr};
 
     /// Checks that a file may give each default, and that the settings keep what a file gives.
     fn check<C: Constants + fmt::Debug + PartialEq>(ns2: Option<C>) {
@@ -409,6 +409,7 @@ mod tests {
         check::<aodvv2::Settings>(None);
         check::<dsr::Settings>(None);
         check::<gpsr::Settings>(None);
+        check::<batman::Settings>(None);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 pub mod aodv;
 pub mod aodvv2;
+pub mod batman;
 mod behind;
 pub mod constants;
 pub mod dsr;

@@ -324,7 +324,8 @@ impl Desk {
     }
 }
 
-fn route_event(reported: &mut Option<u8>, now: Option<u8>) -> Option<PathEvent> {
+/// The news of a route that has become `now`. `reported` is the hop count that connections last got.
+pub(crate) fn route_event(reported: &mut Option<u8>, now: Option<u8>) -> Option<PathEvent> {
     let before = std::mem::replace(reported, now);
     match (before, now) {
         (None, Some(_)) => Some(PathEvent::RouteFound),

@@ -135,7 +135,7 @@ fn what_simulated_radios_of_a_kernel_cannot_carry_is_refused_before_there_is_a_g
     for (set, words) in [
         ("topology.wired={ rate: 1mbit, delay: 1ms }", "radios have no wires beside them"),
         ("topology.hops=64", "65 nodes, expected at most 64"),
-        ("routing={ protocol: dsr }", "kernels do not put this protocol's headers into packets"),
+        ("routing={ protocol: dsr }", "this protocol is only for simulations"),
     ] {
         let output = guests.trial(&["--set", set]);
         let said = said(&output);

@@ -100,9 +100,7 @@ fn not_routed(file: &ScenarioFile) -> Option<(YamlPath, &'static str, &'static s
     let (routing, at) = (&file.routing, YamlPath::root().key("routing"));
     if let Some((what, at)) = routing.only_simulated(&at) {
         let (problem, accepted) = match what {
-            OnlySimulated::Protocol => {
-                ("kernels do not put this protocol's headers into packets", "static, aodv or dymo")
-            }
+            OnlySimulated::Protocol => ("this protocol is only for simulations", "static, aodv or dymo"),
             OnlySimulated::Rules => ("AODV does not follow the rules of ns-2", "rfc3561"),
             OnlySimulated::Signed => ("messages are not signed", "false"),
             OnlySimulated::HopLimit => {
