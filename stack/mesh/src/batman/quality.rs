@@ -28,7 +28,7 @@ impl Window {
     }
 
     pub(super) fn count(self) -> u8 {
-        self.0.count_ones() as u8
+        part_of_255(self.0.count_ones())
     }
 }
 
@@ -51,32 +51,30 @@ impl Recent {
             .values
             .iter()
             .filter(|value| **value > 0)
-            .fold((0_u16, 0_u16), |(sum, count), value| (sum + u16::from(*value), count + 1));
-        sum.checked_div(count).map_or(0, |mean| mean.min(FULL.into()) as u8)
+            .fold((0_u32, 0_u32), |(sum, count), value| (sum + u32::from(*value), count + 1));
+        part_of_255(sum.checked_div(count).unwrap_or(0))
     }
 }
 
-fn product(a: u8, b: u8) -> u8 {
-    (u16::from(a) * u16::from(b) / u16::from(FULL)) as u8
+fn part_of_255(value: u32) -> u8 {
+    u8::try_from(value).unwrap_or(FULL)
 }
 
 /// The quality of a path over a link to a neighbour that says `told`. The neighbour repeats `echoes` of the last 64
 /// messages of ours, and `received` of its own came here. Their ratio is the link's quality towards the neighbour. A
 /// link on which little comes here is worth less, since its acknowledgements do not arrive.
 pub(super) fn over_link(told: u8, echoes: u8, received: u8) -> u8 {
-    let there = u16::from(FULL) * u16::from(echoes.min(received));
-    let there = there.checked_div(received.into()).unwrap_or(0) as u8;
-    let cube = |count: u32| count.pow(3);
-    let missed = u32::from(WINDOW) - u32::from(received).min(WINDOW.into());
-    let penalty = u32::from(FULL) * cube(missed) / cube(WINDOW.into());
-    let back = FULL - penalty as u8;
-    let all = u32::from(told) * u32::from(there) * u32::from(back);
-    (all / u32::from(FULL).pow(2)) as u8
+    let [told, echoes, received, window, full]: [u32; 5] =
+        [told.into(), echoes.into(), received.into(), WINDOW.into(), FULL.into()];
+    let there = (full * echoes.min(received)).checked_div(received).unwrap_or(0);
+    let missed = window.saturating_sub(received);
+    let back = full - full * missed.pow(3) / window.pow(3);
+    part_of_255(told * there * back / full.pow(2))
 }
 
 /// The quality after one more hop.
 pub(super) fn after_hop(quality: u8, hop_penalty: u8) -> u8 {
-    product(quality, FULL - hop_penalty)
+    part_of_255(u32::from(quality) * u32::from(FULL - hop_penalty) / u32::from(FULL))
 }
 
 #[cfg(test)]
