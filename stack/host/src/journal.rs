@@ -168,7 +168,8 @@ fn written(file: &mut File) -> io::Result<(Option<Written>, Vec<String>)> {
 }
 
 pub(crate) fn parts(text: &str) -> (Option<Written>, Vec<String>) {
-    let mut lines = text.lines();
+    // A carriage return is a part of its line, as it was when the line was written.
+    let mut lines = text.split_terminator('\n');
     let place = lines.next().and_then(Written::read);
     (place, lines.map(str::to_owned).collect())
 }

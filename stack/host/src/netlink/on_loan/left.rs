@@ -58,7 +58,7 @@ impl Set {
                 MTUS.contains(&before).then_some(Set::Mtu { before, after })
             }
             ["queue", before, after] => Some(Set::Queue { before: number(before)?, after: number(after)? }),
-            ["keeps", before, after] if KEEPS.contains(&before) => {
+            ["keeps", before, after] if [before, after].iter().all(|value| KEEPS.contains(value)) => {
                 Some(Set::Keeps { before: before.to_owned(), after: after.to_owned() })
             }
             ["address", address] => Some(Set::Address(address.parse().ok()?)),
@@ -98,7 +98,9 @@ mod tests {
         let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
         let written = text(7, &changes);
         assert_eq!(read(&lines(&written)), Some((7, changes.to_vec())));
-        for line in ["mtu 0 1500", "mtu 1400", "keeps ../x 1", "address 10.7.0.1/33", "mac 2 1", ""] {
+        for line in
+            ["mtu 0 1500", "mtu 1400", "keeps ../x 1", "keeps 0 1-\r\r", "address 10.7.0.1/33", "mac 2 1", ""]
+        {
             let with = format!("{written}{line}\n");
             assert_eq!(read(&lines(&with)), Some((7, changes.to_vec())), "{line}");
         }
