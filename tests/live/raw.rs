@@ -213,7 +213,8 @@ for i in range(5000):
 /// The fields of a file's frames that match a filter, as tshark prints them.
 fn frames(file: &str, filter: &str, fields: &[&str]) -> Vec<String> {
     let mut tshark = std::process::Command::new("tshark");
-    tshark.args(["-r", file, "-Y", filter, "-T", "fields"]);
+    // A port of chance may be one of a protocol of which Wireshark would put a whole stream together, byte by byte.
+    tshark.args(["-o", "tcp.desegment_tcp_streams:FALSE", "-r", file, "-Y", filter, "-T", "fields"]);
     tshark.args(fields.iter().flat_map(|field| ["-e", field]));
     let told = tshark.output().expect("tshark runs");
     String::from_utf8_lossy(&told.stdout).lines().map(str::to_owned).collect()
