@@ -11,7 +11,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
+use hopwise_host::bound_files;
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -175,9 +176,8 @@ struct Running(Child);
 
 impl Running {
     fn start(command: &mut Command) -> io::Result<Running> {
-        let running = Running(command.process_group(0).spawn()?);
-        bound_files_of(&running.0);
-        Ok(running)
+        bound_answers(command);
+        Ok(Running(command.process_group(0).spawn()?))
     }
 
     async fn ended(&mut self) -> io::Result<ExitStatus> {
@@ -202,11 +202,8 @@ impl Drop for Running {
 
 /// Bounds the files that a program writes for a host, such as its answer and its errors: a longer one ends it. A
 /// connection that it leaves open for later commands has the same bound.
-pub(crate) fn bound_files_of(program: &Child) {
-    let most = Rlimit { current: Some(LONGEST), maximum: Some(LONGEST) };
-    if let Err(error) = prlimit(Some(Pid::from_child(program)), Resource::Fsize, most) {
-        tracing::warn!(%error, "the answers of hosts have no bound");
-    }
+pub(crate) fn bound_answers(command: &mut Command) {
+    bound_files(command, LONGEST);
 }
 
 /// Returns whether a host's program has written as much as it may.

@@ -22,7 +22,7 @@ use process::{Does, Process, ourselves};
 use super::listening::{EARLY, Heard, Place, listen};
 use crate::failure::Failure;
 use crate::fleet::report::ClockReport;
-use crate::fleet::ssh::bound_files_of;
+use crate::fleet::ssh::bound_answers;
 
 /// The pause between two looks at the user's wish to end.
 const LISTENS_FOR: Duration = Duration::from_millis(100);
@@ -106,8 +106,8 @@ impl Children {
         let log = File::from(log);
         let stderr = log.try_clone().map_err(|error| failed(&error))?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
+        bound_answers(&mut command);
         let child = command.spawn().map_err(|error| failed(&error))?;
-        bound_files_of(&child);
         let place = Place::Far { capture: far.capture };
         let nth =
             self.add((name, Does::Programs), child, Some(log), place).map_err(|error| failed(&error))?;

@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod behind;
+mod bounded;
 mod bridge;
 pub mod bringup;
 mod capture;
@@ -58,6 +59,7 @@ mod way;
 mod wire;
 
 pub use behind::{Behind, run_behind};
+pub use bounded::bound_files;
 pub use bridge::{BridgeConfig, Bridged};
 pub use capture::{
     Capture, CaptureCounts, CaptureError, CaptureSettings, CapturedLink, ConnNames, Explainer, Frames, Names,
