@@ -340,7 +340,10 @@ impl Machine for Outside {
     fn handle_link_event(&mut self, _now: Instant, link: LinkId, event: &LinkEvent<'_>) {
         match (self.waiting(link), *event) {
             (Some(Waiting::Some { beside, .. }), _) => *beside = beside.saturating_sub(1),
-            (Some(Waiting::All(queue)), LinkEvent::NotDelivered { id, .. } | LinkEvent::Delivered { id }) => {
+            (
+                Some(Waiting::All(queue)),
+                LinkEvent::NotDelivered { id, .. } | LinkEvent::Delivered { id, .. },
+            ) => {
                 queue.on_gone(id);
             }
             _ => {}

@@ -11,6 +11,7 @@ pub(crate) use vht::Vht;
 #[cfg(test)]
 pub(crate) use profiles::NON_HT;
 
+use hopwise_core::narrow::as_u32;
 use hopwise_core::queue::AirtimeEstimate;
 
 use crate::rules::MacRules;
@@ -47,6 +48,13 @@ pub struct Rate {
     /// The ratio of powers by which a frame must exceed the sum of all others that overlap it (`rules: standard`).
     pub(crate) sinr: f64,
     pub(crate) form: Form,
+}
+
+impl Rate {
+    /// Kilobits per second.
+    pub fn kbps(&self) -> u32 {
+        as_u32((self.bits_per_second / 1_000) as usize)
+    }
 }
 
 /// The translation of a frame's bits to time.

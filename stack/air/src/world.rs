@@ -23,6 +23,7 @@ use crate::dcf::{Dcf, News, Outcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::Framing;
 use crate::motion::Track;
+use crate::phy::Rate;
 use crate::wire::Wire;
 pub use config::{StationConfig, WorldConfig};
 use hands::{Hands, Held};
@@ -252,7 +253,7 @@ impl<M: Machine> RadioWorld<M> {
             News::Done { station, number, packets, outcome, rate, tries } => {
                 for _ in 0..packets {
                     self.tell_spent((station as usize, number), rate, tries);
-                    self.on_done((station as usize, number), outcome);
+                    self.on_done((station as usize, number), outcome, rate);
                 }
             }
         }
@@ -292,7 +293,7 @@ impl<M: Machine> RadioWorld<M> {
     }
 
     /// The fate of a packet is known.
-    fn on_done(&mut self, (n, number): (usize, u32), outcome: Outcome) {
+    fn on_done(&mut self, (n, number): (usize, u32), outcome: Outcome, rate: Rate) {
         let held = self.hands[n].take(number);
         if held.is_arp {
             self.hands[n].put_away(held);
@@ -301,7 +302,7 @@ impl<M: Machine> RadioWorld<M> {
         }
         let event = match (outcome, held.to) {
             (Outcome::GivenUp, Some(to)) => LinkEvent::NotDelivered { to, id: held.id, packet: &held.packet },
-            _ => LinkEvent::Delivered { id: held.id },
+            (_, to) => LinkEvent::Delivered { id: held.id, by: to.map(|to| (to, rate.kbps())) },
         };
         self.machines[n].handle_link_event(Instant(self.now), self.stations[n].radio, &event);
         // Packets of an aggregate have their fates at once, and News::HasRoom follows the last of them.

@@ -145,6 +145,8 @@ pub enum LinkEvent<'a> {
     Delivered {
         /// [`Transmit::id`].
         id: u64,
+        /// The neighbour, and the bit rate of the frame in kbit/s; `None` for a broadcast.
+        by: Option<(IpAddr, u32)>,
     },
     /// A frame came with this signal.
     Signal {

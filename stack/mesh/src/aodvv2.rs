@@ -370,8 +370,6 @@ impl Routing for Aodvv2 {
 
     fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
 
-    fn on_delivered(&mut self, _now: Instant, _id: u64) {}
-
     fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
         let (Some(from), Some(dst)) = (v4(to), v4(packet.dst)) else { return Undelivered::Drop };
         self.take_failure(cx, Via { from, link }, dst, packet)

@@ -333,8 +333,6 @@ impl Routing for Dsr {
         }
     }
 
-    fn on_delivered(&mut self, _now: Instant, _id: u64) {}
-
     fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
         let (now, Some(lost)) = (cx.now, v4(to)) else { return Undelivered::Drop };
         self.desk.failures += 1;

@@ -292,8 +292,6 @@ impl Routing for Gpsr {
         }
     }
 
-    fn on_delivered(&mut self, _now: Instant, _id: u64) {}
-
     fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
         let (now, Some(lost)) = (cx.now, v4(to)) else { return Undelivered::Drop };
         self.failures += 1;

@@ -302,14 +302,17 @@ impl Machine for Node {
     }
 
     fn handle_link_event(&mut self, now: Instant, link: LinkId, event: &LinkEvent<'_>) {
-        if let LinkEvent::NotDelivered { id, .. } | LinkEvent::Delivered { id } = *event
+        if let LinkEvent::NotDelivered { id, .. } | LinkEvent::Delivered { id, .. } = *event
             && let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
         {
             queue.on_gone(id);
         }
         match *event {
             LinkEvent::NotDelivered { to, id, packet } => self.on_undelivered(now, link, to, id, packet),
-            LinkEvent::Delivered { id } => self.routing.on_delivered(now, id),
+            LinkEvent::Delivered { by: Some((to, kbps)), .. } => {
+                self.routing.on_delivered(now, link, to, kbps);
+            }
+            LinkEvent::Delivered { by: None, .. } => {}
             _ => self.endpoint.handle_link_event(now, OWN_LINK, event),
         }
         self.obey_routing(now);

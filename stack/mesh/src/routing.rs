@@ -169,8 +169,8 @@ pub trait Routing: Debug + Send {
     }
     /// A frame between other nodes, for protocols that overhear.
     fn on_overheard(&mut self, now: Instant, rx: &Rx<'_>);
-    /// The next hop has acknowledged the packet of this number.
-    fn on_delivered(&mut self, now: Instant, id: u64);
+    /// The next hop has acknowledged a packet in a frame of this bit rate.
+    fn on_delivered(&mut self, _now: Instant, _link: LinkId, _to: IpAddr, _kbps: u32) {}
     /// The link gave the packet up.
     fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered;
     /// Does what is due by now.

@@ -88,8 +88,6 @@ impl Routing for StaticRoutes {
 
     fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
 
-    fn on_delivered(&mut self, _now: Instant, _id: u64) {}
-
     fn on_undelivered(
         &mut self,
         _cx: &Cx<'_>,

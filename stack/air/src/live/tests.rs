@@ -175,7 +175,7 @@ fn with_linuxs_queue_all_frames_wait_here_and_short_flows_do_not_wait_behind_lon
         let sent =
             outside.poll_transmit(Instant::ZERO, RADIO, Payload::Inline, &mut out).expect("it has some");
         assert_eq!((sent.to, out.len()), (NextHop::Neighbour(name_of(mac_of(1))), wanted));
-        outside.handle_link_event(Instant::ZERO, RADIO, &LinkEvent::Delivered { id: sent.id });
+        outside.handle_link_event(Instant::ZERO, RADIO, &LinkEvent::Delivered { id: sent.id, by: None });
         ids.push(sent.id);
     }
     ids.dedup();

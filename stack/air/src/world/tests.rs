@@ -38,7 +38,7 @@ impl Machine for Talker {
     fn handle_link_event(&mut self, now: Instant, _link: LinkId, event: &LinkEvent<'_>) {
         match event {
             LinkEvent::NotDelivered { id, .. } => self.returned.push((*id, now)),
-            LinkEvent::Delivered { id } => self.delivered.push(*id),
+            LinkEvent::Delivered { id, .. } => self.delivered.push(*id),
             _ => {}
         }
     }
