@@ -83,6 +83,7 @@ fn is_of_daemons(path: &str) -> bool {
         "dsr",
         "gpsr",
         "batman",
+        "hwmp",
         "signed",
         "data_hop_limit",
         "rerr_to_source",

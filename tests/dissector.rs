@@ -1,8 +1,10 @@
 //! Wireshark reads our bytes: TCP options, captures' comments and GPSR's header by our dissector, messages of
-//! B.A.T.M.A.N. by its own.
+//! B.A.T.M.A.N. and frames of a mesh network by its own.
 
 #[path = "dissector/commented.rs"]
 mod commented;
+#[path = "dissector/mesh_frames.rs"]
+mod mesh_frames;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -65,8 +67,12 @@ fn packet(flags: Flags, options: &TcpOptions) -> Vec<u8> {
 }
 
 fn capture(packets: &[Vec<u8>]) -> Vec<u8> {
+    capture_of(LINKTYPE_RAW, packets)
+}
+
+fn capture_of(linktype: u32, packets: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
-    file.extend([0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, LINKTYPE_RAW].map(u32::to_le_bytes).concat());
+    file.extend([0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, linktype].map(u32::to_le_bytes).concat());
     for (packet, second) in packets.iter().zip(0_u32..) {
         let len = packet.len() as u32;
         file.extend([second, 0, len, len].map(u32::to_le_bytes).concat());

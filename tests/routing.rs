@@ -5,6 +5,8 @@
 mod batman;
 #[path = "routing/dymo.rs"]
 mod dymo;
+#[path = "routing/hwmp.rs"]
+mod hwmp;
 #[path = "routing/wrapped.rs"]
 mod wrapped;
 
@@ -92,7 +94,7 @@ fn a_repair_as_the_rfc_means_it_carries_more_than_ns2s() {
 
 #[test]
 fn the_files_that_compare_protocols_make_a_run_of_every_arm_at_every_point() {
-    for (name, arms) in [("chain", 7), ("walkers", 7), ("signed", 4)] {
+    for (name, arms) in [("chain", 8), ("walkers", 8), ("signed", 4)] {
         let file = PathBuf::from("configs/routing").join(name).with_extension("yaml");
         let scenario = Scenario::load(&file, &[]).expect("it is read");
         let asked = scenario.asked().expect("a trial");

@@ -7,7 +7,7 @@ use std::fmt;
 
 use hopwise_mesh::aodv::{self, AodvRules};
 use hopwise_mesh::constants::{Constant, Constants, Value};
-use hopwise_mesh::{aodvv2, batman, dsr, gpsr};
+use hopwise_mesh::{aodvv2, batman, dsr, gpsr, hwmp};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
@@ -37,6 +37,8 @@ pub struct RoutingConfig {
     pub dymo: Given<aodvv2::Settings>,
     /// The constants given for B.A.T.M.A.N. IV.
     pub batman: Given<batman::Settings>,
+    /// The constants given for HWMP.
+    pub hwmp: Given<hwmp::Settings>,
 }
 
 /// Routing protocol and its constants. Those of AODV, named as in RFC 3561, stand in this section itself, and `rules`
@@ -63,6 +65,9 @@ struct Sections {
     /// Constants of B.A.T.M.A.N. IV (protocol: batman).
     #[schemars(default)]
     batman: Given<batman::Settings>,
+    /// Constants of HWMP and of mesh peering (protocol: hwmp).
+    #[schemars(default)]
+    hwmp: Given<hwmp::Settings>,
 }
 
 /// Routing protocol.
@@ -82,6 +87,8 @@ pub enum Protocol {
     Gpsr,
     /// B.A.T.M.A.N. IV, as in Linux's batman-adv; only in world sim.
     Batman,
+    /// HWMP, the path selection of 802.11s, as in Linux's mac80211; only in world sim.
+    Hwmp,
 }
 
 impl Protocol {
@@ -92,10 +99,11 @@ impl Protocol {
             | (Protocol::Dymo, "dymo")
             | (Protocol::Dsr, "dsr")
             | (Protocol::Gpsr, "gpsr")
-            | (Protocol::Batman, "batman") => true,
-            (Protocol::Static | Protocol::Dymo | Protocol::Dsr | Protocol::Gpsr | Protocol::Batman, _)
-            | (Protocol::Aodv, "dymo" | "dsr" | "gpsr" | "batman") => false,
+            | (Protocol::Batman, "batman")
+            | (Protocol::Hwmp, "hwmp") => true,
+            (Protocol::Aodv, "dymo" | "dsr" | "gpsr" | "batman" | "hwmp") => false,
             (Protocol::Aodv, _) => true,
+            _ => false,
         }
     }
 }
@@ -137,6 +145,7 @@ impl RoutingConfig {
             Protocol::Dsr => config.dsr = self.dsr.filled(Default::default(), |_| true),
             Protocol::Gpsr => config.gpsr = self.gpsr.filled(Default::default(), |_| true),
             Protocol::Batman => config.batman = self.batman.filled(Default::default(), |_| true),
+            Protocol::Hwmp => config.hwmp = self.hwmp.filled(Default::default(), |_| true),
         }
         config
     }
@@ -150,14 +159,16 @@ impl RoutingConfig {
         match protocol {
             Protocol::Aodv => RoutingConfig { aodv: self.aodv.clone().or(hello), ..nothing },
             Protocol::Dymo => RoutingConfig { dymo: self.dymo.clone().or(hello), ..nothing },
-            Protocol::Static | Protocol::Dsr | Protocol::Gpsr | Protocol::Batman => self.clone(),
+            Protocol::Static | Protocol::Dsr | Protocol::Gpsr | Protocol::Batman | Protocol::Hwmp => {
+                self.clone()
+            }
         }
     }
 
     /// The first part of the section that only simulations obey, and its place; `at` is where the section stands.
     pub fn only_simulated(&self, at: &YamlPath) -> Option<(OnlySimulated, YamlPath)> {
         match self.protocol {
-            Protocol::Dsr | Protocol::Gpsr | Protocol::Batman => {
+            Protocol::Dsr | Protocol::Gpsr | Protocol::Batman | Protocol::Hwmp => {
                 Some((OnlySimulated::Protocol, at.key("protocol")))
             }
             Protocol::Aodv if self.rules.0 == AodvRules::Ns2 => Some((OnlySimulated::Rules, at.key("rules"))),
@@ -201,11 +212,12 @@ enum Key {
     Gpsr,
     Dymo,
     Batman,
+    Hwmp,
     Aodv(&'static Constant),
 }
 
 impl Key {
-    const SECTIONS: [&'static str; 6] = ["protocol", "rules", "dsr", "gpsr", "dymo", "batman"];
+    const SECTIONS: [&'static str; 7] = ["protocol", "rules", "dsr", "gpsr", "dymo", "batman", "hwmp"];
 
     fn named(name: &str) -> Result<Key, Vec<&'static str>> {
         Ok(match name {
@@ -215,6 +227,7 @@ impl Key {
             "gpsr" => Key::Gpsr,
             "dymo" => Key::Dymo,
             "batman" => Key::Batman,
+            "hwmp" => Key::Hwmp,
             _ => match aodv::Settings::constant(name) {
                 Some(constant) => Key::Aodv(constant),
                 None => {
@@ -246,6 +259,7 @@ impl<'de> Deserialize<'de> for RoutingConfig {
                         Key::Gpsr => config.gpsr = map.next_value()?,
                         Key::Dymo => config.dymo = map.next_value()?,
                         Key::Batman => config.batman = map.next_value()?,
+                        Key::Hwmp => config.hwmp = map.next_value()?,
                         Key::Aodv(constant) => config.aodv.read(constant, &mut map)?,
                     }
                 }
@@ -274,6 +288,9 @@ impl Serialize for RoutingConfig {
         }
         if !self.batman.is_empty() {
             map.serialize_entry("batman", &self.batman)?;
+        }
+        if !self.hwmp.is_empty() {
+            map.serialize_entry("hwmp", &self.hwmp)?;
         }
         map.end()
     }

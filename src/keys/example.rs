@@ -19,6 +19,7 @@ impl FileKind {
                 "configs/base-station.yaml" "configs/routing/walkers.yaml" "configs/keys/scenario.yaml"
                 "configs/keys/aodv.yaml" "configs/keys/dymo.yaml" "configs/keys/dsr.yaml"
                 "configs/keys/gpsr.yaml" "configs/keys/batman.yaml" "configs/keys/batman-brief.yaml"
+                "configs/keys/hwmp.yaml" "configs/keys/hwmp-brief.yaml"
                 "configs/keys/grid.yaml" "configs/keys/random.yaml" "configs/keys/cross.yaml"
                 "configs/keys/positions.yaml" "configs/today.yaml" "configs/keys/fq-codel.yaml"
                 "configs/keys/amsdu.yaml" "configs/live/transparent.yaml" "configs/field.yaml"

@@ -131,6 +131,8 @@ fn constants_are_checked_and_those_of_another_protocol_refused() {
         ("{ protocol: aodv, gpsr: { planar: rng } }", "`gpsr` changes nothing under protocol: aodv"),
         ("{ protocol: batman, batman: { hop_penalty: 256 } }", "hop_penalty: 256 is out of range"),
         ("{ protocol: batman, dsr: { promiscuous: false } }", "`dsr` changes nothing under protocol: batman"),
+        ("{ protocol: hwmp, hwmp: { element_ttl: 1 } }", "element_ttl: 1 is out of range"),
+        ("{ protocol: hwmp, batman: { ttl: 9 } }", "`batman` changes nothing under protocol: hwmp"),
         ("{ protocol: aodv, batman: { ttl: 9 } }", "`batman` changes nothing under protocol: aodv"),
     ] {
         let said = refusal(routing);

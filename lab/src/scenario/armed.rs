@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use hopwise_air::Arp;
-use hopwise_air::dcf::RateControl;
 use hopwise_air::medium::Radio;
 use serde_json::Value;
 
@@ -83,11 +82,7 @@ impl Armed {
         let phy = radio::read(document, file)?;
         let channel = channel::read(document, file, nodes, &phy, seed)?;
         let powers = Radio::default();
-        let slowest = match file.radio.rate.0 {
-            RateControl::Fixed => phy.data,
-            RateControl::Arf => phy.rates().next().unwrap_or(phy.basic),
-            RateControl::Minstrel => phy.rate_groups().concat().first().copied().unwrap_or(phy.basic),
-        };
+        let slowest = file.radio.rate.0.slowest(&phy);
         let mac = radio::mac(&phy, file);
         Ok(Plan {
             positions: nodes.positions.clone(),

@@ -1,6 +1,6 @@
 //! The routing protocol of a scenario: `routing:`.
 
-use hopwise_mesh::{aodvv2, batman, dsr, gpsr};
+use hopwise_mesh::{aodvv2, batman, dsr, gpsr, hwmp};
 
 use super::nodes::Nodes;
 use crate::located::{Document, Refusal, YamlPath};
@@ -27,6 +27,10 @@ pub(super) fn read(document: &Document, config: &RoutingConfig) -> Result<Routin
         Protocol::Batman => {
             let settings = config.batman.over(batman::Settings::default(), document, &at.key("batman"))?;
             RoutingPlan::Batman(Box::new(settings))
+        }
+        Protocol::Hwmp => {
+            let settings = config.hwmp.over(hwmp::Settings::default(), document, &at.key("hwmp"))?;
+            RoutingPlan::Hwmp(Box::new(settings))
         }
     })
 }

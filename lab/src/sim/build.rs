@@ -20,7 +20,7 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
 use hopwise_mesh::{
     Gateway, Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, Proxy, ProxyConfig, QueueConfig, Routing,
-    StaticRoutes, Trust, aodv, aodvv2, batman, dsr, gpsr,
+    StaticRoutes, Trust, aodv, aodvv2, batman, dsr, gpsr, hwmp,
 };
 
 use super::gateway;
@@ -196,6 +196,11 @@ fn routing(plan: &Plan) -> Vec<Box<dyn Routing>> {
             };
             nodes(plan).map(boxed).collect()
         }
+        RoutingPlan::Hwmp(settings) => {
+            let boxed =
+                |node| Box::new(hwmp::Hwmp::new(hwmp_config(plan, settings, node))) as Box<dyn Routing>;
+            nodes(plan).map(boxed).collect()
+        }
         RoutingPlan::Dymo(settings) => {
             let of =
                 |node| Box::new(aodvv2::Aodvv2::new(dymo_config(plan, settings, node))) as Box<dyn Routing>;
@@ -253,6 +258,13 @@ fn dsr_config(plan: &Plan, settings: &dsr::Settings, node: u32) -> dsr::Config {
 fn gpsr_config(plan: &Plan, settings: &gpsr::Settings, oracle: &Oracle, node: u32) -> gpsr::Config {
     let (interfaces, seed) = (spoken_on(plan, node), routing_seed(plan, node));
     gpsr::Config { settings: settings.clone(), interfaces, positions: Box::new(oracle.clone()), seed }
+}
+
+fn hwmp_config(plan: &Plan, settings: &hwmp::Settings, node: u32) -> hwmp::Config {
+    let (interfaces, seed) = (spoken_on(plan, node), routing_seed(plan, node));
+    // Before its first frame a link of Linux has the least rate.
+    let first_kbps = plan.mac.rate.slowest(&plan.phy).kbps();
+    hwmp::Config { settings: settings.clone(), interfaces, first_kbps, seed }
 }
 
 /// Each node's first step towards every end of a flow.

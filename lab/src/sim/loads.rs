@@ -2,7 +2,7 @@
 
 use hopwise_air::airtime::Load;
 use hopwise_core::wire::{IpView, protocol};
-use hopwise_mesh::{aodv, batman, behind_routing, rfc5444};
+use hopwise_mesh::{aodv, batman, behind_routing, hwmp, rfc5444};
 
 /// The load of a packet: a TCP's data, or its pure segments, ARP, or a message of a routing protocol. The first
 /// fragment of a packet decides; later fragments are data.
@@ -29,10 +29,11 @@ pub(crate) fn of(packet: &[u8]) -> Load {
 /// The beginning of ARP for IPv4 over Ethernet (RFC 826): the kinds of addresses, and their lengths.
 const ARP: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
-/// True for a datagram to or from the port of AODV, of DYMO, or of B.A.T.M.A.N.
+/// True for a datagram to or from the port of AODV, of DYMO, of B.A.T.M.A.N., or of HWMP.
 fn is_of_routing(udp: &[u8]) -> bool {
     let port = |at: usize| udp.get(at..at + 2).map(|port| u16::from_be_bytes([port[0], port[1]]));
-    [port(0), port(2)].iter().flatten().any(|port| [aodv::PORT, rfc5444::PORT, batman::PORT].contains(port))
+    let ports = [aodv::PORT, rfc5444::PORT, batman::PORT, hwmp::PORT];
+    [port(0), port(2)].iter().flatten().any(|port| ports.contains(port))
 }
 
 /// The load of a whole frame of 802.11. Management frames that are no beacons are the rest.
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn messages_with_a_port_of_their_own_are_routing() {
-        for protocol in ["aodv", "dymo", "batman"] {
+        for protocol in ["aodv", "dymo", "batman", "hwmp"] {
             let [_, ack_s, _, _, routing_s, rest_s] = air("kind: bulk", protocol).0.air.airtime_s_by_load;
             assert!(
                 ack_s > routing_s && routing_s > 0.0 && rest_s == 0.0,

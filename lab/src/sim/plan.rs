@@ -15,7 +15,7 @@ use hopwise_core::endpoint::Rule;
 use hopwise_core::ip::UdpOptions;
 use hopwise_core::queue::FqCodelConfig;
 use hopwise_core::tcp::TcpConfig;
-use hopwise_mesh::{WhenFull, aodv, aodvv2, batman, dsr, gpsr};
+use hopwise_mesh::{WhenFull, aodv, aodvv2, batman, dsr, gpsr, hwmp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +85,8 @@ pub enum RoutingPlan {
     Gpsr(Box<gpsr::Settings>),
     /// B.A.T.M.A.N. IV.
     Batman(Box<batman::Settings>),
+    /// HWMP of 802.11s.
+    Hwmp(Box<hwmp::Settings>),
 }
 
 impl RoutingPlan {
@@ -101,22 +103,27 @@ impl RoutingPlan {
     /// Hop limit of data packets; none: each protocol's own default.
     fn data_hop_limit(&self) -> Option<u8> {
         match self {
-            RoutingPlan::Static | RoutingPlan::Dymo(_) | RoutingPlan::Batman(_) => None,
             RoutingPlan::Aodv(settings) => Some(settings.data_hop_limit),
             RoutingPlan::Dsr(settings) => Some(settings.data_hop_limit),
             RoutingPlan::Gpsr(settings) => Some(settings.data_hop_limit),
+            RoutingPlan::Static | RoutingPlan::Dymo(_) | RoutingPlan::Batman(_) | RoutingPlan::Hwmp(_) => {
+                None
+            }
         }
     }
 
     /// True if nodes listen to frames for other nodes.
     pub(crate) fn is_promiscuous(&self) -> bool {
         match self {
-            RoutingPlan::Static | RoutingPlan::Aodv(_) | RoutingPlan::Dymo(_) | RoutingPlan::Batman(_) => {
-                false
-            }
             RoutingPlan::Dsr(settings) => settings.promiscuous,
             RoutingPlan::Gpsr(settings) => settings.promiscuous,
+            _ => false,
         }
+    }
+
+    /// True if no daemon here speaks the protocol, and no kernel.
+    pub fn is_only_simulated(&self) -> bool {
+        !matches!(self, RoutingPlan::Static | RoutingPlan::Aodv(_) | RoutingPlan::Dymo(_))
     }
 }
 

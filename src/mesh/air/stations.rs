@@ -92,7 +92,7 @@ pub(crate) fn check(prefix: &str, prepared: &Prepared) -> Result<(), Failure> {
         let problem = format!("{count} nodes, expected at most {MOST}: each gets a namespace of its own");
         return Err(Failure::refused("topology", problem));
     }
-    if matches!(prepared.plan.routing, RoutingPlan::Dsr(_) | RoutingPlan::Gpsr(_) | RoutingPlan::Batman(_)) {
+    if prepared.plan.routing.is_only_simulated() {
         let problem =
             "this protocol is only for simulations, expected static, or what `hopwise route` speaks";
         return Err(Failure::refused("routing.protocol", problem));

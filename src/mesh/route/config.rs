@@ -505,13 +505,16 @@ mod tests {
         );
         let near = answered("aodvv");
         assert!(near.contains("did you mean `aodv`? expected one of aodv, dymo"), "{near}");
-        for simulated in ["dsr", "gpsr", "batman"] {
+        for simulated in ["dsr", "gpsr", "batman", "hwmp"] {
             let said = answered(simulated);
             assert!(said.contains("only for simulations") && said.contains("aodv or dymo"), "{said}");
         }
         for word in ["olsr", "aodvv"] {
             let said = answered(word);
-            assert!(["static", "dsr", "gpsr", "batman"].iter().all(|other| !said.contains(other)), "{said}");
+            assert!(
+                ["static", "dsr", "gpsr", "batman", "hwmp"].iter().all(|other| !said.contains(other)),
+                "{said}"
+            );
         }
     }
 

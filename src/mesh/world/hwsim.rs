@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use hopwise_host::own_file::folder_of;
 use hopwise_lab::scenario::{Prepared, Scenario};
-use hopwise_lab::sim::RoutingPlan;
 
 use crate::failure::{Failure, remark};
 use crate::scenario::first_arm_unless;
@@ -77,7 +76,7 @@ pub(crate) fn check(prepared: &Prepared, shell: Option<&str>) -> Result<(), Fail
         let problem = format!("`{name}` of 802.11n, expected a profile of DSSS or OFDM, such as ofdm-54mbps");
         return Err(Failure::refused("radio.profile", problem));
     }
-    if matches!(plan.routing, RoutingPlan::Dsr(_) | RoutingPlan::Gpsr(_) | RoutingPlan::Batman(_)) {
+    if plan.routing.is_only_simulated() {
         let problem =
             "this protocol is only for simulations, expected static, or what `hopwise route` speaks";
         return Err(Failure::refused("routing.protocol", problem));

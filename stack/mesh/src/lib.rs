@@ -14,6 +14,7 @@ pub mod dsr;
 mod forward;
 mod gateway;
 pub mod gpsr;
+pub mod hwmp;
 mod link_source;
 mod node;
 mod on_demand;

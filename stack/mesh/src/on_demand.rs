@@ -36,7 +36,7 @@ use buffer::{Buffer, Waiting};
 pub use key::Key;
 pub(crate) use key::TAG_BYTES;
 pub use outbox::Interface;
-pub(crate) use outbox::{Manners, Outbox, Receiver};
+pub(crate) use outbox::{Chance, Manners, Outbox, Receiver};
 use rank::Wish;
 pub use trust::Trust;
 

@@ -27,11 +27,12 @@ pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
     }
     let (name, better) = match protocol {
         Protocol::Static => ("static", "protocol: aodv beside it"),
-        Protocol::Aodv => ("aodv", "protocol: dymo, dsr, gpsr or batman beside it"),
+        Protocol::Aodv => ("aodv", "protocol: dymo, dsr, gpsr, batman or hwmp beside it"),
         Protocol::Dymo => ("dymo", "constants in the section dymo, or protocol: aodv beside it"),
         Protocol::Dsr => ("dsr", "constants in the section dsr, or protocol: aodv beside it"),
         Protocol::Gpsr => ("gpsr", "constants in the section gpsr, or protocol: aodv beside it"),
         Protocol::Batman => ("batman", "constants in the section batman, or protocol: aodv beside it"),
+        Protocol::Hwmp => ("hwmp", "constants in the section hwmp, or protocol: aodv beside it"),
     };
     let is_said = given.contains_key("protocol");
     for key in given.keys().filter_map(Value::as_str).filter(|key| !protocol.takes(key)) {

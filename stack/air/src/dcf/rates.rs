@@ -5,7 +5,7 @@ use hopwise_core::narrow::{as_u8, as_u32};
 use super::mpdu::longest_ampdu;
 use super::{Dcf, FrameKind, Service};
 use crate::dcf::minstrel::Minstrel;
-use crate::phy::Rate;
+use crate::phy::{Phy, Rate};
 use crate::random::{Purpose, Stream};
 
 /// The choice of a data frame's rate.
@@ -35,6 +35,17 @@ pub struct RateUse {
     pub came: u64,
     /// The airtime of the frames.
     pub airtime_ns: u64,
+}
+
+impl RateControl {
+    /// The least rate that frames of this profile may have.
+    pub fn slowest(self, phy: &Phy) -> Rate {
+        match self {
+            RateControl::Fixed => phy.data,
+            RateControl::Arf => phy.rates().next().unwrap_or(phy.basic),
+            RateControl::Minstrel => phy.rate_groups().concat().first().copied().unwrap_or(phy.basic),
+        }
+    }
 }
 
 /// A rate, and what follows from it.

@@ -34,6 +34,16 @@ impl Chance {
         let ns = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
         Duration::from_nanos(((u128::from(self.0.next_u64()) * u128::from(ns)) >> 64) as u64)
     }
+
+    /// A seed for other draws.
+    pub(crate) fn seed(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A random number below `bound`.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
 }
 
 /// The addressing of a protocol's messages.

@@ -1,5 +1,6 @@
 //! A network of routers in memory: links that come and go in one or both directions, losses, and a log of all messages.
 
+mod names;
 mod protocol;
 pub(crate) mod scenarios;
 mod trouble;
@@ -16,26 +17,16 @@ use hopwise_core::{Cast, Instant, LinkId, NextHop, Rx, Seq};
 
 use super::outbox::Chance;
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use names::node_of;
+pub(crate) use names::{address, behind, short};
 pub(crate) use protocol::{Birth, Protocol};
 
 pub(crate) const LINK: LinkId = LinkId(0);
 /// The delay of a packet to a neighbour, and the time that a link layer tries.
 const HOP: Duration = Duration::from_millis(2);
 const TRIES: Duration = Duration::from_millis(9);
-
-pub(crate) fn address(node: usize) -> Ipv4Addr {
-    Ipv4Addr::new(10, 0, 0, node as u8 + 1)
-}
-
-/// An address behind a router, which serves it.
-pub(crate) fn behind(router: Ipv4Addr) -> Ipv4Addr {
-    let [_, _, third, last] = router.octets();
-    Ipv4Addr::new(10, 77, third, last)
-}
-
-fn node_of(address: Ipv4Addr) -> usize {
-    usize::from(address.octets()[3]) - 1
-}
+/// The bit rate of a link, unless it has its own.
+pub(crate) const KBPS: u32 = 11_000;
 
 /// An endpoint with no arrivals, or with the given ones.
 #[derive(Debug, Default)]
@@ -72,6 +63,8 @@ pub(crate) struct Net {
     pub(crate) ends: Vec<Ends>,
     /// From, to.
     links: BTreeSet<(usize, usize)>,
+    /// The bit rates of links that have their own.
+    pub(crate) kbps: BTreeMap<(usize, usize), u32>,
     events: BTreeMap<(Instant, u64), Event>,
     filed: u64,
     chance: Chance,
@@ -102,6 +95,7 @@ impl Net {
             routers: Vec::new(),
             ends: Vec::new(),
             links: BTreeSet::new(),
+            kbps: BTreeMap::new(),
             events: BTreeMap::new(),
             filed: 0,
             chance: Chance::new(seed),
@@ -319,6 +313,11 @@ impl Net {
             Event::Arrive { from, to, packet, cast } => {
                 self.arrive(from, to, packet, cast);
                 self.obey(to);
+                if cast == Cast::ToUs && self.links.contains(&(to, from)) {
+                    let kbps = self.kbps.get(&(from, to)).copied().unwrap_or(KBPS);
+                    self.routers[from].on_delivered(self.now, LINK, address(to).into(), kbps);
+                    self.obey(from);
+                }
             }
             Event::GivenUp { from, to, packet } if self.tells => {
                 let view = IpView::parse(&packet).expect("a packet of ours");
@@ -373,12 +372,6 @@ impl Net {
             self.route(to, Some(address(from).into()), packet);
         }
     }
-}
-
-/// The number of a node as text.
-pub(crate) fn short(address: IpAddr) -> String {
-    let IpAddr::V4(v4) = address else { return address.to_string() };
-    (i32::from(v4.octets()[3]) - 1).to_string()
 }
 
 fn control_of(packet: &[u8], port: u16) -> Option<(IpView<'_>, &[u8])> {

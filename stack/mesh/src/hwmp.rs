@@ -1,0 +1,316 @@
+//! HWMP on demand: the path selection of mesh networks (IEEE 802.11s), by airtime, and the peering below it.
+//!
+//! Nodes find each other by beacons and become peers (`peers.rs`). A node that needs a path broadcasts a request (PREQ)
+//! with its sequence number, and each node adds the metric of the last link as it passes the request on. Replies (PREP)
+//! go back where the best requests came from (`selection.rs`). The metric of a link is the airtime of a frame
+//! (`metric.rs`), by the rates and the losses of the frames that the node sent there. A path lives for some seconds,
+//! and packets renew it before its end. A neighbour that loses nearly all frames takes its paths along, and an error
+//! (PERR) tells the others.
+//!
+//! Linux's mac80211 is the model: its constants, its steps, and its averages. Two things are different. Messages are
+//! the bodies of 802.11 frames (`frames.rs`), but they travel as UDP, as nodes here carry IP. And the rate of a link is
+//! the average of its frames, also where a driver of Linux has an estimate of its throughput. There are no root
+//! announcements, no gates and no proxies: mac80211 has them off.
+
+mod frames;
+mod metric;
+mod paths;
+mod peers;
+mod selection;
+mod settings;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use hopwise_core::agent::Path;
+use hopwise_core::trace::DropReason;
+use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
+
+use crate::on_demand::{Interface, Manners, Outbox, Receiver, is_host, path_of, route_event, v4};
+use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use frames::Frame;
+use paths::{Paths, Waiting};
+use peers::{Neighbour, Peers, Step};
+use selection::Selection;
+
+pub use settings::Settings;
+
+/// The UDP port of the messages. HWMP itself has none.
+pub const PORT: u16 = 4_306;
+
+/// A time unit of 802.11.
+const TIME_UNIT: Duration = Duration::from_micros(1_024);
+/// A frame that answers another one leaves after a random part of this time, as from a work queue. Nodes that heard the
+/// same frame would begin to send in one slot.
+const WORK: Duration = Duration::from_micros(500);
+/// The time between two looks for what is to be forgotten.
+const HOUSEKEEPING: Duration = Duration::from_secs(60);
+
+/// The configuration of a node, given at construction.
+#[derive(Debug)]
+pub struct Config {
+    /// The constants of the protocol.
+    pub settings: Settings,
+    /// At least one; the first one's address is the node's name.
+    pub interfaces: Vec<Interface>,
+    /// The bit rate that a node expects of a neighbour before it has sent frames there, in kbit/s.
+    pub first_kbps: u32,
+    /// Seed of all random draws.
+    pub seed: u64,
+}
+
+/// A node of a mesh network with HWMP.
+#[derive(Debug)]
+pub struct Hwmp {
+    settings: Settings,
+    interfaces: Vec<Interface>,
+    own: Ipv4Addr,
+    outbox: Outbox,
+    peers: Peers,
+    paths: Paths,
+    selection: Selection,
+    next_beacon: Instant,
+    next_housekeeping: Instant,
+    discoveries: u64,
+    failures: u64,
+}
+
+impl Hwmp {
+    /// A node without peers, at time 0.
+    pub fn new(config: Config) -> Hwmp {
+        let Config { settings, interfaces, first_kbps, seed } = config;
+        let mut outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, seed);
+        Hwmp {
+            own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
+            interfaces,
+            next_beacon: Instant::ZERO + outbox.chance.up_to(settings.beacon_interval),
+            next_housekeeping: Instant::ZERO + HOUSEKEEPING,
+            peers: Peers::new(settings.clone(), first_kbps, outbox.chance.seed()),
+            paths: Paths::new(settings.most_paths),
+            selection: Selection::default(),
+            discoveries: 0,
+            failures: 0,
+            outbox,
+            settings,
+        }
+    }
+
+    fn tell_everyone(&mut self, at: Instant, frame: &Frame) {
+        let message = frame.bytes();
+        for interface in &self.interfaces {
+            let order = self.outbox.order(interface, Receiver::Everyone, 1, &message);
+            self.outbox.push_at(at, order);
+        }
+    }
+
+    fn tell(&mut self, at: Instant, (link, to): Neighbour, frame: &Frame) {
+        if let Some(interface) = self.interfaces.iter().find(|interface| interface.link == link) {
+            let order = self.outbox.order(interface, Receiver::Neighbour(to), 1, &frame.bytes());
+            self.outbox.push_at(at, order);
+        }
+    }
+
+    /// The time at which the answer to a frame leaves.
+    fn soon(&mut self, now: Instant) -> Instant {
+        now + self.outbox.chance.up_to(WORK)
+    }
+
+    fn send_beacon(&mut self, now: Instant) {
+        self.next_beacon = now + self.settings.beacon_interval;
+        let units = self.settings.beacon_interval.as_micros() / TIME_UNIT.as_micros();
+        let interval = u16::try_from(units).unwrap_or(u16::MAX);
+        let peers = u8::try_from(self.peers.established()).unwrap_or(u8::MAX);
+        let beacon = Frame::Beacon { interval, peers, accepts: self.peers.has_room() };
+        self.tell_everyone(now, &beacon);
+    }
+
+    /// Carries out a step of peering.
+    fn obey(&mut self, now: Instant, neighbour: Neighbour, step: Step) {
+        for frame in step.frames {
+            let at = self.soon(now);
+            self.tell(at, neighbour, &frame);
+        }
+        if step.is_lost {
+            self.lose(now, neighbour);
+        }
+    }
+
+    /// All paths over a neighbour are lost.
+    fn lose(&mut self, now: Instant, neighbour: Neighbour) {
+        for (node, sn) in self.paths.lose(now, neighbour) {
+            self.failures += 1;
+            self.report(node);
+            self.tell_error(now, (node, sn), selection::UNREACHABLE);
+        }
+    }
+
+    /// Informs connections of the node where the hops of a path have changed.
+    fn report(&mut self, node: Ipv4Addr) {
+        let Some(path) = self.paths.known_mut(node).filter(|path| path.is_ours) else { return };
+        let hops = path.via().map(|_| path.hops);
+        if let Some(event) = route_event(&mut path.reported_hops, hops) {
+            self.outbox.push(Order::Tell { peer: node.into(), ports: None, event, path: path_of(hops) });
+        }
+    }
+
+    /// Sends the packets that have waited for a path.
+    fn release(&mut self, node: Ipv4Addr) {
+        let Some(path) = self.paths.known_mut(node) else { return };
+        let Some((link, via)) = path.via() else { return };
+        let to = NextHop::Neighbour(via.into());
+        for Waiting { packet, .. } in std::mem::take(&mut path.waiting) {
+            self.outbox.push(Order::Send { link, to, class: QueueClass::Data, packet });
+        }
+    }
+
+    fn dropped(&mut self, reason: DropReason, id: u64) {
+        self.outbox.push(Order::Dropped { reason, id });
+    }
+
+    /// The neighbour that sent a message, and the frame in it.
+    fn read(&self, control: &Control<'_>) -> Result<(Neighbour, Frame), DropReason> {
+        let is_from = |from: &Ipv4Addr| control.from.is_none_or(|sender| sender == IpAddr::V4(*from));
+        let from = v4(control.src).filter(is_from).filter(|from| is_host(*from) && *from != self.own);
+        let from = from.ok_or(DropReason::RoutingRefused)?;
+        let frame = Frame::read(control.message).ok_or(DropReason::RoutingMalformed)?;
+        Ok(((control.link, from), frame))
+    }
+
+    fn take(&mut self, now: Instant, from: Neighbour, frame: &Frame) {
+        let step = match frame {
+            Frame::Beacon { accepts, .. } => self.peers.on_beacon(now, from, *accepts),
+            Frame::Open(said) => self.peers.on_open(now, from, said.own),
+            Frame::Confirm(said) => self.peers.on_confirm(now, from, *said),
+            Frame::Close(said) => self.peers.on_close(now, from, *said),
+            _ if !self.peers.is_peer(from) => return self.dropped(DropReason::RoutingRefused, 0),
+            Frame::Preq(preq) => return self.take_preq(now, from, preq),
+            Frame::Prep(prep) => return self.take_prep(now, from, prep),
+            Frame::Perr(perr) => return self.take_perr(now, from, perr),
+        };
+        self.obey(now, from, step);
+    }
+
+    fn keep_house(&mut self, now: Instant) {
+        self.next_housekeeping = now + HOUSEKEEPING;
+        for neighbour in self.peers.forget(now) {
+            self.lose(now, neighbour);
+        }
+        self.paths.forget(now);
+    }
+
+    /// The path that packets of this node, or of others, take to a node.
+    fn way(&mut self, now: Instant, node: Ipv4Addr, is_own: bool) -> Option<Neighbour> {
+        let refresh_time = self.settings.path_refresh_time;
+        let path = self.paths.get_mut(now, node)?;
+        let via = path.via()?;
+        let is_old = now + refresh_time > path.ends;
+        if is_own && !path.is_ours {
+            path.is_ours = true;
+            self.report(node);
+        }
+        if is_own && is_old {
+            self.ask(now, node, true);
+        }
+        Some(via)
+    }
+}
+
+impl Routing for Hwmp {
+    fn port(&self) -> Option<u16> {
+        Some(PORT)
+    }
+
+    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
+        let Some(dst) = v4(packet.dst) else { return Verdict::Drop(DropReason::NoRoute) };
+        let is_own = packet.from.is_none();
+        if let Some((link, via)) = self.way(cx.now, dst, is_own) {
+            return Verdict::Forward { link, via: NextHop::Neighbour(via.into()) };
+        }
+        if !is_own {
+            self.refuse(cx.now, dst, packet.from);
+            return Verdict::Drop(DropReason::NoRoute);
+        }
+        self.report(dst);
+        let most = self.settings.frame_queue;
+        let Some(path) = self.paths.entry(cx.now, dst) else { return Verdict::Drop(DropReason::NoRoute) };
+        path.is_ours = true;
+        let oldest = path.keep(most, Waiting { id: packet.id, packet: packet.packet.to_vec() });
+        if let Some(oldest) = oldest {
+            self.dropped(DropReason::RouteBufferFull, oldest.id);
+        }
+        self.ask(cx.now, dst, false);
+        Verdict::Keep
+    }
+
+    fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
+        match self.read(control) {
+            Ok((from, frame)) => {
+                self.peers.note_heard(cx.now, from);
+                self.take(cx.now, from, &frame);
+            }
+            Err(reason) => self.dropped(reason, 0),
+        }
+    }
+
+    fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
+
+    fn on_delivered(&mut self, now: Instant, link: LinkId, to: IpAddr, kbps: u32) {
+        let Some(neighbour) = v4(to).map(|to| (link, to)) else { return };
+        self.peers.note_heard(now, neighbour);
+        if let Some(quality) = self.peers.link_mut(neighbour) {
+            quality.note_delivered(kbps);
+        }
+    }
+
+    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, _: &Routed<'_>) -> Undelivered {
+        let Some(neighbour) = v4(to).map(|to| (link, to)) else { return Undelivered::Drop };
+        let most = u32::from(self.settings.link_fail_threshold);
+        if let Some(quality) = self.peers.link_mut(neighbour) {
+            quality.note_lost();
+            if quality.losses() > most {
+                self.lose(cx.now, neighbour);
+            }
+        }
+        Undelivered::Drop
+    }
+
+    fn handle_timeout(&mut self, cx: &Cx<'_>) {
+        let now = cx.now;
+        if self.next_beacon <= now {
+            self.send_beacon(now);
+        }
+        for (neighbour, frame) in self.peers.handle_timeout(now) {
+            self.tell(now, neighbour, &frame);
+        }
+        self.go_on_searching(now);
+        if self.next_housekeeping <= now {
+            self.keep_house(now);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let others = [self.peers.next(), self.next_search(), self.outbox.next()];
+        others.into_iter().flatten().chain([self.next_beacon, self.next_housekeeping]).min()
+    }
+
+    fn poll_order(&mut self, now: Instant) -> Option<Order> {
+        self.outbox.pop(now)
+    }
+
+    fn next_hop(&self, now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)> {
+        let path = self.paths.get(v4(dst)?).filter(|path| path.ends >= now)?;
+        path.via().map(|(link, via)| (link, via.into()))
+    }
+
+    fn path(&self, peer: IpAddr) -> Path {
+        let path = v4(peer).and_then(|peer| self.paths.get(peer));
+        path_of(path.and_then(|path| path.via().map(|_| path.hops)))
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.discoveries, self.failures)
+    }
+}
+
+#[cfg(test)]
+mod tests;
