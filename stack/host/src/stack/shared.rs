@@ -67,6 +67,9 @@ struct Unheard {
 /// larger than any cache. More frequent reads would wake the peer's program more often, for less data.
 const WRITTEN_UNHEARD: usize = 1 << 20;
 
+/// The time for answers to peers of connections that a stop has reset. It is longer than the least RTO of Linux.
+const LAST_ANSWERS: Duration = Duration::from_millis(300);
+
 impl Inner {
     fn hear_links(&mut self) -> Iteration {
         self.unheard.written = 0;
@@ -376,7 +379,25 @@ impl Shared {
                 Drives::Runtime => MutexGuard::unlocked(&mut inner, || self.drive_once(until)),
             }
         }
-        inner.driver.act(|now, endpoint| endpoint.abort_all(now))
+        let reset = inner.driver.act(|now, endpoint| endpoint.abort_all(now));
+        if reset > 0 {
+            self.answer_last_questions(inner, drives);
+        }
+        reset
+    }
+
+    /// Drives for a moment after the RSTs. A peer whose number is another one, since data was under way, asks back (RFC
+    /// 5961 §3.2) or sends data again. Without an answer it would hold its end for a quarter of an hour.
+    fn answer_last_questions(&self, mut inner: MutexGuard<'_, Inner>, drives: Drives) {
+        let until = self.clock.now() + LAST_ANSWERS;
+        while !self.is_over() {
+            let now = self.clock.now();
+            match drives {
+                _ if now >= until => return,
+                Drives::Thread => drop(self.finished.wait_for(&mut inner, until.since(now))),
+                Drives::Runtime => MutexGuard::unlocked(&mut inner, || self.drive_once(until)),
+            }
+        }
     }
 }
 

@@ -75,7 +75,7 @@ impl Ladder<'_> {
     fn plan_reset(&self) -> Option<SegmentPlan> {
         self.urges.is_reset_due().then(|| SegmentPlan {
             what: What::Reset,
-            seq: self.sending.nxt(),
+            seq: self.sending.number_of_reset(),
             len: 0,
             each: 0,
             flags: Flags::RST | Flags::ACK,

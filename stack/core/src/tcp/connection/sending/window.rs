@@ -94,6 +94,11 @@ impl Sending {
         self.una + self.wnd < self.nxt
     }
 
+    /// The number of a RST: the next one, or the end of a window that shrank. A peer ignores a RST beyond its window.
+    pub(in crate::tcp::connection) fn number_of_reset(&self) -> Seq {
+        if self.is_beyond_window() { self.una + self.wnd } else { self.nxt }
+    }
+
     /// Returns whether an ACK is older than any window allows (RFC 5961 §5.2).
     pub(in crate::tcp::connection) fn is_too_old(&self, ack: Seq) -> bool {
         ack < self.una - self.max_wnd
