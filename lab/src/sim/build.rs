@@ -262,7 +262,7 @@ fn gpsr_config(plan: &Plan, settings: &gpsr::Settings, oracle: &Oracle, node: u3
 
 fn hwmp_config(plan: &Plan, settings: &hwmp::Settings, node: u32) -> hwmp::Config {
     let (interfaces, seed) = (spoken_on(plan, node), routing_seed(plan, node));
-    // Before its first frame a link of Linux has the least rate.
+    // Until a frame was acknowledged, a node believes in the least rate.
     let first_kbps = plan.mac.rate.slowest(&plan.phy).kbps();
     hwmp::Config { settings: settings.clone(), interfaces, first_kbps, seed }
 }

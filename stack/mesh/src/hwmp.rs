@@ -7,10 +7,11 @@
 //! and packets renew it before its end. A neighbour that loses nearly all frames takes its paths along, and an error
 //! (PERR) tells the others.
 //!
-//! Linux's mac80211 is the model: its constants, its steps, and its averages. Two things are different. Messages are
-//! the bodies of 802.11 frames (`frames.rs`), but they travel as UDP, as nodes here carry IP. And the rate of a link is
-//! the average of its frames, also where a driver of Linux has an estimate of its throughput. There are no root
-//! announcements, no gates and no proxies: mac80211 has them off.
+//! Linux's mac80211 is the model: its constants, its steps, and its averages. These things are different. Messages are
+//! the bodies of 802.11 frames (`frames.rs`), but they travel as UDP, as nodes here carry IP. The rate of a link is the
+//! average of its acknowledged frames, also where a driver of Linux has an estimate of its throughput. A search whose
+//! retry finds no room among 64 others tries again, and one whose answered path is lost meanwhile asks anew: mac80211
+//! leaves both until the next packet. There are no root announcements, no gates and no proxies: mac80211 has them off.
 
 mod frames;
 mod metric;
@@ -22,7 +23,7 @@ mod settings;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use hopwise_core::agent::Path;
+use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
 
@@ -131,7 +132,19 @@ impl Hwmp {
             self.tell(at, neighbour, &frame);
         }
         if step.is_lost {
-            self.lose(now, neighbour);
+            self.flush(neighbour);
+        }
+    }
+
+    /// A peer is none any more. Nothing that it told is believed, and packets that wait for it are dropped.
+    fn flush(&mut self, neighbour: Neighbour) {
+        for (node, path) in self.paths.flush(neighbour) {
+            self.failures += u64::from(path.is_active);
+            if path.reported_hops.is_some() {
+                let (peer, event) = (node.into(), PathEvent::RouteFailed);
+                self.outbox.push(Order::Tell { peer, ports: None, event, path: path_of(None) });
+            }
+            path.waiting.iter().for_each(|waiting| self.dropped(DropReason::NoRoute, waiting.id));
         }
     }
 
@@ -192,8 +205,9 @@ impl Hwmp {
 
     fn keep_house(&mut self, now: Instant) {
         self.next_housekeeping = now + HOUSEKEEPING;
-        for neighbour in self.peers.forget(now) {
-            self.lose(now, neighbour);
+        for (neighbour, close) in self.peers.forget(now) {
+            self.tell(now, neighbour, &close);
+            self.flush(neighbour);
         }
         self.paths.forget(now);
     }
@@ -209,7 +223,8 @@ impl Hwmp {
             self.report(node);
         }
         if is_own && is_old {
-            self.ask(now, node, true);
+            // Without room for the request, the next packet asks.
+            let _is_asked = self.ask(now, node, true);
         }
         Some(via)
     }
@@ -223,6 +238,10 @@ impl Routing for Hwmp {
     fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
         let Some(dst) = v4(packet.dst) else { return Verdict::Drop(DropReason::NoRoute) };
         let is_own = packet.from.is_none();
+        // Data of others has to come from a peer.
+        if packet.from.is_some_and(|from| v4(from).and_then(|from| self.peers.of(from)).is_none()) {
+            return Verdict::Drop(DropReason::NoRoute);
+        }
         if let Some((link, via)) = self.way(cx.now, dst, is_own) {
             return Verdict::Forward { link, via: NextHop::Neighbour(via.into()) };
         }
@@ -230,7 +249,6 @@ impl Routing for Hwmp {
             self.refuse(cx.now, dst, packet.from);
             return Verdict::Drop(DropReason::NoRoute);
         }
-        self.report(dst);
         let most = self.settings.frame_queue;
         let Some(path) = self.paths.entry(cx.now, dst) else { return Verdict::Drop(DropReason::NoRoute) };
         path.is_ours = true;
@@ -238,7 +256,9 @@ impl Routing for Hwmp {
         if let Some(oldest) = oldest {
             self.dropped(DropReason::RouteBufferFull, oldest.id);
         }
-        self.ask(cx.now, dst, false);
+        if !self.ask(cx.now, dst, false) {
+            self.drop_waiting(dst);
+        }
         Verdict::Keep
     }
 

@@ -65,6 +65,7 @@ pub(super) enum Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Peering {
     pub(super) own: u16,
+    /// 0 if it is not known.
     pub(super) peer: u16,
     /// Why it ends; 0 in frames that end nothing.
     pub(super) reason: u16,
@@ -208,7 +209,7 @@ fn write_peering(out: &mut Vec<u8>, action: u8, peering: Peering) {
     // The peering protocol is 0.
     let mut content = vec![0, 0];
     content.extend(peering.own.to_le_bytes());
-    if action != OPEN {
+    if action == CONFIRM || action == CLOSE && peering.peer != 0 {
         content.extend(peering.peer.to_le_bytes());
     }
     if action == CLOSE {
@@ -223,6 +224,8 @@ fn read_peering(elements: &[u8], action: u8) -> Option<Peering> {
     let peering = match action {
         OPEN => Peering { own: word(2)?, peer: 0, reason: 0 },
         CONFIRM => Peering { own: word(2)?, peer: word(4)?, reason: 0 },
+        // The other identity may be unknown.
+        _ if content.len() < 8 => Peering { own: word(2)?, peer: 0, reason: word(4)? },
         _ => Peering { own: word(2)?, peer: word(4)?, reason: word(6)? },
     };
     Some(peering)
@@ -374,6 +377,7 @@ mod tests {
             Frame::Open(Peering { peer: 0, reason: 0, ..peering }),
             Frame::Confirm(Peering { reason: 0, ..peering }),
             Frame::Close(peering),
+            Frame::Close(Peering { peer: 0, ..peering }),
             Frame::Preq(preq),
             Frame::Preq(Preq { target_only: false, ..preq }),
             Frame::Prep(prep),
@@ -396,7 +400,7 @@ mod tests {
                 assert_eq!(Frame::read(&bytes[..end]), None, "{frame:?} cut to {end}");
             }
         }
-        let mut preq = one_of_each()[4].bytes();
+        let mut preq = one_of_each()[5].bytes();
         preq[13] = 0x04;
         assert_eq!(Frame::read(&preq), None, "no node has such a station");
     }

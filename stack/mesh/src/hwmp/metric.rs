@@ -1,5 +1,5 @@
 //! The airtime link metric (IEEE 802.11-2020, 14.9): the time that a frame of 1 KiB takes on a link, its retries
-//! included. Linux counts it in steps of 10 µs, from averages over frames that were sent.
+//! included. Linux counts it in microseconds, from averages over frames that were sent.
 
 /// A moving average, with fractional bits as in Linux's `DECLARE_EWMA`: rounding down is a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +41,15 @@ const FRACTION: u32 = 8;
 pub(super) struct Link {
     losses: Losses,
     rate: Rate,
+    /// The rate before a frame was acknowledged, in steps of 100 kbit/s.
+    first: u32,
 }
 
 impl Link {
-    /// A link without frames so far, whose first ones leave at this rate.
+    /// A link without frames so far, whose first ones leave at this rate. The first one that is acknowledged is the
+    /// whole average of rates.
     pub(super) fn new(first_kbps: u32) -> Link {
-        Link { losses: Losses::begin(FIRST_LOSSES), rate: Rate::begin(first_kbps.div_ceil(100)) }
+        Link { losses: Losses::begin(FIRST_LOSSES), rate: Rate::begin(0), first: first_kbps.div_ceil(100) }
     }
 
     /// A path over the link is new. Losses before it count no more.
@@ -70,7 +73,8 @@ impl Link {
 
     /// The metric of the link. Above this many percent of lost frames it carries nothing.
     pub(super) fn metric(&self, most_losses: u8) -> u32 {
-        let (losses, rate) = (u64::from(self.losses()), u64::from(self.rate.read()));
+        let rate = Some(self.rate.read()).filter(|rate| *rate > 0).unwrap_or(self.first);
+        let (losses, rate) = (u64::from(self.losses()), u64::from(rate));
         if losses > u64::from(most_losses) || losses >= 100 || rate == 0 {
             return WORST;
         }
@@ -81,7 +85,7 @@ impl Link {
     }
 }
 
-/// Returns whether a path over another neighbour is better by at least a tenth of its own metric. A smaller gain is not
+/// Returns whether a path over another neighbour is better by more than a tenth of its own metric. A smaller gain is not
 /// worth a change.
 pub(super) fn is_clearly_better(metric: u32, than: u32) -> bool {
     metric < than && metric < than - metric / 10

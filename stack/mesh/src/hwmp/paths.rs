@@ -185,6 +185,11 @@ impl Paths {
         .collect()
     }
 
+    /// Forgets all paths over a neighbour, also those that were lost before. Returns them.
+    pub(super) fn flush(&mut self, via: Neighbour) -> Vec<(Ipv4Addr, MeshPath)> {
+        self.by_node.extract_if(.., |_, path| path.next_hop == Some(via)).collect()
+    }
+
     /// When the next search is due to go on or to end.
     pub(super) fn next(&self) -> Option<Instant> {
         self.by_node.values().filter_map(|path| path.search?.until).min()
@@ -199,7 +204,8 @@ impl Paths {
 
     /// Forgets paths that ended long ago, and are not searched for.
     pub(super) fn forget(&mut self, now: Instant) {
-        self.by_node.retain(|_, path| path.search.is_some() || path.ends + REMEMBERED >= now);
+        let is_wanted = |path: &MeshPath| path.search.is_some() || path.is_queued;
+        self.by_node.retain(|_, path| is_wanted(path) || path.ends + REMEMBERED >= now);
     }
 }
 

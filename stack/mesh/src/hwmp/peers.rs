@@ -22,6 +22,7 @@ pub(super) type Neighbour = (LinkId, Ipv4Addr);
 const MOST_NEIGHBOURS: usize = 256;
 
 /// Reasons for the end of a peering.
+const CANCELLED: u16 = 52;
 const CLOSE_RECEIVED: u16 = 55;
 const MAX_RETRIES: u16 = 56;
 const CONFIRM_TIMEOUT: u16 = 57;
@@ -235,7 +236,8 @@ impl Peers {
     pub(super) fn on_close(&mut self, now: Instant, neighbour: Neighbour, said: Peering) -> Step {
         let Some(peer) = self.by_neighbour.get_mut(&neighbour) else { return Step::default() };
         let was_peer = peer.state == State::Established;
-        if !was_peer && (peer.theirs != said.own || peer.own != said.peer) {
+        let is_of_other = peer.theirs != said.own || said.peer != 0 && peer.own != said.peer;
+        if !was_peer && is_of_other {
             return Step::default();
         }
         match peer.state {
@@ -280,12 +282,14 @@ impl Peers {
         frames
     }
 
-    /// Forgets neighbours that were silent for long. Returns those that were peers.
-    pub(super) fn forget(&mut self, now: Instant) -> Vec<Neighbour> {
+    /// Forgets neighbours that were silent for long. Returns those that were peers, with a last frame for each.
+    pub(super) fn forget(&mut self, now: Instant) -> Vec<(Neighbour, Frame)> {
         let is_silent = |peer: &Peer| now.since(peer.heard) > self.settings.plink_timeout;
         let gone: Vec<_> = self.by_neighbour.extract_if(.., |_, peer| is_silent(peer)).collect();
-        let was_peer =
-            |(neighbour, peer): (Neighbour, Peer)| (peer.state == State::Established).then_some(neighbour);
-        gone.into_iter().filter_map(was_peer).collect()
+        let last = |(neighbour, peer): (Neighbour, Peer)| {
+            let close = Frame::Close(Peering { reason: CANCELLED, ..peer.peering() });
+            (peer.state == State::Established).then_some((neighbour, close))
+        };
+        gone.into_iter().filter_map(last).collect()
     }
 }

@@ -67,22 +67,25 @@ impl Hwmp {
         }
     }
 
-    /// Queues a request for a path, unless there is one.
-    pub(super) fn ask(&mut self, now: Instant, node: Ipv4Addr, is_refresh: bool) {
+    /// Queues a request for a path, unless there is one. Returns false if too many others wait for their turn.
+    pub(super) fn ask(&mut self, now: Instant, node: Ipv4Addr, is_refresh: bool) -> bool {
         let kind = if is_refresh { Kind::Refresh } else { Kind::First };
-        if self.paths.get(node).is_some_and(|path| path.search.is_none()) {
-            self.queue(now, Queued { node, kind });
-        }
+        let is_searched = self.paths.get(node).is_none_or(|path| path.search.is_some());
+        is_searched || self.queue(now, Queued { node, kind })
     }
 
-    fn queue(&mut self, now: Instant, queued: Queued) {
+    fn queue(&mut self, now: Instant, queued: Queued) -> bool {
         let is_full = self.selection.queue.len() >= MOST_QUEUED;
-        let Some(path) = self.paths.known_mut(queued.node).filter(|path| !path.is_queued && !is_full) else {
-            return;
-        };
-        path.is_queued = true;
-        self.selection.queue.push_back(queued);
-        self.send_queued(now);
+        let Some(path) = self.paths.known_mut(queued.node) else { return false };
+        if !path.is_queued {
+            if is_full {
+                return false;
+            }
+            path.is_queued = true;
+            self.selection.queue.push_back(queued);
+            self.send_queued(now);
+        }
+        true
     }
 
     /// When the next queued request may leave.
@@ -115,10 +118,7 @@ impl Hwmp {
                 Search { retries: 0, timeout: first_timeout, until: None, is_answered: false }
             }
             (Kind::Retry, Some(search)) if !search.is_answered => search,
-            (Kind::Retry, _) => {
-                path.search = None;
-                return;
-            }
+            (Kind::Retry, _) => return self.end_answered(now, node),
         };
         path.search = Some(Search { until: Some(now + search.timeout), ..search });
         let target_sn = path.sn.unwrap_or(0);
@@ -156,22 +156,40 @@ impl Hwmp {
         let Some(path) = self.paths.get_mut(now, node) else { return };
         let Some(search) = path.search else { return };
         if search.is_answered {
-            path.search = None;
-            return;
+            return self.end_answered(now, node);
         }
         if search.retries < most {
             let (retries, timeout) = (search.retries + 1, search.timeout * 2);
             path.search = Some(Search { retries, timeout, until: None, is_answered: false });
             path.is_queued = false;
-            self.queue(now, Queued { node, kind: Kind::Retry });
+            if !self.queue(now, Queued { node, kind: Kind::Retry })
+                && let Some(path) = self.paths.known_mut(node)
+            {
+                // Too many others wait for their turn: this one waits as long again.
+                path.search = Some(Search { until: Some(now + search.timeout), ..search });
+            }
             return;
         }
         path.search = None;
         path.ends = now;
         path.is_active = false;
-        let waiting = std::mem::take(&mut path.waiting);
         self.report(node);
-        waiting.into_iter().for_each(|waiting| self.dropped(DropReason::NoRoute, waiting.id));
+        self.drop_waiting(node);
+    }
+
+    /// A search that was answered is over. Its path may be lost again, and packets may wait for it.
+    fn end_answered(&mut self, now: Instant, node: Ipv4Addr) {
+        let Some(path) = self.paths.get_mut(now, node) else { return };
+        path.search = None;
+        if path.via().is_none() && !path.waiting.is_empty() && !self.ask(now, node, false) {
+            self.drop_waiting(node);
+        }
+    }
+
+    /// Drops the packets that wait for a path.
+    pub(super) fn drop_waiting(&mut self, node: Ipv4Addr) {
+        let waiting = self.paths.known_mut(node).map(|path| std::mem::take(&mut path.waiting));
+        waiting.into_iter().flatten().for_each(|waiting| self.dropped(DropReason::NoRoute, waiting.id));
     }
 
     /// Takes what a request or a reply tells of a node and of the neighbour that brought it. Returns the metric of the
@@ -237,7 +255,7 @@ impl Hwmp {
                     if !preq.target_only && path.is_active {
                         let known = (sn, path.metric);
                         self.reply(now, from, &preq, known);
-                        preq.target_only = true;
+                        (preq.target_only, preq.target_sn) = (true, sn);
                     }
                 }
                 _ => path.sn = Some(preq.target_sn),
@@ -297,7 +315,7 @@ impl Hwmp {
             return;
         }
         path.is_active = false;
-        path.sn = if perr.sn == 0 { path.sn.map(|sn| sn.wrapping_add(1)) } else { Some(perr.sn) };
+        path.sn = path.sn.map(|sn| if perr.sn == 0 { sn.wrapping_add(1) } else { perr.sn });
         self.failures += 1;
         self.report(perr.destination);
         self.send_error(now, None, &Perr { ttl: perr.ttl - 1, ..*perr });
