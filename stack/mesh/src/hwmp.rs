@@ -136,7 +136,7 @@ impl Hwmp {
         }
     }
 
-    /// A peer is none any more. Nothing that it told is believed, and packets that wait for it are dropped.
+    /// A peer is none any more. Paths over it are forgotten, and packets that wait for them are dropped.
     fn flush(&mut self, neighbour: Neighbour) {
         for (node, path) in self.paths.flush(neighbour) {
             self.failures += u64::from(path.is_active);

@@ -85,8 +85,8 @@ impl Link {
     }
 }
 
-/// Returns whether a path over another neighbour is better by more than a tenth of its own metric. A smaller gain is not
-/// worth a change.
+/// Returns whether a path over another neighbour is better by more than a tenth of its own metric. A smaller gain is
+/// not worth a change.
 pub(super) fn is_clearly_better(metric: u32, than: u32) -> bool {
     metric < than && metric < than - metric / 10
 }

@@ -1,3 +1,5 @@
+mod reset;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -342,36 +344,6 @@ fn two_blocks_that_one_ack_brings_are_not_out_of_order() {
     let sack = [block(&rig, 1, 2)].into_iter().collect();
     rig.hear_with(Flags::ACK, una, TcpOptions { sack, ..TcpOptions::default() }, &[]);
     assert_eq!(rig.conn.loss.recovery().rack.window(Certainty::Enough, rtt, rtt), Duration::from_millis(25));
-}
-
-#[test]
-fn the_rst_of_an_aborted_connection_is_no_call_after_its_end() {
-    let mut rig = Rig::established();
-    rig.ring.keep_decisions(true);
-    let mut cx = Cx { now: rig.now, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut rig.ring };
-    rig.conn.abort(&mut cx);
-    let [Left { flags, .. }] = &rig.leaves()[..] else { panic!("a RST leaves") };
-    assert!(flags.contains(Flags::RST | Flags::ACK));
-    // The log has not seen the beginning, so that any call would be told as one of an unknown connection.
-    rig.ring.drain_decisions(&mut |entries| panic!("{entries:?}"));
-}
-
-/// A peer that drops what is under way and closes its window ignores a RST with the number behind that data.
-#[test]
-fn the_number_of_a_rst_lies_within_a_window_that_shrank() {
-    for (window, expected) in [(8_000, 2_000), (500, 500), (0, 0)] {
-        let mut rig = Rig::established();
-        let una = rig.conn.sending.una();
-        rig.write(&[7; 2_000]);
-        assert_eq!(rig.leaves().iter().map(|left| left.payload.len()).sum::<usize>(), 2_000);
-        rig.window = window;
-        rig.hear(Flags::default(), una, &[]);
-        let mut cx = Cx { now: rig.now, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut rig.ring };
-        rig.conn.abort(&mut cx);
-        let [Left { seq, flags, .. }] = &rig.leaves()[..] else { panic!("a RST leaves") };
-        assert!(flags.contains(Flags::RST));
-        assert_eq!(*seq, una + expected, "{window}");
-    }
 }
 
 /// A peer that has closed its window, and a FIN that waits behind it.
