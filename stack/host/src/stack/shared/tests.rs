@@ -12,7 +12,7 @@ use super::unpushed::PART;
 use super::*;
 use crate::link::Sent;
 use crate::testing::{Far, Loop, Memory};
-use crate::{Stack, StackConfig, StackError, describe};
+use crate::{Drives, Stack, StackConfig, StackError, describe};
 
 const LONG: Duration = Duration::from_secs(3600);
 const PATIENCE: Duration = Duration::from_secs(20);
