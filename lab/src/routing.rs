@@ -85,13 +85,18 @@ pub enum Protocol {
     Dsr,
     /// GPSR; only in world sim, because it needs the positions of all nodes.
     Gpsr,
-    /// B.A.T.M.A.N. IV, as in Linux's batman-adv; only in world sim.
+    /// B.A.T.M.A.N. IV, as in Linux's batman-adv; in world hwsim it is the kernel's own.
     Batman,
-    /// HWMP, the path selection of 802.11s, as in Linux's mac80211; only in world sim.
+    /// HWMP, the path selection of 802.11s, as in Linux's mac80211; in world hwsim it is the kernel's own.
     Hwmp,
 }
 
 impl Protocol {
+    /// True if Linux's kernel has it, below IP.
+    pub fn is_the_kernels(self) -> bool {
+        matches!(self, Protocol::Batman | Protocol::Hwmp)
+    }
+
     /// True if a key of the section has an effect under this protocol.
     pub fn takes(self, key: &str) -> bool {
         match (self, key) {
@@ -186,6 +191,15 @@ impl RoutingConfig {
                 Some((OnlySimulated::Signed, at.key("dymo").key("signed")))
             }
             Protocol::Static | Protocol::Aodv | Protocol::Dymo => None,
+        }
+    }
+
+    /// The key of the constants that the file gives to a protocol of the kernel.
+    pub fn constants_of_the_kernels(&self) -> Option<&'static str> {
+        match self.protocol {
+            Protocol::Batman if !self.batman.is_empty() => Some("batman"),
+            Protocol::Hwmp if !self.hwmp.is_empty() => Some("hwmp"),
+            _ => None,
         }
     }
 

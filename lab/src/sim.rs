@@ -19,7 +19,7 @@ pub use certificate::{CERTIFICATE, certificate_hash};
 pub use gateway::{Calibration, Forecast, GatewayPlan, Signal, SignalError, calibrate};
 pub use host::Host;
 pub use names::address_of;
-pub use plan::{Arm, Directions, FlowPlan, Plan, RoutingPlan, Talk, TcpPlan, TrafficPlan, WirePlan};
+pub use plan::{Arm, Directions, FlowPlan, Plan, Router, RoutingPlan, Talk, TcpPlan, TrafficPlan, WirePlan};
 pub use reach::Reach;
 pub use results::{
     AirTotals, Direction, FlowResult, NodeResult, QueueTotals, QueueWait, ReorderTotals, Results, WaitsByLoad,

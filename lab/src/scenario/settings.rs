@@ -85,7 +85,7 @@ pub(super) fn in_force(
         radio,
         channel,
         mac: *mac,
-        routing: routing.in_force(),
+        routing: routing_of(*world, routing),
         tcp: *own_tcp,
         traffic: traffic.iter().map(|flow| sized(flow, own_tcp)).collect(),
         rules,
@@ -102,6 +102,12 @@ pub(super) fn in_force(
     }
     add_hashes(&mut settings, file);
     settings
+}
+
+/// A kernel has its own constants.
+fn routing_of(world: Word<World>, routing: &RoutingConfig) -> RoutingConfig {
+    let is_the_kernels = world.0.is_live() && routing.protocol.is_the_kernels();
+    if is_the_kernels { routing.clone() } else { routing.in_force() }
 }
 
 /// A run depends on the content of its files, and not on their names.

@@ -4,6 +4,7 @@ mod movement;
 mod numbers;
 mod queue;
 mod replaced;
+mod routing;
 mod schema;
 mod traffic;
 
@@ -97,28 +98,6 @@ fn constants_that_the_rules_in_force_do_not_know_are_refused() {
         assert!(planned(key, value, "rfc3561", &[]).is_ok(), "{key}");
         let other = ["routing.rules=ns2".to_owned()];
         assert!(planned(key, value, "rfc3561", &other).is_ok(), "{key} stands where other rules are set");
-    }
-}
-
-#[test]
-fn dymo_stands_in_the_settings_of_a_run_with_all_its_constants() {
-    let sets = ["routing={ protocol: dymo, dymo: { max_hopcount: 30 } }".to_owned()];
-    let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
-    let in_force = &scenario.under("x").expect("an arm").settings()["routing"]["dymo"];
-    assert_eq!((&in_force["max_hopcount"], &in_force["rreq_wait_time"]), (&30.into(), &"2s".into()));
-}
-
-#[test]
-fn a_run_beside_kernels_has_the_hellos_of_its_daemons_in_its_settings() {
-    for (world, given, says_hello) in
-        [("sim", "", false), ("netns", "", true), ("hwsim", ", hello: false", false)]
-    {
-        let sets = [format!("routing={{ protocol: aodv{given} }}"), format!("world={world}")];
-        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
-        let in_force = &scenario.under("x").expect("an arm").settings()["routing"];
-        assert_eq!(in_force["hello"], says_hello, "{world}");
-        let prepared = scenario.plan(None, 1).expect("it is a plan");
-        assert_eq!(prepared.routing.aodv.is_on("hello"), says_hello, "{world}");
     }
 }
 

@@ -121,10 +121,31 @@ impl RoutingPlan {
         }
     }
 
-    /// True if no daemon here speaks the protocol, and no kernel.
-    pub fn is_only_simulated(&self) -> bool {
-        !matches!(self, RoutingPlan::Static | RoutingPlan::Aodv(_) | RoutingPlan::Dymo(_))
+    /// The part of a live node that finds its routes.
+    pub fn router(&self) -> Router {
+        match self {
+            RoutingPlan::Static => Router::Nobody,
+            RoutingPlan::Aodv(_) | RoutingPlan::Dymo(_) => Router::Daemon,
+            RoutingPlan::Batman(_) => Router::BatmanAdv,
+            RoutingPlan::Hwmp(_) => Router::Mac80211,
+            RoutingPlan::Dsr(_) | RoutingPlan::Gpsr(_) => Router::Simulation,
+        }
     }
+}
+
+/// The part of a live node that finds its routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Router {
+    /// None: the kernels have the shortest paths from the beginning.
+    Nobody,
+    /// `hopwise route`.
+    Daemon,
+    /// The kernel's batman-adv, below IP.
+    BatmanAdv,
+    /// The kernel's 802.11s, below IP.
+    Mac80211,
+    /// The simulation alone has the protocol.
+    Simulation,
 }
 
 /// The agents under trial.

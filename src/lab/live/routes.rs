@@ -2,15 +2,16 @@
 
 use hopwise_lab::live::air::Station;
 use hopwise_lab::scenario::Prepared;
-use hopwise_lab::sim::{Plan, RoutingPlan};
+use hopwise_lab::sim::{Plan, Router};
 
 use crate::failure::Failure;
 use crate::mesh::air::stations::{Serves, name_of, v4};
 use crate::mesh::route::config::{NodeFile, text};
 
-/// True if daemons find the routes. Otherwise the kernels have the shortest ones from the beginning.
+/// True if daemons find the routes. Otherwise the kernels have the shortest ones from the beginning, or find paths
+/// themselves.
 pub(super) fn are_found(plan: &Plan) -> bool {
-    matches!(plan.routing, RoutingPlan::Aodv(_) | RoutingPlan::Dymo(_))
+    plan.routing.router() == Router::Daemon
 }
 
 /// The configuration of a node's daemon. It serves what is behind the node, too.

@@ -16,10 +16,10 @@ use hopwise_host::nl80211::StationOffer;
 use hopwise_host::own_file::open_own;
 use hopwise_host::routing::{HostRoute, KernelRoutes};
 use hopwise_host::{Namespace, NamespaceId, TapConfig, TapDevice, set_switch};
-use hopwise_lab::live::air::{self as live, Station, Step};
+use hopwise_lab::live::air::{self as live, Device, Station, Step};
 use hopwise_lab::live::{address_of_host, address_of_programs};
 use hopwise_lab::scenario::Prepared;
-use hopwise_lab::sim::{Arm, Plan, RoutingPlan};
+use hopwise_lab::sim::{Arm, Plan, Router};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
@@ -92,12 +92,16 @@ pub(crate) fn check(prefix: &str, prepared: &Prepared) -> Result<(), Failure> {
         let problem = format!("{count} nodes, expected at most {MOST}: each gets a namespace of its own");
         return Err(Failure::refused("topology", problem));
     }
-    if prepared.plan.routing.is_only_simulated() {
-        let problem =
-            "this protocol is only for simulations, expected static, or what `hopwise route` speaks";
-        return Err(Failure::refused("routing.protocol", problem));
-    }
-    Ok(())
+    let problem = match prepared.plan.routing.router() {
+        Router::Nobody | Router::Daemon => return Ok(()),
+        Router::BatmanAdv | Router::Mac80211 => {
+            "kernels speak it over radios of Wi-Fi alone, expected static, what `hopwise route` speaks, or world: hwsim"
+        }
+        Router::Simulation => {
+            "this protocol is only for simulations, expected static, or what `hopwise route` speaks"
+        }
+    };
+    Err(Failure::refused("routing.protocol", problem))
 }
 
 /// Refuses a user that may not make namespaces; `instead` says what takes no root.
@@ -218,19 +222,22 @@ fn furnish(
         };
         ports.push(Port { node, link: device.link, device: TapDevice::open(&config)? });
     }
-    let routes = match plan.routing {
-        RoutingPlan::Static => Some(set_routes(station, steps, serves)?),
-        _ => None,
-    };
+    let has_routes = plan.routing.router() == Router::Nobody;
+    let routes = has_routes.then(|| set_routes((station, named), steps, serves)).transpose()?;
     Ok((ports, offer, routes))
+}
+
+fn named(device: &Device) -> String {
+    name_of(device.link, device.is_radio)
 }
 
 pub(crate) fn name_of(link: LinkId, is_radio: bool) -> String {
     if is_radio { "air0".to_owned() } else { format!("wire{}", link.0) }
 }
 
+/// Sets the routes of a node, through devices of these names.
 pub(in crate::mesh) fn set_routes(
-    station: &Station,
+    (station, named): (&Station, impl Fn(&Device) -> String),
     steps: &[Step],
     serves: Serves,
 ) -> Result<KernelRoutes, AnyError> {
@@ -238,7 +245,7 @@ pub(in crate::mesh) fn set_routes(
     let routes = KernelRoutes::open(v4(station.address)?)?;
     let mut devices = Vec::new();
     for device in &station.devices {
-        devices.push((device.link, netlink::index_of(&name_of(device.link, device.is_radio))?));
+        devices.push((device.link, netlink::index_of(&named(device))?));
     }
     // Neighbours first: the kernel refuses a gateway without a route to it.
     let (near, far): (Vec<Step>, Vec<Step>) = steps.iter().partition(|step| step.to == step.via);

@@ -314,7 +314,13 @@ fn refuse_what_is_simulated(
     if let Some((what, at)) = file.routing.only_simulated(at) {
         return Err(match what {
             OnlySimulated::Protocol => {
-                document.refuse(&at, "this protocol is only for simulations", &SPOKEN.join(" or "))
+                let is_the_kernels = file.routing.protocol.is_the_kernels();
+                let problem = if is_the_kernels {
+                    "this protocol is the kernel's own, and no daemon speaks it"
+                } else {
+                    "this protocol is only for simulations"
+                };
+                document.refuse(&at, problem, &SPOKEN.join(" or "))
             }
             OnlySimulated::Rules => document.refuse(&at, "the rules of ns-2 are for simulations", "rfc3561"),
             OnlySimulated::Signed => document.refuse_key(&at, only, of_keys),
@@ -505,9 +511,14 @@ mod tests {
         );
         let near = answered("aodvv");
         assert!(near.contains("did you mean `aodv`? expected one of aodv, dymo"), "{near}");
-        for simulated in ["dsr", "gpsr", "batman", "hwmp"] {
-            let said = answered(simulated);
-            assert!(said.contains("only for simulations") && said.contains("aodv or dymo"), "{said}");
+        let others = [
+            ("only for simulations", ["dsr", "gpsr"]),
+            ("the kernel's own, and no daemon speaks it", ["batman", "hwmp"]),
+        ];
+        for (problem, protocols) in others {
+            for said in protocols.map(answered) {
+                assert!(said.contains(problem) && said.contains("aodv or dymo"), "{said}");
+            }
         }
         for word in ["olsr", "aodvv"] {
             let said = answered(word);

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use hopwise_host::own_file::folder_of;
 use hopwise_lab::scenario::{Prepared, Scenario};
+use hopwise_lab::sim::Router;
 
 use crate::failure::{Failure, remark};
 use crate::scenario::first_arm_unless;
@@ -76,9 +77,9 @@ pub(crate) fn check(prepared: &Prepared, shell: Option<&str>) -> Result<(), Fail
         let problem = format!("`{name}` of 802.11n, expected a profile of DSSS or OFDM, such as ofdm-54mbps");
         return Err(Failure::refused("radio.profile", problem));
     }
-    if plan.routing.is_only_simulated() {
-        let problem =
-            "this protocol is only for simulations, expected static, or what `hopwise route` speaks";
+    if plan.routing.router() == Router::Simulation {
+        let problem = "this protocol is only for simulations, expected static, batman, hwmp, or what `hopwise route` \
+                       speaks";
         return Err(Failure::refused("routing.protocol", problem));
     }
     match shell {
@@ -140,7 +141,8 @@ mod tests {
         assert!(of(&["radio.profile=ht20-mcs7"], None).contains("expected a profile of DSSS or OFDM"));
         assert!(of(&["topology.hops=64"], None).contains("65 nodes, expected at most 64"));
         assert!(
-            of(&["routing.protocol=dsr"], None).contains("expected static, or what `hopwise route` speaks")
+            of(&["routing.protocol=dsr"], None)
+                .contains("expected static, batman, hwmp, or what `hopwise route`")
         );
     }
 }

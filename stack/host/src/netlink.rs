@@ -1,6 +1,7 @@
 //! Sets devices, addresses and routes in the kernel over rtnetlink.
 
 pub(crate) mod ask;
+pub mod batman_adv;
 pub(crate) mod carrier;
 mod detour;
 pub(crate) mod device;

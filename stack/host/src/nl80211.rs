@@ -3,6 +3,7 @@
 mod counter;
 mod kernel;
 mod offer;
+mod peers;
 pub mod radio;
 mod sanity;
 mod sanity_check;

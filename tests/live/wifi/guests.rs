@@ -114,6 +114,31 @@ fn routes_in_a_guest_are_found_and_its_captures_have_the_ends_too() {
 }
 
 #[test]
+fn batman_adv_and_802_11s_of_the_guests_kernel_carry_flows_as_one_hop_for_ip() {
+    let test = "batman_adv_and_802_11s_of_the_guests_kernel_carry_flows_as_one_hop_for_ip";
+    if !can_run(test) {
+        return;
+    }
+    let guests = Guests::new("below");
+    let arm =
+        |protocol| format!("{protocol}: {{ receiver: delayed, set: {{ routing.protocol: {protocol} }} }}");
+    let arms = format!("arms={{ {}, {} }}", arm("batman"), arm("hwmp"));
+    let output = guests.trial(&[&LASTS[..], &["--set", &arms]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let records = guests.scenario.records();
+    let arms: Vec<_> = records.iter().map(|record| record["arm"].as_str().expect("a name")).collect();
+    assert_eq!(arms, ["batman", "hwmp"]);
+    for record in &records {
+        let result = &record["result"];
+        assert!(result["total"]["goodput_kbps"].as_f64() > Some(100.0), "{record}");
+        // The ends do not hear each other: a kernel between them forwards, and no hop limit tells.
+        assert_eq!(result["flows"][0]["hops"], 1, "{record}");
+        assert_eq!(result["routing"]["discoveries"], 0, "{record}");
+    }
+    assert_eq!((guests.running(), guests.left()), (Vec::new(), 0));
+}
+
+#[test]
 fn what_the_guests_kernel_does_not_have_is_refused_with_what_it_has() {
     let test = "what_the_guests_kernel_does_not_have_is_refused_with_what_it_has";
     if !can_run(test) {

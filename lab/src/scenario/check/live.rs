@@ -24,12 +24,12 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
         let problem = format!("{problem} in the world {}", world.name());
         Err(document.refuse(at, problem, &format!("{accepted}, or world: sim")))
     };
-    if let Some((at, problem, accepted)) = not_routed(file) {
-        return refuse(&at, problem, accepted);
-    }
     if world == World::Mesh && file.routing.protocol != Protocol::Static {
         let at = root.key("routing").key("protocol");
         return refuse(&at, "hosts route by themselves, such as by `hopwise route`,", "static");
+    }
+    if let Some((at, problem, accepted)) = not_routed(file) {
+        return refuse(&at, problem, accepted);
     }
     if let (World::Hwsim | World::Mesh, Some(_)) = (world, &file.topology.wired) {
         let problem = format!("radios have no wires beside them in the world {}", world.name());
@@ -98,8 +98,16 @@ fn short_queue(file: &ScenarioFile) -> Option<YamlPath> {
 /// The part of `routing:` that daemons beside a kernel do not obey, with the problem and what would be accepted.
 fn not_routed(file: &ScenarioFile) -> Option<(YamlPath, &'static str, &'static str)> {
     let (routing, at) = (&file.routing, YamlPath::root().key("routing"));
+    if file.world.0 == World::Hwsim && routing.protocol.is_the_kernels() {
+        let name = routing.constants_of_the_kernels()?;
+        return Some((at.key(name), "the kernel's own protocol has its own constants", "no such key"));
+    }
     if let Some((what, at)) = routing.only_simulated(&at) {
         let (problem, accepted) = match what {
+            OnlySimulated::Protocol if routing.protocol.is_the_kernels() => (
+                "kernels speak this protocol over Wi-Fi alone, and there is none",
+                "static, aodv, dymo, world: hwsim",
+            ),
             OnlySimulated::Protocol => ("this protocol is only for simulations", "static, aodv or dymo"),
             OnlySimulated::Rules => ("AODV does not follow the rules of ns-2", "rfc3561"),
             OnlySimulated::Signed => ("messages are not signed", "false"),

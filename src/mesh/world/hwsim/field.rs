@@ -11,12 +11,12 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::{Instant, StationAddress};
 use hopwise_host::Namespace;
 use hopwise_host::netlink::hwsim::{Hwsim, Mac};
-use hopwise_host::netlink::{self, DeviceSettings};
+use hopwise_host::netlink::{self, DeviceSettings, batman_adv};
 use hopwise_host::nl80211::Nl80211;
 use hopwise_host::routing::KernelRoutes;
 use hopwise_lab::live::air::{self as live, Station, Step};
 use hopwise_lab::scenario::Prepared;
-use hopwise_lab::sim::RoutingPlan;
+use hopwise_lab::sim::Router;
 
 use crate::failure::Failure;
 use crate::mesh::air::stations::{AnyError, Serves, name_of, set_routes, set_switches};
@@ -24,7 +24,12 @@ use crate::mesh::air::stations::{AnyError, Serves, name_of, set_routes, set_swit
 const MTU: u16 = 1500;
 /// The first channel of 2.4 GHz, whatever frequency the scenario's propagation is computed for.
 pub(super) const MHZ: u32 = 2_412;
+/// The name of the network.
+const NAME: &str = "hopwise";
 const MONITOR: &str = "mon0";
+/// The device of batman-adv, and the bytes that its headers add to a packet.
+const BATMAN: &str = "bat0";
+const BATMAN_HEADERS: u16 = 32;
 
 // Dropped in this order: routes, then the namespaces. The radios go with the medium's socket.
 #[derive(Debug)]
@@ -32,12 +37,14 @@ pub(super) struct Field {
     _routes: Vec<KernelRoutes>,
     nodes: Vec<Node>,
     phy: Phy,
+    router: Router,
 }
 
 #[derive(Debug)]
 struct Node {
     namespace: Namespace,
     device: String,
+    mac: Mac,
     /// The radios that it hears without loss of time, as far as the scenario's reach tells.
     neighbours: Vec<Mac>,
 }
@@ -52,7 +59,8 @@ impl Field {
         let plan = &prepared.plan;
         let stations = live::stations(plan);
         let macs: Vec<_> = stations.iter().map(|station| (station.address, station.mac)).collect();
-        let mut field = Field { _routes: Vec::new(), nodes: Vec::new(), phy: plan.phy };
+        let router = plan.routing.router();
+        let mut field = Field { _routes: Vec::new(), nodes: Vec::new(), phy: plan.phy, router };
         for ((name, station), steps) in prepared.names.iter().zip(&stations).zip(live::routes(plan)) {
             let failed =
                 |error: &dyn Display| Failure::failed("make a node", format_args!("{name}: {error}"));
@@ -68,13 +76,12 @@ impl Field {
                 station.devices.first().map_or_else(String::new, |device| name_of(device.link, true));
             let neighbours = neighbours.map(|(_, mac)| *mac).collect();
             // From here on it is removed with the field.
-            field.nodes.push(Node { namespace, device, neighbours });
+            field.nodes.push(Node { namespace, device, mac: station.mac, neighbours });
             let Some(node) = field.nodes.last() else { continue };
             hwsim.make_radio(name, station.mac).map_err(|error| failed(&error))?;
-            node.furnish(name, with_monitors).map_err(|error| failed(&error))?;
-            let is_static = plan.routing == RoutingPlan::Static;
-            let steps = is_static.then_some((&steps[..], serves));
-            let set = node.namespace.run(|| node.configure(station, steps));
+            node.furnish(name, (router, with_monitors)).map_err(|error| failed(&error))?;
+            let set =
+                node.namespace.run(|| node.configure(station, &routed(router, &steps), (router, serves)));
             let set = set.map_err(|error| failed(&error))?;
             field._routes.extend(set.map_err(|error| failed(&error))?);
         }
@@ -85,6 +92,11 @@ impl Field {
         &self.nodes[node as usize].namespace
     }
 
+    /// The part of its nodes that finds routes.
+    pub(super) fn router(&self) -> Router {
+        self.router
+    }
+
     /// Joins all nodes to the network. Frames have to be carried meanwhile.
     pub(super) fn join(&self) -> Result<(), Failure> {
         let cell = StationAddress(CELL).to_string();
@@ -92,8 +104,14 @@ impl Field {
         for node in &self.nodes {
             let frequency = MHZ.to_string();
             // With 802.11n the kernel aggregates frames and counts no retries. A fixed BSSID keeps the cells one.
-            let words =
-                ["ibss", "join", "hopwise", &frequency, "NOHT", "fixed-freq", &cell, "mcast-rate", &basic];
+            let words = match self.router {
+                Router::Mac80211 => {
+                    vec!["mesh", "join", NAME, "freq", &frequency, "NOHT", "mcast-rate", &basic]
+                }
+                _ => {
+                    vec!["ibss", "join", NAME, &frequency, "NOHT", "fixed-freq", &cell, "mcast-rate", &basic]
+                }
+            };
             let joined = node.iw(&["set", "bitrates", "legacy-2.4", &rate]).and_then(|()| node.iw(&words));
             joined.map_err(|error| {
                 Failure::failed("join the network", format_args!("{}: {error}", node.name()))
@@ -102,20 +120,33 @@ impl Field {
         Ok(())
     }
 
-    /// The nodes that have not heard all of their neighbours.
+    /// The nodes that have not heard all of their neighbours. Nodes of 802.11s have to be peers as well, and those of
+    /// batman-adv have to know each node.
     pub(super) fn deaf(&self) -> Vec<&str> {
-        let is_deaf = |node: &&Node| {
-            let heard =
-                node.namespace.run(|| heard_by(&node.device)).ok().and_then(Result::ok).unwrap_or_default();
-            !node.neighbours.iter().all(|mac| heard.contains(&StationAddress(*mac)))
+        let all = self.nodes.iter().map(|node| node.mac);
+        let is_deaf = |node: &&Node| match self.router {
+            Router::Mac80211 => !knows(node.peers(), node.neighbours.iter().copied()),
+            Router::BatmanAdv => !knows(node.originators(), all.clone().filter(|mac| *mac != node.mac)),
+            _ => !knows(node.stations(), node.neighbours.iter().copied()),
         };
         self.nodes.iter().filter(is_deaf).map(Node::name).collect()
     }
 }
 
-fn heard_by(device: &str) -> Result<Vec<StationAddress>, AnyError> {
-    let stations = Nl80211::open()?.stations(netlink::index_of(device)?, Instant::ZERO)?;
-    Ok(stations.iter().map(|station| station.station).collect())
+/// The steps of a node's kernel. Below IP a mesh is one hop.
+fn routed(router: Router, steps: &[Step]) -> Vec<Step> {
+    match router {
+        Router::Nobody => steps.to_vec(),
+        Router::BatmanAdv | Router::Mac80211 => {
+            steps.iter().map(|step| Step { via: step.to, ..*step }).collect()
+        }
+        Router::Daemon | Router::Simulation => Vec::new(),
+    }
+}
+
+fn knows(known: Result<Vec<StationAddress>, AnyError>, mut wanted: impl Iterator<Item = Mac>) -> bool {
+    let known = known.unwrap_or_default();
+    wanted.all(|mac| known.contains(&StationAddress(mac)))
 }
 
 impl Node {
@@ -123,14 +154,32 @@ impl Node {
         self.namespace.name()
     }
 
+    /// The stations that its radio hears.
+    fn stations(&self) -> Result<Vec<StationAddress>, AnyError> {
+        self.namespace.run(|| {
+            let stations = Nl80211::open()?.stations(netlink::index_of(&self.device)?, Instant::ZERO)?;
+            Ok(stations.iter().map(|station| station.station).collect())
+        })?
+    }
+
+    /// The stations of 802.11s that are its peers.
+    fn peers(&self) -> Result<Vec<StationAddress>, AnyError> {
+        self.namespace.run(|| Ok(Nl80211::open()?.peers(netlink::index_of(&self.device)?)?))?
+    }
+
+    /// The nodes of batman-adv that have told it of their addresses.
+    fn originators(&self) -> Result<Vec<StationAddress>, AnyError> {
+        self.namespace.run(|| Ok(batman_adv::originators(netlink::index_of(BATMAN)?)?))?
+    }
+
     /// Moves the radio of that name here, and names its interface.
-    fn furnish(&self, radio: &str, with_monitor: bool) -> Result<(), AnyError> {
+    fn furnish(&self, radio: &str, (router, with_monitor): (Router, bool)) -> Result<(), AnyError> {
         let interfaces = Path::new("/sys/class/ieee80211").join(radio).join("device/net");
         let entry = fs::read_dir(&interfaces)?.next().ok_or("the radio has no interface")??;
         let interface = entry.file_name().to_string_lossy().into_owned();
         run("iw", &["phy", radio, "set", "netns", "name", self.name()])?;
         run("ip", &["-n", self.name(), "link", "set", &interface, "name", &self.device])?;
-        self.iw(&["set", "type", "ibss"])?;
+        self.iw(&["set", "type", if router == Router::Mac80211 { "mp" } else { "ibss" }])?;
         if with_monitor {
             self.iw(&["interface", "add", MONITOR, "type", "monitor"])?;
             run("ip", &["-n", self.name(), "link", "set", MONITOR, "up"])?;
@@ -142,7 +191,8 @@ impl Node {
     fn configure(
         &self,
         station: &Station,
-        steps: Option<(&[Step], Serves)>,
+        steps: &[Step],
+        (router, serves): (Router, Serves),
     ) -> Result<Option<KernelRoutes>, AnyError> {
         set_switches()?;
         netlink::set_up("lo", true)?;
@@ -151,8 +201,19 @@ impl Node {
             addresses: vec![Prefix::host(station.address)],
             ..DeviceSettings::default()
         };
-        netlink::configure(&self.device, &settings)?;
-        steps.map(|(steps, serves)| set_routes(station, steps, serves)).transpose()
+        let mut device = self.device.as_str();
+        if router == Router::BatmanAdv {
+            device = BATMAN;
+            let wide = DeviceSettings { mtu: Some(MTU + BATMAN_HEADERS), ..DeviceSettings::default() };
+            netlink::configure(&self.device, &wide)?;
+            run("ip", &["link", "add", BATMAN, "type", "batadv"])?;
+            // Nothing is bridged here.
+            batman_adv::end_avoidance_of_bridge_loops(netlink::index_of(BATMAN)?)?;
+            run("ip", &["link", "set", &self.device, "master", BATMAN])?;
+        }
+        netlink::configure(device, &settings)?;
+        let has_steps = !steps.is_empty();
+        has_steps.then(|| set_routes((station, |_| device.to_owned()), steps, serves)).transpose()
     }
 
     fn iw(&self, words: &[&str]) -> Result<(), AnyError> {

@@ -13,6 +13,7 @@ use hopwise_host::netlink::hwsim::{Hwsim, Refusals};
 use hopwise_host::{Clock, Namespace};
 use hopwise_lab::live::air as live;
 use hopwise_lab::scenario::Prepared;
+use hopwise_lab::sim::Router;
 
 use super::field::Field;
 use super::medium::{Dropped, Medium};
@@ -24,8 +25,10 @@ use crate::signals::ring;
 
 /// The kernel forgets the oldest frames of a radio that has more than 200 without a status.
 const MOST_WAITING: usize = 150;
-/// Nodes whose first frames are lost, or that a scenario's outage parts, hear each other late or never.
+/// Nodes whose first frames are lost, or that a scenario's outage parts, hear each other late or never. With each hop
+/// B.A.T.M.A.N. IV takes longer.
 const HEARD_WITHIN: Duration = Duration::from_secs(10);
+const KNOWN_WITHIN: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -115,8 +118,9 @@ impl<'a> Network<'a> {
 fn gather(field: &Field, ends: &OwnedFd) -> Result<Vec<String>, Failure> {
     field.join()?;
     let clock = Clock::start();
+    let within = if field.router() == Router::BatmanAdv { KNOWN_WITHIN } else { HEARD_WITHIN };
     let mut deaf = field.deaf();
-    while !deaf.is_empty() && clock.now().since(Instant::ZERO) < HEARD_WITHIN {
+    while !deaf.is_empty() && clock.now().since(Instant::ZERO) < within {
         if waited(&[ends], LOOK_EVERY).is_some() {
             return Err(Failure::failed("join the network", "a signal came first"));
         }

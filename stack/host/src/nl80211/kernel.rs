@@ -23,7 +23,7 @@ const GROUPS: u16 = 7;
 const GROUP_NAME: u16 = 1;
 const GROUP_ID: u16 = 2;
 /// Commands and attributes of linux/nl80211.h.
-const GET_STATION: u8 = 17;
+pub(super) const GET_STATION: u8 = 17;
 const DEL_STATION: u8 = 20;
 const NOTIFY_CQM: u8 = 64;
 pub(super) const INTERFACE: u16 = 3;

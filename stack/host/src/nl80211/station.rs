@@ -9,7 +9,7 @@ use crate::netlink::message::{GENERIC_HEADER, Message, attribute, word};
 /// The command of a station, and its attributes (linux/nl80211.h).
 pub(super) const NEW_STATION: u8 = 19;
 pub(super) const ADDRESS: u16 = 6;
-const STATION_INFO: u16 = 21;
+pub(super) const STATION_INFO: u16 = 21;
 /// The kinds of NL80211_ATTR_STA_INFO (linux/nl80211.h).
 const INACTIVE: u16 = 1;
 const RX_BYTES: u16 = 2;
