@@ -207,7 +207,7 @@ impl Node {
             let wide = DeviceSettings { mtu: Some(MTU + BATMAN_HEADERS), ..DeviceSettings::default() };
             netlink::configure(&self.device, &wide)?;
             run("ip", &["link", "add", BATMAN, "type", "batadv"])?;
-            // Nothing is bridged here.
+            // No node has a bridge here.
             batman_adv::end_avoidance_of_bridge_loops(netlink::index_of(BATMAN)?)?;
             run("ip", &["link", "set", &self.device, "master", BATMAN])?;
         }

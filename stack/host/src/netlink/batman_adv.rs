@@ -35,8 +35,8 @@ pub fn originators(device: u32) -> io::Result<Vec<StationAddress>> {
     Ok(named?.intersection(&reached?).copied().map(StationAddress).collect())
 }
 
-/// Ends the avoidance of bridge loops of a mesh, by the number of its device. With it a node keeps broadcasts back for up
-/// to half a minute after it has met others, in case that both were bridged to one more network.
+/// Ends the avoidance of bridge loops of a mesh, by the number of its device. With it a node that has met others keeps
+/// broadcasts back for up to half a minute, in case that both were bridged to one more network.
 pub fn end_avoidance_of_bridge_loops(device: u32) -> io::Result<()> {
     let (socket, family) = opened()?;
     let order = Message::new(family, 0, 0).fixed(&[SET_MESH, 0, 0, 0]);
