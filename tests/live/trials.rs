@@ -177,8 +177,8 @@ fn a_trial_between_namespaces_counts_what_each_tcp_tells() {
 /// A setting, the place that is named, and the problem or its remedy.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("routing={ protocol: dsr }", "--set", "this protocol is only for simulations"),
-    ("routing={ protocol: batman }", "--set", "this protocol is only for simulations"),
-    ("routing={ protocol: hwmp }", "--set", "this protocol is only for simulations"),
+    ("routing={ protocol: batman }", "--set", "kernels speak this protocol over Wi-Fi alone"),
+    ("routing={ protocol: hwmp }", "--set", "static, aodv, dymo, world: hwsim, or world: sim"),
     ("routing={ protocol: gpsr }", "--set", "static, aodv or dymo, or world: sim"),
     ("routing={ protocol: aodv, rules: ns2 }", "--set", "AODV does not follow the rules of ns-2"),
     ("routing={ protocol: dymo, dymo: { signed: true } }", "--set", "messages are not signed"),

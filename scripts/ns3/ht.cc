@@ -1,0 +1,178 @@
+// One bulk TCP flow over a chain of 802.11n stations, in ns-3. scripts/check-ns3 compiles it and says what it is for.
+//
+// Radio, MAC, queue and TCP are set as configs/calibration/ns3-ht.yaml has them. Reception, the DCF and rate control
+// stay ns-3's own.
+
+#include "ns3/applications-module.h"
+#include "ns3/core-module.h"
+#include "ns3/internet-module.h"
+#include "ns3/mobility-module.h"
+#include "ns3/network-module.h"
+#include "ns3/propagation-module.h"
+#include "ns3/traffic-control-module.h"
+#include "ns3/wifi-module.h"
+
+#include <ctime>
+#include <iostream>
+
+using namespace ns3;
+
+struct Cell
+{
+    std::string rate = "7", sender = "NewReno";
+    uint32_t hops = 1, every = 1, seed = 1;
+    bool aggregates = true, rts = false;
+    double from_s = 3, to_s = 9;
+};
+
+static void
+SetDefaults(const Cell& cell)
+{
+    RngSeedManager::SetSeed(cell.seed);
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName("ns3::Tcp" + cell.sender)));
+    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1460));
+    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
+    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(4000000));
+    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(4000000));
+    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(cell.every));
+    Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(100)));
+    Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(false));
+    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(Seconds(1)));
+    Config::SetDefault("ns3::TcpSocketBase::ClockGranularity", TimeValue(MilliSeconds(1)));
+    // The queue has what is in flight, too, and nothing grows too old in it.
+    Config::SetDefault("ns3::WifiMacQueue::MaxSize", StringValue("100p"));
+    Config::SetDefault("ns3::WifiMacQueue::MaxDelay", TimeValue(Seconds(1000000)));
+    // With ns-3's 1 ms a response that comes later stalls the link for good.
+    Config::SetDefault("ns3::QosTxop::AddBaResponseTimeout", TimeValue(Seconds(1)));
+}
+
+static NetDeviceContainer
+InstallRadios(const Cell& cell, const NodeContainer& nodes)
+{
+    YansWifiChannelHelper channel;
+    channel.SetPropagationDelay("ns3::ConstantSpeedPropagationDelayModel");
+    channel.AddPropagationLoss("ns3::TwoRayGroundPropagationLossModel",
+                               "Frequency",
+                               DoubleValue(914e6),
+                               "HeightAboveZ",
+                               DoubleValue(1.5));
+    YansWifiPhyHelper phy;
+    phy.SetChannel(channel.Create());
+    phy.Set("ChannelSettings", StringValue("{1, 20, BAND_2_4GHZ, 0}"));
+    phy.Set("TxPowerStart", DoubleValue(24.5));
+    phy.Set("TxPowerEnd", DoubleValue(24.5));
+    phy.Set("RxSensitivity", DoubleValue(-78.07));
+    phy.Set("CcaEdThreshold", DoubleValue(-78.07));
+    phy.Set("CcaSensitivity", DoubleValue(-78.07));
+    phy.SetPreambleDetectionModel("ns3::ThresholdPreambleDetectionModel", "MinimumRssi", DoubleValue(-64.37));
+    WifiHelper wifi;
+    wifi.SetStandard(WIFI_STANDARD_80211n);
+    const UintegerValue threshold(cell.rts ? 0 : 65535);
+    if (cell.rate == "minstrel")
+    {
+        wifi.SetRemoteStationManager("ns3::MinstrelHtWifiManager", "RtsCtsThreshold", threshold);
+    }
+    else
+    {
+        wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager",
+                                     "DataMode",
+                                     StringValue("HtMcs" + cell.rate),
+                                     "ControlMode",
+                                     StringValue(cell.rate == "0" ? "ErpOfdmRate6Mbps" : "ErpOfdmRate24Mbps"),
+                                     "RtsCtsThreshold",
+                                     threshold);
+    }
+    WifiMacHelper mac;
+    mac.SetType("ns3::AdhocWifiMac",
+                "QosSupported",
+                BooleanValue(true),
+                "BE_MaxAmpduSize",
+                UintegerValue(cell.aggregates ? 65535 : 0));
+    auto devices = wifi.Install(phy, mac, nodes);
+    wifi.AssignStreams(devices, 1000);
+    return devices;
+}
+
+// Each station knows all others, and the next one on the way to the ends.
+static Ipv4InterfaceContainer
+InstallInternet(const Cell& cell, const NodeContainer& nodes, const NetDeviceContainer& devices)
+{
+    InternetStackHelper internet;
+    Ipv4StaticRoutingHelper fixed;
+    internet.SetRoutingHelper(fixed);
+    internet.Install(nodes);
+    Ipv4AddressHelper addresses;
+    addresses.SetBase("10.0.0.0", "255.255.255.0");
+    auto interfaces = addresses.Assign(devices);
+    TrafficControlHelper().Uninstall(devices);
+    auto first = interfaces.GetAddress(0), last = interfaces.GetAddress(cell.hops);
+    for (uint32_t n = 0; n <= cell.hops; n++)
+    {
+        auto ip = nodes.Get(n)->GetObject<Ipv4L3Protocol>();
+        auto cache = ip->GetInterface(1)->GetArpCache();
+        for (uint32_t m = 0; m <= cell.hops; m++)
+        {
+            auto entry = cache->Add(interfaces.GetAddress(m));
+            entry->SetMacAddress(devices.Get(m)->GetAddress());
+            entry->MarkPermanent();
+        }
+        auto routes = fixed.GetStaticRouting(ip);
+        if (n + 1 < cell.hops)
+        {
+            routes->AddHostRouteTo(last, interfaces.GetAddress(n + 1), 1);
+        }
+        if (n > 1)
+        {
+            routes->AddHostRouteTo(first, interfaces.GetAddress(n - 1), 1);
+        }
+    }
+    return interfaces;
+}
+
+int
+main(int argc, char* argv[])
+{
+    Cell cell;
+    CommandLine cmd(__FILE__);
+    cmd.AddValue("rate", "MCS 0 to 7, or minstrel", cell.rate);
+    cmd.AddValue("hops", "hops, 200 m each", cell.hops);
+    cmd.AddValue("every", "segments to an ACK", cell.every);
+    cmd.AddValue("sender", "NewReno or Cubic", cell.sender);
+    cmd.AddValue("aggregates", "A-MPDUs of up to 65,535 bytes", cell.aggregates);
+    cmd.AddValue("rts", "RTS before each packet", cell.rts);
+    cmd.AddValue("seed", "seed", cell.seed);
+    cmd.AddValue("from", "counted from this second of the flow", cell.from_s);
+    cmd.AddValue("to", "counted to this second of the flow", cell.to_s);
+    cmd.Parse(argc, argv);
+
+    SetDefaults(cell);
+    NodeContainer nodes(cell.hops + 1);
+    MobilityHelper mobility;
+    mobility.SetPositionAllocator("ns3::GridPositionAllocator",
+                                  "DeltaX",
+                                  DoubleValue(200),
+                                  "GridWidth",
+                                  UintegerValue(cell.hops + 1));
+    mobility.Install(nodes);
+    auto devices = InstallRadios(cell, nodes);
+    auto interfaces = InstallInternet(cell, nodes, devices);
+
+    const double begin_s = 1;
+    BulkSendHelper source("ns3::TcpSocketFactory", InetSocketAddress(interfaces.GetAddress(cell.hops), 9));
+    source.Install(nodes.Get(0)).Start(Seconds(begin_s));
+    PacketSinkHelper target("ns3::TcpSocketFactory", InetSocketAddress(Ipv4Address::GetAny(), 9));
+    auto sink = DynamicCast<PacketSink>(target.Install(nodes.Get(cell.hops)).Get(0));
+    uint64_t before = 0;
+    std::clock_t began = 0;
+    Simulator::Schedule(Seconds(begin_s + cell.from_s), [&]() {
+        before = sink->GetTotalRx();
+        began = std::clock();
+    });
+    Simulator::Stop(Seconds(begin_s + cell.to_s));
+    Simulator::Run();
+    const double counted_s = cell.to_s - cell.from_s;
+    const double cpu_s = static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
+    std::cout << "{\"goodput_kbps\": " << (sink->GetTotalRx() - before) * 8 / counted_s / 1000
+              << ", \"cpu_s_per_s\": " << cpu_s / counted_s << "}" << std::endl;
+    Simulator::Destroy();
+}
