@@ -9,7 +9,7 @@ mod powers;
 pub mod recording;
 mod script;
 
-pub(crate) use curves::{frame_error, intact};
+pub(crate) use curves::{Curves, frame_error};
 pub use field::{Field, MOST_ROWS};
 pub use powers::{LinkPower, Powers};
 pub use script::{Change, LinkChange, Said, ScriptError};

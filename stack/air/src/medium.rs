@@ -7,7 +7,7 @@ pub use crate::radio::{Radio, dbm, watts};
 
 use hopwise_core::narrow::as_u32;
 
-use crate::channel::{Channel, Fader, Fading, OnAir, frame_error};
+use crate::channel::{Channel, Curves, Fader, Fading, OnAir};
 use crate::motion::{Moving, STALE_NS, Track};
 use crate::radio::LIGHT_M_PER_S;
 use crate::random::{Purpose, Stream};
@@ -46,6 +46,7 @@ pub(crate) struct Medium {
     /// The longest delay of each station's frames.
     longest_ns: Vec<u64>,
     pub(crate) channel: Channel,
+    pub(crate) curves: Curves,
     /// The faders, one for each link, if power changes with time.
     faders: Vec<Fader>,
     radio: Radio,
@@ -65,6 +66,7 @@ impl Medium {
             ranges: Vec::new(),
             longest_ns: Vec::new(),
             channel: channel.clone(),
+            curves: Curves::default(),
             faders: Vec::new(),
             radio: *radio,
             seed,
@@ -197,7 +199,7 @@ impl Medium {
             let mut luck = luck(self.seed, &now);
             self.links[link].decided = now.decided.wrapping_add(1);
             if let Some(noise_w) = self.channel.noise_w {
-                let error = frame_error(frame.rate, now.power_w / noise_w, frame.bytes);
+                let error = self.curves.frame_error(frame.rate, now.power_w / noise_w, frame.bytes);
                 now.is_decodable = luck.unit() >= error;
                 // A frame that is noticed at all is sensed.
                 now.is_detectable = true;
@@ -205,8 +207,10 @@ impl Medium {
             now.is_decodable &= luck.below(1_000_000) >= loss_ppm;
             if !frame.mpdus.is_empty() {
                 let noise_w = self.channel.noise_w;
-                let is_lost = |bytes: &u32, luck: &mut Stream| {
-                    let error = noise_w.map_or(0.0, |w| frame_error(frame.rate, now.power_w / w, *bytes));
+                let curves = &mut self.curves;
+                let mut is_lost = |bytes: &u32, luck: &mut Stream| {
+                    let error =
+                        noise_w.map_or(0.0, |w| curves.frame_error(frame.rate, now.power_w / w, *bytes));
                     luck.unit() < error || luck.below(1_000_000) < loss_ppm
                 };
                 let lost = frame.mpdus.iter().map(|bytes| is_lost(bytes, &mut luck));

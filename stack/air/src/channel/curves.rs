@@ -50,19 +50,64 @@ static THREE_QUARTERS: Code = Code {
     ],
 };
 
-/// The probability that a frame of `bytes` has an error, at a ratio of powers.
-pub(crate) fn frame_error(rate: Rate, snr: f64, bytes: u32) -> f64 {
-    // SERVICE and tail go with it.
-    1.0 - intact(rate, snr, f64::from(bytes) * 8.0 + 22.0)
+/// The values of curves that were computed last. Between stations that stay, few ratios of powers come again and again,
+/// and each takes a hundred exponentials.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Curves {
+    /// By a hash of the ratio; empty before the first use.
+    known: Vec<Option<Known>>,
 }
 
-/// The probability that no error is among so many bits.
-pub(crate) fn intact(rate: Rate, snr: f64, bits: f64) -> f64 {
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    rate: Rate,
+    snr: f64,
+    log_of_bit: f64,
+}
+
+impl Curves {
+    /// A power of two.
+    const KNOWN: usize = 256;
+
+    /// The probability that a frame of `bytes` has an error, at a ratio of powers.
+    pub(crate) fn frame_error(&mut self, rate: Rate, snr: f64, bytes: u32) -> f64 {
+        1.0 - self.intact(rate, snr, bits_of(bytes))
+    }
+
+    /// The probability that no error is among so many bits.
+    pub(crate) fn intact(&mut self, rate: Rate, snr: f64, bits: f64) -> f64 {
+        self.known.resize(Curves::KNOWN, None);
+        let hash = snr.to_bits().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - Curves::KNOWN.ilog2());
+        let place = &mut self.known[hash as usize];
+        let log_of_bit = match place {
+            Some(known) if (known.rate, known.snr) == (rate, snr) => known.log_of_bit,
+            _ => {
+                let log_of_bit = log_of_bit(rate, snr);
+                *place = Some(Known { rate, snr, log_of_bit });
+                log_of_bit
+            }
+        };
+        libm::exp(bits * log_of_bit)
+    }
+}
+
+/// The probability that a frame of `bytes` has an error, at a ratio of powers that does not come again.
+pub(crate) fn frame_error(rate: Rate, snr: f64, bytes: u32) -> f64 {
+    1.0 - libm::exp(bits_of(bytes) * log_of_bit(rate, snr))
+}
+
+/// The bits that go with a frame: SERVICE and tail as well.
+fn bits_of(bytes: u32) -> f64 {
+    f64::from(bytes) * 8.0 + 22.0
+}
+
+/// The logarithm of the probability that a bit is right.
+fn log_of_bit(rate: Rate, snr: f64) -> f64 {
     let per_bit = match rate.form {
         Form::Legacy => bit_error(rate.bits_per_second / 1_000_000, snr),
         Form::NonHt | Form::Ht(_) | Form::Vht(_) => soft::bit_error(rate, snr),
     };
-    libm::exp(bits * libm::log1p(-per_bit))
+    libm::log1p(-per_bit)
 }
 
 fn bit_error(mbps: u64, snr: f64) -> f64 {
@@ -112,6 +157,22 @@ mod tests {
     }
 
     const RATES: [u64; 8] = [6, 9, 12, 18, 24, 36, 48, 54];
+
+    /// More ratios than are kept, at rates that take turns.
+    #[test]
+    fn values_that_are_kept_are_those_that_are_computed() {
+        let rate = |mbps: u64| Rate { bits_per_second: mbps * 1_000_000, sinr: 0.0, form: Form::Legacy };
+        let mut curves = Curves::default();
+        for turn in 0..3 {
+            for quarter in 0..1_000 {
+                for mbps in [24, 54] {
+                    let (snr, bytes) = (ratio_of(f64::from(quarter) / 40.0), 100 + turn);
+                    let kept = curves.frame_error(rate(mbps), snr, bytes);
+                    assert_eq!(kept.to_bits(), frame_error(rate(mbps), snr, bytes).to_bits());
+                }
+            }
+        }
+    }
 
     fn at(mbps: u64, db: f64) -> f64 {
         frame_error(

@@ -6,7 +6,7 @@
 
 use super::Dcf;
 use super::station::{Hears, Overlap, Reception, Station};
-use crate::channel::{PREAMBLE_SNR, intact};
+use crate::channel::{Curves, PREAMBLE_SNR};
 use crate::deadlines::NEVER;
 use crate::phy::Rate;
 
@@ -78,7 +78,8 @@ impl Dcf {
         if frame.mpdus < 2 {
             let bits = f64::from(frame.bytes_on_air(&self.phy)) * 8.0;
             let whole = part(self.preamble_ns(frame.rate), frame.airtime_ns);
-            if !self.stations[n].is_spoilt(heard, whole, (bits, noise_w)) {
+            let curves = &mut self.medium.curves;
+            if !self.stations[n].is_spoilt(curves, heard, whole, (bits, noise_w)) {
                 return;
             }
         } else {
@@ -90,7 +91,8 @@ impl Dcf {
             };
             for (nth, (mpdu, from, until)) in parts.into_iter().enumerate() {
                 let bits = f64::from(mpdu.bytes + overhead) * 8.0;
-                if self.stations[n].is_spoilt(heard, part(from, until), (bits, noise_w)) {
+                let curves = &mut self.medium.curves;
+                if self.stations[n].is_spoilt(curves, heard, part(from, until), (bits, noise_w)) {
                     heard.lost |= 1 << nth;
                 }
             }
@@ -129,13 +131,13 @@ impl Station {
     }
 
     /// Decides by chance whether other frames spoil a part.
-    fn is_spoilt(&mut self, heard: &Reception, part: Part, content: (f64, f64)) -> bool {
-        let likelihood = self.intact(heard, part, content);
+    fn is_spoilt(&mut self, curves: &mut Curves, heard: &Reception, part: Part, content: (f64, f64)) -> bool {
+        let likelihood = self.intact(curves, heard, part, content);
         likelihood < 1.0 && self.luck.unit() >= likelihood
     }
 
     /// The probability that other frames spoil none of the `bits` of a part.
-    fn intact(&self, heard: &Reception, part: Part, (bits, noise_w): (f64, f64)) -> f64 {
+    fn intact(&self, curves: &mut Curves, heard: &Reception, part: Part, (bits, noise_w): (f64, f64)) -> f64 {
         let others = || {
             self.overlapping.iter().filter(|o| !o.is_of(heard) && o.from < part.until && o.until > part.from)
         };
@@ -153,7 +155,7 @@ impl Station {
                 others().filter(|o| o.from < *until && o.until > *from).map(|other| other.power_w).sum();
             if others_w > 0.0 {
                 let share = (until - from) as f64 / lasts;
-                likelihood *= intact(part.rate, heard.power_w / (others_w + noise_w), bits * share);
+                likelihood *= curves.intact(part.rate, heard.power_w / (others_w + noise_w), bits * share);
             }
         }
         likelihood
