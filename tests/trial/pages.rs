@@ -56,6 +56,7 @@ const PAGES: [(&str, &[(&str, Run)]); 8] = [
         &[
             ("hopwise trial configs/senders.yaml\n", Part("1/10")),
             ("hopwise trial configs/senders.yaml --set 'radio=", Part("1/10")),
+            ("hopwise trial configs/live/senders.yaml", Not(MACHINE)),
         ],
     ),
     (
