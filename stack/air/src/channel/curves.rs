@@ -66,7 +66,7 @@ struct Known {
 }
 
 impl Curves {
-    /// A power of two.
+    /// The values of a byte.
     const KNOWN: usize = 256;
 
     /// The probability that a frame of `bytes` has an error, at a ratio of powers.
@@ -77,8 +77,8 @@ impl Curves {
     /// The probability that no error is among so many bits.
     pub(crate) fn intact(&mut self, rate: Rate, snr: f64, bits: f64) -> f64 {
         self.known.resize(Curves::KNOWN, None);
-        let hash = snr.to_bits().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - Curves::KNOWN.ilog2());
-        let place = &mut self.known[hash as usize];
+        let [hash, ..] = snr.to_bits().wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        let place = &mut self.known[usize::from(hash)];
         let log_of_bit = match place {
             Some(known) if (known.rate, known.snr) == (rate, snr) => known.log_of_bit,
             _ => {
