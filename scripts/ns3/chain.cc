@@ -5,6 +5,8 @@
 // `--limit=7` ends what ns-3 leaves endless: tries of an RTS that nobody answers. `--errors=sinr` takes Hopwise's
 // thresholds in place of ns-3's error rates.
 
+#include "stations.h"
+
 #include "ns3/aodv-module.h"
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
@@ -217,22 +219,7 @@ main(int argc, char* argv[])
     mobility.SetPositionAllocator(places);
     mobility.Install(nodes);
 
-    YansWifiChannelHelper channel;
-    channel.SetPropagationDelay("ns3::ConstantSpeedPropagationDelayModel");
-    channel.AddPropagationLoss("ns3::TwoRayGroundPropagationLossModel",
-                               "Frequency",
-                               DoubleValue(914e6),
-                               "HeightAboveZ",
-                               DoubleValue(1.5));
-    YansWifiPhyHelper phy;
-    phy.SetChannel(channel.Create());
-    phy.Set("TxPowerStart", DoubleValue(24.5));
-    phy.Set("TxPowerEnd", DoubleValue(24.5));
-    phy.Set("RxSensitivity", DoubleValue(-78.07));
-    phy.Set("CcaEdThreshold", DoubleValue(-78.07));
-    phy.SetPreambleDetectionModel("ns3::ThresholdPreambleDetectionModel",
-                                  "MinimumRssi",
-                                  DoubleValue(-64.37));
+    auto phy = RadiosOfTheChain();
     WifiHelper wifi;
     wifi.SetStandard(WIFI_STANDARD_80211b);
     wifi.SetRemoteStationManager("check::LimitedManager",
@@ -283,37 +270,14 @@ main(int argc, char* argv[])
     addresses.SetBase("10.0.0.0", "255.255.255.0");
     auto interfaces = addresses.Assign(devices);
     TrafficControlHelper().Uninstall(devices);
-    // ARP knows all for good. Entries of NeighborCacheHelper would not do: AODV overlooks them when a frame is given up
-    // (aodv-neighbor.cc, LookupMacAddress).
-    for (uint32_t n = 0; n <= hops; n++)
-    {
-        auto cache = nodes.Get(n)->GetObject<Ipv4L3Protocol>()->GetInterface(1)->GetArpCache();
-        for (uint32_t m = 0; m <= hops; m++)
-        {
-            auto entry = cache->Add(interfaces.GetAddress(m));
-            entry->SetMacAddress(devices.Get(m)->GetAddress());
-            entry->MarkPermanent();
-        }
-    }
+    KnowAllAddresses(nodes, devices, interfaces);
     if (routing == "aodv")
     {
         aodv.AssignStreams(nodes, 5000);
     }
     else
     {
-        auto first = interfaces.GetAddress(0), last = interfaces.GetAddress(hops);
-        for (uint32_t n = 0; n <= hops; n++)
-        {
-            auto routes = fixed.GetStaticRouting(nodes.Get(n)->GetObject<Ipv4>());
-            if (n + 1 < hops)
-            {
-                routes->AddHostRouteTo(last, interfaces.GetAddress(n + 1), 1);
-            }
-            if (n > 1)
-            {
-                routes->AddHostRouteTo(first, interfaces.GetAddress(n - 1), 1);
-            }
-        }
+        RouteAlongTheChain(fixed, nodes, interfaces);
     }
 
     for (uint32_t n = 0; n <= hops && processing_us > 0; n++)

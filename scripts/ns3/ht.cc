@@ -3,6 +3,8 @@
 // Radio, MAC, queue and TCP are set as configs/calibration/ns3-ht.yaml has them. Reception, the DCF and rate control
 // stay ns-3's own.
 
+#include "stations.h"
+
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
@@ -49,22 +51,9 @@ SetDefaults(const Cell& cell)
 static NetDeviceContainer
 InstallRadios(const Cell& cell, const NodeContainer& nodes)
 {
-    YansWifiChannelHelper channel;
-    channel.SetPropagationDelay("ns3::ConstantSpeedPropagationDelayModel");
-    channel.AddPropagationLoss("ns3::TwoRayGroundPropagationLossModel",
-                               "Frequency",
-                               DoubleValue(914e6),
-                               "HeightAboveZ",
-                               DoubleValue(1.5));
-    YansWifiPhyHelper phy;
-    phy.SetChannel(channel.Create());
+    auto phy = RadiosOfTheChain();
     phy.Set("ChannelSettings", StringValue("{1, 20, BAND_2_4GHZ, 0}"));
-    phy.Set("TxPowerStart", DoubleValue(24.5));
-    phy.Set("TxPowerEnd", DoubleValue(24.5));
-    phy.Set("RxSensitivity", DoubleValue(-78.07));
-    phy.Set("CcaEdThreshold", DoubleValue(-78.07));
     phy.Set("CcaSensitivity", DoubleValue(-78.07));
-    phy.SetPreambleDetectionModel("ns3::ThresholdPreambleDetectionModel", "MinimumRssi", DoubleValue(-64.37));
     WifiHelper wifi;
     wifi.SetStandard(WIFI_STANDARD_80211n);
     const UintegerValue threshold(cell.rts ? 0 : 65535);
@@ -95,7 +84,7 @@ InstallRadios(const Cell& cell, const NodeContainer& nodes)
 
 // Each station knows all others, and the next one on the way to the ends.
 static Ipv4InterfaceContainer
-InstallInternet(const Cell& cell, const NodeContainer& nodes, const NetDeviceContainer& devices)
+InstallInternet(const NodeContainer& nodes, const NetDeviceContainer& devices)
 {
     InternetStackHelper internet;
     Ipv4StaticRoutingHelper fixed;
@@ -105,27 +94,8 @@ InstallInternet(const Cell& cell, const NodeContainer& nodes, const NetDeviceCon
     addresses.SetBase("10.0.0.0", "255.255.255.0");
     auto interfaces = addresses.Assign(devices);
     TrafficControlHelper().Uninstall(devices);
-    auto first = interfaces.GetAddress(0), last = interfaces.GetAddress(cell.hops);
-    for (uint32_t n = 0; n <= cell.hops; n++)
-    {
-        auto ip = nodes.Get(n)->GetObject<Ipv4L3Protocol>();
-        auto cache = ip->GetInterface(1)->GetArpCache();
-        for (uint32_t m = 0; m <= cell.hops; m++)
-        {
-            auto entry = cache->Add(interfaces.GetAddress(m));
-            entry->SetMacAddress(devices.Get(m)->GetAddress());
-            entry->MarkPermanent();
-        }
-        auto routes = fixed.GetStaticRouting(ip);
-        if (n + 1 < cell.hops)
-        {
-            routes->AddHostRouteTo(last, interfaces.GetAddress(n + 1), 1);
-        }
-        if (n > 1)
-        {
-            routes->AddHostRouteTo(first, interfaces.GetAddress(n - 1), 1);
-        }
-    }
+    KnowAllAddresses(nodes, devices, interfaces);
+    RouteAlongTheChain(fixed, nodes, interfaces);
     return interfaces;
 }
 
@@ -155,7 +125,7 @@ main(int argc, char* argv[])
                                   UintegerValue(cell.hops + 1));
     mobility.Install(nodes);
     auto devices = InstallRadios(cell, nodes);
-    auto interfaces = InstallInternet(cell, nodes, devices);
+    auto interfaces = InstallInternet(nodes, devices);
 
     const double begin_s = 1;
     BulkSendHelper source("ns3::TcpSocketFactory", InetSocketAddress(interfaces.GetAddress(cell.hops), 9));
