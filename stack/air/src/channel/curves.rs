@@ -54,7 +54,7 @@ static THREE_QUARTERS: Code = Code {
 /// and each takes a hundred exponentials.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Curves {
-    /// By a hash of the ratio; empty before the first use.
+    /// By a hash of the ratio and the rate; empty before the first use.
     known: Vec<Option<Known>>,
 }
 
@@ -77,7 +77,9 @@ impl Curves {
     /// The probability that no error is among so many bits.
     pub(crate) fn intact(&mut self, rate: Rate, snr: f64, bits: f64) -> f64 {
         self.known.resize(Curves::KNOWN, None);
-        let [hash, ..] = snr.to_bits().wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        // Rates of data and of answers meet at the same ratios.
+        let key = snr.to_bits() ^ rate.bits_per_second;
+        let [hash, ..] = key.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
         let place = &mut self.known[usize::from(hash)];
         let log_of_bit = match place {
             Some(known) if (known.rate, known.snr) == (rate, snr) => known.log_of_bit,
