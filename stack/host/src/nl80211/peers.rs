@@ -5,9 +5,9 @@ use std::io;
 use hopwise_core::StationAddress;
 
 use super::kernel::{GET_STATION, Nl80211};
-use super::station::{NEW_STATION, STATION_INFO, address};
+use super::station::{address, attributes_of};
 use crate::netlink::ask::ask;
-use crate::netlink::message::{GENERIC_HEADER, attribute};
+use crate::netlink::message::attribute;
 
 /// The state of a peering, in NL80211_ATTR_STA_INFO, and the one in which frames go to the peer (linux/nl80211.h).
 const PLINK_STATE: u16 = 6;
@@ -24,17 +24,13 @@ impl Nl80211 {
 
 /// The peer in one message of a dump of stations.
 fn peer(body: &[u8]) -> Option<StationAddress> {
-    if *body.first()? != NEW_STATION {
-        return None;
-    }
-    let all = body.get(GENERIC_HEADER..)?;
-    let state = attribute(attribute(all, STATION_INFO)?, PLINK_STATE)?;
-    (state == [ESTABLISHED]).then(|| address(all)).flatten()
+    let (all, info) = attributes_of(body)?;
+    (attribute(info, PLINK_STATE)? == [ESTABLISHED]).then(|| address(all)).flatten()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::station::{ADDRESS, nested};
+    use super::super::station::{ADDRESS, NEW_STATION, STATION_INFO, nested};
     use super::*;
     use crate::netlink::message::{HEADER, Message};
 

@@ -33,13 +33,18 @@ pub(super) fn address(attributes: &[u8]) -> Option<StationAddress> {
     attribute(attributes, ADDRESS)?.try_into().ok().map(StationAddress)
 }
 
-/// The station in one message of a dump that came at that time, as the driver reports it.
-pub(crate) fn station(body: &[u8], at: Instant) -> Option<LinkFacts> {
+/// The attributes of a station in one message of a dump, and those of NL80211_ATTR_STA_INFO among them.
+pub(super) fn attributes_of(body: &[u8]) -> Option<(&[u8], &[u8])> {
     if *body.first()? != NEW_STATION {
         return None;
     }
     let all = body.get(GENERIC_HEADER..)?;
-    let info = attribute(all, STATION_INFO)?;
+    Some((all, attribute(all, STATION_INFO)?))
+}
+
+/// The station in one message of a dump that came at that time, as the driver reports it.
+pub(crate) fn station(body: &[u8], at: Instant) -> Option<LinkFacts> {
+    let (all, info) = attributes_of(body)?;
     let count = |kind| word(attribute(info, kind)?, 0).map(u64::from);
     let long = |kind| attribute(info, kind)?.try_into().ok().map(u64::from_ne_bytes);
     let dbm = |kind| attribute(info, kind)?.first().map(|byte| i8::from_ne_bytes([*byte]));
