@@ -125,12 +125,14 @@ fn rows(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| line.contains("| **") && !line.starts_with("|  |"))
 }
 
-/// The claims of all pages with their verdicts under the papers' own rules, which stand first.
+/// The claims of all papers' pages with their verdicts under the papers' own rules, which stand first.
 fn measured() -> Vec<(String, String)> {
     let mut claims = Vec::new();
-    for page in
-        files(Path::new("docs/claims")).iter().filter(|path| path.extension().is_some_and(|e| e == "md"))
-    {
+    let is_of_paper = |path: &&PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(".md") && !name.starts_with("over-")
+    };
+    for page in files(Path::new("docs/claims")).iter().filter(is_of_paper) {
         let text = std::fs::read_to_string(page).expect("a page");
         for line in rows(&text) {
             let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
@@ -311,6 +313,39 @@ fn readings_with_a_radio_of_their_own_are_left_out(told: &str, out: &Path) {
     assert!(!out.join("full/one/fig3").exists(), "its points have two radios");
 }
 
+/// The status of a command, its output and its remarks.
+type Told = (Option<i32>, String, String);
+
+fn a_page_has_the_first_readings_in_a_part_of_their_time(run: &dyn Fn(&[&str]) -> Told, out: &Path) {
+    let pages = out.join("pages");
+    let pages = ["--pages", &pages.display().to_string()].map(str::to_owned);
+    let args = ["--radio", "ht20-mcs7", "--first-reading", "--shorter", "3", &pages[0], &pages[1]];
+    let (status, told, remarks) = run(&args);
+    assert_eq!(status, Some(0), "{told}{remarks}");
+    let page = std::fs::read_to_string(out.join("pages/over-ht20-mcs7.md")).expect("the page");
+    let command = "`hopwise claims one/fig2 --radio ht20-mcs7 --first-reading --shorter 3` makes it again.";
+    for part in ["\n## Fig. 1 (`one/fig1.yaml`)\n", "\n## Fig. 1 (`one/fig2.yaml`)\n", command] {
+        assert!(page.contains(part), "{part} is missing in {page}");
+    }
+    assert!(!page.contains("fig3") && !page.contains("in 2 readings"), "{page}");
+    let rows = |rules: &str| page.lines().filter(|line| line.contains(&format!(" | {rules} | "))).count();
+    assert_eq!((rows("ns2"), rows("ht20-mcs7")), (4, 4), "two rows for each claim: {page}");
+    let lasts = |rules: &str| {
+        let path = out.join(format!("first-reading/one/fig1/{rules}/records.jsonl"));
+        let records = std::fs::read_to_string(path).expect("records");
+        let (_, after) = records.split_once("\"duration\":\"").expect("the time of a run");
+        after.split('"').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(lasts("ns2"), "3s", "the papers' rules have the whole time");
+    assert_eq!(lasts("ht20-mcs7-shorter-3"), "1s");
+    let (_, again, _) = run(&args);
+    assert_eq!(
+        page,
+        std::fs::read_to_string(out.join("pages/over-ht20-mcs7.md")).expect("the page"),
+        "{again}"
+    );
+}
+
 #[test]
 fn claims_are_judged_over_radios_of_today_beside_the_papers_rules() {
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("radio-claims");
@@ -336,9 +371,12 @@ fn claims_are_judged_over_radios_of_today_beside_the_papers_rules() {
     readings_with_a_radio_of_their_own_are_left_out(&told, &out);
     assert!(out.join("full/one/fig1/claims-ht20-mcs7.csv").exists(), "the table has a name of its own");
     assert!(!out.join("full/one/fig1/claims.csv").exists(), "that of the papers' rules stays");
+    a_page_has_the_first_readings_in_a_part_of_their_time(&run, &out);
     for (more, problem) in [
-        (&["--radio", "ht20-mcs7", "--pages", "pages"][..], "cannot be used with '--pages"),
-        (&["--radio", "ht20-mcs77"], "no profile is called `ht20-mcs77`"),
+        (&["--radio", "ht20-mcs77"][..], "no profile is called `ht20-mcs77`"),
+        (&["--first-reading"], "--radio <PROFILE>"),
+        (&["--shorter", "20"], "--radio <PROFILE>"),
+        (&["--radio", "ht20-mcs7", "--shorter", "1"], "1 is not in 2..=1000"),
     ] {
         let (status, _, error) = run(more);
         assert!(status == Some(2) && error.contains(problem), "{error}");

@@ -17,6 +17,7 @@ mod routing;
 mod rules;
 mod schema;
 mod settings;
+mod shortened;
 
 use std::collections::BTreeSet;
 use std::path::Path;

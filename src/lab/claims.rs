@@ -21,12 +21,14 @@ use crate::lab::trial::stopped::Stopped;
 mod arguments;
 mod kept;
 mod made_by;
+mod page;
 mod pages;
 mod printing;
 mod settings;
 
 pub(crate) use arguments::Arguments;
 use made_by::MadeBy;
+use page::Page;
 use settings::{Ruled, ruled};
 
 const QUICK_SEEDS: u32 = 2;
@@ -67,7 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         if let (Some(folder), false) = (&arguments.pages, of_figure.is_empty()) {
             let name = name_of(&file);
             let figure = pages::Figure { paper: &paper, file: &name, digest, rows: &of_figure, made_by };
-            pages::write(folder, &arguments.papers, &figure, &not_run)?;
+            let page = Page::of(arguments, &paper);
+            pages::write(folder, &arguments.papers, (&page, &figure), &not_run)?;
         }
         rows.extend(of_figure);
         stopped.on_step();
@@ -213,7 +216,11 @@ fn runs(
 
 /// The folder of a figure's runs.
 fn folder_of(arguments: &Arguments, (paper, file): (&str, &Path)) -> PathBuf {
-    let pace = if arguments.quick { "quick" } else { "full" };
+    let pace = match (arguments.quick, arguments.first_reading) {
+        (true, _) => "quick",
+        (_, true) => "first-reading",
+        _ => "full",
+    };
     arguments.out.join(pace).join(paper).join(name_of(file))
 }
 

@@ -1,5 +1,5 @@
-//! The pages of `docs/claims`, one for each paper with a section for each file of its figures. A section is replaced
-//! when its figure was run again, and the others stay: each names what measured it.
+//! Writes the pages of `docs/claims`, which have a section for each file of a figure. A section is replaced when its
+//! figure was run again, and the others stay: each names what measured it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +10,7 @@ use hopwise_lab::claims::table::{Row, Under};
 use hopwise_lab::located::Document;
 use hopwise_lab::report::{picture_of_claims, picture_of_premises};
 
-use super::{ARITHMETIC, MadeBy, NotRun};
+use super::{ARITHMETIC, MadeBy, NotRun, Page};
 use crate::failure::Failure;
 
 /// Digits of a hash that tell it from others.
@@ -37,12 +37,13 @@ struct Picture {
 pub(super) fn write(
     folder: &Path,
     papers: &Path,
-    figure: &Figure<'_>,
+    (page, figure): (&Page<'_>, &Figure<'_>),
     not_run: &[NotRun],
 ) -> Result<(), Failure> {
     let failed = |error| Failure::failed("writing the pages", format_args!("{}: {error}", folder.display()));
     fs::create_dir_all(folder).map_err(failed)?;
     let Figure { paper, file, rows, .. } = figure;
+    let (name, id) = (page.name(), page.id(paper, file));
     let is_swept = rows.iter().flat_map(|row| &row.results).any(|under| under.lines.len() > 1);
     let compared = if is_swept { picture_of_claims(rows) } else { String::new() };
     let pictures = [
@@ -50,22 +51,22 @@ pub(super) fn write(
         Picture { says: "Measured over what it rests on", end: "-premise", svg: picture_of_premises(rows) },
     ];
     let drawn: Vec<&Picture> = pictures.iter().filter(|picture| !picture.svg.is_empty()).collect();
-    let path = folder.join(format!("{paper}.md"));
+    let path = folder.join(format!("{name}.md"));
     let before = match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         text => text.map_err(failed)?,
     };
-    let digest_of = |file: &str| {
-        let document = Document::load(&papers.join(paper).join(format!("{file}.yaml"))).ok()?;
+    let digest_of = |id: &str| {
+        let document = Document::load(&papers.join(page.path_of(id))).ok()?;
         Some(shortened(&document.digest()).to_owned())
     };
-    let own = section(figure, &drawn);
-    let sections = sections(&before, file, own).into_iter();
-    let sections = sections.map(|section| marked(&section, paper, &digest_of)).collect();
-    let not_run: Vec<&NotRun> = not_run.iter().filter(|one| one.paper == *paper).collect();
-    fs::write(&path, page(paper, sections, &not_run)).map_err(failed)?;
+    let own = section(page, figure, &drawn);
+    let sections = sections(&before, &id, own).into_iter();
+    let sections = sections.map(|section| marked(&section, page, &digest_of)).collect();
+    let not_run: Vec<&NotRun> = not_run.iter().filter(|one| page.tells_of(&one.paper)).collect();
+    fs::write(&path, text_of(page, sections, &not_run)).map_err(failed)?;
     for Picture { end, svg, .. } in drawn {
-        fs::write(folder.join(format!("{paper}-{file}{end}.svg")), svg).map_err(failed)?;
+        fs::write(folder.join(format!("{}{end}.svg", page.stem(paper, file))), svg).map_err(failed)?;
     }
     Ok(())
 }
@@ -73,17 +74,17 @@ pub(super) fn write(
 const MARK: &str = "\n## ";
 const NOT_RUN: &str = "Not run";
 
-/// The file of a section, without its ending, by its heading.
-fn file_of(section: &str) -> Option<&str> {
+/// The name of a section's figure on its page, by the heading.
+fn id_of(section: &str) -> Option<&str> {
     section.lines().next()?.rsplit_once("(`")?.1.strip_suffix(".yaml`)")
 }
 
 /// The sections of a page with one replaced or added, in the order of their files. Each begins with its heading.
-fn sections(before: &str, file: &str, own: String) -> Vec<String> {
+fn sections(before: &str, id: &str, own: String) -> Vec<String> {
     let mut all: Vec<String> = before.split(MARK).skip(1).map(str::to_owned).collect();
-    all.retain(|section| file_of(section) != Some(file) && !section.starts_with(NOT_RUN));
+    all.retain(|section| id_of(section) != Some(id) && !section.starts_with(NOT_RUN));
     all.push(own);
-    let name = |section: &String| file_of(section).map(|file| format!("{file}.yaml"));
+    let name = |section: &String| id_of(section).map(|id| format!("{id}.yaml"));
     all.sort_by_key(name);
     all
 }
@@ -93,16 +94,17 @@ const DIGEST: &str = "of a file with\ndigest ";
 const CHANGED: &str = "**The file has changed since.**";
 
 /// A section that says whether its file has changed since. One that tells no digest stays as it is.
-fn marked(section: &str, paper: &str, digest_of: &dyn Fn(&str) -> Option<String>) -> String {
+fn marked(section: &str, page: &Page<'_>, digest_of: &dyn Fn(&str) -> Option<String>) -> String {
     let told = section.split_once(DIGEST).and_then(|(_, after)| after.get(..DIGITS));
-    let (Some(told), Some(file)) = (told, file_of(section)) else { return section.to_owned() };
+    let (Some(told), Some(id)) = (told, id_of(section)) else { return section.to_owned() };
     let mut paragraphs: Vec<&str> = section.split("\n\n").collect();
     paragraphs.retain(|paragraph| !paragraph.starts_with(CHANGED));
     let mark = format!(
-        "{CHANGED} `hopwise claims {paper}/{file} --pages docs/claims` has still to be run under the\n\
-         settings that it has now."
+        "{CHANGED} `{} --pages docs/claims` has still to be run under the\n\
+         settings that it has now.",
+        page.command(id)
     );
-    if digest_of(file).as_deref() != Some(told) {
+    if digest_of(id).as_deref() != Some(told) {
         let is_shown = |paragraph: &&str| paragraph.starts_with("![") || paragraph.starts_with('|');
         let place = paragraphs.iter().position(is_shown).unwrap_or(paragraphs.len());
         paragraphs.insert(place, &mark);
@@ -114,14 +116,8 @@ fn shortened(hash: &str) -> &str {
     hash.get(..DIGITS).unwrap_or(hash)
 }
 
-fn page(paper: &str, sections: Vec<String>, not_run: &[&NotRun]) -> String {
-    let mut text = format!(
-        "# The claims of {paper}\n\n`hopwise claims {paper} --pages docs/claims` writes this page. [What the papers \
-         say](../papers.md)\ntells how to read it. [A reading](../../configs/papers/{paper}/reading.md) says which \
-         settings are the\npaper's.\n\nA section names the digest of its file, and the days and the machine of its \
-         runs. One that does not is of 25 or 26\nNovember 2026: two cores of a virtual machine (AMD EPYC) made its \
-         runs. Only the time that they take depends on that.\n"
-    );
+fn text_of(page: &Page<'_>, sections: Vec<String>, not_run: &[&NotRun]) -> String {
+    let mut text = page.head();
     for section in sections {
         let _ = writeln!(text, "{MARK}{}", section.trim_end());
     }
@@ -140,14 +136,16 @@ const COLUMNS: &str = "\
 ";
 
 /// A figure's section, from its heading's text on.
-fn section(figure: &Figure<'_>, pictures: &[&Picture]) -> String {
+fn section(page: &Page<'_>, figure: &Figure<'_>, pictures: &[&Picture]) -> String {
     let Figure { paper, file, digest, rows, made_by } = figure;
     let MadeBy { version, certificate, runs, cpu_s, .. } = made_by;
     let title = rows.first().map_or(*file, |row| row.title.as_str());
     let commit = made_by.commits().map_or(String::new(), |commit| format!("at commit {commit} "));
+    let id = page.id(paper, file);
     let mut text = format!(
-        "{title} (`{file}.yaml`)\n\n`hopwise claims {paper}/{file}` makes it again. Measured {commit}by \
+        "{title} (`{id}.yaml`)\n\n`{}` makes it again. Measured {commit}by \
          hopwise\n{version}, certificate {}, {DIGEST}{}.\n\n",
+        page.command(&id),
         shortened(certificate),
         shortened(digest)
     );
@@ -156,7 +154,7 @@ fn section(figure: &Figure<'_>, pictures: &[&Picture]) -> String {
         let _ = writeln!(text, "Its {runs} runs take {cpu_s:.0} s of a core.{origin}\n");
     }
     for Picture { says, end, .. } in pictures {
-        let _ = writeln!(text, "![{says}]({paper}-{file}{end}.svg)\n");
+        let _ = writeln!(text, "![{says}]({}{end}.svg)\n", page.stem(paper, file));
     }
     text.push_str(COLUMNS);
     rows.iter().for_each(|row| lines(&mut text, row));
@@ -214,9 +212,11 @@ fn readings(text: &mut String, rows: &[Row]) {
 mod tests {
     use super::*;
 
+    const DCA: Page<'_> = Page::Paper("dca");
+
     #[test]
     fn a_section_replaces_its_own_and_leaves_the_others() {
-        let page_of = |sections: Vec<String>| page("dca", sections, &[]);
+        let page_of = |sections: Vec<String>| text_of(&DCA, sections, &[]);
         let one = page_of(sections("", "fig2", "Fig. 2 (`fig2.yaml`)\n\nstale\n".into()));
         let two = page_of(sections(&one, "fig1", "Fig. 1 (`fig1.yaml`)\n\nfirst\n".into()));
         let again = page_of(sections(&two, "fig2", "Fig. 2 (`fig2.yaml`)\n\nnew\n".into()));
@@ -225,8 +225,8 @@ mod tests {
         assert!(again.contains("first") && again.contains("new") && !again.contains("stale"), "{again}");
         let not_run =
             NotRun { paper: "dca".into(), figure: "Fig. 3".into(), says: "a".into(), needs: "b".into() };
-        let with = page("dca", sections(&again, "fig1", "Fig. 1 (`fig1.yaml`)\n".into()), &[&not_run]);
-        let twice = page("dca", sections(&with, "fig1", "Fig. 1 (`fig1.yaml`)\n".into()), &[&not_run]);
+        let with = text_of(&DCA, sections(&again, "fig1", "Fig. 1 (`fig1.yaml`)\n".into()), &[&not_run]);
+        let twice = text_of(&DCA, sections(&with, "fig1", "Fig. 1 (`fig1.yaml`)\n".into()), &[&not_run]);
         assert_eq!(with, twice, "the same results make the same page");
     }
 
@@ -235,7 +235,7 @@ mod tests {
         for paper in ["ack_holding", "dca", "delayed_ack_chain", "pgy", "tda"] {
             let there = fs::read_to_string(format!("docs/claims/{paper}.md")).expect("a page");
             assert!(
-                there.starts_with(&page(paper, Vec::new(), &[])),
+                there.starts_with(&text_of(&Page::Paper(paper), Vec::new(), &[])),
                 "docs/claims/{paper}.md has another head"
             );
         }
@@ -245,21 +245,21 @@ mod tests {
     fn of_digest(digest: &str) -> String {
         let digest = digest.to_owned();
         let figure = Figure { paper: "dca", file: "fig1", digest, rows: &[], made_by: MadeBy::us() };
-        section(&figure, &[])
+        section(&DCA, &figure, &[])
     }
 
     #[test]
     fn a_section_says_that_its_file_has_changed_until_it_is_run_again() {
         let [old, new] = ["a".repeat(DIGITS), "b".repeat(DIGITS)];
         let written = of_digest(&old);
-        assert_eq!(marked(&written, "dca", &|_| Some(old.clone())), written);
-        let changed = marked(&written, "dca", &|file| (file == "fig1").then(|| new.clone()));
+        assert_eq!(marked(&written, &DCA, &|_| Some(old.clone())), written);
+        let changed = marked(&written, &DCA, &|file| (file == "fig1").then(|| new.clone()));
         let mark =
             "\n\n**The file has changed since.** `hopwise claims dca/fig1 --pages docs/claims` has still to";
         assert!(changed.contains(mark) && changed.find(mark) < changed.find("| figure |"), "{changed}");
-        assert_eq!(marked(&changed, "dca", &|_| Some(new.clone())), changed, "it is said once");
-        assert_eq!(marked(&changed, "dca", &|_| Some(old.clone())), written, "the file is the old one again");
-        let page = page("dca", sections(&page("dca", vec![changed], &[]), "fig1", of_digest(&new)), &[]);
+        assert_eq!(marked(&changed, &DCA, &|_| Some(new.clone())), changed, "it is said once");
+        assert_eq!(marked(&changed, &DCA, &|_| Some(old.clone())), written, "the file is the old one again");
+        let page = text_of(&DCA, sections(&text_of(&DCA, vec![changed], &[]), "fig1", of_digest(&new)), &[]);
         assert!(page.contains(&new) && !page.contains(CHANGED) && !page.contains(&old), "{page}");
     }
 
@@ -267,9 +267,9 @@ mod tests {
     fn a_section_that_tells_no_digest_keeps_a_mark_that_was_written_by_hand_until_it_is_run_again() {
         let by_hand =
             format!("Fig. 1 (`fig1.yaml`)\n\nMeasured by hopwise\nv.\n\n{CHANGED} It has to be run.\n");
-        assert_eq!(marked(&by_hand, "dca", &|_| Some("a".repeat(DIGITS))), by_hand);
-        let before = page("dca", vec![by_hand], &[]);
-        let again = page("dca", sections(&before, "fig1", of_digest(&"a".repeat(DIGITS))), &[]);
+        assert_eq!(marked(&by_hand, &DCA, &|_| Some("a".repeat(DIGITS))), by_hand);
+        let before = text_of(&DCA, vec![by_hand], &[]);
+        let again = text_of(&DCA, sections(&before, "fig1", of_digest(&"a".repeat(DIGITS))), &[]);
         assert!(before.contains(CHANGED) && !again.contains(CHANGED), "{again}");
     }
 }

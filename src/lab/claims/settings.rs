@@ -13,22 +13,26 @@ pub(super) struct Setting {
     sets: &'static [&'static str],
     /// The profile of all radios, where it is not the figure's own.
     radio: Option<&'static str>,
+    /// The number of parts of the file's time, one of which a run lasts.
+    parts: u32,
 }
 
 impl Setting {
     const fn of(name: &'static str, sets: &'static [&'static str]) -> Setting {
-        Setting { name, sets, radio: None }
+        Setting { name, sets, radio: None, parts: 1 }
     }
 
     /// The values that it sets over a file's.
-    fn sets(&self) -> Vec<String> {
+    fn sets(&self, figure: &Scenario) -> Vec<String> {
         let rules = self.sets.iter().map(|set| (*set).to_owned());
-        rules.chain(self.radio.map(|profile| format!("radio.profile={profile}"))).collect()
+        let radio = self.radio.map(|profile| format!("radio.profile={profile}"));
+        rules.chain(radio).chain(figure.shortened(self.parts)).collect()
     }
 
     /// The name of the folder of its runs.
     pub(super) fn folder(&self) -> String {
-        self.name.replace(", ", "-").replace(' ', "").to_lowercase()
+        let name = self.name.replace(", ", "-").replace(' ', "").to_lowercase();
+        if self.parts == 1 { name } else { format!("{name}-shorter-{}", self.parts) }
     }
 }
 
@@ -48,7 +52,7 @@ const AODV: [Setting; 3] = [
 pub(super) struct Ruled {
     pub(super) setting: Setting,
     pub(super) scenario: Scenario,
-    /// Values of the file that are replaced, and those of the reading that a quick look is at: no point has them.
+    /// Values of the file that are replaced, and those of the first reading if it alone is run: no point has them.
     pub(super) fixed: Point,
 }
 
@@ -57,7 +61,7 @@ pub(super) struct Ruled {
 pub(super) fn ruled(arguments: &Arguments, figure: &Scenario) -> Result<(Vec<Ruled>, LeftOut), Box<Refusal>> {
     let (mut all, mut left_out) = (Vec::new(), LeftOut::default());
     for setting in settings(arguments, figure) {
-        let sets = setting.sets();
+        let sets = setting.sets(figure);
         let (mut scenario, mut fixed) = match setting.radio {
             None => (figure.with(&sets)?, Point::new()),
             Some(_) => {
@@ -67,7 +71,7 @@ pub(super) fn ruled(arguments: &Arguments, figure: &Scenario) -> Result<(Vec<Rul
                 (scenario, values)
             }
         };
-        if arguments.quick {
+        if arguments.quick || arguments.first_reading {
             let reading = scenario.first_reading()?;
             let sets: Vec<_> =
                 reading.iter().map(|(path, value)| format!("{path}={}", plain(value))).collect();
@@ -83,7 +87,10 @@ pub(super) fn ruled(arguments: &Arguments, figure: &Scenario) -> Result<(Vec<Rul
 fn settings(arguments: &Arguments, figure: &Scenario) -> Vec<Setting> {
     let all: &[Setting] = if figure.has_routing_rules() { &AODV } else { &STATIC };
     match (arguments.radio, all) {
-        (Some(radio), [own, .., today]) => vec![*own, Setting { name: radio, radio: Some(radio), ..*today }],
+        (Some(radio), [own, .., today]) => {
+            let parts = arguments.shorter.unwrap_or(1);
+            vec![*own, Setting { name: radio, radio: Some(radio), parts, ..*today }]
+        }
         _ if arguments.quick => all[..1].to_vec(),
         _ => all.to_vec(),
     }
