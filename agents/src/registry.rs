@@ -16,7 +16,7 @@ use crate::{base_station, receiver, sender};
 /// The receiver agent if a rule names none.
 pub const DEFAULT_RECEIVER: &str = "delayed";
 /// The sender agents if a rule names none.
-pub const DEFAULT_SENDERS: &str = "[cubic]";
+pub const DEFAULT_SENDERS: &str = "[cubic:hystart=on]";
 /// The shadows if a rule names none.
 pub const DEFAULT_SHADOWS: &str = "[]";
 /// The base-station agent if none is named.

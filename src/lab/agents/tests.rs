@@ -22,7 +22,7 @@ fn the_list_has_every_agent_once_under_its_kind() {
         };
         assert_eq!(part.lines().filter(begins).count(), 1, "{}", agent.name);
     }
-    assert!(text.contains("The default is delayed with [cubic]."));
+    assert!(text.contains("The default is delayed with [cubic:hystart=on]."));
 }
 
 #[test]

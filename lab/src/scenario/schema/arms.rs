@@ -19,8 +19,8 @@ pub(in crate::scenario) struct ArmConfig {
     /// worlds netns and hwsim.
     #[schemars(schema_with = "spec_names::receiver")]
     pub(in crate::scenario) receiver: Option<String>,
-    /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs (default cubic).
-    /// `kernel:bbr` is the kernel's TCP with its algorithm bbr, and goes with receiver `kernel`.
+    /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs (default
+    /// cubic:hystart=on). `kernel:bbr` is the kernel's TCP with its algorithm bbr, and goes with receiver `kernel`.
     #[serde(deserialize_with = "specs")]
     #[schemars(schema_with = "spec_names::senders")]
     pub(in crate::scenario) sender: Option<String>,

@@ -160,7 +160,7 @@ fn rules_choose_agents_before_the_arm_does() {
 fn an_arm_that_says_nothing_has_the_defaults() {
     let scenario = Scenario::parse("a", CHAIN, &["arms={ x: }".to_owned()]).expect("it is read");
     let arm = scenario.plan(None, 1).expect("a plan").plan.arm;
-    assert_eq!((arm.receiver.as_str(), arm.senders.as_str()), ("delayed", "[cubic]"));
+    assert_eq!((arm.receiver.as_str(), arm.senders.as_str()), ("delayed", "[cubic:hystart=on]"));
 }
 
 #[test]
