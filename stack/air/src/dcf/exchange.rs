@@ -109,12 +109,13 @@ impl Dcf {
         }
         self.owe_ack(n, heard, frame.duration_ns);
         let link = &mut self.medium.links[heard.link as usize];
-        let Some(service) = self.stations[link.from as usize].service else { return };
+        let Some(service) = &self.stations[link.from as usize].service else { return };
+        let (number, rate) = (service.number, service.rate);
         // An ACK that was lost brings the same frame again.
-        let last = &mut link.delivered[category_of(service.number).index()];
-        if std::mem::replace(last, service.number) != service.number {
+        let last = &mut link.delivered[category_of(number).index()];
+        if std::mem::replace(last, number) != number {
             let (from, to) = (link.from, as_u32(n));
-            let (number, rate, power_w) = (service.number, service.rate, heard.power_w);
+            let power_w = heard.power_w;
             self.book_packet(n, from);
             self.news.push_back(News::Arrived { from, to, number, cast: Cast::ToUs, rate, power_w });
         }
@@ -122,11 +123,12 @@ impl Dcf {
 
     fn take_ack(&mut self, n: usize, ended: u64) {
         let st = &mut self.stations[n];
-        let (Phase::AwaitsAck, Some(service)) = (st.phase, st.service) else { return };
+        let (Phase::AwaitsAck, Some(service)) = (st.phase, &st.service) else { return };
+        let is_announced = service.is_announced;
         self.learn_rate(n, 1);
         self.note_answered(n);
         let st = &mut self.stations[n];
-        *(if service.is_announced { &mut st.long_tries } else { &mut st.short_tries }) = 0;
+        *(if is_announced { &mut st.long_tries } else { &mut st.short_tries }) = 0;
         st.phase = Phase::Idle;
         st.wait = Wait::Nothing;
         self.finish(n, Outcome::Acknowledged);
@@ -167,11 +169,11 @@ impl Dcf {
         let rate = if answered_at.is_ht() { answered_at.answer() } else { self.phy.basic };
         self.stations[n].phase = phase;
         // The answered packet is still in service there.
-        let answered = self.stations[owed.to as usize].service;
+        let answered = &self.stations[owed.to as usize].service;
         let frame = Frame {
             duration_ns: owed.duration_ns,
             number: owed.block.0,
-            load: answered.map_or(Load::Other, |service| service.load),
+            load: answered.as_ref().map_or(Load::Other, |service| service.load),
             bitmap: owed.block.1,
             ..Frame::control(owed.kind, owed.to, rate, airtime_ns)
         };

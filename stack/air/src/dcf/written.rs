@@ -15,7 +15,7 @@ impl Dcf {
     }
 
     pub(super) fn write_sent(&mut self, now: u64, n: usize) {
-        let frame = self.stations[n].frame;
+        let frame = &self.stations[n].frame;
         let until = now + frame.airtime_ns;
         if let Some(airtime) = self.airtimes.get_mut(n) {
             let reception = &self.stations[n].reception;
@@ -33,9 +33,17 @@ impl Dcf {
             };
             airtime.book(spent, now, until);
         }
+        if self.seen.is_some() {
+            self.see_sent(now, n);
+        }
+    }
+
+    #[cold]
+    fn see_sent(&mut self, now: u64, n: usize) {
+        let frame = self.stations[n].frame;
         let event = FrameEvent {
             from_ns: now,
-            until_ns: until,
+            until_ns: now + frame.airtime_ns,
             station: as_u32(n),
             sender: as_u32(n),
             sees: Sees::Sends,
@@ -71,10 +79,10 @@ impl Dcf {
     }
 
     pub(super) fn write_heard(&mut self, n: usize, heard: &Reception) {
-        let sender = self.medium.links[heard.link as usize].from;
-        let frame = self.stations[sender as usize].frame;
         if let Some(airtime) = self.airtimes.get_mut(n) {
-            let is_own = frame.to == as_u32(n) || frame.to == EVERYONE;
+            let sender = self.medium.links[heard.link as usize].from;
+            let to = self.stations[sender as usize].frame.to;
+            let is_own = to == as_u32(n) || to == EVERYONE;
             let spent = match heard.hears {
                 Hears::Frame if is_own => Spent::Receives,
                 Hears::Frame => Spent::Overhears,
@@ -84,22 +92,28 @@ impl Dcf {
             airtime.book(spent, heard.from, heard.until);
         }
         if self.seen.is_some() {
-            let sees = match heard.hears {
-                Hears::Frame => Sees::Decodes,
-                Hears::Collision => Sees::Collision,
-                Hears::Noise | Hears::Nothing => Sees::Noise,
-            };
-            let event = FrameEvent {
-                from_ns: heard.began,
-                until_ns: heard.until,
-                station: as_u32(n),
-                sender,
-                sees,
-                power_w: heard.power_w,
-                frame,
-                packet_id: 0,
-            };
-            self.see(&event, heard.lost);
+            self.see_heard(n, heard);
         }
+    }
+
+    #[cold]
+    fn see_heard(&mut self, n: usize, heard: &Reception) {
+        let sender = self.medium.links[heard.link as usize].from;
+        let sees = match heard.hears {
+            Hears::Frame => Sees::Decodes,
+            Hears::Collision => Sees::Collision,
+            Hears::Noise | Hears::Nothing => Sees::Noise,
+        };
+        let event = FrameEvent {
+            from_ns: heard.began,
+            until_ns: heard.until,
+            station: as_u32(n),
+            sender,
+            sees,
+            power_w: heard.power_w,
+            frame: self.stations[sender as usize].frame,
+            packet_id: 0,
+        };
+        self.see(&event, heard.lost);
     }
 }
