@@ -66,7 +66,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             left_out += of_it.readings;
         }
         keep(arguments, (&paper, &file), &of_figure)?;
-        if let (Some(folder), false) = (&arguments.pages, of_figure.is_empty()) {
+        // Arithmetic is the same over any radio.
+        let is_told = arguments.radio.is_none() || made_by.runs > 0;
+        if let (Some(folder), false, true) = (&arguments.pages, of_figure.is_empty(), is_told) {
             let name = name_of(&file);
             let figure = pages::Figure { paper: &paper, file: &name, digest, rows: &of_figure, made_by };
             let page = Page::of(arguments, &paper);

@@ -7,18 +7,23 @@ use super::Scenario;
 use super::check::keys;
 use super::schema::{ScenarioFile, Shape};
 
+/// Routes are found, and queues fill, in some seconds over any radio.
+const LEAST: Duration = Duration::from_secs(15);
+
 impl Scenario {
-    /// The values that make a run last one of that many parts of its time, and its warm-up as well. A scenario in which
-    /// something happens at an instant has none: with less time, less of it would happen.
+    /// The values that make a run last one of that many parts of its time, but 15 s, and its warm-up as well. A scenario
+    /// in which something happens at an instant has none: with less time, less of it would happen.
     pub fn shortened(&self, parts: u32) -> Vec<String> {
         let file = &self.read.file;
-        if parts <= 1 || self.has_instants() {
+        let (duration, warmup) = (file.run.duration.0, file.run.warmup.0);
+        let shorter = (duration / parts).max(LEAST);
+        if shorter >= duration || self.has_instants() {
             return Vec::new();
         }
-        let part = |path: &str, whole: Duration| format!("{path}={}us", (whole / parts).as_micros());
-        let warmup = file.run.warmup.0;
-        let warmup = (!warmup.is_zero()).then(|| part("run.warmup", warmup));
-        [part("run.duration", file.run.duration.0)].into_iter().chain(warmup).collect()
+        let share = shorter.as_secs_f64() / duration.as_secs_f64();
+        let set = |path: &str, time: Duration| format!("{path}={}ms", time.as_millis());
+        let warmup = (!warmup.is_zero()).then(|| set("run.warmup", warmup.mul_f64(share)));
+        [set("run.duration", shorter)].into_iter().chain(warmup).collect()
     }
 
     /// True if nodes move, if links go down, or if flows stop before the end, at any point and in any reading.
@@ -49,8 +54,11 @@ mod tests {
     #[test]
     fn a_run_and_its_warm_up_become_shorter_by_the_same() {
         let sets = shortened(STILL, &[]);
-        assert_eq!(sets, ["run.duration=15000000us", "run.warmup=2500000us"]);
-        assert_eq!(shortened(STILL, &["run.warmup=0s"]), ["run.duration=15000000us"]);
+        assert_eq!(sets, ["run.duration=15000ms", "run.warmup=2500ms"]);
+        assert_eq!(shortened(STILL, &["run.warmup=0s"]), ["run.duration=15000ms"]);
+        assert_eq!(shortened(STILL, &["run.duration=1000s"])[0], "run.duration=50000ms");
+        assert_eq!(shortened(STILL, &["run.duration=100s"]), ["run.duration=15000ms", "run.warmup=7500ms"]);
+        assert!(shortened(STILL, &["run.duration=12s", "run.warmup=2s"]).is_empty(), "it is short already");
         let file = Scenario::parse("it", STILL, &sets).expect("it is read");
         let plan = file.plan(None, 1).expect("a plan").plan;
         assert_eq!((plan.duration, plan.warmup), (Duration::from_secs(15), Duration::from_millis(2500)));

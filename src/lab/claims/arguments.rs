@@ -6,6 +6,8 @@ use clap::Args;
 use hopwise_air::phy::Phy;
 use hopwise_lab::located::one_of;
 
+use crate::numbers;
+
 /// Compare the statements of papers with runs: reproduced, not reproduced or contradicted
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -23,9 +25,10 @@ rules of ns-2, which the papers used, and under those of the standard; with AODV
 Settings that a paper leaves open (`sweep:`) are run with each of their values. A claim is then reproduced everywhere,
 or where it is said; it is contradicted only if it is so everywhere. A file with `plan:` is computed, not run.
 With --radio each claim is judged under the paper's own rules, and over radios of that profile under the standard's.
-A reading that sets another profile than its file is not run over them, and neither is a file whose points or arms
-differ in it. The output says how many readings that are. A radio of today takes 30 to 60 times the computing time of
-the papers' radios for a second. It carries as many more segments in that second, so that --shorter loses few of them.
+These send no RTS, as Linux does by default. A reading that sets another profile or another RTS threshold than its file
+is not run over them, and neither is a file whose points or arms differ in one. The output says how many readings that
+are. A second of such radios takes 10 to 60 times the computing time of a second of the papers' radios, and has as many
+more segments: --shorter makes up for it.
 Runs are kept in results/claims. The folder of a figure has its file, its table (claims.csv) and its picture
 (claims.svg), too. Runs of this build that are there are read, and a command that was interrupted goes on. With --kept
 runs of other builds are read as well: a section of a page names the build that made them.")]
@@ -45,8 +48,9 @@ pub(crate) struct Arguments {
     /// Judge each claim over radios of this profile as well, such as ht20-mcs7
     #[arg(long, value_name = "PROFILE", value_parser = radio)]
     pub(super) radio: Option<&'static str>,
-    /// Run an Nth of a figure's time over the other radio, unless nodes move, links go down or flows stop in it
-    #[arg(long, value_name = "N", requires = "radio", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    /// Run an Nth of a figure's time over the other radio, but 15 s. A figure in which nodes move, links go down or flows
+    /// stop keeps its time
+    #[arg(long, value_name = "N", requires = "radio", value_parser = numbers::whole(2..=1_000_u32))]
     pub(super) shorter: Option<u32>,
     /// Run only the first reading: settings that a paper leaves open have the first of their values in the file
     #[arg(long, requires = "radio", conflicts_with = "quick")]
@@ -54,8 +58,8 @@ pub(crate) struct Arguments {
     /// Judge the runs that are there, by whichever build they were made, and run nothing
     #[arg(long)]
     pub(super) kept: bool,
-    /// Replace the sections of these figures in this folder's PAPER.md, or with --radio in its over-PROFILE.md. Pictures
-    /// stand beside it where readings are compared.
+    /// Replace the sections of these figures in this folder's PAPER.md, or with --radio in its over-PROFILE.md.
+    /// Pictures stand beside it where readings are compared.
     #[arg(long, value_name = "DIR")]
     pub(super) pages: Option<PathBuf>,
 }

@@ -98,12 +98,12 @@ impl Page<'_> {
                  that they take depends on that.\n"
             ),
             Page::Radio { profile, .. } => format!(
-                "# The papers' claims over {profile}\n\n`hopwise claims{} --pages docs/claims`\nwrites this page. \
-                 [What the papers say](../papers.md) tells how to read it. Each claim has two rows here: that of its \
-                 paper's\nown rules, and that of radios of the profile `{profile}` under the standard's. \
-                 `--first-reading` leaves the other\nvalues of open settings to the papers' own pages. `--shorter` \
-                 makes runs over the new radio shorter, as these carry\nmore segments in a second. A figure in which \
-                 nodes move, links go down or flows stop keeps its time.\n",
+                "# The papers' claims over {profile}\n\n```sh\nhopwise claims{} --pages docs/claims\n```\n\nwrites \
+                 this page. [What the papers say](../papers.md) tells how to read it. Each claim has two rows: that \
+                 of its\npaper's own rules, and that of radios of the profile `{profile}` under the standard's rules \
+                 and without RTS.\n`--first-reading` leaves other values of open settings to the papers' own pages. \
+                 `--shorter` makes runs over the new\nradio shorter, since they carry more segments in a second. A \
+                 figure in which nodes move, links go down or flows stop\nkeeps its time.\n",
                 self.options()
             ),
         }

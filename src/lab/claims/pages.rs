@@ -239,6 +239,10 @@ mod tests {
                 "docs/claims/{paper}.md has another head"
             );
         }
+        let today = Page::Radio { profile: "ht20-mcs7", first_reading: true, parts: 20 };
+        let there = fs::read_to_string("docs/claims/over-ht20-mcs7.md").expect("a page");
+        let head = text_of(&today, Vec::new(), &[]);
+        assert!(there.starts_with(&head), "docs/claims/over-ht20-mcs7.md has another head: {head}");
     }
 
     /// A section of a file with that digest, as it is written.

@@ -6,6 +6,8 @@ use hopwise_lab::scenario::{LeftOut, Replaced, Scenario};
 
 use super::Arguments;
 
+const NO_RTS: &str = "radio.rts_threshold=off";
+
 /// Rules under which a figure is run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
@@ -25,8 +27,9 @@ impl Setting {
     /// The values that it sets over a file's.
     fn sets(&self, figure: &Scenario) -> Vec<String> {
         let rules = self.sets.iter().map(|set| (*set).to_owned());
-        let radio = self.radio.map(|profile| format!("radio.profile={profile}"));
-        rules.chain(radio).chain(figure.shortened(self.parts)).collect()
+        // Linux sends no RTS unless it is told to.
+        let radio = self.radio.map(|profile| [format!("radio.profile={profile}"), NO_RTS.to_owned()]);
+        rules.chain(radio.into_iter().flatten()).chain(figure.shortened(self.parts)).collect()
     }
 
     /// The name of the folder of its runs.
