@@ -11,8 +11,8 @@ use super::schema::{ScenarioFile, Shape};
 const LEAST: Duration = Duration::from_secs(15);
 
 impl Scenario {
-    /// The values that make a run last one of that many parts of its time, but 15 s, and its warm-up as well. A scenario
-    /// in which something happens at an instant has none: with less time, less of it would happen.
+    /// The values that make a run last one of that many parts of its time, but 15 s, and its warm-up as well. A
+    /// scenario in which something happens at an instant has none: with less time, less of it would happen.
     pub fn shortened(&self, parts: u32) -> Vec<String> {
         let file = &self.read.file;
         let (duration, warmup) = (file.run.duration.0, file.run.warmup.0);

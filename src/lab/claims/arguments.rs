@@ -48,8 +48,8 @@ pub(crate) struct Arguments {
     /// Judge each claim over radios of this profile as well, such as ht20-mcs7
     #[arg(long, value_name = "PROFILE", value_parser = radio)]
     pub(super) radio: Option<&'static str>,
-    /// Run an Nth of a figure's time over the other radio, but 15 s. A figure in which nodes move, links go down or flows
-    /// stop keeps its time
+    /// Run an Nth of a figure's time over the other radio, but 15 s. A figure in which nodes move, links go down or
+    /// flows stop keeps its time
     #[arg(long, value_name = "N", requires = "radio", value_parser = numbers::whole(2..=1_000_u32))]
     pub(super) shorter: Option<u32>,
     /// Run only the first reading: settings that a paper leaves open have the first of their values in the file
