@@ -63,8 +63,8 @@ const PAGES: [(&str, &[(&str, Run)]); 8] = [
         "docs/today.md",
         &[
             ("hopwise trial configs/radios.yaml\n", Part("1/80")),
-            ("hopwise trial configs/radios.yaml --set 'matrix=", Part("1/6")),
             ("hopwise trial configs/radios-senders.yaml", Part("1/40")),
+            ("hopwise trial configs/radios.yaml --set 'matrix=", Part("1/6")),
             ("hopwise trial configs/radios-limit.yaml", Part("1/40")),
             ("hopwise trial configs/radios.yaml --seeds 5", Part("1/80")),
             ("hopwise trial configs/radios.yaml --set channel.loss=10%", Part("1/80")),
