@@ -30,12 +30,8 @@ pub(crate) struct Room {
 }
 
 impl Dcf {
-    /// Room for a further packet beside those that a station has of the category at hand; none where frames go one by
-    /// one.
+    /// Room for a further packet beside those that a station has of the category at hand, under aggregation.
     pub(crate) fn room_for_more(&self, station: u32) -> Option<Room> {
-        if !self.is_aggregating() {
-            return None;
-        }
         let st = &self.stations[station as usize];
         let service = st.service.as_ref().filter(|service| service.to != EVERYONE && !service.is_cleared)?;
         let is_out = matches!(st.phase, Phase::AwaitsCts | Phase::AwaitsAck);

@@ -87,7 +87,7 @@ impl Dcf {
 
     /// Room for a further packet of a category beside those that a station has; none where frames go one by one.
     pub(crate) fn room_for_more_in(&mut self, station: u32, category: Category) -> Option<Room> {
-        if self.has_room_in(station, category) {
+        if !self.is_aggregating() || self.has_room_in(station, category) {
             return None;
         }
         self.within(station as usize, category, |dcf| dcf.room_for_more(station))

@@ -60,9 +60,6 @@ impl<M: Machine> RadioWorld<M> {
             }
             self.offer(n, category, held);
         }
-        if !self.dcf.is_aggregating() {
-            return;
-        }
         while let Some(room) = self.dcf.room_for_more_in(as_u32(n), category) {
             if !self.take_more(n, category, room) {
                 return;
