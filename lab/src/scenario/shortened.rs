@@ -11,8 +11,8 @@ use super::schema::{ScenarioFile, Shape};
 const LEAST: Duration = Duration::from_secs(15);
 
 impl Scenario {
-    /// The values that make a run last one of that many parts of its time, but 15 s, and its warm-up as well. A
-    /// scenario in which something happens at an instant has none: with less time, less of it would happen.
+    /// The values that make a run last one of that many parts of its time, at least 15 s, and its warm-up as well.
+    /// A scenario in which something happens at an instant has none: with less time, less of it would happen.
     pub fn shortened(&self, parts: u32) -> Vec<String> {
         let file = &self.read.file;
         let (duration, warmup) = (file.run.duration.0, file.run.warmup.0);
@@ -31,7 +31,7 @@ impl Scenario {
         let ScenarioFile { topology, mobility, channel, .. } = &self.read.file;
         let is_still = mobility.is_none() && topology.kind != Shape::Movements;
         let is_steady = channel.outages.is_empty() && channel.links.is_empty() && channel.trace.is_none();
-        let values = ["traffic", "matrix", "sweep"].map(|path| self.read.document.value_at(path));
+        let values = ["traffic", "arms", "matrix", "sweep"].map(|path| self.read.document.value_at(path));
         let timed = ["stop", "mobility", "outages", "links", "trace"];
         let sets = |path: &String| path.split('.').any(|key| timed.contains(&key));
         !is_still || !is_steady || values.into_iter().flatten().flat_map(keys).any(|path| sets(&path))
@@ -70,6 +70,7 @@ mod tests {
             "channel.outages=[{ from: n0, to: n1, begins: 2s, ends: 12s }]",
             "channel.links=['link n0-n1 down from 2 s to 12 s']",
             "traffic.0.stop=200s",
+            "arms.one.set={ mobility.speed_mps: [1, 1] }",
             "matrix={ mobility.speed_mps: [[1, 1], [5, 5]] }",
             "matrix={ traffic: [[{ from: first, to: last, kind: bulk, stop: 200s }]] }",
             "sweep={ channel.links: [['link n0-n1 down from 2 s to 12 s']] }",

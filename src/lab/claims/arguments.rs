@@ -27,7 +27,7 @@ or where it is said; it is contradicted only if it is so everywhere. A file with
 With --radio each claim is judged under the paper's own rules, and over radios of that profile under the standard's.
 These send no RTS, as Linux does by default. A reading that sets another profile or another RTS threshold than its file
 is not run over them, and neither is a file whose points or arms differ in one. The output says how many readings that
-are. A second of such radios takes 10 to 60 times the computing time of a second of the papers' radios, and has as many
+are. A second of such radios takes 10 to 30 times the computing time of a second of the papers' radios, and has as many
 more segments: --shorter makes up for it.
 Runs are kept in results/claims. The folder of a figure has its file, its table (claims.csv) and its picture
 (claims.svg), too. Runs of this build that are there are read, and a command that was interrupted goes on. With --kept
@@ -48,8 +48,8 @@ pub(crate) struct Arguments {
     /// Judge each claim over radios of this profile as well, such as ht20-mcs7
     #[arg(long, value_name = "PROFILE", value_parser = radio)]
     pub(super) radio: Option<&'static str>,
-    /// Run an Nth of a figure's time over the other radio, but 15 s. A figure in which nodes move, links go down or
-    /// flows stop keeps its time
+    /// Run an Nth of a figure's time over the other radio, at least 15 s. A figure in which nodes move, links go
+    /// down or flows stop keeps its time
     #[arg(long, value_name = "N", requires = "radio", value_parser = numbers::whole(2..=1_000_u32))]
     pub(super) shorter: Option<u32>,
     /// Run only the first reading: settings that a paper leaves open have the first of their values in the file

@@ -103,7 +103,8 @@ impl Page<'_> {
                  of its\npaper's own rules, and that of radios of the profile `{profile}` under the standard's rules \
                  and without RTS.\n`--first-reading` leaves other values of open settings to the papers' own pages. \
                  `--shorter` makes runs over the new\nradio shorter, since they carry more segments in a second. A \
-                 figure in which nodes move, links go down or flows stop\nkeeps its time.\n",
+                 figure in which nodes move, links go down or flows stop\nkeeps its time. The outcomes are those of \
+                 these radios, and accuse no paper.\n",
                 self.options()
             ),
         }
