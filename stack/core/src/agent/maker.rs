@@ -1,5 +1,6 @@
 //! The making of agents: a spec is parsed once, and the result makes the agents of each connection.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
 
@@ -29,12 +30,13 @@ pub trait AgentMaker: Send {
 }
 
 /// The agents of a connection, as specs; the last two are lists, such as `[newreno, limit:4]`.
+/// A maker's defaults are borrowed, since many endpoints have them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentSpecs {
     /// The agent that decides when to acknowledge.
-    pub receiver: String,
+    pub receiver: Cow<'static, str>,
     /// The owner of cwnd and ssthresh, then the agents that narrow its allowance.
-    pub senders: String,
+    pub senders: Cow<'static, str>,
     /// At most eight agents that only watch.
-    pub shadows: String,
+    pub shadows: Cow<'static, str>,
 }

@@ -1,5 +1,6 @@
 //! The agents of a connection: rules by direction, port and address, applied once, at SYN.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::agent::{AgentMaker, AgentSpecs, BadSpec, MakeReceiver, MakeSenders, MakeShadows};
@@ -82,9 +83,9 @@ impl AgentChoice {
     /// The choice, completed from specs where it is open.
     fn over(&self, specs: AgentSpecs) -> AgentSpecs {
         AgentSpecs {
-            receiver: self.receiver.clone().unwrap_or(specs.receiver),
-            senders: self.senders.clone().unwrap_or(specs.senders),
-            shadows: self.shadows.clone().unwrap_or(specs.shadows),
+            receiver: self.receiver.clone().map_or(specs.receiver, Cow::Owned),
+            senders: self.senders.clone().map_or(specs.senders, Cow::Owned),
+            shadows: self.shadows.clone().map_or(specs.shadows, Cow::Owned),
         }
     }
 }
@@ -92,7 +93,8 @@ impl AgentChoice {
 impl From<AgentSpecs> for AgentChoice {
     fn from(specs: AgentSpecs) -> AgentChoice {
         let AgentSpecs { receiver, senders, shadows } = specs;
-        AgentChoice { receiver: Some(receiver), senders: Some(senders), shadows: Some(shadows) }
+        let [receiver, senders, shadows] = [receiver, senders, shadows].map(|spec| Some(spec.into_owned()));
+        AgentChoice { receiver, senders, shadows }
     }
 }
 

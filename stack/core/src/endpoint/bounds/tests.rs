@@ -37,7 +37,7 @@ impl AgentMaker for Plain {
         Ok(Arc::new(|_| SenderAgents { owner: SenderOwner::Alone(Box::new(Ten)), others: Box::default() }))
     }
     fn default_specs(&self) -> AgentSpecs {
-        let any = || "any".to_owned();
+        let any = || "any".into();
         AgentSpecs { receiver: any(), senders: any(), shadows: any() }
     }
 }

@@ -174,9 +174,9 @@ impl Info {
             flow: connection.flow(),
             state: connection.state,
             closed: connection.closed,
-            receiver: specs.receiver.clone(),
-            senders: specs.senders.clone(),
-            shadows: specs.shadows.clone(),
+            receiver: specs.receiver.clone().into_owned(),
+            senders: specs.senders.clone().into_owned(),
+            shadows: specs.shadows.clone().into_owned(),
             stats: connection.stats,
             bytes_retransmitted: connection
                 .stats

@@ -11,8 +11,11 @@ use crate::memory::Random;
 const TRIES: usize = 20;
 
 pub(super) fn draw(random: &mut Random) -> AgentSpecs {
-    let drawn =
-        || AgentSpecs { receiver: receiver(random), senders: senders(random), shadows: shadows(random) };
+    let drawn = || AgentSpecs {
+        receiver: receiver(random).into(),
+        senders: senders(random).into(),
+        shadows: shadows(random).into(),
+    };
     let maker = StandardAgents::new(Profile::Modern);
     let accepted = |specs: &AgentSpecs| {
         maker.receiver(&specs.receiver).is_ok()
