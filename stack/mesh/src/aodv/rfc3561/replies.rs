@@ -36,17 +36,6 @@ impl Aodv {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
-        self.meet(now, via);
-        if rrep.wants_ack && self.may_answer(now, via) {
-            self.tell_neighbour(via.link, via.from, &bytes_of(&Message::RrepAck, &[]));
-        }
-        let is_for_us = self.is_mine(rrep.origin);
-        if is_for_us {
-            self.believe(rrep.origin, rrep.dst, extensions);
-        }
-        if self.is_mine(rrep.dst) {
-            return;
-        }
         let before = self.table.get(rrep.dst).map(|route| (route.state, route.hops));
         let life = Duration::from_millis(rrep.lifetime_ms.into()).min(self.settings.delete_period());
         let offer = Offer {
@@ -56,7 +45,18 @@ impl Aodv {
             next_hop: via.from,
             lives_until: now + life,
         };
-        if self.table.offer(now, rrep.dst, &offer) == Taken::No {
+        // A destination's own reply is judged before it is met: that makes its route active, and a reply with the same
+        // number then goes no further.
+        let is_taken = !self.is_mine(rrep.dst) && self.table.offer(now, rrep.dst, &offer) == Taken::Yes;
+        self.meet(now, via);
+        if rrep.wants_ack && self.may_answer(now, via) {
+            self.tell_neighbour(via.link, via.from, &bytes_of(&Message::RrepAck, &[]));
+        }
+        let is_for_us = self.is_mine(rrep.origin);
+        if is_for_us {
+            self.believe(rrep.origin, rrep.dst, extensions);
+        }
+        if !is_taken {
             return;
         }
         self.mended(now, rrep.dst, before);

@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod limits;
+mod replies;
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
