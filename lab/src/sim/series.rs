@@ -267,7 +267,6 @@ impl<'a> Writer<'a> {
             FrameKind::Ack => "ack",
             FrameKind::BlockAck => "block-ack",
             FrameKind::BlockAckReq => "block-ack-request",
-            FrameKind::CfEnd => "cf-end",
         };
         let to = if event.frame.to == EVERYONE { "all" } else { self.name(event.frame.to) };
         let who = format!("{}>{to}", self.name(event.sender));

@@ -219,6 +219,15 @@ fn packets_go_by_the_category_of_their_code_point() {
     }
 }
 
+/// Its messages go as voice, by a window in which seven RTSs are over in 2 ms.
+#[test]
+fn aodv_finds_routes_of_eight_hops_under_rts_for_all_packets() {
+    let sets =
+        ["topology.hops=8", "radio.profile=ht20-mcs7", "radio.rts_threshold=0", "routing.protocol=aodv"];
+    let result = ran(&sets).1;
+    assert!(result.total.goodput_kbps > 100.0, "{} kbit/s", result.total.goodput_kbps);
+}
+
 #[test]
 fn without_limits_of_airtime_the_device_is_the_queue() {
     let ms = |queue: &str| of("probe_p95_ms", &queued(queue, &[])).expect("it is known");

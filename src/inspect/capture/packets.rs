@@ -30,7 +30,6 @@ pub(super) fn name(kind: FrameKind) -> &'static str {
         FrameKind::Ack => "MAC ACK",
         FrameKind::BlockAck => "block ACK",
         FrameKind::BlockAckReq => "block ACK request",
-        FrameKind::CfEnd => "CF-End",
         FrameKind::Data => "data",
     }
 }
@@ -46,14 +45,8 @@ impl<'a> Air<'a> {
         if first & TYPE == DATA {
             return Some(FrameKind::Data);
         }
-        let of_control = [
-            FrameKind::Rts,
-            FrameKind::Cts,
-            FrameKind::Ack,
-            FrameKind::BlockAck,
-            FrameKind::BlockAckReq,
-            FrameKind::CfEnd,
-        ];
+        let of_control =
+            [FrameKind::Rts, FrameKind::Cts, FrameKind::Ack, FrameKind::BlockAck, FrameKind::BlockAckReq];
         of_control.into_iter().find(|kind| control(*kind) == first)
     }
 

@@ -2,9 +2,7 @@
 
 use crate::airtime::Load;
 use crate::frames::Access;
-use crate::phy::{
-    ACK_BYTES, BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, CF_END_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate,
-};
+use crate::phy::{ACK_BYTES, BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
 
 /// The receiver of a frame that is for all stations.
 pub const EVERYONE: u32 = u32::MAX;
@@ -24,8 +22,6 @@ pub enum FrameKind {
     BlockAck,
     /// The request for a block ACK that did not come.
     BlockAckReq,
-    /// The end of a TXOP before its limit: the NAV of all that hear it is 0.
-    CfEnd,
 }
 
 /// A frame on the air.
@@ -87,7 +83,6 @@ impl Frame {
             FrameKind::Ack => ACK_BYTES,
             FrameKind::BlockAck => BLOCK_ACK_BYTES,
             FrameKind::BlockAckReq => BLOCK_ACK_REQ_BYTES,
-            FrameKind::CfEnd => CF_END_BYTES,
             FrameKind::Data => self.bytes + phy.data_overhead,
         }
     }

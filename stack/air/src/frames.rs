@@ -176,7 +176,6 @@ impl fmt::Display for FrameEvent {
             FrameKind::Ack => "ack",
             FrameKind::BlockAck => "block-ack",
             FrameKind::BlockAckReq => "block-ack-request",
-            FrameKind::CfEnd => "cf-end",
         };
         let to = if self.frame.to == EVERYONE { "all".to_owned() } else { self.frame.to.to_string() };
         write!(

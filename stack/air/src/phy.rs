@@ -112,7 +112,6 @@ pub(crate) const ACK_BYTES: u32 = 14;
 /// With a compressed bitmap of 64 packets.
 pub(crate) const BLOCK_ACK_BYTES: u32 = 32;
 pub(crate) const BLOCK_ACK_REQ_BYTES: u32 = 24;
-pub(crate) const CF_END_BYTES: u32 = 20;
 /// The bytes before each packet of an A-MPDU.
 pub(crate) const DELIMITER_BYTES: u32 = 4;
 
@@ -296,11 +295,6 @@ impl Phy {
     /// The airtime of an ACK, in nanoseconds.
     pub fn ack_ns(&self) -> u64 {
         self.airtime_ns(ACK_BYTES, self.basic)
-    }
-
-    /// The airtime of a CF-End, in nanoseconds.
-    pub(crate) fn cf_end_ns(&self) -> u64 {
-        self.airtime_ns(CF_END_BYTES, self.basic)
     }
 
     /// The time from the RTS's first bit to the ACK's last: without DIFS, backoff and propagation.

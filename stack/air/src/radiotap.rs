@@ -128,7 +128,7 @@ impl Monitor {
         out.extend_from_slice(&mac_of(frame.to));
         match frame.kind {
             FrameKind::Cts | FrameKind::Ack => {}
-            FrameKind::Rts | FrameKind::CfEnd => out.extend_from_slice(&mac_of(event.sender)),
+            FrameKind::Rts => out.extend_from_slice(&mac_of(event.sender)),
             FrameKind::BlockAck | FrameKind::BlockAckReq => {
                 out.extend_from_slice(&mac_of(event.sender));
                 let tid = category_of(frame.number).priority() << 4;
@@ -205,7 +205,6 @@ pub fn control(kind: FrameKind) -> u8 {
         FrameKind::Data => 0x08,
         FrameKind::BlockAck => 0x94,
         FrameKind::BlockAckReq => 0x84,
-        FrameKind::CfEnd => 0xe4,
     }
 }
 
@@ -305,7 +304,6 @@ mod tests {
             |event: &FrameEvent, packet: &[u8]| written(event, "dsss-2mbps", Framing::Packet, packet).len();
         assert_eq!(len(&event(FrameKind::Rts), &[]), HEADER + 16 + FCS);
         assert_eq!(len(&event(FrameKind::Ack), &[]), HEADER + 10 + FCS);
-        assert_eq!(len(&event(FrameKind::CfEnd), &[]), HEADER + 16 + FCS);
         assert_eq!(len(&event(FrameKind::Data), &[0x45; 40]), HEADER + 24 + 8 + 40 + FCS);
         let lost = FrameEvent { sees: Sees::Collision, ..event(FrameKind::Rts) };
         assert_eq!(len(&lost, &[]), 0);

@@ -238,11 +238,7 @@ impl Track {
                     }
                 }
             },
-            FrameKind::Cts
-            | FrameKind::Ack
-            | FrameKind::BlockAck
-            | FrameKind::BlockAckReq
-            | FrameKind::CfEnd => {}
+            FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq => {}
         }
     }
 

@@ -10,9 +10,6 @@ fn name(names: &[String], station: u32) -> &str {
 }
 
 pub(super) fn of_frame(names: &[String], frame: &Frame) -> String {
-    if frame.kind == FrameKind::CfEnd {
-        return "the TXOP ends before its limit".to_owned();
-    }
     let Some(Access { attempt, most, backoff }) = frame.access else {
         let what = if frame.kind == FrameKind::Cts { "an RTS" } else { "a frame" };
         return format!("in answer to {what} of {}", name(names, frame.to));
@@ -75,7 +72,6 @@ fn kind_name(kind: FrameKind) -> &'static str {
         FrameKind::Ack => "an ACK",
         FrameKind::BlockAck => "a block ACK",
         FrameKind::BlockAckReq => "a request for a block ACK",
-        FrameKind::CfEnd => "a CF-End",
     }
 }
 
@@ -135,7 +131,6 @@ mod tests {
             ),
             (FrameKind::Cts, 0, None, "in answer to an RTS of n0"),
             (FrameKind::Ack, 0, None, "in answer to a frame of n0"),
-            (FrameKind::CfEnd, EVERYONE, None, "the TXOP ends before its limit"),
         ] {
             assert_eq!(of_frame(&names, &frame(kind, to, access)), words);
         }

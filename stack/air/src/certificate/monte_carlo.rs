@@ -86,9 +86,9 @@ pub(super) fn kbps(phy: &Phy, classes: &[Class], seconds: u64) -> Vec<f64> {
         let (mut senders, others): (Vec<_>, Vec<_>) =
             players.iter_mut().partition(|player| begins(player) == now);
         let end = if let [one] = &mut senders[..] {
-            let turn = one.turn();
-            one.succeed(now + turn.all_ns, &mut chance);
-            now + turn.all_ns + turn.nav_ns
+            let end = now + one.turn().all_ns;
+            one.succeed(end, &mut chance);
+            end
         } else {
             let longest = senders.iter().map(|sender| sender.turn().first_ns).max();
             let end = now + longest.unwrap_or(0);

@@ -19,8 +19,6 @@ pub(super) struct Turn {
     pub(super) first_ns: u64,
     /// The time of all frames, with the gaps between them and their propagation.
     pub(super) all_ns: u64,
-    /// The time by which the NAV of the others outlasts it: what is left of a TXOP is too short for a CF-End.
-    pub(super) nav_ns: u64,
     pub(super) packets: u32,
 }
 
@@ -75,7 +73,7 @@ impl Sender {
         let limit = Some(self.phy.contention(self.category).txop_ns).filter(|limit| *limit > 0);
         let packets = self.packets(limit);
         let first_ns = self.data_ns(packets);
-        self.with_more(Turn { first_ns, all_ns: self.exchange_ns(packets), nav_ns: 0, packets })
+        self.with_more(Turn { first_ns, all_ns: self.exchange_ns(packets), packets })
     }
 
     /// A turn that begins with the request of a block ACK that was missing.
@@ -84,7 +82,7 @@ impl Sender {
         let first_ns = phy.airtime_ns(BLOCK_ACK_REQ_BYTES, basic);
         let answer_ns = phy.sifs_ns + phy.airtime_ns(BLOCK_ACK_BYTES, basic);
         let all_ns = first_ns + answer_ns + 2 * self.propagation_ns;
-        self.with_more(Turn { first_ns, all_ns, nav_ns: 0, packets: 0 })
+        self.with_more(Turn { first_ns, all_ns, packets: 0 })
     }
 
     /// Adds the exchanges for which the TXOP has room.
@@ -100,13 +98,6 @@ impl Sender {
             let packets = self.packets(Some(limit - begin));
             turn.all_ns = begin + self.exchange_ns(packets);
             turn.packets += packets;
-        }
-        // A CF-End takes back what is left.
-        let ended_ns = turn.all_ns + self.phy.sifs_ns + self.phy.cf_end_ns();
-        if ended_ns < limit {
-            turn.all_ns = ended_ns;
-        } else {
-            turn.nav_ns = limit.saturating_sub(turn.all_ns);
         }
         turn
     }

@@ -15,6 +15,7 @@ use hopwise_core::narrow::{as_u8, as_u32};
 use super::mpdu::{BESIDE_AMSDU, Joined, Length, Mpdu};
 use super::recipient::WINDOW;
 use super::station::{Phase, Service, Wait};
+use super::transmission::whole_us;
 use super::{Dcf, EVERYONE, Frame, FrameKind, News, Offered, Outcome};
 use crate::deadlines::NEVER;
 use crate::frames::Fate;
@@ -172,7 +173,7 @@ impl Dcf {
         };
         let answer_ns = self.phy.airtime_ns(BLOCK_ACK_BYTES, self.phy.basic);
         let airtime_ns = self.phy.airtime_ns(BLOCK_ACK_REQ_BYTES, self.phy.basic);
-        let duration_ns = self.duration(n, now + airtime_ns, self.times.sifs + answer_ns);
+        let duration_ns = whole_us(self.times.sifs + answer_ns);
         let access = self.access(n, FrameKind::BlockAckReq);
         let st = &mut self.stations[n];
         st.phase = Phase::AwaitsAck;

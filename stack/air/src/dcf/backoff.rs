@@ -10,7 +10,7 @@ impl Dcf {
     /// A packet came to a station that had none.
     pub(super) fn contend_for_new(&mut self, now: u64, n: usize) {
         let st = &mut self.stations[n];
-        // During an exchange no backoff is drawn; `proceed` draws at its end.
+        // During an exchange no backoff is drawn; `proceed` or `resume_all` draws at its end.
         if st.backoff != Backoff::None
             || st.phase != Phase::Idle
             || !matches!(st.wait, Wait::Nothing | Wait::Backoff)
@@ -38,11 +38,7 @@ impl Dcf {
     /// The exchange of a station is over: its packet in service goes on.
     pub(super) fn proceed(&mut self, n: usize) {
         let st = &self.stations[n];
-        if !st.others.is_empty() {
-            self.draw_missing(n);
-            return self.resume_all(n, 0);
-        }
-        if st.service.is_some() && st.backoff == Backoff::None {
+        if st.others.is_empty() && st.service.is_some() && st.backoff == Backoff::None {
             self.draw_backoff(n);
         }
         self.resume(n, 0);
@@ -122,7 +118,12 @@ impl Dcf {
             self.send_request(now, n);
             return;
         }
-        if service.mpdus > 0 {
+        self.begin_exchange(now, n);
+    }
+
+    /// Sends the packets in service, or their RTS.
+    pub(super) fn begin_exchange(&mut self, now: u64, n: usize) {
+        if self.stations[n].service.is_some_and(|service| service.mpdus > 0) {
             self.fix_aggregate(now, n);
         }
         let Some(service) = &self.stations[n].service else { return };

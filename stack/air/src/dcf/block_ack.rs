@@ -43,7 +43,7 @@ impl Dcf {
     /// A data frame for this station was understood, at least in part.
     pub(super) fn take_mpdus(&mut self, n: usize, heard: &Reception, frame: Own) {
         let from = self.medium.links[heard.link as usize].from;
-        let Own { number: first, mpdus, duration_ns, .. } = frame;
+        let Own { number: first, mpdus, .. } = frame;
         for nth in (0..usize::from(mpdus)).filter(|nth| heard.lost >> nth & 1 == 0) {
             let Some(mpdu) = self.stations[from as usize].mpdus.get(nth) else { continue };
             let number = mpdu.number;
@@ -51,30 +51,28 @@ impl Dcf {
         }
         self.await_holes(n);
         if mpdus == 1 {
-            self.owe_ack(n, heard, duration_ns);
+            self.owe(n, heard, FrameKind::Ack, 0);
         } else {
-            self.owe_block(n, heard, (first, duration_ns));
+            self.owe_block(n, heard, first);
         }
     }
 
     /// A request for a block ACK: what is older than its number will not come.
     pub(super) fn take_block_ack_request(&mut self, n: usize, heard: &Reception, frame: Own) {
-        let Own { number: first, duration_ns, .. } = frame;
+        let first = frame.number;
         let from = self.medium.links[heard.link as usize].from;
         let mut released = std::mem::take(&mut self.released);
         self.stations[n].peer(from, category_of(first)).recipient.move_to(first, &mut released);
         self.pass_up(n, from, &mut released);
         self.released = released;
         self.await_holes(n);
-        self.owe_block(n, heard, (first, duration_ns));
+        self.owe_block(n, heard, first);
     }
 
-    fn owe_block(&mut self, n: usize, heard: &Reception, (first, duration_ns): (u32, u64)) {
+    fn owe_block(&mut self, n: usize, heard: &Reception, first: u32) {
         let to = self.medium.links[heard.link as usize].from;
         let bitmap = self.stations[n].peer(to, category_of(first)).recipient.bitmap(first);
-        let answer_ns = self.block_ack_ns(self.stations[to as usize].frame.rate);
-        let duration_ns = self.duration_left(duration_ns, answer_ns);
-        let owed = Owed { kind: FrameKind::BlockAck, to, duration_ns, block: (first, bitmap) };
+        let owed = Owed { kind: FrameKind::BlockAck, to, duration_ns: 0, block: (first, bitmap) };
         self.stations[n].owed = Some(owed);
         self.wait(n, Wait::ToAnswer, heard.until + self.times.sifs);
     }

@@ -6,9 +6,8 @@
 //!
 //! - The category whose backoff runs out first sends. If several run out at one instant the greatest sends, and the
 //!   others draw from a wider window, as after a collision (IEEE 802.11-2016 §10.22.2.4). No try is counted for that.
-//! - A category with a TXOP limit goes on after SIFS as long as a further exchange fits. Durations reach to the limit,
-//!   and a CF-End takes back what is left, as in ns-3. After a failure it contends anew. A broadcast is a TXOP of its
-//!   own.
+//! - A category with a TXOP limit goes on after SIFS as long as a further exchange fits. After a failure it contends
+//!   anew. A broadcast is a TXOP of its own.
 //! - Packets of voice leave one by one: Linux has no aggregates there.
 
 use hopwise_core::queue::Category;
@@ -16,7 +15,7 @@ use hopwise_core::queue::Category;
 use super::contender::Success;
 use super::rates::Choice;
 use super::station::{Backoff, Hears, Phase, Service, Wait};
-use super::{Dcf, EVERYONE, Frame, FrameKind, Offered, Room};
+use super::{Dcf, EVERYONE, Offered, Room};
 use crate::deadlines::NEVER;
 use crate::phy::Phy;
 
@@ -125,13 +124,14 @@ impl Dcf {
         self.times.aifs[self.stations[n].category.index()]
     }
 
-    /// Lets all paused backoffs go on.
+    /// Lets all paused backoffs go on, and draws those of packets that came during an exchange.
     pub(super) fn resume_all(&mut self, n: usize, not_before: u64) {
         let st = &self.stations[n];
         let is_free = st.phase == Phase::Idle && matches!(st.wait, Wait::Nothing | Wait::Backoff);
         if !is_free || st.reception.hears != Hears::Nothing || self.continue_txop(n) {
             return;
         }
+        self.draw_missing(n);
         self.in_each(n, |dcf| dcf.resume_one(n, not_before));
         self.await_backoffs(n);
     }
@@ -215,7 +215,7 @@ impl Dcf {
     }
 
     /// Draws backoffs for the categories that have a packet and no backoff.
-    pub(super) fn draw_missing(&mut self, n: usize) {
+    fn draw_missing(&mut self, n: usize) {
         self.in_each(n, |dcf| {
             let st = &dcf.stations[n];
             if st.service.is_some() && st.backoff == Backoff::None {
@@ -231,16 +231,14 @@ impl Dcf {
         st.txop_goes_on = (st.txop_until > 0).then_some(Success { of: st.category, at: now, ended });
     }
 
-    /// Waits for SIFS, if the category at hand has just succeeded and its TXOP has room for a further frame. Returns
-    /// whether it does.
+    /// Waits for SIFS, if the category at hand has just succeeded and its TXOP is not over by then. Returns whether it
+    /// waits.
     pub(super) fn continue_txop(&mut self, n: usize) -> bool {
         let st = &self.stations[n];
         let Some(Success { of, at, ended }) = st.txop_goes_on else { return false };
         let is_free = st.phase == Phase::Idle && matches!(st.wait, Wait::Nothing | Wait::Backoff);
         let begin = ended + self.times.sifs;
-        // No frame is shorter than a CF-End.
-        let has_room = begin + self.phy.cf_end_ns() < st.txop_until;
-        if !is_free || !has_room || at != self.now || of != st.category {
+        if !is_free || begin >= st.txop_until || at != self.now || of != st.category {
             return false;
         }
         self.in_each(n, |dcf| dcf.interrupt_one(n, ended));
@@ -258,12 +256,9 @@ impl Dcf {
     /// SIFS has passed since the last exchange of the TXOP.
     pub(super) fn on_time_to_continue(&mut self, now: u64, n: usize) {
         if !self.may_send(now, n) {
-            return self.end_txop(now, n);
+            return self.proceed(n);
         }
-        if self.stations[n].service.is_some_and(|service| service.mpdus > 0) {
-            self.fix_aggregate(now, n);
-        }
-        self.send_data(now, n);
+        self.begin_exchange(now, n);
     }
 
     /// Returns whether the TXOP has room for what is next.
@@ -273,17 +268,7 @@ impl Dcf {
         let Some(service) = st.service.filter(is_one) else { return false };
         let first = st.mpdus.first().map_or(service.bytes, |mpdu| mpdu.bytes);
         let data_ns = self.phy.data_at_ns(first, service.rate);
-        now + data_ns + self.answered_by(&service) <= st.txop_until
-    }
-
-    /// No frame follows in the TXOP: the others need not wait for its limit (IEEE 802.11-2020 §10.23.2.10).
-    fn end_txop(&mut self, now: u64, n: usize) {
-        let st = &mut self.stations[n];
-        st.phase = Phase::Sends;
-        let load = st.frame.load;
-        let end = Frame::control(FrameKind::CfEnd, EVERYONE, self.phy.basic, self.phy.cf_end_ns());
-        st.frame = Frame { load, ..end };
-        self.transmit(now, n);
+        now + self.announced_by(&service) + data_ns + self.answered_by(&service) <= st.txop_until
     }
 
     /// The packets of a category leave one by one.
@@ -294,10 +279,15 @@ impl Dcf {
     /// The most time that a frame with several packets may take now; none without a limit. Its answer needs time as
     /// well, and so does an RTS before it.
     pub(super) fn txop_left(&self, now: u64, n: usize, service: &Service) -> Option<u64> {
-        let (times, until) = (&self.times, self.stations[n].txop_until);
-        let may_announce = service.is_protected || self.mac.rts_threshold.is_some();
-        let before = if may_announce { times.rts + times.cts + 2 * times.sifs } else { 0 };
-        (until > 0).then(|| until.saturating_sub(now + before + self.answered_by(service)))
+        let until = self.stations[n].txop_until;
+        let besides = self.announced_by(service) + self.answered_by(service);
+        (until > 0).then(|| until.saturating_sub(now + besides))
+    }
+
+    /// The time of an RTS, its CTS and the gaps after both, where an RTS may come before the frame.
+    fn announced_by(&self, service: &Service) -> u64 {
+        let (times, may) = (&self.times, service.is_protected || self.mac.rts_threshold.is_some());
+        if may { times.rts + times.cts + 2 * times.sifs } else { 0 }
     }
 }
 

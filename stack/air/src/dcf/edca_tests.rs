@@ -2,7 +2,7 @@
 
 use hopwise_core::queue::Category;
 
-use super::{Dcf, MacConfig, News, Offered};
+use super::{Dcf, EVERYONE, MacConfig, News, Offered};
 use crate::airtime::Load;
 use crate::edca::Contention;
 use crate::medium::{Position, Radio};
@@ -99,16 +99,14 @@ impl Modelled {
         let frames = ((self.of.txop_ns + phy.sifs_ns) / (exchange + phy.sifs_ns)).max(1);
         (self.came, self.cw, self.tries) = (self.came + frames, self.of.cw.0.into(), 0);
         self.draw(stream);
-        time_of(phy, self.of.txop_ns, frames, exchange)
+        time_of(phy, frames, exchange)
     }
 }
 
-/// The time of so many exchanges, and of the CF-End for which the TXOP has room.
-fn time_of(phy: &Phy, txop_ns: u64, frames: u64, exchange: u64) -> u64 {
+/// The time of so many exchanges.
+fn time_of(phy: &Phy, frames: u64, exchange: u64) -> u64 {
     // Frames take a third of a microsecond to cross 100 m.
-    let all = frames * (exchange + 2 * 334) + (frames - 1) * phy.sifs_ns;
-    let end = phy.sifs_ns + phy.cf_end_ns();
-    if all + end < txop_ns { all + end } else { all }
+    frames * (exchange + 2 * 334) + (frames - 1) * phy.sifs_ns
 }
 
 /// The same by the standard's rules, idle time by idle time.
@@ -168,7 +166,7 @@ fn a_category_alone_carries_what_its_gaps_and_its_txop_leave() {
             let limit = phy.contention(category).txop_ns;
             let frames = ((limit + phy.sifs_ns) / (exchange + phy.sifs_ns)).max(1);
             let gaps = phy.aifs_ns(category) + u64::from(phy.contention(category).cw.0) * phy.slot_ns / 2;
-            let each = gaps + time_of(&phy, limit, frames, exchange);
+            let each = gaps + time_of(&phy, frames, exchange);
             let expected = frames as f64 * 1e9 / each as f64;
             let (came, _) = measured(phy, &[(1, category)]);
             assert!((came[0] / expected - 1.0).abs() < 0.005, "{category:?}: {came:?} and not {expected}");
@@ -258,4 +256,29 @@ fn packets_of_each_category_arrive_once_and_in_order() {
         fill(&mut dcf, now);
     }
     assert!(came > 10_000 && given[0][2] > 1_000, "{came} {given:?}");
+}
+
+/// The air is quiet afterwards: no later frame makes the station think of it.
+#[test]
+fn a_packet_that_comes_during_the_last_exchange_of_another_category_is_sent() {
+    let phy = Phy::named("ht20-mcs7").expect("a profile");
+    for ampdu in [None, Some(64)] {
+        let mac = MacConfig { ampdu, ..MacConfig::default() };
+        let positions = [0.0, 100.0].map(|x| Some(Position { x, y: 0.0 }));
+        let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
+        let offered =
+            |to, category| Offered { to, bytes: BYTES, load: Load::Other, queued_at: None, category };
+        dcf.give(0, 0, offered(1, Category::BestEffort));
+        if ampdu.is_some() {
+            dcf.give_more(0, 0, offered(1, Category::BestEffort));
+        }
+        while dcf.stats(0).frames_sent.data == 0 {
+            dcf.fire();
+        }
+        dcf.give(dcf.now, 0, offered(EVERYONE, Category::Voice));
+        while dcf.next() < 1_000_000_000 {
+            dcf.fire();
+        }
+        assert_eq!(dcf.stats(0).frames_sent.data, 2, "{ampdu:?}");
+    }
 }

@@ -33,7 +33,6 @@ impl Dcf {
             FrameKind::Cts => self.take_cts(n, heard),
             FrameKind::Data => self.take_data(n, heard, frame),
             FrameKind::Ack => self.take_ack(n, heard.until),
-            FrameKind::CfEnd => {}
             FrameKind::BlockAck => self.take_block_ack(n, (frame.number, frame.bitmap), heard.until),
             FrameKind::BlockAckReq => {
                 let st = &self.stations[n];
@@ -60,22 +59,6 @@ impl Dcf {
         let to = self.medium.links[heard.link as usize].from;
         self.stations[n].owed = Some(Owed { kind, to, duration_ns, block: (0, 0) });
         self.wait(n, Wait::ToAnswer, heard.until + self.times.sifs);
-    }
-
-    /// Owes an ACK to a frame with that duration.
-    pub(super) fn owe_ack(&mut self, n: usize, heard: &Reception, duration_ns: u64) {
-        let from = self.medium.links[heard.link as usize].from;
-        let answer_ns = self.ack_ns(self.stations[from as usize].frame.rate);
-        self.owe(n, heard, FrameKind::Ack, self.duration_left(duration_ns, answer_ns));
-    }
-
-    /// The duration that an answer takes over from the frame that it answers (IEEE 802.11-2020 §9.2.5.7). Without TXOPs
-    /// of several frames nothing is left.
-    pub(super) fn duration_left(&self, duration_ns: u64, answer_ns: u64) -> u64 {
-        if !self.phy.is_ht() {
-            return 0;
-        }
-        whole_us(duration_ns.saturating_sub(self.times.sifs + answer_ns))
     }
 
     fn take_cts(&mut self, n: usize, heard: &Reception) {
@@ -107,7 +90,7 @@ impl Dcf {
             self.take_mpdus(n, heard, frame);
             return;
         }
-        self.owe_ack(n, heard, frame.duration_ns);
+        self.owe(n, heard, FrameKind::Ack, 0);
         let link = &mut self.medium.links[heard.link as usize];
         let Some(service) = &self.stations[link.from as usize].service else { return };
         let (number, rate) = (service.number, service.rate);
@@ -149,8 +132,7 @@ impl Dcf {
         let is_held_up = match (owed.kind, self.mac.rules) {
             // ns-2 wants carrier and NAV idle, the standard the NAV alone.
             (FrameKind::Cts, MacRules::Ns2) => st.nav > now || st.hears_anything(now),
-            // The holder of the TXOP that set the NAV is answered (IEEE 802.11-2020 §10.23.2.4).
-            (FrameKind::Cts, MacRules::Standard) => st.nav_end() > now && st.txop_holder != Some(owed.to),
+            (FrameKind::Cts, MacRules::Standard) => st.nav_end() > now,
             _ => false,
         };
         if is_held_up {

@@ -194,25 +194,10 @@ impl Dcf {
             // The standard takes the NAV of an RTS back when no frame follows it.
             let is_rts = kind == FrameKind::Rts && self.mac.rules == MacRules::Standard;
             st.nav_unless_followed = if is_rts { heard.until + self.times.rts_alone } else { u64::MAX };
-            if self.phy.is_ht() {
-                self.note_holder(n, from);
-            }
-        } else if kind == FrameKind::CfEnd {
-            (st.nav, st.nav_unless_followed) = (0, NEVER);
         }
-        let st = &self.stations[n];
         if kind == FrameKind::Data && (to == EVERYONE || st.hears_all) {
             self.pass_others(n, heard);
         }
-    }
-
-    /// Notes the holder of the TXOP of several frames whose frame, or an answer to it, has set the NAV.
-    fn note_holder(&mut self, n: usize, from: u32) {
-        let Frame { kind, to, .. } = self.stations[from as usize].frame;
-        let is_answer = matches!(kind, FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck);
-        let holder = if is_answer { to } else { from };
-        let holds = self.stations[holder as usize].txop_until > 0;
-        self.stations[n].txop_holder = Some(holder).filter(|_| holds);
     }
 
     /// Passes up the packets of a frame for all, or for another station.

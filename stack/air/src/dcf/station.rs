@@ -187,8 +187,6 @@ pub(super) struct Station {
     /// When the TXOP of the category at hand ends; 0 if it has one frame.
     pub(super) txop_until: u64,
     pub(super) txop_goes_on: Option<Success>,
-    /// The station whose TXOP of several frames has set the NAV.
-    pub(super) txop_holder: Option<u32>,
     number: u32,
     /// The slots of its backoffs.
     stream: Stream,
@@ -241,7 +239,6 @@ impl Station {
             others: Vec::new(),
             txop_until: 0,
             txop_goes_on: None,
-            txop_holder: None,
             number: 0,
             stream: Stream::new(seed, n, Purpose::Backoff),
             luck: Stream::new(seed, n, Purpose::Interference),

@@ -16,14 +16,12 @@ pub struct FrameCounts {
     pub ack: u64,
     /// The block ACKs, and the requests for one.
     pub block_ack: u64,
-    /// The CF-Ends.
-    pub cf_end: u64,
 }
 
 impl FrameCounts {
     /// The frames of all kinds.
     pub fn total(&self) -> u64 {
-        self.rts + self.cts + self.data + self.ack + self.block_ack + self.cf_end
+        self.rts + self.cts + self.data + self.ack + self.block_ack
     }
 }
 
@@ -57,7 +55,6 @@ impl StationStats {
             FrameKind::Data => &mut self.frames_sent.data,
             FrameKind::Ack => &mut self.frames_sent.ack,
             FrameKind::BlockAck | FrameKind::BlockAckReq => &mut self.frames_sent.block_ack,
-            FrameKind::CfEnd => &mut self.frames_sent.cf_end,
         };
         *count += 1;
         self.airtime_ns += airtime_ns;

@@ -356,11 +356,7 @@ fn the_retry_bit_is_set_on_data_that_has_been_on_the_air_and_on_nothing_else() {
                     unanswered += u32::from(std::mem::replace(&mut asked[n], frame.number) == frame.number);
                 }
                 FrameKind::Data => has_left[n] = frame.number,
-                FrameKind::Cts
-                | FrameKind::Ack
-                | FrameKind::BlockAck
-                | FrameKind::BlockAckReq
-                | FrameKind::CfEnd => {}
+                FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq => {}
             }
         }
     }

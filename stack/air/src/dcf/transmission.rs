@@ -10,7 +10,7 @@ impl Dcf {
         let Some(service) = self.stations[n].service else { return };
         let (times, data, ack) = (&self.times, service.airtime_ns, self.answer_ns(&service));
         let frame = Frame {
-            duration_ns: self.duration(n, now + times.rts, 3 * times.sifs + times.cts + data + ack),
+            duration_ns: whole_us(3 * times.sifs + times.cts + data + ack),
             number: service.number,
             load: service.load,
             access: self.access(n, FrameKind::Rts),
@@ -32,7 +32,7 @@ impl Dcf {
         let (duration_ns, phase) = if service.to == EVERYONE {
             (0, Phase::Sends)
         } else {
-            (self.duration(n, now + service.airtime_ns, self.times.sifs + ack_ns), Phase::AwaitsAck)
+            (whole_us(self.times.sifs + ack_ns), Phase::AwaitsAck)
         };
         let frame = Frame {
             kind: FrameKind::Data,
@@ -52,12 +52,6 @@ impl Dcf {
         self.stations[n].phase = phase;
         self.stations[n].frame = frame;
         self.transmit(now, n);
-    }
-
-    /// The duration field of a frame that ends at `end` (IEEE 802.11-2020 §9.2.5.2). It covers the exchange. In a TXOP
-    /// of several frames it covers all that is left (multiple protection).
-    pub(super) fn duration(&self, n: usize, end: u64, exchange_ns: u64) -> u64 {
-        whole_us(exchange_ns.max(self.stations[n].txop_until.saturating_sub(end)))
     }
 
     /// The airtime of the answer to the frame with the packets in service.
@@ -122,7 +116,7 @@ impl Dcf {
                 let data_end = end + duration_ns - times.sifs - times.ack;
                 self.wait(n, Wait::Answer, data_end + NS2_PATIENCE_NS);
             }
-            (FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck | FrameKind::CfEnd, _) => {
+            (FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck, _) => {
                 self.stations[n].phase = Phase::Idle;
                 self.proceed(n);
             }
@@ -130,7 +124,8 @@ impl Dcf {
     }
 }
 
-/// Durations on the air are whole microseconds.
+/// A duration field, in whole microseconds. It covers the frame's own exchange, also in a TXOP of several frames (IEEE
+/// 802.11-2020 §9.2.5.2, single protection), as Linux sets it.
 pub(super) fn whole_us(ns: u64) -> u64 {
     (ns + 500) / 1_000 * 1_000
 }

@@ -27,9 +27,7 @@ impl Dcf {
                 FrameKind::Cts => Spent::SendsCts,
                 FrameKind::Data if frame.load == Load::TcpAck => Spent::SendsTcpAck,
                 FrameKind::Data => Spent::SendsData,
-                FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq | FrameKind::CfEnd => {
-                    Spent::SendsAck
-                }
+                FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq => Spent::SendsAck,
             };
             airtime.book(spent, now, until);
         }
