@@ -5,6 +5,7 @@ mod channel;
 mod check;
 mod flows;
 mod gateway;
+mod mask;
 mod matrix;
 mod motion;
 mod nodes;

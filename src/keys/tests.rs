@@ -211,6 +211,8 @@ fn every_default_of_the_radio_and_of_the_gateway_is_compared_with_the_code() {
         "radio.amsdu",
         "radio.lifetime",
         "radio.reorder_timeout",
+        "radio.rates",
+        "radio.mcs",
         "radio.queue",
     ];
     for block in ["radio.", "gateway."] {

@@ -3,8 +3,8 @@
 use hopwise_air::dcf::{MacConfig, MacRules};
 use hopwise_air::phy::{Band, Phy};
 
-use super::check;
 use super::schema::{OrOff, ScenarioFile};
+use super::{check, mask};
 use crate::located::{Document, Refusal, YamlPath, one_of};
 use crate::units::Time;
 use crate::world::World;
@@ -20,11 +20,12 @@ pub(super) fn read(document: &Document, file: &ScenarioFile) -> Result<Phy, Box<
         let (wrong, names) = (&radio.profile, Phy::names().collect::<Vec<_>>());
         document.refuse(&at.key("profile"), Phy::why_unnamed(wrong), &one_of(wrong, &names))
     })?;
+    of_cts_to_self(document, file)?;
     if phy.is_ht() {
         of_ht(document, file, &phy)?;
-        return Ok(phy
-            .with_guard(radio.guard_interval.unwrap_or_default().0)
-            .in_band(radio.band.unwrap_or_default().0));
+        let guard = radio.guard_interval.unwrap_or_default().0;
+        let phy = phy.with_guard(guard).in_band(radio.band.unwrap_or_default().0);
+        return mask::read(document, file, phy);
     }
     for (key, is_given) in [
         ("guard_interval", radio.guard_interval.is_some()),
@@ -45,7 +46,7 @@ pub(super) fn read(document: &Document, file: &ScenarioFile) -> Result<Phy, Box<
             ));
         }
     }
-    Ok(phy)
+    mask::read(document, file, phy)
 }
 
 /// The MAC's settings of all radios.
@@ -68,6 +69,7 @@ pub(super) fn mac(phy: &Phy, file: &ScenarioFile) -> MacConfig {
     MacConfig {
         rules: file.mac.rules.0,
         rts_threshold: radio.rts_threshold.0,
+        cts_to_self: radio.cts_to_self,
         rate: radio.rate.0,
         ampdu,
         amsdu,
@@ -120,6 +122,25 @@ fn of_ht(document: &Document, file: &ScenarioFile, phy: &Phy) -> Result<(), Box<
         let problem = "a kernel's simulated radios send without 802.11n in the world hwsim";
         let accepted = "a profile of DSSS or OFDM, or world: sim";
         return Err(document.refuse(&profile, problem, accepted));
+    }
+    Ok(())
+}
+
+/// Refuses a CTS to the sender itself where it changes nothing, and where there is none.
+fn of_cts_to_self(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>> {
+    if !file.radio.cts_to_self {
+        return Ok(());
+    }
+    let (root, at) = (YamlPath::root(), YamlPath::root().key("radio"));
+    if file.mac.rules.0 == MacRules::Ns2 && !check::varies(file, "mac.rules") {
+        let paths = [at.key("cts_to_self"), root.key("mac").key("rules")];
+        let problem = "ns-2 has no CTS to the sender itself";
+        return Err(document.refuse_key_among(&paths, problem, "rules: standard"));
+    }
+    if file.radio.rts_threshold.0 == Some(0) && !check::varies(file, "radio.rts_threshold") {
+        let paths = ["cts_to_self", "rts_threshold"].map(|key| at.key(key));
+        let problem = "`cts_to_self` changes nothing where an RTS precedes each packet";
+        return Err(document.refuse_key_among(&paths, problem, "rts_threshold: off, or a size in bytes"));
     }
     Ok(())
 }

@@ -143,6 +143,24 @@ fn queues_that_no_device_of_a_kernel_can_have_are_refused() {
     }
 }
 
+#[test]
+fn rates_and_a_cts_that_change_nothing_are_refused_under_the_standards_rules_too() {
+    for (radio, problem) in [
+        (
+            "{ profile: ht20-mcs7, rate: arf, rates: [6mbit] }",
+            "`rates` changes nothing under `ht20-mcs7`; `mcs`",
+        ),
+        (
+            "{ profile: ht20-mcs3, rate: minstrel, mcs: [4] }",
+            "no such rate is chosen under `ht20-mcs3`; 0, 1, 2, 3",
+        ),
+        ("{ cts_to_self: true }", "`cts_to_self` changes nothing where an RTS precedes each packet"),
+    ] {
+        let said = refused(&["mac.rules=standard", &format!("radio={radio}")]);
+        assert!(said.contains(problem), "{radio}: {said}");
+    }
+}
+
 /// Settings, each refused with its problem.
 fn are_refused(settings: &[(&str, &str)]) {
     for (set, problem) in settings {
@@ -171,6 +189,14 @@ const REFUSED: &[(&str, &str)] = &[
     ("radio.amsdu=3839", "`amsdu` changes nothing under `dsss-2mbps`"),
     ("radio.ampdu=8", "`ampdu` changes nothing under `dsss-2mbps`"),
     ("radio.profile=ht20-mcs7", "ns-2 has no 802.11n"),
+    ("radio={ profile: dsss-11mbps, rate: arf, mcs: [1] }", "`mcs` changes nothing under `dsss-11mbps`"),
+    ("radio.rates=[1mbit]", "`rates` changes nothing at a fixed rate; rate: arf or rate: minstrel"),
+    ("radio={ rate: arf, rates: [] }", "there is no rate; 1mbit, 2mbit"),
+    ("radio={ profile: dsss-11mbps, rate: arf, rates: [2mbit, 6mbit] }", "1mbit, 2mbit, 5.5mbit, 11mbit"),
+    (
+        "radio={ cts_to_self: true, rts_threshold: off }",
+        "ns-2 has no CTS to the sender itself; rules: standard",
+    ),
     ("radio.rts_threshold=-4", "rts_threshold: -4 is out of range; 0 to 65536 bytes"),
     ("run.duration=-3s", "`-3s`"),
     ("run.duration=10s", "--set:1:14: with this, `run.warmup` does not hold: the warm-up of "),

@@ -62,6 +62,8 @@ pub struct MacConfig {
     pub rules: MacRules,
     /// Packets of at least this many bytes are announced by RTS; `None` announces no packet.
     pub rts_threshold: Option<u32>,
+    /// A CTS to the station itself goes before each data frame for one receiver that no RTS announces.
+    pub cts_to_self: bool,
     /// Transmissions of an RTS, or of a packet without RTS.
     pub short_retries: u8,
     /// Transmissions of a packet that was announced.
@@ -83,6 +85,7 @@ impl Default for MacConfig {
         MacConfig {
             rules: MacRules::Standard,
             rts_threshold: Some(0),
+            cts_to_self: false,
             short_retries: 7,
             long_retries: 4,
             rate: RateControl::Fixed,
@@ -447,6 +450,8 @@ mod edca_tests;
 mod ht_tests;
 #[cfg(test)]
 mod links_tests;
+#[cfg(test)]
+mod protection_tests;
 #[cfg(test)]
 mod standard_tests;
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The costs of a physical layer: slots, gaps, preambles and rates.
 
 mod ht;
+mod mask;
 mod profiles;
 mod vht;
 
 pub use ht::Guard;
 pub(crate) use ht::{Ht, Width};
+pub use mask::RateMask;
 pub(crate) use vht::Vht;
 
 #[cfg(test)]
@@ -94,6 +96,8 @@ pub struct Phy {
     pub cw: (u16, u16),
     /// Bytes of a data frame beside its packet.
     pub(crate) data_overhead: u32,
+    /// The rates of data that a rate control may choose.
+    mask: RateMask,
 }
 
 /// The MAC header of an ad hoc network, LLC with SNAP, and the FCS.
@@ -166,6 +170,12 @@ impl Phy {
         }
     }
 
+    /// The same profile with these rates alone for its rate control.
+    #[must_use]
+    pub fn with_mask(self, mask: RateMask) -> Phy {
+        Phy { mask, ..self }
+    }
+
     /// The same profile of OFDM in this band. 802.11ac has 5 GHz alone.
     #[must_use]
     pub fn in_band(self, band: Band) -> Phy {
@@ -195,20 +205,24 @@ impl Phy {
             Coding::Dsss { .. } => &[DSSS_1, DSSS_2, CCK_5, CCK_11],
             Coding::ErpOfdm | Coding::Ofdm => &OFDM,
         };
-        let (least, most) = (self.basic.bits_per_second, self.data.bits_per_second);
+        let (least, most, mask) = (self.basic.bits_per_second, self.data.bits_per_second, self.mask);
         let legacy =
             legacy.iter().copied().filter(move |rate| (least..=most).contains(&rate.bits_per_second));
-        legacy.chain(ht.into_iter().flatten()).chain(vht.into_iter().flatten())
+        let all = legacy.chain(ht.into_iter().flatten()).chain(vht.into_iter().flatten());
+        all.filter(move |rate| mask.has(*rate))
     }
 
     /// The rates among which a control chooses freely, by groups. Those of 802.11n and 802.11ac are grouped by width,
     /// guard interval and streams, none wider, shorter or finer than the profile's.
     pub fn rate_groups(&self) -> Vec<Vec<Rate>> {
-        match self.data.form {
+        let mut groups = match self.data.form {
             Form::Ht(ht) => ht.groups(),
             Form::Vht(vht) => vht.groups(),
             Form::Legacy | Form::NonHt => vec![self.rates().collect()],
-        }
+        };
+        groups.iter_mut().for_each(|rates| rates.retain(|rate| self.mask.has(*rate)));
+        groups.retain(|rates| !rates.is_empty());
+        groups
     }
 
     /// The gap before a frame that answers no other, in nanoseconds: DIFS, or AIFS of best effort.

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::queue::QueueKeys;
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use crate::words::{Word, Words};
 
 /// 802.11 radio of every node.
@@ -57,10 +57,20 @@ pub(in crate::scenario) struct RadioConfig {
     /// RTS/CTS precedes each unicast IP packet of at least this size. 0: all packets, off: none (default 0).
     #[schemars(extend("x-range" = "0 to 65536", "x-unit" = "bytes"))]
     pub(in crate::scenario) rts_threshold: Threshold,
+    /// A CTS to the sender itself goes before each data frame for one receiver that no RTS precedes, as near stations
+    /// without 802.11n make Linux send it (default false).
+    pub(in crate::scenario) cts_to_self: bool,
     /// Behaviour of a full interface queue (default drop).
     pub(in crate::scenario) when_full: Word<WhenFull>,
     /// Rate control of data frames (default fixed).
     pub(in crate::scenario) rate: Word<RateControl>,
+    /// Rates of DSSS or OFDM that the rate control may choose (default: all that are no faster than the profile's).
+    #[schemars(extend("x-range" = "1mbit to 54mbit"))]
+    pub(in crate::scenario) rates: Option<Vec<Rate>>,
+    /// Rates of 802.11n or 802.11ac that the rate control may choose, by their index (default: all that are no faster
+    /// than the profile's).
+    #[schemars(extend("x-range" = "0 to 15", "x-unit" = "no unit"))]
+    pub(in crate::scenario) mcs: Option<Vec<u8>>,
     /// Nodes resolve the link addresses of neighbours by ARP on the air (default false: nodes know all link addresses).
     /// In worlds netns and hwsim they always do.
     pub(in crate::scenario) arp: bool,
@@ -80,8 +90,11 @@ impl Default for RadioConfig {
             queue: QueueKeys::default(),
             queue_packets: 50,
             rts_threshold: Threshold(Some(0)),
+            cts_to_self: false,
             when_full: Word(WhenFull::Drop),
             rate: Word(RateControl::Fixed),
+            rates: None,
+            mcs: None,
             arp: false,
         }
     }

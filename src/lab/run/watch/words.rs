@@ -16,6 +16,7 @@ pub(super) fn of_frame(names: &[String], frame: &Frame) -> String {
     };
     let mut text = match frame.to {
         EVERYONE => "for everyone, sent once".to_owned(),
+        _ if frame.kind == FrameKind::Cts => format!("before its own frame, try {attempt} of at most {most}"),
         to => format!("for {}, try {attempt} of at most {most}", name(names, to)),
     };
     // Writing to a String cannot fail.
@@ -130,6 +131,12 @@ mod tests {
                 "for everyone, sent once, contention window 127, backoff 54 slots",
             ),
             (FrameKind::Cts, 0, None, "in answer to an RTS of n0"),
+            (
+                FrameKind::Cts,
+                0,
+                access(2, 7, drawn),
+                "before its own frame, try 2 of at most 7, contention window 127, backoff 54 slots",
+            ),
             (FrameKind::Ack, 0, None, "in answer to a frame of n0"),
         ] {
             assert_eq!(of_frame(&names, &frame(kind, to, access)), words);

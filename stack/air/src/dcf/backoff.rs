@@ -3,7 +3,7 @@
 use hopwise_core::narrow::{as_u32, as_usize};
 
 use super::station::{Backoff, Hears, Phase, Wait};
-use super::{Dcf, MacRules};
+use super::{Dcf, EVERYONE, MacRules};
 use crate::deadlines::NEVER;
 
 impl Dcf {
@@ -121,7 +121,7 @@ impl Dcf {
         self.begin_exchange(now, n);
     }
 
-    /// Sends the packets in service, or their RTS.
+    /// Sends the packets in service, or an RTS or a CTS before them.
     pub(super) fn begin_exchange(&mut self, now: u64, n: usize) {
         if self.stations[n].service.is_some_and(|service| service.mpdus > 0) {
             self.fix_aggregate(now, n);
@@ -129,6 +129,8 @@ impl Dcf {
         let Some(service) = &self.stations[n].service else { return };
         if service.is_announced && !service.is_cleared {
             self.send_rts(now, n);
+        } else if self.mac.cts_to_self && !service.is_announced && service.to != EVERYONE {
+            self.send_cts_to_self(now, n);
         } else {
             self.send_data(now, n);
         }

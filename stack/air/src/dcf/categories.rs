@@ -284,10 +284,16 @@ impl Dcf {
         (until > 0).then(|| until.saturating_sub(now + besides))
     }
 
-    /// The time of an RTS, its CTS and the gaps after both, where an RTS may come before the frame.
+    /// The time of an RTS, its CTS and the gaps after both, where an RTS may come before the frame, or of a CTS alone.
     fn announced_by(&self, service: &Service) -> u64 {
-        let (times, may) = (&self.times, service.is_protected || self.mac.rts_threshold.is_some());
-        if may { times.rts + times.cts + 2 * times.sifs } else { 0 }
+        let times = &self.times;
+        if service.is_protected || self.mac.rts_threshold.is_some() {
+            times.rts + times.cts + 2 * times.sifs
+        } else if self.mac.cts_to_self {
+            times.cts + times.sifs
+        } else {
+            0
+        }
     }
 }
 

@@ -38,13 +38,18 @@ pub struct RateUse {
 }
 
 impl RateControl {
-    /// The least rate that frames of this profile may have.
-    pub fn slowest(self, phy: &Phy) -> Rate {
+    /// The rates that data frames of this profile may have.
+    pub fn rates(self, phy: &Phy) -> Vec<Rate> {
         match self {
-            RateControl::Fixed => phy.data,
-            RateControl::Arf => phy.rates().next().unwrap_or(phy.basic),
-            RateControl::Minstrel => phy.rate_groups().concat().first().copied().unwrap_or(phy.basic),
+            RateControl::Fixed => vec![phy.data],
+            RateControl::Arf => phy.rates().collect(),
+            RateControl::Minstrel => phy.rate_groups().concat(),
         }
+    }
+
+    /// The least of them.
+    pub fn slowest(self, phy: &Phy) -> Rate {
+        self.rates(phy).first().copied().unwrap_or(phy.basic)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Frames go on the air.
 
+use hopwise_core::narrow::as_u32;
+
 use super::station::{Hears, Phase, Service, Wait};
 use super::{Dcf, EVERYONE, Frame, FrameKind, MacRules, NS2_PATIENCE_NS};
 use crate::deadlines::NEVER;
@@ -17,6 +19,27 @@ impl Dcf {
             ..Frame::control(FrameKind::Rts, service.to, self.phy.basic, times.rts)
         };
         self.stations[n].phase = Phase::AwaitsCts;
+        self.stations[n].frame = frame;
+        self.transmit(now, n);
+    }
+
+    /// Keeps others quiet for the data frame that follows (CTS-to-self). A hidden
+    /// station hears nothing of it, as nobody answers.
+    pub(super) fn send_cts_to_self(&mut self, now: u64, n: usize) {
+        let access = self.access(n, FrameKind::Cts);
+        let Some(service) = &mut self.stations[n].service else { return };
+        // The aggregate takes no further packet.
+        service.is_cleared = true;
+        let service = *service;
+        let exchange = 2 * self.times.sifs + service.airtime_ns + self.answer_ns(&service);
+        let frame = Frame {
+            duration_ns: whole_us(exchange),
+            number: service.number,
+            load: service.load,
+            access,
+            ..Frame::control(FrameKind::Cts, as_u32(n), self.phy.basic, self.times.cts)
+        };
+        self.stations[n].phase = Phase::Sends;
         self.stations[n].frame = frame;
         self.transmit(now, n);
     }
@@ -110,6 +133,10 @@ impl Dcf {
             (FrameKind::BlockAckReq, _) => self.wait(n, Wait::Answer, end + times.ack_timeout),
             (FrameKind::Data, EVERYONE) => self.on_broadcast_sent(n),
             (FrameKind::Data, _) => self.wait(n, Wait::Answer, end + times.ack_timeout),
+            (FrameKind::Cts, to) if to as usize == n => {
+                self.stations[n].phase = Phase::Idle;
+                self.wait(n, Wait::ToSendData, end + times.sifs);
+            }
             // The duration of a CTS is SIFS, the data, SIFS, the ACK. Under ns-2's rules the station does nothing else
             // until the data ends; the standard has no such wait.
             (FrameKind::Cts, _) if self.mac.rules == MacRules::Ns2 => {

@@ -2,7 +2,7 @@
 
 use super::ht::{Guard, Ht, MOST_MCS, Width};
 use super::vht::Vht;
-use super::{Coding, DATA_OVERHEAD, Form, Phy, QOS_BYTES, Rate};
+use super::{Coding, DATA_OVERHEAD, Form, Phy, QOS_BYTES, Rate, RateMask};
 
 /// DIFS is SIFS and this many slots.
 const DIFS_SLOTS: u8 = 2;
@@ -64,6 +64,7 @@ const fn dsss(name: &'static str, data: Rate, preamble_ns: u64) -> Phy {
         aifsn: DIFS_SLOTS,
         cw,
         data_overhead: DATA_OVERHEAD,
+        mask: RateMask::ALL,
     }
 }
 
@@ -86,6 +87,7 @@ const fn ofdm(name: &'static str, data: Rate) -> Phy {
         aifsn: DIFS_SLOTS,
         cw,
         data_overhead: DATA_OVERHEAD,
+        mask: RateMask::ALL,
     }
 }
 

@@ -1,0 +1,72 @@
+//! A CTS of a sender to itself.
+
+use hopwise_core::queue::Category;
+
+use super::*;
+
+const BYTES: u32 = 1_000;
+/// A station that hears nobody.
+const FAR: u32 = 3;
+
+/// The frames of station 0 and the answers, by their kind, receiver, begin, end and the end of their NAV.
+fn played(mac: MacConfig, to: u32, packets: u32) -> (Phy, Vec<(FrameKind, u32, u64, u64, u64)>) {
+    let phy = Phy::named("ht20-mcs7").expect("a profile");
+    let positions = [0.0, 100.0, 200.0, 9_000.0].map(|x| Some(Position { x, y: 0.0 }));
+    let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
+    dcf.watch_frames();
+    let category = Category::Video;
+    let offered = Offered { to, bytes: BYTES, load: Load::Other, queued_at: None, category };
+    let (mut all, mut given) = (Vec::new(), 1);
+    dcf.give(1_000_000, 0, offered);
+    while dcf.next() < 200_000_000 {
+        let now = dcf.next();
+        dcf.fire();
+        while dcf.next_news().is_some() {}
+        if given < packets && dcf.has_room_in(0, category) {
+            dcf.give(now, 0, offered);
+            given += 1;
+        }
+        dcf.take_seen(&mut |event| {
+            if event.sees == crate::frames::Sees::Sends {
+                let until = event.until_ns;
+                let Frame { kind, to, duration_ns, .. } = event.frame;
+                all.push((kind, to, event.from_ns, until, until + duration_ns));
+            }
+        });
+    }
+    (phy, all)
+}
+
+fn protected() -> MacConfig {
+    MacConfig { rts_threshold: None, cts_to_self: true, ..MacConfig::default() }
+}
+
+#[test]
+fn a_cts_to_itself_keeps_others_quiet_until_the_answer_has_come() {
+    let (phy, all) = played(protected(), 1, 3);
+    let kinds: Vec<_> = all.iter().map(|(kind, to, ..)| (*kind, *to)).collect();
+    let exchange = [(FrameKind::Cts, 0), (FrameKind::Data, 1), (FrameKind::Ack, 0)];
+    assert_eq!(kinds, exchange.repeat(3), "each frame of the TXOP has its own");
+    for frames in all.chunks(3) {
+        let (cts, data, ack) = (frames[0], frames[1], frames[2]);
+        assert_eq!(data.2 - cts.3, phy.sifs_ns);
+        assert!(cts.4.abs_diff(ack.3) < 2_000, "{cts:?} and not {ack:?}");
+    }
+    assert!((all[3].2 - all[2].3).abs_diff(phy.sifs_ns) < 1_000, "the TXOP goes on: {all:?}");
+    assert!(all[8].3 - all[0].2 < phy.contention(Category::Video).txop_ns);
+}
+
+#[test]
+fn each_try_has_its_own_and_the_packet_is_given_up_as_without_it() {
+    let mac = MacConfig { short_retries: 3, ..protected() };
+    let (_, all) = played(mac, FAR, 1);
+    let kinds: Vec<_> = all.iter().map(|(kind, to, ..)| (*kind, *to)).collect();
+    assert_eq!(kinds, [(FrameKind::Cts, 0), (FrameKind::Data, FAR)].repeat(3));
+}
+
+#[test]
+fn what_an_rts_announces_has_none() {
+    let (_, all) = played(MacConfig { rts_threshold: Some(500), ..protected() }, 1, 1);
+    let kinds: Vec<_> = all.iter().map(|frame| frame.0).collect();
+    assert_eq!(kinds, [FrameKind::Rts, FrameKind::Cts, FrameKind::Data, FrameKind::Ack]);
+}
