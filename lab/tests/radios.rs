@@ -168,24 +168,30 @@ fn the_order_of_arms_is_that_of_ns3_where_its_seeds_agree_on_one() {
     assert_eq!((agreed, two.len()), (12, 16), "pairs on whose order ns-3's seeds agree");
 }
 
-/// Between hidden stations ns-3 gives packets up since it counts failures for all neighbours together. With that mended
-/// it carries 0.80 to 0.82 of its own figure over four hops at MCS 7, and 1.01 to 1.20 over eight (one seed each).
-fn with_ns3_mended(cell: Cell) -> Cell {
-    let (least, most) = cell.range;
-    let range = match (cell.mcs, cell.hops) {
-        (7, 4) => (0.80 * least, most),
-        (7, 8) => (least, 1.20 * most),
-        _ => cell.range,
-    };
-    Cell { range, ..cell }
+#[test]
+fn tcp_in_aggregates_at_mcs_0_is_within_ten_percent_over_four_and_eight_hops() {
+    let off = further_off(&chosen(|cell| cell.is_aggregated && cell.mcs == 0 && cell.hops > 2), 0.1);
+    assert!(off.is_empty(), "{off:#?}");
+}
+
+/// Between hidden stations ns-3 gives packets up since it counts failures for all neighbours together. These are the
+/// lowest and the highest of three seeds with that mended: `--mended=1` of `scripts/ns3/ht.cc`.
+fn of_ns3_mended(cell: &Cell) -> (f64, f64) {
+    match (cell.hops, cell.segments) {
+        (4, 1) => (9_250.6, 9_848.2),
+        (4, 2) => (10_165.5, 10_344.6),
+        (8, 1) => (6_686.8, 7_070.3),
+        (8, 2) => (7_218.2, 7_621.2),
+        _ => panic!("{} was not measured", cell.name()),
+    }
 }
 
 #[test]
-fn tcp_in_aggregates_is_within_ten_percent_of_ns3_as_it_comes_and_mended() {
-    let runs = chosen(|cell| cell.is_aggregated && cell.hops > 2).into_iter();
-    let runs: Vec<_> = runs.map(|run| Run { cell: with_ns3_mended(run.cell), ..run }).collect();
-    let off = further_off(&runs, 0.1);
-    assert!(off.is_empty(), "{off:#?}");
+fn tcp_in_aggregates_at_mcs_7_is_within_three_percent_of_what_a_mended_ns3_carries() {
+    for run in chosen(|cell| cell.is_aggregated && cell.mcs == 7 && cell.hops > 2) {
+        let (least, most) = of_ns3_mended(&run.cell);
+        assert!((0.97 * least..=1.03 * most).contains(&run.kbps), "{}: {least} to {most}", run.line());
+    }
 }
 
 #[test]
