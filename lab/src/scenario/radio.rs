@@ -69,7 +69,7 @@ pub(super) fn mac(phy: &Phy, file: &ScenarioFile) -> MacConfig {
     MacConfig {
         rules: file.mac.rules.0,
         rts_threshold: radio.rts_threshold.0,
-        cts_to_self: radio.cts_to_self,
+        cts_to_self: radio.cts_to_self && file.mac.rules.0 == MacRules::Standard,
         rate: radio.rate.0,
         ampdu,
         amsdu,

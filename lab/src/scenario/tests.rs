@@ -1,4 +1,5 @@
 mod agreed;
+mod mask;
 mod matrix;
 mod movement;
 mod numbers;
@@ -140,24 +141,6 @@ fn queues_that_no_device_of_a_kernel_can_have_are_refused() {
         assert!(said.contains("longer queues in the world netns") && said.contains("3 or more"), "{said}");
         assert!(said.contains(place), "{said}");
         assert!(Scenario::parse("a", CHAIN, &[set.to_owned()]).is_ok(), "{set}");
-    }
-}
-
-#[test]
-fn rates_and_a_cts_that_change_nothing_are_refused_under_the_standards_rules_too() {
-    for (radio, problem) in [
-        (
-            "{ profile: ht20-mcs7, rate: arf, rates: [6mbit] }",
-            "`rates` changes nothing under `ht20-mcs7`; `mcs`",
-        ),
-        (
-            "{ profile: ht20-mcs3, rate: minstrel, mcs: [4] }",
-            "no such rate is chosen under `ht20-mcs3`; 0, 1, 2, 3",
-        ),
-        ("{ cts_to_self: true }", "`cts_to_self` changes nothing where an RTS precedes each packet"),
-    ] {
-        let said = refused(&["mac.rules=standard", &format!("radio={radio}")]);
-        assert!(said.contains(problem), "{radio}: {said}");
     }
 }
 

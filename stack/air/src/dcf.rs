@@ -10,7 +10,7 @@
 //!
 //! [`MacRules::Ns2`] are those of the papers' simulator; where they differ from the standard's the code names the rule.
 //! Stations of 802.11n follow EDCA's rules, with a backoff for each category, and may send aggregates. Not modelled:
-//! fragmentation, power saving, ADDBA, protection of OFDM from older stations, beacons.
+//! fragmentation, power saving, ADDBA, beacons.
 
 mod aggregate;
 mod arf;

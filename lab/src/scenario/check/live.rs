@@ -36,6 +36,10 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
         let accepted = "a topology without it, or world: netns";
         return Err(document.refuse_key(&root.key("topology").key("wired"), problem, accepted));
     }
+    if let (World::Hwsim | World::Mesh, Some(key)) = (world, left_to_driver(file)) {
+        let problem = format!("no `{key}` of a scenario reaches the driver in the world {}", world.name());
+        return Err(document.refuse_key(&root.key("radio").key(key), problem, "no such key, or world: sim"));
+    }
     if file.radio.when_full.0 == WhenFull::Hold {
         let at = root.key("radio").key("when_full");
         return refuse(&at, "a kernel's queue does not hold packets back", "drop");
@@ -82,6 +86,14 @@ fn flows(document: &Document, file: &ScenarioFile) -> Checked {
         }
     }
     Ok(())
+}
+
+/// A key of the radios that a driver decides about.
+fn left_to_driver(file: &ScenarioFile) -> Option<&'static str> {
+    let radio = &file.radio;
+    let is_given =
+        [("rates", radio.rates.is_some()), ("mcs", radio.mcs.is_some()), ("cts_to_self", radio.cts_to_self)];
+    is_given.into_iter().find(|(_, is_given)| *is_given).map(|(key, _)| key)
 }
 
 /// The queue of radios or of a wire that is too short for a device.

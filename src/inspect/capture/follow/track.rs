@@ -238,8 +238,6 @@ impl Track {
                     }
                 }
             },
-            // A CTS of the station to itself goes before a frame of its own.
-            FrameKind::Cts if radio.own == Some(air.to) => radio.tries.airtime_ns += air.airtime_ns,
             FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq => {}
         }
     }

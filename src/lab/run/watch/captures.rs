@@ -93,6 +93,8 @@ impl Captures {
         }
         station.write_complete()?;
         let (frame, is_sent) = (&event.frame, event.sees == Sees::Sends);
+        // A CTS of the station to itself has no answer.
+        let is_answered = frame.access.is_some() && frame.to != EVERYONE && frame.kind != FrameKind::Cts;
         let is_for_it = frame.to == event.station || frame.to == EVERYONE;
         let is_packet = frame.kind == FrameKind::Data;
         let reason = station.reasons.get(&event.packet_id).filter(|_| is_sent && is_packet);
@@ -104,7 +106,7 @@ impl Captures {
             reason: reason.cloned().unwrap_or_default(),
             words: words::of_frame(&self.names, frame),
             to: frame.to,
-            is_open: is_sent && frame.access.is_some() && frame.to != EVERYONE,
+            is_open: is_sent && is_answered,
             came: (!is_sent && is_packet && is_for_it).then_some(Instant(event.until_ns)),
         });
         Ok(())

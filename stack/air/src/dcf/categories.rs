@@ -258,6 +258,7 @@ impl Dcf {
         if !self.may_send(now, n) {
             return self.proceed(n);
         }
+        self.stations[n].drawn = None;
         self.begin_exchange(now, n);
     }
 

@@ -55,7 +55,9 @@ impl Dcf {
         if frame.to == EVERYONE {
             return;
         }
-        if let Some(link) = self.link(n, frame.to) {
+        // A CTS of the station to itself is for the receiver of what follows.
+        let receiver = self.stations[n].service.filter(|_| frame.to as usize == n).map(|service| service.to);
+        if let Some(link) = self.link(n, receiver.unwrap_or(frame.to)) {
             link.tx_ns += frame.airtime_ns;
         }
     }

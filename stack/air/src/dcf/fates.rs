@@ -70,12 +70,16 @@ impl Dcf {
         let st = &self.stations[n];
         let service = st.service?;
         let is_broadcast = service.to == super::EVERYONE;
-        let is_cleared = kind == FrameKind::Data && service.is_announced;
-        let (tries, most) = match is_cleared {
+        let is_data = kind == FrameKind::Data;
+        let (tries, most) = match is_data && service.is_announced {
             true => (st.long_tries, self.mac.long_retries),
             false if is_broadcast => (0, 1),
             false => (st.short_tries, self.mac.short_retries),
         };
-        Some(Access { attempt: tries + 1, most, backoff: st.drawn.filter(|_| !is_cleared) })
+        Some(Access {
+            attempt: tries + 1,
+            most,
+            backoff: st.drawn.filter(|_| !(is_data && service.is_cleared)),
+        })
     }
 }

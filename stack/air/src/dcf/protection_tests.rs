@@ -64,6 +64,50 @@ fn each_try_has_its_own_and_the_packet_is_given_up_as_without_it() {
     assert_eq!(kinds, [(FrameKind::Cts, 0), (FrameKind::Data, FAR)].repeat(3));
 }
 
+/// The medium is that of two stations.
+fn pair(mac: MacConfig) -> Dcf {
+    let phy = Phy::named("ht20-mcs7").expect("a profile");
+    let positions = [0.0, 100.0].map(|x| Some(Position { x, y: 0.0 }));
+    Dcf::new(phy, mac, Radio::default(), &positions, 1)
+}
+
+#[test]
+fn an_aggregate_takes_no_packet_once_its_cts_is_on_the_air() {
+    let mut dcf = pair(MacConfig { ampdu: Some(64), ..protected() });
+    let category = Category::BestEffort;
+    let offered = Offered { to: 1, bytes: BYTES, load: Load::Other, queued_at: None, category };
+    dcf.give(0, 0, offered);
+    dcf.give_more(0, 0, offered);
+    assert!(dcf.room_for_more_in(0, category).is_some());
+    while dcf.stats(0).frames_sent.cts == 0 {
+        dcf.fire();
+    }
+    assert!(dcf.room_for_more_in(0, category).is_none());
+    let mut arrived = 0;
+    while dcf.next() < 1_000_000_000 {
+        dcf.fire();
+        while let Some(news) = dcf.next_news() {
+            arrived += u32::from(matches!(news, News::Arrived { .. }));
+        }
+    }
+    let sent = dcf.stats(0).frames_sent;
+    assert_eq!((arrived, sent.cts, sent.data), (2, 1, 1));
+}
+
+#[test]
+fn its_airtime_is_the_links_to_the_receiver() {
+    let mut dcf = pair(protected());
+    dcf.keep_facts();
+    let category = Category::BestEffort;
+    dcf.give(0, 0, Offered { to: 1, bytes: BYTES, load: Load::Other, queued_at: None, category });
+    while dcf.next() < 1_000_000_000 {
+        dcf.fire();
+    }
+    let facts = dcf.facts(1_000_000_000, 0);
+    let airtime = facts.first().and_then(|link| link.tx_duration).map(|time| time.as_nanos() as u64);
+    assert_eq!((facts.len(), airtime), (1, Some(dcf.stats(0).airtime_ns)), "{facts:?}");
+}
+
 #[test]
 fn what_an_rts_announces_has_none() {
     let (_, all) = played(MacConfig { rts_threshold: Some(500), ..protected() }, 1, 1);

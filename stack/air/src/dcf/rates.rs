@@ -49,7 +49,7 @@ impl RateControl {
 
     /// The least of them.
     pub fn slowest(self, phy: &Phy) -> Rate {
-        self.rates(phy).first().copied().unwrap_or(phy.basic)
+        self.rates(phy).into_iter().min_by_key(|rate| rate.bits_per_second).unwrap_or(phy.basic)
     }
 }
 

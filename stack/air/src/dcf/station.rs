@@ -112,7 +112,7 @@ pub(super) struct Service {
     pub(super) longest: u32,
     /// The frames without an answer since the rate control began with the best rate.
     pub(super) chain: u8,
-    /// The CTS was received: data is next.
+    /// A CTS has gone before: data is next.
     pub(super) is_cleared: bool,
     /// A data frame with it has been on the air: the next one is a retry (IEEE 802.11-2016 §9.2.4.1.6).
     pub(super) has_left: bool,

@@ -23,8 +23,8 @@ impl Dcf {
         self.transmit(now, n);
     }
 
-    /// Keeps others quiet for the data frame that follows (CTS-to-self). A hidden
-    /// station hears nothing of it, as nobody answers.
+    /// Keeps others quiet for the data frame that follows (CTS-to-self). A hidden station hears nothing of it, since
+    /// nobody answers.
     pub(super) fn send_cts_to_self(&mut self, now: u64, n: usize) {
         let access = self.access(n, FrameKind::Cts);
         let Some(service) = &mut self.stations[n].service else { return };
@@ -66,7 +66,7 @@ impl Dcf {
             bytes: service.bytes,
             number: service.number,
             load: service.load,
-            is_announced: service.is_announced,
+            is_announced: service.is_cleared,
             is_repeat: first.map_or(service.has_left, |first| first.is_repeat),
             access,
             mpdus: service.mpdus,
@@ -152,7 +152,7 @@ impl Dcf {
 }
 
 /// A duration field, in whole microseconds. It covers the frame's own exchange, also in a TXOP of several frames (IEEE
-/// 802.11-2020 §9.2.5.2, single protection), as Linux sets it.
+/// 802.11-2020 §9.2.5.2, single protection).
 pub(super) fn whole_us(ns: u64) -> u64 {
     (ns + 500) / 1_000 * 1_000
 }

@@ -15,8 +15,14 @@ impl RateMask {
     pub const ALL: RateMask = RateMask(u16::MAX);
 
     /// These rates and no others.
+    ///
+    /// # Panics
+    ///
+    /// Without any rate.
     pub fn of(rates: impl IntoIterator<Item = Rate>) -> RateMask {
-        RateMask(rates.into_iter().fold(0, |mask, rate| mask | bit(rate)))
+        let mask = rates.into_iter().fold(0, |mask, rate| mask | bit(rate));
+        assert!(mask != 0, "a mask has a rate");
+        RateMask(mask)
     }
 
     pub(super) fn has(self, rate: Rate) -> bool {
