@@ -76,7 +76,7 @@ fn number(rate: &Rate) -> u64 {
 fn name(rate: &Rate) -> String {
     match rate.mcs() {
         Some(mcs) => mcs.to_string(),
-        None if rate.kbps() % 1_000 == 0 => format!("{}mbit", rate.kbps() / 1_000),
+        None if rate.kbps().is_multiple_of(1_000) => format!("{}mbit", rate.kbps() / 1_000),
         None => format!("{}.{}mbit", rate.kbps() / 1_000, rate.kbps() % 1_000 / 100),
     }
 }
