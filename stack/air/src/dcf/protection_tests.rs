@@ -8,8 +8,11 @@ const BYTES: u32 = 1_000;
 /// A station that hears nobody.
 const FAR: u32 = 3;
 
-/// The frames of station 0 and the answers, by their kind, receiver, begin, end and the end of their NAV.
-fn played(mac: MacConfig, to: u32, packets: u32) -> (Phy, Vec<(FrameKind, u32, u64, u64, u64)>) {
+/// A frame that was sent: its kind, its receiver, its begin, its end, and the end of its NAV.
+type Sent = (FrameKind, u32, u64, u64, u64);
+
+/// The frames of station 0 and the answers.
+fn played(mac: MacConfig, to: u32, packets: u32) -> (Phy, Vec<Sent>) {
     let phy = Phy::named("ht20-mcs7").expect("a profile");
     let positions = [0.0, 100.0, 200.0, 9_000.0].map(|x| Some(Position { x, y: 0.0 }));
     let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
