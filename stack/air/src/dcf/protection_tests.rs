@@ -2,14 +2,12 @@
 
 use hopwise_core::queue::Category;
 
+use super::txop_tests::{Sent, take_sent};
 use super::*;
 
 const BYTES: u32 = 1_000;
 /// A station that hears nobody.
 const FAR: u32 = 3;
-
-/// A frame that was sent: its kind, its receiver, its begin, its end, and the end of its NAV.
-type Sent = (FrameKind, u32, u64, u64, u64);
 
 /// The frames of station 0 and the answers.
 fn played(mac: MacConfig, to: u32, packets: u32) -> (Phy, Vec<Sent>) {
@@ -29,13 +27,7 @@ fn played(mac: MacConfig, to: u32, packets: u32) -> (Phy, Vec<Sent>) {
             dcf.give(now, 0, offered);
             given += 1;
         }
-        dcf.take_seen(&mut |event| {
-            if event.sees == crate::frames::Sees::Sends {
-                let until = event.until_ns;
-                let Frame { kind, to, duration_ns, .. } = event.frame;
-                all.push((kind, to, event.from_ns, until, until + duration_ns));
-            }
-        });
+        take_sent(&mut dcf, &mut all);
     }
     (phy, all)
 }
@@ -47,23 +39,23 @@ fn protected() -> MacConfig {
 #[test]
 fn a_cts_to_itself_keeps_others_quiet_until_the_answer_has_come() {
     let (phy, all) = played(protected(), 1, 3);
-    let kinds: Vec<_> = all.iter().map(|(kind, to, ..)| (*kind, *to)).collect();
+    let kinds: Vec<_> = all.iter().map(|sent| (sent.kind, sent.to)).collect();
     let exchange = [(FrameKind::Cts, 0), (FrameKind::Data, 1), (FrameKind::Ack, 0)];
     assert_eq!(kinds, exchange.repeat(3), "each frame of the TXOP has its own");
     for frames in all.chunks(3) {
         let (cts, data, ack) = (frames[0], frames[1], frames[2]);
-        assert_eq!(data.2 - cts.3, phy.sifs_ns);
-        assert!(cts.4.abs_diff(ack.3) < 2_000, "{cts:?} and not {ack:?}");
+        assert_eq!(data.from_ns - cts.until_ns, phy.sifs_ns);
+        assert!(cts.nav_ns.abs_diff(ack.until_ns) < 2_000, "{cts:?} and not {ack:?}");
     }
-    assert!((all[3].2 - all[2].3).abs_diff(phy.sifs_ns) < 1_000, "the TXOP goes on: {all:?}");
-    assert!(all[8].3 - all[0].2 < phy.contention(Category::Video).txop_ns);
+    assert!((all[3].from_ns - all[2].until_ns).abs_diff(phy.sifs_ns) < 1_000, "the TXOP goes on: {all:?}");
+    assert!(all[8].until_ns - all[0].from_ns < phy.contention(Category::Video).txop_ns);
 }
 
 #[test]
 fn each_try_has_its_own_and_the_packet_is_given_up_as_without_it() {
     let mac = MacConfig { short_retries: 3, ..protected() };
     let (_, all) = played(mac, FAR, 1);
-    let kinds: Vec<_> = all.iter().map(|(kind, to, ..)| (*kind, *to)).collect();
+    let kinds: Vec<_> = all.iter().map(|sent| (sent.kind, sent.to)).collect();
     assert_eq!(kinds, [(FrameKind::Cts, 0), (FrameKind::Data, FAR)].repeat(3));
 }
 
@@ -114,6 +106,6 @@ fn its_airtime_is_the_links_to_the_receiver() {
 #[test]
 fn what_an_rts_announces_has_none() {
     let (_, all) = played(MacConfig { rts_threshold: Some(500), ..protected() }, 1, 1);
-    let kinds: Vec<_> = all.iter().map(|frame| frame.0).collect();
+    let kinds: Vec<_> = all.iter().map(|sent| sent.kind).collect();
     assert_eq!(kinds, [FrameKind::Rts, FrameKind::Cts, FrameKind::Data, FrameKind::Ack]);
 }

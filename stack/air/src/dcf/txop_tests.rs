@@ -9,14 +9,26 @@ const BEGINS: u64 = 1_000_000;
 
 /// A frame that a station sends, with the end of its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sent {
+pub(super) struct Sent {
     by: u32,
-    kind: FrameKind,
-    to: u32,
-    from_ns: u64,
-    until_ns: u64,
-    nav_ns: u64,
+    pub(super) kind: FrameKind,
+    pub(super) to: u32,
+    pub(super) from_ns: u64,
+    pub(super) until_ns: u64,
+    pub(super) nav_ns: u64,
     is_repeat: bool,
+}
+
+/// Adds the frames that stations have sent since.
+pub(super) fn take_sent(dcf: &mut Dcf, all: &mut Vec<Sent>) {
+    dcf.take_seen(&mut |event| {
+        if event.sees == crate::frames::Sees::Sends {
+            let Frame { kind, to, duration_ns, is_repeat, .. } = event.frame;
+            let (by, from_ns, until_ns) = (event.sender, event.from_ns, event.until_ns);
+            let nav_ns = until_ns + duration_ns;
+            all.push(Sent { by, kind, to, from_ns, until_ns, nav_ns, is_repeat });
+        }
+    });
 }
 
 fn phy() -> Phy {
@@ -56,14 +68,7 @@ fn played(dcf: &mut Dcf, mut voice: Vec<u32>) -> Vec<Sent> {
         {
             dcf.give(now, 0, offered(to, Category::Voice));
         }
-        dcf.take_seen(&mut |event| {
-            if event.sees == crate::frames::Sees::Sends {
-                let Frame { kind, to, duration_ns, is_repeat, .. } = event.frame;
-                let (by, from_ns, until_ns) = (event.sender, event.from_ns, event.until_ns);
-                let nav_ns = until_ns + duration_ns;
-                all.push(Sent { by, kind, to, from_ns, until_ns, nav_ns, is_repeat });
-            }
-        });
+        take_sent(dcf, &mut all);
         let is_answered = all.iter().any(|sent: &Sent| sent.kind == FrameKind::Ack && sent.until_ns < now);
         if is_answered && std::mem::take(&mut is_other_due) {
             dcf.give(now, 2, offered(1, Category::BestEffort));
