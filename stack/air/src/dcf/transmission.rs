@@ -23,8 +23,8 @@ impl Dcf {
         self.transmit(now, n);
     }
 
-    /// Keeps others quiet for the data frame that follows (CTS-to-self). A hidden station hears nothing of it, since
-    /// nobody answers.
+    /// Keeps others quiet for the data frame that follows (CTS-to-self). A hidden station hears nothing of it, as it
+    /// has no answer.
     pub(super) fn send_cts_to_self(&mut self, now: u64, n: usize) {
         let access = self.access(n, FrameKind::Cts);
         let Some(service) = &mut self.stations[n].service else { return };
