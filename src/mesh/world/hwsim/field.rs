@@ -122,14 +122,28 @@ impl Field {
 
     /// The nodes that have not heard all of their neighbours. Nodes of 802.11s have to be peers as well, and those of
     /// batman-adv have to know each node.
-    pub(super) fn deaf(&self) -> Vec<&str> {
+    pub(super) fn deaf(&self) -> Result<Vec<&str>, Failure> {
         let all = self.nodes.iter().map(|node| node.mac);
-        let is_deaf = |node: &&Node| match self.router {
-            Router::Mac80211 => !knows(node.peers(), node.neighbours.iter().copied()),
-            Router::BatmanAdv => !knows(node.originators(), all.clone().filter(|mac| *mac != node.mac)),
-            _ => !knows(node.stations(), node.neighbours.iter().copied()),
-        };
-        self.nodes.iter().filter(is_deaf).map(Node::name).collect()
+        let mut deaf = Vec::new();
+        for node in &self.nodes {
+            let known = match self.router {
+                Router::Mac80211 => node.peers(),
+                Router::BatmanAdv => node.originators(),
+                _ => node.stations(),
+            };
+            let known = known.map_err(|error| {
+                Failure::failed("ask who hears whom", format_args!("{}: {error}", node.name()))
+            })?;
+            let is_known = |mac: Mac| known.contains(&StationAddress(mac));
+            let knows_its_own = match self.router {
+                Router::BatmanAdv => all.clone().filter(|mac| *mac != node.mac).all(is_known),
+                _ => node.neighbours.iter().copied().all(is_known),
+            };
+            if !knows_its_own {
+                deaf.push(node.name());
+            }
+        }
+        Ok(deaf)
     }
 }
 
@@ -142,11 +156,6 @@ fn routed(router: Router, steps: &[Step]) -> Vec<Step> {
         }
         Router::Daemon | Router::Simulation => Vec::new(),
     }
-}
-
-fn knows(known: Result<Vec<StationAddress>, AnyError>, mut wanted: impl Iterator<Item = Mac>) -> bool {
-    let known = known.unwrap_or_default();
-    wanted.all(|mac| known.contains(&StationAddress(mac)))
 }
 
 impl Node {

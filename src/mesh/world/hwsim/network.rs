@@ -118,18 +118,22 @@ impl<'a> Network<'a> {
 fn gather(field: &Field, ends: &OwnedFd) -> Result<Vec<String>, Failure> {
     field.join()?;
     let clock = Clock::start();
-    let within = if field.router() == Router::BatmanAdv { KNOWN_WITHIN } else { HEARD_WITHIN };
-    let mut deaf = field.deaf();
+    let is_batman = field.router() == Router::BatmanAdv;
+    let within = if is_batman { KNOWN_WITHIN } else { HEARD_WITHIN };
+    let mut deaf = field.deaf()?;
     while !deaf.is_empty() && clock.now().since(Instant::ZERO) < within {
         if waited(&[ends], LOOK_EVERY).is_some() {
             return Err(Failure::failed("join the network", "a signal came first"));
         }
-        deaf = field.deaf();
+        deaf = field.deaf()?;
     }
-    if deaf.is_empty() {
-        tracing::info!("all nodes hear their neighbours");
-    } else {
-        tracing::warn!(nodes = deaf.join(", "), "these do not hear all of their neighbours");
+    match (deaf.is_empty(), is_batman) {
+        (true, true) => tracing::info!("all nodes know each other"),
+        (true, false) => tracing::info!("all nodes hear their neighbours"),
+        (false, true) => tracing::warn!(nodes = deaf.join(", "), "these do not know all other nodes"),
+        (false, false) => {
+            tracing::warn!(nodes = deaf.join(", "), "these do not hear all of their neighbours");
+        }
     }
     Ok(deaf.into_iter().map(str::to_owned).collect())
 }
