@@ -27,15 +27,18 @@ impl Deadlines {
     /// Sets a deadline. With a million stations four hours fit, with a thousand half a year.
     #[inline]
     pub(crate) fn set(&mut self, station: usize, at: u64) {
+        debug_assert!(station < self.leaves, "a station has a leaf");
         debug_assert!(at == NEVER || at >> (64 - self.number_bits) == 0, "a run of this length does not fit");
         let mut node = self.leaves + station;
         let mut least = if at == NEVER { NEVER } else { at << self.number_bits | station as u64 };
+        // The length is a power of two: with its mask the compiler sees that every place is within.
         let tree = self.tree.as_mut_slice();
-        tree[node] = least;
+        let Some(mask) = tree.len().checked_sub(1) else { return };
+        tree[node & mask] = least;
         while node > 1 {
-            least = least.min(tree[node ^ 1]);
+            least = least.min(tree[(node ^ 1) & mask]);
             node >>= 1;
-            tree[node] = least;
+            tree[node & mask] = least;
         }
     }
 

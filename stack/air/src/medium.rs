@@ -116,6 +116,7 @@ impl Medium {
         }
     }
 
+    #[inline(never)]
     fn look_again(&mut self, station: usize, now: u64) {
         let Some(moving) = &mut self.moving else { return };
         let last = &mut moving.looked[station];

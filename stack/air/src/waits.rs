@@ -18,6 +18,7 @@ pub struct Waits {
 }
 
 impl Waits {
+    #[inline]
     pub(crate) fn add(&mut self, ns: u64) {
         let bucket = bucket(ns / 1_000);
         if bucket >= self.buckets.len() {
@@ -65,6 +66,7 @@ impl Waits {
 pub struct QueueWaits([Waits; Load::ALL.len()]);
 
 impl QueueWaits {
+    #[inline]
     pub(crate) fn add(&mut self, load: Load, ns: u64) {
         self.0[load as usize].add(ns);
     }

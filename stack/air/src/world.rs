@@ -235,10 +235,7 @@ impl<M: Machine> RadioWorld<M> {
     fn take(&mut self, news: News) {
         self.tell_driver(&news);
         match news {
-            News::Kept { from, to, number } => {
-                let packets = self.hands[from as usize].all(number).map(Held::copy).collect();
-                self.kept.insert((to, from, number), packets);
-            }
+            News::Kept { from, to, number } => self.keep(from, to, number),
             News::HasRoom { station } => self.serve(station as usize),
             News::Arrived { from, to, number, cast, .. } => {
                 let is_ours = cast == Cast::ToUs && !self.kept.is_empty();
@@ -257,6 +254,13 @@ impl<M: Machine> RadioWorld<M> {
                 }
             }
         }
+    }
+
+    /// Keeps packets that have come before others.
+    #[inline(never)]
+    fn keep(&mut self, from: u32, to: u32, number: u32) {
+        let packets = self.hands[from as usize].all(number).map(Held::copy).collect();
+        self.kept.insert((to, from, number), packets);
     }
 
     /// Gives a machine a packet of those that have arrived; returns whether there was one.
@@ -313,6 +317,7 @@ impl<M: Machine> RadioWorld<M> {
         }
     }
 
+    #[inline(never)]
     fn run_filed(&mut self) {
         let Some(Reverse((_, _, filed))) = self.filed.pop() else { return };
         self.events += 1;
@@ -362,6 +367,7 @@ impl<M: Machine> RadioWorld<M> {
         }
     }
 
+    #[inline(never)]
     fn serve_wire(&mut self, n: usize, wire: u32, end: u8) {
         let side = usize::from(end);
         if !self.wires[wire as usize].has_room(side, self.now) {

@@ -32,6 +32,7 @@ pub(crate) struct Room {
 
 impl Dcf {
     /// Room for a further packet beside those that a station has of the category at hand, under aggregation.
+    #[inline(never)]
     pub(crate) fn room_for_more(&self, station: u32) -> Option<Room> {
         let st = &self.stations[station as usize];
         let service = st.service.as_ref().filter(|service| service.to != EVERYONE && !service.is_cleared)?;
@@ -69,6 +70,7 @@ impl Dcf {
         Some(room.min(left.checked_sub(last.with_packet(0) + BESIDE_AMSDU)?))
     }
 
+    #[inline(never)]
     pub(super) fn add_mpdu(&mut self, now: u64, n: usize, offered: &Offered) -> u32 {
         let Offered { to, bytes, load, queued_at, .. } = *offered;
         let queued_at = queued_at.unwrap_or(NEVER);
@@ -99,6 +101,7 @@ impl Dcf {
     }
 
     /// The station has access to the medium: its next frame takes as many packets as fit.
+    #[inline(never)]
     pub(super) fn fix_aggregate(&mut self, now: u64, n: usize) {
         let Some(service) = self.stations[n].service else { return };
         let (most, overhead) = (usize::from(self.mac.ampdu.unwrap_or(1)), self.phy.data_overhead);
@@ -164,6 +167,7 @@ impl Dcf {
     }
 
     /// Requests the block ACK that did not come.
+    #[inline(never)]
     pub(super) fn send_request(&mut self, now: u64, n: usize) {
         let st = &mut self.stations[n];
         let Some(service) = st.service else { return };
@@ -189,6 +193,7 @@ impl Dcf {
     }
 
     /// A block ACK has come.
+    #[inline(never)]
     pub(super) fn take_block_ack(&mut self, n: usize, (first, bitmap): (u32, u64), now: u64) {
         let st = &mut self.stations[n];
         if st.phase != Phase::AwaitsAck || st.service.is_none() || !self.wants_block_ack(n) {
@@ -224,6 +229,7 @@ impl Dcf {
     }
 
     /// The block ACK of an aggregate, or of a request, is missing.
+    #[inline(never)]
     pub(super) fn on_no_block_ack(&mut self, now: u64, n: usize) {
         let most = self.mac.short_retries;
         let fate = self.fate(n);
@@ -283,6 +289,7 @@ impl Dcf {
     }
 
     /// The frame that left alone has got its ACK, or was given up.
+    #[inline(never)]
     pub(super) fn finish_alone(&mut self, n: usize, outcome: Outcome) {
         let Some(service) = self.stations[n].service else { return };
         let st = &mut self.stations[n];

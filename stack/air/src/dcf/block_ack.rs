@@ -41,6 +41,7 @@ impl Station {
 
 impl Dcf {
     /// A data frame for this station was understood, at least in part.
+    #[inline(never)]
     pub(super) fn take_mpdus(&mut self, n: usize, heard: &Reception, frame: Own) {
         let from = self.medium.links[heard.link as usize].from;
         let Own { number: first, mpdus, .. } = frame;
@@ -58,6 +59,7 @@ impl Dcf {
     }
 
     /// A request for a block ACK: what is older than its number will not come.
+    #[inline(never)]
     pub(super) fn take_block_ack_request(&mut self, n: usize, heard: &Reception, frame: Own) {
         let first = frame.number;
         let from = self.medium.links[heard.link as usize].from;
@@ -132,6 +134,7 @@ impl Dcf {
     }
 
     /// Packets have waited long enough for those before them.
+    #[inline(never)]
     pub(super) fn on_holes_due(&mut self, now: u64, n: usize) {
         let timeout_ns = self.mac.reorder_ns.unwrap_or(NEVER);
         let mut released = std::mem::take(&mut self.released);

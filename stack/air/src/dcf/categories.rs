@@ -95,12 +95,14 @@ impl Dcf {
     /// Does something with a category in hand.
     pub(super) fn within<T>(&mut self, n: usize, category: Category, act: impl FnOnce(&mut Dcf) -> T) -> T {
         let own = self.stations[n].category;
-        if own == category {
-            return act(self);
+        let is_other = own != category;
+        if is_other {
+            self.stations[n].take_up(&self.phy, category);
         }
-        self.stations[n].take_up(&self.phy, category);
         let done = act(self);
-        self.stations[n].take_up(&self.phy, own);
+        if is_other {
+            self.stations[n].take_up(&self.phy, own);
+        }
         done
     }
 
@@ -125,6 +127,7 @@ impl Dcf {
     }
 
     /// Lets all paused backoffs go on, and draws those of packets that came during an exchange.
+    #[inline(never)]
     pub(super) fn resume_all(&mut self, n: usize, not_before: u64) {
         let st = &self.stations[n];
         let is_free = st.phase == Phase::Idle && matches!(st.wait, Wait::Nothing | Wait::Backoff);
@@ -150,6 +153,7 @@ impl Dcf {
     }
 
     /// The medium gets busy at `at`: backoffs that run out by then do not stop.
+    #[inline(never)]
     pub(super) fn interrupt_all(&mut self, n: usize, at: u64) {
         if self.stations[n].wait != Wait::Backoff {
             return;
@@ -180,6 +184,7 @@ impl Dcf {
     }
 
     /// A backoff has run out: takes the category that sends in hand. Returns whether there is one.
+    #[inline(never)]
     pub(super) fn choose_category(&mut self, now: u64, n: usize) -> bool {
         let (slot, mut winner) = (self.times.slot, None::<Category>);
         self.in_each(n, |dcf| {
@@ -233,6 +238,7 @@ impl Dcf {
 
     /// Waits for SIFS, if the category at hand has just succeeded and its TXOP is not over by then. Returns whether it
     /// waits.
+    #[inline(never)]
     pub(super) fn continue_txop(&mut self, n: usize) -> bool {
         let st = &self.stations[n];
         let Some(Success { of, at, ended }) = st.txop_goes_on else { return false };
@@ -254,6 +260,7 @@ impl Dcf {
     }
 
     /// SIFS has passed since the last exchange of the TXOP.
+    #[inline(never)]
     pub(super) fn on_time_to_continue(&mut self, now: u64, n: usize) {
         if !self.may_send(now, n) {
             return self.proceed(n);

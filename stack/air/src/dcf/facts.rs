@@ -51,14 +51,16 @@ impl Dcf {
         Some(self.books.get_mut(n)?.0.entry(other).or_default())
     }
 
-    pub(super) fn book_sent(&mut self, n: usize, frame: &Frame) {
-        if frame.to == EVERYONE {
+    /// The station's frame goes on the air.
+    pub(super) fn book_sent(&mut self, n: usize) {
+        let Frame { to, airtime_ns, .. } = self.stations[n].frame;
+        if self.books.is_empty() || to == EVERYONE {
             return;
         }
         // A CTS of the station to itself is for the receiver of what follows.
-        let receiver = self.stations[n].service.filter(|_| frame.to as usize == n).map(|service| service.to);
-        if let Some(link) = self.link(n, receiver.unwrap_or(frame.to)) {
-            link.tx_ns += frame.airtime_ns;
+        let receiver = self.stations[n].service.filter(|_| to as usize == n).map(|service| service.to);
+        if let Some(link) = self.link(n, receiver.unwrap_or(to)) {
+            link.tx_ns += airtime_ns;
         }
     }
 

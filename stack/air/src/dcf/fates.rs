@@ -65,8 +65,14 @@ impl Dcf {
         }
     }
 
-    /// The access of the RTS or the packet that the station sends now.
+    /// The access of the RTS or the packet that the station sends now, while frames are watched.
+    #[inline]
     pub(super) fn access(&self, n: usize, kind: FrameKind) -> Option<Access> {
+        if self.seen.is_some() { self.access_now(n, kind) } else { None }
+    }
+
+    #[cold]
+    fn access_now(&self, n: usize, kind: FrameKind) -> Option<Access> {
         let st = &self.stations[n];
         let service = st.service?;
         let is_broadcast = service.to == super::EVERYONE;

@@ -25,6 +25,7 @@ fn both(old: &Reception, new: &Reception, is_old_lost: bool) -> Reception {
 
 impl Dcf {
     /// The first bit of a frame arrives.
+    #[inline(never)]
     pub(super) fn hear_ht(&mut self, n: usize, new: Reception) {
         let capture = self.radio.capture;
         let st = &mut self.stations[n];
@@ -66,6 +67,7 @@ impl Dcf {
     }
 
     /// A frame has come to its end. If others were on the air meanwhile, chance decides whether it is understood.
+    #[inline(never)]
     pub(super) fn judge(&mut self, n: usize, heard: &mut Reception) {
         let from = self.medium.links[heard.link as usize].from;
         let frame = self.stations[from as usize].frame;

@@ -86,6 +86,7 @@ impl Dcf {
         }
     }
 
+    #[inline(never)]
     fn minstrel(&mut self, n: usize, to: u32) -> &mut Minstrel {
         let st = &mut self.stations[n];
         let known = st.minstrels.iter().position(|minstrel| minstrel.to == to);

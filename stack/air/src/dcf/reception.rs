@@ -4,35 +4,26 @@ use hopwise_core::Cast;
 use hopwise_core::narrow::as_u32;
 
 use super::exchange::Own;
-use super::station::{Hears, Reception};
+use super::station::{Hears, Reception, Station};
 use super::{Dcf, EVERYONE, Frame, FrameKind, MacRules, News};
 use crate::channel::OnAir;
 use crate::deadlines::NEVER;
 use crate::frames::Loss;
+use crate::medium::Link;
 
 impl Dcf {
     /// The first bit of a frame is on its way to a station in range.
     #[inline]
     pub(super) fn arrive(&mut self, now: u64, link_index: usize, airtime_ns: u64) {
-        let (link, lost) = if self.is_lively {
-            let frame = &self.stations[self.medium.links[link_index].from as usize].frame;
-            let sender = self.medium.links[link_index].from as usize;
-            let mpdus = &self.stations[sender].mpdus;
-            let of_frame = usize::from(frame.mpdus).min(mpdus.len());
-            let overhead = self.phy.data_overhead;
-            let sizes: Vec<u32> = match frame.mpdus {
-                0 | 1 => Vec::new(),
-                _ => mpdus[..of_frame].iter().map(|mpdu| mpdu.bytes + overhead).collect(),
-            };
-            let bytes = frame.bytes_on_air(&self.phy);
-            let on_air = OnAir { now, bytes, rate: frame.rate, mpdus: &sizes };
-            let Some(found) = self.medium.at(link_index, &on_air) else { return };
-            found
-        } else {
-            (self.medium.links[link_index], 0)
-        };
-        let n = link.to as usize;
-        let from = now + u64::from(link.delay_ns);
+        let link = &self.medium.links[link_index];
+        let (sender, n, from) = (link.from, link.to as usize, now + u64::from(link.delay_ns));
+        let (mut power_w, mut lost) = (link.power_w, 0);
+        let (mut is_decodable, mut is_detectable) = (link.is_decodable, link.is_detectable);
+        if self.is_lively {
+            let Some((link, parts)) = self.link_now(now, link_index) else { return };
+            (power_w, lost) = (link.power_w, parts);
+            (is_decodable, is_detectable) = (link.is_decodable, link.is_detectable);
+        }
         let st = &mut self.stations[n];
         // A reception that ends before is settled first.
         if st.reception.hears != Hears::Nothing && st.reception.until <= from {
@@ -40,13 +31,13 @@ impl Dcf {
         }
         let st = &self.stations[n];
         let is_spoiled = from < st.sends_until && st.sends_from <= from;
-        let hears = if link.is_decodable && !is_spoiled { Hears::Frame } else { Hears::Noise };
+        let hears = if is_decodable && !is_spoiled { Hears::Frame } else { Hears::Noise };
         if is_spoiled {
-            self.note_loss(link.from, n, Loss::Sending(st.frame.kind));
+            self.note_loss(sender, n, Loss::Sending(st.frame.kind));
         }
-        let started = if link.is_detectable && !is_spoiled { from + self.phy.start_ns() } else { NEVER };
+        let started = if is_detectable && !is_spoiled { from + self.phy.start_ns() } else { NEVER };
         let until = from + airtime_ns;
-        let (link, power_w) = (as_u32(link_index), link.power_w);
+        let link = as_u32(link_index);
         let new = Reception { hears, link, started, from, began: from, until, power_w, lost };
         match self.mac.rules {
             MacRules::Ns2 => self.hear_ns2(n, new),
@@ -54,6 +45,21 @@ impl Dcf {
             MacRules::Standard => self.hear_standard(n, new),
         }
         self.interrupt(n, from);
+    }
+
+    /// A link of a channel that changes, for its sender's frame, and the parts of the frame that chance spoils.
+    #[inline(never)]
+    fn link_now(&mut self, now: u64, link_index: usize) -> Option<(Link, u64)> {
+        let sender = self.medium.links[link_index].from as usize;
+        let Station { frame, mpdus, .. } = &self.stations[sender];
+        let of_frame = usize::from(frame.mpdus).min(mpdus.len());
+        let overhead = self.phy.data_overhead;
+        let sizes: Vec<u32> = match frame.mpdus {
+            0 | 1 => Vec::new(),
+            _ => mpdus[..of_frame].iter().map(|mpdu| mpdu.bytes + overhead).collect(),
+        };
+        let bytes = frame.bytes_on_air(&self.phy);
+        self.medium.at(link_index, &OnAir { now, bytes, rate: frame.rate, mpdus: &sizes })
     }
 
     /// ns-2 compares frames in pairs: the later of two is never captured. A frame that is weaker by the capture ratio
@@ -94,7 +100,21 @@ impl Dcf {
 
     /// The standard takes a frame, also a later one, if its power exceeds the sum of all others by the SINR of its
     /// rate.
+    #[inline]
     fn hear_standard(&mut self, n: usize, new: Reception) {
+        let st = &mut self.stations[n];
+        let is_alone = st.overlapping.iter().all(|other| other.until <= new.from);
+        if !is_alone || st.reception.hears != Hears::Nothing {
+            return self.hear_beside_others(n, new);
+        }
+        st.overlapping.clear();
+        st.overlapping.push(new.overlap());
+        st.follow(&new);
+        st.reception = new;
+    }
+
+    #[inline(never)]
+    fn hear_beside_others(&mut self, n: usize, new: Reception) {
         let st = &mut self.stations[n];
         st.overlapping.retain(|other| other.until > new.from);
         let others: f64 = st.overlapping.iter().map(|other| other.power_w).sum();
@@ -201,6 +221,7 @@ impl Dcf {
     }
 
     /// Passes up the packets of a frame for all, or for another station.
+    #[inline(never)]
     fn pass_others(&mut self, n: usize, heard: &Reception) {
         let from = self.medium.links[heard.link as usize].from;
         let Frame { to, rate, number, mpdus, .. } = self.stations[from as usize].frame;

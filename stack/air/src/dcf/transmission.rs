@@ -25,6 +25,7 @@ impl Dcf {
 
     /// Keeps others quiet for the data frame that follows (CTS-to-self). A hidden station hears nothing of it, as it
     /// has no answer.
+    #[inline(never)]
     pub(super) fn send_cts_to_self(&mut self, now: u64, n: usize) {
         let access = self.access(n, FrameKind::Cts);
         let Some(service) = &mut self.stations[n].service else { return };
@@ -78,6 +79,7 @@ impl Dcf {
     }
 
     /// The airtime of the answer to the frame with the packets in service.
+    #[inline]
     pub(super) fn answer_ns(&self, service: &Service) -> u64 {
         if service.mpdus > 1 {
             self.phy.airtime_ns(BLOCK_ACK_BYTES, service.rate.answer())
@@ -103,9 +105,8 @@ impl Dcf {
         let until = now + airtime_ns;
         (st.sends_from, st.sends_until) = (now, until);
         st.busy_until = st.busy_until.max(until);
-        let frame = st.frame;
-        self.stats[n].on_sent((frame.kind, frame.load), airtime_ns);
-        self.book_sent(n, &frame);
+        self.stats[n].on_sent((st.frame.kind, st.frame.load), airtime_ns);
+        self.book_sent(n);
         self.medium.look(n, now);
         self.wait(n, Wait::FrameEnd, until + self.medium.longest_ns(n));
         for link in self.medium.of(n) {

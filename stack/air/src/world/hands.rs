@@ -26,6 +26,8 @@ const SPARE: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Hands {
     held: Vec<Held>,
+    /// The packet that the radio gets next. Without one its buffer waits here.
+    pub(super) next: Held,
     spare: Vec<Vec<u8>>,
     /// Most packets go to the neighbour of the one before.
     last: (Option<IpAddr>, Option<u32>),
@@ -51,6 +53,19 @@ impl Hands {
 
     pub(super) fn hold(&mut self, held: Held) {
         self.held.push(held);
+    }
+
+    /// The radio has taken the packet that was next.
+    pub(super) fn hold_next(&mut self, number: u32) {
+        self.next.number = number;
+        let next = self.take_next();
+        self.held.push(next);
+    }
+
+    /// Takes the packet that was next, and leaves a buffer in its place.
+    pub(super) fn take_next(&mut self) -> Held {
+        let packet = self.spare.pop().unwrap_or_default();
+        std::mem::replace(&mut self.next, Held { packet, ..Held::default() })
     }
 
     fn place(&self, number: u32) -> Option<usize> {

@@ -50,16 +50,28 @@ impl<M: Machine> RadioWorld<M> {
         while self.dcf.has_room_in(as_u32(n), category) {
             // ARP goes at best effort.
             let asked = self.resolver.as_mut().filter(|_| category == Category::BestEffort);
-            let asked = asked.and_then(|resolver| resolver.next(n));
-            let Some(held) = asked.or_else(|| self.take_from_machine(n, category)) else { return };
-            if let (Some(resolver), Some(to)) = (&self.resolver, held.to)
+            if let Some(packet) = asked.and_then(|resolver| resolver.next(n)) {
+                self.hands[n].next = packet;
+            } else if !self.take_from_machine(n, category) {
+                return;
+            }
+            if let (Some(resolver), Some(to)) = (&self.resolver, self.hands[n].next.to)
                 && !resolver.knows(n, to)
             {
+                let held = self.hands[n].take_next();
                 self.ask_for(n, to, held);
                 continue;
             }
-            self.offer(n, category, held);
+            self.offer(n, category);
         }
+        if self.dcf.is_aggregating() {
+            self.fill_aggregate(n, category);
+        }
+    }
+
+    /// Takes packets beside the one that the radio has, as long as there is room and the machine has some.
+    #[inline(never)]
+    fn fill_aggregate(&mut self, n: usize, category: Category) {
         while let Some(room) = self.dcf.room_for_more_in(as_u32(n), category) {
             if !self.take_more(n, category, room) {
                 return;
@@ -88,42 +100,46 @@ impl<M: Machine> RadioWorld<M> {
         true
     }
 
-    /// Gives a packet to its machine's radio, which has room.
-    fn offer(&mut self, n: usize, category: Category, mut held: Held) {
+    /// Gives the packet at hand to its machine's radio, which has room.
+    fn offer(&mut self, n: usize, category: Category) {
+        let held = &self.hands[n].next;
         let Some(to) = held.station else {
-            self.refuse(n, held);
+            self.refuse(n);
             return;
         };
         let payload = self.stations[n].framing.payload(&held.packet);
         let load = if held.is_arp { Load::Arp } else { (self.loads)(payload) };
         let offered = Offered { to, bytes: as_u32(payload.len()), load, queued_at: held.queued_at, category };
-        held.number = self.dcf.give(self.now, as_u32(n), offered);
-        self.hands[n].hold(held);
+        let number = self.dcf.give(self.now, as_u32(n), offered);
+        self.hands[n].hold_next(number);
     }
 
-    /// Takes the machine's next packet of a category for the radio, if there is one.
-    fn take_from_machine(&mut self, n: usize, category: Category) -> Option<Held> {
-        let (now, link, held) = (Instant(self.now), self.stations[n].radio, self.hands[n].len());
-        let mut packet = self.hands[n].buffer();
-        let machine = &mut self.machines[n];
-        let next = match self.categories {
-            Some(poll) => poll(machine, now, link, (category, held), &mut packet),
-            None => machine.poll_transmit(now, link, Payload::Inline, &mut packet),
+    /// Takes the machine's next packet of a category in hand; returns whether there was one.
+    fn take_from_machine(&mut self, n: usize, category: Category) -> bool {
+        let (now, link) = (Instant(self.now), self.stations[n].radio);
+        let (machine, hands) = (&mut self.machines[n], &mut self.hands[n]);
+        let held = hands.len();
+        hands.next.packet.clear();
+        let taken = match self.categories {
+            Some(poll) => poll(machine, now, link, (category, held), &mut hands.next.packet),
+            None => machine.poll_transmit(now, link, Payload::Inline, &mut hands.next.packet),
         };
-        let Some(transmit) = next else {
-            self.hands[n].keep_buffer(packet);
-            return None;
-        };
+        let Some(transmit) = taken else { return false };
         let (to, station) = match transmit.to {
-            NextHop::Neighbour(address) => self.hands[n].resolve(address, &self.by_address),
+            NextHop::Neighbour(address) => hands.resolve(address, &self.by_address),
             NextHop::All | NextHop::Link => (None, Some(EVERYONE)),
         };
-        let queued_at = (self.queued_at)(&self.machines[n]).map(|at| at.0);
-        Some(Held { packet, to, station, id: transmit.id, queued_at, is_arp: false, number: 0 })
+        let next = &mut hands.next;
+        (next.to, next.station) = (to, station);
+        (next.id, next.is_arp) = (transmit.id, false);
+        next.queued_at = (self.queued_at)(machine).map(|at| at.0);
+        true
     }
 
     /// No station has the address: no ACK would come.
-    fn refuse(&mut self, n: usize, held: Held) {
+    #[inline(never)]
+    fn refuse(&mut self, n: usize) {
+        let held = self.hands[n].take_next();
         self.unresolved += 1;
         let (station, rate) = (as_u32(n), self.dcf.rate());
         if let Some(sink) = &mut self.radio {

@@ -50,6 +50,7 @@ impl Resolver {
 
 impl<M: Machine> RadioWorld<M> {
     /// The packet at hand is for a neighbour whose address is not known: it waits.
+    #[inline(never)]
     pub(super) fn ask_for(&mut self, n: usize, who: IpAddr, held: Held) {
         let now = self.now;
         let Some(resolver) = &mut self.resolver else { return };
@@ -76,6 +77,7 @@ impl<M: Machine> RadioWorld<M> {
     }
 
     /// An ARP request or reply has come.
+    #[inline(never)]
     pub(super) fn hear_arp(&mut self, from: u32, n: usize, said: Option<Said>) {
         let (Some(said), Some(resolver)) = (said, &mut self.resolver) else { return };
         let (sender, target) = (IpAddr::V4(said.sender), IpAddr::V4(said.target));

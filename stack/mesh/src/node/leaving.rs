@@ -67,8 +67,13 @@ impl Node {
     /// Traces what a queue has dropped.
     #[inline]
     pub(super) fn tell_lost(&mut self, now: Instant, link: LinkId) {
-        while self.has_fq_codel
-            && let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
+        if self.has_fq_codel {
+            self.trace_lost(now, link);
+        }
+    }
+
+    fn trace_lost(&mut self, now: Instant, link: LinkId) {
+        while let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
             && let Some((lost, reason)) = queue.poll_lost()
         {
             self.dropped(now, lost.id, reason);
