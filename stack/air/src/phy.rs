@@ -122,7 +122,19 @@ pub(crate) const DELIMITER_BYTES: u32 = 4;
 impl Phy {
     /// The profile of this name.
     pub fn named(name: &str) -> Option<Phy> {
-        PROFILES.iter().find(|phy| phy.name == name).copied()
+        let of_kind = |phy: &&Phy| phy.kind() == Some(name);
+        PROFILES.iter().find(|phy| phy.name == name).or_else(|| PROFILES.iter().rfind(of_kind)).copied()
+    }
+
+    /// The name without its MCS, which stands for the fastest profile of the kind: `ht20`, `vht80-2ss`.
+    fn kind(&self) -> Option<&'static str> {
+        Some(self.name.split_once("-mcs")?.0)
+    }
+
+    /// The names that stand for the fastest profiles of 802.11n and 802.11ac.
+    pub fn kinds() -> impl Iterator<Item = &'static str> {
+        let mut last = None;
+        PROFILES.iter().filter_map(Phy::kind).filter(move |kind| last.replace(*kind) != Some(*kind))
     }
 
     /// The reason why no profile has this name.
@@ -374,5 +386,18 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), PROFILES.len());
         assert_eq!(Phy::named("dsss-3mbps"), None);
+    }
+
+    #[test]
+    fn a_name_without_mcs_is_the_fastest_of_its_kind() {
+        let fastest = |kind| Phy::named(kind).map(|phy| phy.name);
+        assert_eq!(fastest("ht20"), Some("ht20-mcs15"));
+        assert_eq!(fastest("vht20-1ss"), Some("vht20-1ss-mcs8"));
+        assert_eq!(fastest("vht80-2ss"), Some("vht80-2ss-mcs9"));
+        assert_eq!((fastest("vht80"), fastest("dsss")), (None, None));
+        let kinds: Vec<_> = Phy::kinds().collect();
+        let all =
+            ["ht20", "ht40", "vht20-1ss", "vht20-2ss", "vht40-1ss", "vht40-2ss", "vht80-1ss", "vht80-2ss"];
+        assert_eq!(kinds, all);
     }
 }
