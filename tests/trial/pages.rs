@@ -56,17 +56,20 @@ const PAGES: [(&str, &[(&str, Run)]); 8] = [
         &[
             ("hopwise trial configs/senders.yaml\n", Part("1/10")),
             ("hopwise trial configs/senders.yaml --set 'radio=", Part("1/10")),
-            ("hopwise trial configs/live/senders.yaml", Not(MACHINE)),
+            ("hopwise trial configs/live/senders.yaml\n", Not(MACHINE)),
+            ("hopwise trial configs/live/senders.yaml --world netns --late 50ms --busy 50%\n", Not(LIVE)),
+            ("hopwise trial configs/live/senders.yaml --world netns --late 50ms --busy 50% \\", Not(LIVE)),
         ],
     ),
     (
         "docs/today.md",
         &[
             ("hopwise trial configs/radios.yaml\n", Part("1/80")),
-            ("hopwise trial configs/radios-senders.yaml", Part("1/40")),
+            ("hopwise trial configs/radios-senders.yaml\n", Part("1/40")),
+            ("hopwise trial configs/radios-senders.yaml --set radio.queue.kind=fq-codel", Part("1/40")),
             ("hopwise trial configs/radios.yaml --set 'matrix=", Part("1/6")),
             ("hopwise trial configs/radios-limit.yaml", Part("1/40")),
-            ("hopwise trial configs/radios.yaml --seeds 5", Part("1/80")),
+            ("hopwise trial configs/radios.yaml --set radio.rate=minstrel", Part("1/80")),
             ("hopwise trial configs/radios.yaml --set channel.loss=10%", Part("1/80")),
             ("hopwise trial configs/radios.yaml --set 'topology={ kind: cross", Part("1/80")),
         ],

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_air::channel::{Channel, Fading, Field, Outage, PathLoss, Said, recording};
+use hopwise_air::channel::{Channel, Fading, Field, Outage, PathLoss, Said, Unheard, recording};
 use hopwise_air::medium::watts;
 use hopwise_air::phy::{Coding, Phy};
 use hopwise_air::random::{Purpose, Stream};
 use hopwise_core::narrow::as_u32;
 
 use super::nodes::Nodes;
-use super::schema::{ChannelConfig, FadingName, PathLossName, ScenarioFile};
+use super::schema::{ChannelConfig, FadingName, PathLossName, ScenarioFile, UnheardName};
 use super::{json_schema, motion};
 use crate::keys;
 use crate::located::{Document, Refusal, YamlPath};
@@ -52,8 +52,14 @@ pub(super) fn read(
         loss_ppm: config.loss.0,
         outages: outages(document, config, nodes, seed)?,
         noise_w: noise_w(document, config, phy)?,
-        // The recording has the powers of all models.
-        ..if field.is_some() { Channel { field, ..Channel::default() } } else { models }
+        // The recording has the powers of all models, but between those who did not hear each other.
+        ..match (field, config.unheard) {
+            (None, _) => models,
+            (field, UnheardName::None) => Channel { field, ..Channel::default() },
+            (field, UnheardName::PathLoss) => {
+                Channel { field, unheard: Unheard::PathLoss, path_loss, ..Channel::default() }
+            }
+        }
     };
     say_of_links(document, config, nodes, &mut channel)?;
     Ok(channel)

@@ -226,10 +226,25 @@ pub(super) struct ChannelConfig {
     /// order. Places decide delays alone. Losses and outages apply. Static routes take links by their mean power in the
     /// first 10 s. The path is relative to the current directory.
     pub(super) trace: Option<String>,
-    /// Noise power, for OFDM profiles only. With it, the signal-to-noise ratio decides which frames arrive (default: no
-    /// noise).
+    /// Power between nodes that no row of `trace` joins in their direction: none, or path-loss, that of `path_loss`
+    /// between their places and too weak for a link (default none). A recorder hears neighbours alone. Nodes further
+    /// away keep the carrier busy all the same.
+    pub(super) unheard: UnheardName,
+    /// Noise power, for profiles of OFDM, 802.11n and 802.11ac. With it, the signal-to-noise ratio decides which frames
+    /// arrive (default: no noise).
     #[schemars(extend("x-range" = "-150 to 0"))]
     pub(super) noise_dbm: Option<f64>,
+}
+
+/// Power between nodes that no row of a recording joins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum UnheardName {
+    /// Frames of one do not reach the other.
+    #[default]
+    None,
+    /// The path loss between their places decides, but the power is too weak for a link.
+    PathLoss,
 }
 
 /// Model of path loss.

@@ -92,10 +92,26 @@ pub struct Channel {
     /// Powers as they were recorded, in place of path loss, shadowing and gains. Places then decide delays alone, those
     /// of the beginning.
     pub field: Option<Arc<Field>>,
+    /// The power between stations that no row of the recording joins.
+    pub unheard: Unheard,
     /// Noise in watts: chance then decides, by OFDM's curves and not by [`Radio::receive_w`], if a frame is understood.
     /// The radio must come from [`Radio::over_noise`].
     pub noise_w: Option<f64>,
 }
+
+/// The power between stations that no row of a recording joins. A recorder hears neighbours alone; frames from further
+/// away still keep the carrier busy, and interfere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unheard {
+    /// No power.
+    #[default]
+    Nothing,
+    /// Path loss between their places decides, but the power is too weak for a link.
+    PathLoss,
+}
+
+/// The most that is left of the power which a link needs, between stations that did not hear each other.
+const TOO_WEAK: f64 = 0.999;
 
 /// A frame that begins.
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +145,18 @@ impl Channel {
         own.or(recorded).unwrap_or(self.loss_ppm)
     }
 
+    /// The recording, if it says what the power of that link is.
+    pub(crate) fn recorded(&self, from: u32, to: u32) -> Option<&Field> {
+        let is_all = self.unheard == Unheard::Nothing;
+        self.field.as_deref().filter(|field| is_all || field.joins(from, to))
+    }
+
+    /// The power of a link by the models, for those without a recording.
+    pub(crate) fn modelled_w(&self, radio: &Radio, ends: [(u32, Position); 2], seed: u64) -> f64 {
+        let power_w = self.power_w(radio, ends, seed);
+        if self.field.is_some() { power_w.min(radio.receive_w * TOO_WEAK) } else { power_w }
+    }
+
     /// The power of a link at a time without its fading, and its loss; `None`: no frame arrives. Without a recording
     /// the power is that of the models.
     pub(crate) fn heard(
@@ -140,7 +168,7 @@ impl Channel {
         if self.is_out(from, to, now) {
             return None;
         }
-        let (power_w, recorded) = match &self.field {
+        let (power_w, recorded) = match self.recorded(from, to) {
             Some(field) => {
                 let heard = field.at(from, to, now)?;
                 (heard.power_w, heard.loss_ppm)

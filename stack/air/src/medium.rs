@@ -7,7 +7,7 @@ pub use crate::radio::{Radio, dbm, watts};
 
 use hopwise_core::narrow::as_u32;
 
-use crate::channel::{Channel, Curves, Fader, Fading, OnAir};
+use crate::channel::{Channel, Curves, Fader, Fading, OnAir, Unheard};
 use crate::motion::{Moving, STALE_NS, Track};
 use crate::radio::LIGHT_M_PER_S;
 use crate::random::{Purpose, Stream};
@@ -79,10 +79,15 @@ impl Medium {
         for from in 0..positions.len() {
             let first = as_u32(medium.links.len());
             if let Some(here) = positions[from] {
-                let near = match &channel.field {
+                let mut near = match &channel.field {
                     Some(field) => field.receivers_of(as_u32(from)),
                     None => grid.around(here),
                 };
+                if channel.field.is_some() && channel.unheard == Unheard::PathLoss {
+                    near.extend(grid.around(here));
+                    near.sort_unstable();
+                    near.dedup();
+                }
                 for to in near {
                     let Some(there) = positions.get(to as usize).copied().flatten() else { continue };
                     let ends = [(as_u32(from), here), (to, there)];
@@ -262,15 +267,17 @@ pub(crate) fn links(
 
 /// The most links there can be between these positions, counted by squares and not one by one.
 pub fn most_links(radio: &Radio, channel: &Channel, positions: &[Option<Position>]) -> u64 {
-    if let Some(field) = &channel.field {
-        return field.links() as u64;
+    let recorded = channel.field.as_ref().map(|field| field.links() as u64);
+    if let (Some(links), Unheard::Nothing) = (recorded, channel.unheard) {
+        return links;
     }
     let grid = Grid::new(positions, reach_m(radio, channel));
     let near = |(x, y): (i64, i64)| {
         let cells = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (x + dx, y + dy)));
         cells.filter_map(|cell| grid.cells.get(&cell)).map(|cell| cell.len() as u64).sum::<u64>()
     };
-    grid.cells.iter().map(|(cell, stations)| stations.len() as u64 * near(*cell)).sum()
+    let modelled: u64 = grid.cells.iter().map(|(cell, stations)| stations.len() as u64 * near(*cell)).sum();
+    modelled + recorded.unwrap_or(0)
 }
 
 /// The link between two stations; `None` where no frame ever arrives.
@@ -279,12 +286,13 @@ fn link(radio: &Radio, channel: &Channel, ends: [(u32, Position); 2], seed: u64)
     if from == to {
         return None;
     }
-    let power_w = match &channel.field {
+    let recorded = channel.recorded(from, to);
+    let power_w = match recorded {
         // A recorded link may come later, or grow.
         Some(field) => field.first_power_w(from, to).unwrap_or(0.0),
-        None => channel.power_w(radio, ends, seed),
+        None => channel.modelled_w(radio, ends, seed),
     };
-    if power_w < least_w(radio, channel) && channel.field.is_none() {
+    if power_w < least_w(radio, channel) && recorded.is_none() {
         return None;
     }
     // At least 1 ns, however near: a frame that begins at an instant does not arrive at that instant.

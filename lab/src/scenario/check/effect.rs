@@ -7,7 +7,9 @@ use super::Checked;
 use crate::located::{Document, YamlPath};
 use crate::routing::Protocol;
 use crate::scenario::matrix::{Cell, first_reading};
-use crate::scenario::schema::{ArmConfig, FadingName, MatrixConfig, PathLossName, ScenarioFile, SourceName};
+use crate::scenario::schema::{
+    ArmConfig, FadingName, MatrixConfig, PathLossName, ScenarioFile, SourceName, UnheardName,
+};
 use crate::words::Word;
 
 /// Refuses constants of one protocol under another, or under static routes. `rules` may stand beside the protocol, for
@@ -97,7 +99,7 @@ pub(in crate::scenario) fn routing_of_cells(document: &Document, cells: &[Cell])
     Ok(())
 }
 
-/// The keys that say what a recording says too.
+/// The keys that say what a recording says too. The first two also say what it leaves to path loss.
 const BESIDE_A_TRACE: [&str; 7] =
     ["path_loss", "exponent", "shadowing_db", "asymmetric", "fading", "doppler_hz", "k"];
 
@@ -108,7 +110,8 @@ fn trace(document: &Document, file: &ScenarioFile) -> Checked {
     }
     let at = YamlPath::root().key("channel");
     let is_over_others = document.is_set("channel.trace");
-    for key in BESIDE_A_TRACE {
+    let is_modelled = file.channel.unheard == UnheardName::PathLoss || varies(file, "channel.unheard");
+    for key in BESIDE_A_TRACE.into_iter().skip(if is_modelled { 2 } else { 0 }) {
         let path = format!("channel.{key}");
         let is_given = document.value_at(&path).is_some();
         if is_given && (!is_over_others || document.is_set(&path)) {
@@ -148,6 +151,7 @@ pub(super) fn channel(document: &Document, file: &ScenarioFile) -> Checked {
             "shadowing_db: 4, or another number above 0",
             channel.shadowing_db > 0.0,
         ),
+        ("unheard", channel.unheard != UnheardName::None, "trace: FILE", channel.trace.is_some()),
     ] {
         let of = needs.split(':').next().unwrap_or(needs);
         if is_given && !is_used && !varies(file, &format!("channel.{of}")) {

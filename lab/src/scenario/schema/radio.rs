@@ -21,7 +21,9 @@ pub(in crate::scenario) struct RadioConfig {
     /// preamble. Control frames and broadcasts have 1 Mbit/s. With `-short` they have 2 Mbit/s, with OFDM 6 Mbit/s.
     /// OFDM is ERP-OFDM with slots of 20 µs. Profiles that begin with `ht` are those of 802.11n: the width of the
     /// channel in MHz, and the MCS. Those with `vht` are of 802.11ac: the width, the streams, and the MCS.
-    #[schemars(extend("enum" = Phy::names().collect::<Vec<_>>()))]
+    /// Without the MCS it is the fastest: `vht80-2ss` is `vht80-2ss-mcs9`. Control frames of both go at 6
+    /// Mbit/s where data is BPSK, at 12 where it is QPSK, else at 24.
+    #[schemars(extend("enum" = Phy::names().chain(Phy::kinds()).collect::<Vec<_>>()))]
     pub(in crate::scenario) profile: String,
     /// Guard interval of data frames, for profiles of 802.11n and 802.11ac (default long).
     pub(in crate::scenario) guard_interval: Option<Word<Guard>>,

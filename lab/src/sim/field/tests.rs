@@ -26,7 +26,11 @@ run: { duration: 40s, warmup: 4s }
 const EVERY: Duration = Duration::from_millis(20);
 
 fn prepared(sets: &[String], seed: u64) -> Prepared {
-    let scenario = Scenario::parse("scene", SCENE, sets).expect("a scenario");
+    planned(SCENE, sets, seed)
+}
+
+fn planned(scene: &str, sets: &[String], seed: u64) -> Prepared {
+    let scenario = Scenario::parse("scene", scene, sets).expect("a scenario");
     scenario.plan(None, seed).unwrap_or_else(|no_plan| panic!("{no_plan:?}"))
 }
 
@@ -39,13 +43,17 @@ fn recorded(prepared: &Prepared, every: Duration) -> (String, Results) {
 
 /// Plays a recording over the same scene: its models stay in the file and have no effect.
 fn played<T>(text: &str, more: &[&str], seed: u64, then: impl FnOnce(&Prepared) -> T) -> T {
+    played_over(SCENE, text, more, seed, then)
+}
+
+fn played_over<T>(scene: &str, text: &str, more: &[&str], seed: u64, then: impl FnOnce(&Prepared) -> T) -> T {
     static NTH: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let nth = NTH.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("hopwise-field-{}-{nth}.csv", std::process::id()));
     std::fs::write(&path, text).expect("it is written");
     let mut sets = vec![format!("channel.trace={}", path.display())];
     sets.extend(more.iter().map(|set| (*set).to_owned()));
-    let prepared = prepared(&sets, seed);
+    let prepared = planned(scene, &sets, seed);
     std::fs::remove_file(&path).expect("it is removed");
     then(&prepared)
 }
@@ -74,6 +82,44 @@ fn a_field_that_is_played_again_gives_the_goodput_that_was_measured() {
     let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
     let ratio = mean(&again) / mean(&measured);
     assert!((0.9..=1.1).contains(&ratio), "{ratio}: {measured:?} {again:?}");
+}
+
+/// A chain of 802.11n whose second neighbours sense each other.
+const TODAY: &str = "
+topology: { kind: chain, hops: 4, spacing_m: 200 }
+radio: { profile: ht20-mcs7, rts_threshold: off, queue_packets: 100 }
+traffic: [{ from: first, to: last, kind: bulk, segment_bytes: 1448 }]
+arms: { x: { receiver: delayed, sender: [cubic] } }
+run: { duration: 15s, warmup: 3s }
+";
+
+/// The rows of neighbours, since recorders hear them alone.
+fn of_neighbours(text: &str) -> String {
+    let number = |name: &str| name.trim_start_matches('n').parse::<i32>().ok();
+    let is_kept = |line: &&str| {
+        let names: Vec<_> = line.split(',').skip(1).take(2).map(number).collect();
+        !matches!(names[..], [Some(from), Some(to)] if (from - to).abs() != 1)
+    };
+    text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn those_who_do_not_hear_each_other_are_sensed_if_path_loss_says_so() {
+    let [mut measured, mut all, mut neighbours, mut with_path_loss] = [0.0; 4];
+    for seed in 1..=3 {
+        let (text, results) = recorded(&planned(TODAY, &[], seed), Duration::from_millis(500));
+        measured += results.flows[0].goodput_kbps;
+        let heard = of_neighbours(&text);
+        let again = |text: &str, more: &[&str]| played_over(TODAY, text, more, seed, goodput);
+        all += again(&text, &[]);
+        neighbours += again(&heard, &[]);
+        with_path_loss += again(&heard, &["channel.unheard=path-loss"]);
+    }
+    let of_measured = [all, neighbours, with_path_loss].map(|sum| sum / measured);
+    println!("of what was measured: all rows, neighbours, neighbours and path loss: {of_measured:.2?}");
+    assert!((0.95..=1.05).contains(&of_measured[0]), "{of_measured:?}");
+    assert!(of_measured[1] > 1.2, "hidden stations are missing: {of_measured:?}");
+    assert!((0.95..=1.05).contains(&of_measured[2]), "{of_measured:?}");
 }
 
 #[test]
@@ -137,6 +183,9 @@ channel: ";
         ("{ trace: a.csv, fading: none }", "`fading` changes nothing beside a recording"),
         ("{ trace: a.csv, shadowing_db: 3 }", "`shadowing_db` changes nothing beside a recording"),
         ("{ trace: a.csv, links: [link n0-n1 gains 3 dB] }", "a gain changes nothing beside a recording"),
+        ("{ trace: a.csv, path_loss: two-ray }", "`path_loss` changes nothing beside a recording"),
+        ("{ trace: a.csv, unheard: path-loss, k: 3 }", "`k` changes nothing beside a recording"),
+        ("{ unheard: path-loss }", "`unheard` changes nothing here"),
     ] {
         let scenario = Scenario::parse("a", &format!("{plain}{channel}\n"), &[]).expect("it is read");
         let refused = format!("{:?}", scenario.plan(None, 1).expect_err(channel));

@@ -74,6 +74,11 @@ impl Field {
         self.links.len()
     }
 
+    /// Returns whether there are rows of a link.
+    pub(crate) fn joins(&self, from: u32, to: u32) -> bool {
+        self.links.contains_key(&(from, to))
+    }
+
     /// The stations that ever hear this one, in the order of their numbers.
     pub(crate) fn receivers_of(&self, from: u32) -> Vec<u32> {
         self.links.range((from, 0)..=(from, u32::MAX)).map(|((_, to), _)| *to).collect()

@@ -66,7 +66,7 @@ impl Powers {
             self.stations.iter_mut().map(|station| station.as_mut().map(|walker| walker.at(now))).collect();
         for (from, to) in self.links.iter().copied() {
             let (Some(here), Some(there)) = (places[from as usize], places[to as usize]) else { continue };
-            let modelled_w = || self.channel.power_w(&self.radio, [(from, here), (to, there)], self.seed);
+            let modelled_w = || self.channel.modelled_w(&self.radio, [(from, here), (to, there)], self.seed);
             let Some((power_w, loss_ppm)) = self.channel.heard((from, to), now, modelled_w) else { continue };
             let fader = self.faders.entry((from, to));
             let fader = fader.or_insert_with(|| self.channel.fader(from, to, self.seed));
