@@ -99,9 +99,11 @@ pub(in crate::scenario) fn routing_of_cells(document: &Document, cells: &[Cell])
     Ok(())
 }
 
-/// The keys that say what a recording says too. The first two also say what it leaves to path loss.
-const BESIDE_A_TRACE: [&str; 7] =
-    ["path_loss", "exponent", "shadowing_db", "asymmetric", "fading", "doppler_hz", "k"];
+/// The keys that say what a recording says too.
+const BESIDE_A_TRACE: [&str; 5] = ["shadowing_db", "asymmetric", "fading", "doppler_hz", "k"];
+
+/// The same, unless the recording leaves pairs to path loss.
+const OF_PATH_LOSS: [&str; 2] = ["path_loss", "exponent"];
 
 /// Refuses a second source of powers beside a recording. Models of the file may stay if the recording is set over it.
 fn trace(document: &Document, file: &ScenarioFile) -> Checked {
@@ -111,7 +113,8 @@ fn trace(document: &Document, file: &ScenarioFile) -> Checked {
     let at = YamlPath::root().key("channel");
     let is_over_others = document.is_set("channel.trace");
     let is_modelled = file.channel.unheard == UnheardName::PathLoss || varies(file, "channel.unheard");
-    for key in BESIDE_A_TRACE.into_iter().skip(if is_modelled { 2 } else { 0 }) {
+    let of_path_loss = OF_PATH_LOSS.into_iter().filter(|_| !is_modelled);
+    for key in of_path_loss.chain(BESIDE_A_TRACE) {
         let path = format!("channel.{key}");
         let is_given = document.value_at(&path).is_some();
         if is_given && (!is_over_others || document.is_set(&path)) {

@@ -59,7 +59,7 @@ impl Hands {
     pub(super) fn hold_next(&mut self, number: u32) {
         self.next.number = number;
         let next = self.take_next();
-        self.held.push(next);
+        self.hold(next);
     }
 
     /// Takes the packet that was next, and leaves a buffer in its place.

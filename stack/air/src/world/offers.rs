@@ -51,7 +51,8 @@ impl<M: Machine> RadioWorld<M> {
             // ARP goes at best effort.
             let asked = self.resolver.as_mut().filter(|_| category == Category::BestEffort);
             if let Some(packet) = asked.and_then(|resolver| resolver.next(n)) {
-                self.hands[n].next = packet;
+                let unused = std::mem::replace(&mut self.hands[n].next, packet);
+                self.hands[n].put_away(unused);
             } else if !self.take_from_machine(n, category) {
                 return;
             }
