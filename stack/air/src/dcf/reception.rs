@@ -103,12 +103,15 @@ impl Dcf {
     #[inline]
     fn hear_standard(&mut self, n: usize, new: Reception) {
         let st = &mut self.stations[n];
-        let is_alone = st.overlapping.iter().all(|other| other.until <= new.from);
-        if !is_alone || st.reception.hears != Hears::Nothing {
+        let are_over = if st.is_alone {
+            st.reception.until <= new.from
+        } else {
+            st.overlapping.iter().all(|other| other.until <= new.from)
+        };
+        if !are_over || st.reception.hears != Hears::Nothing {
             return self.hear_beside_others(n, new);
         }
-        st.overlapping.clear();
-        st.overlapping.push(new.overlap());
+        st.is_alone = true;
         st.follow(&new);
         st.reception = new;
     }
@@ -116,6 +119,10 @@ impl Dcf {
     #[inline(never)]
     fn hear_beside_others(&mut self, n: usize, new: Reception) {
         let st = &mut self.stations[n];
+        if std::mem::take(&mut st.is_alone) {
+            st.overlapping.clear();
+            st.overlapping.push(st.reception.overlap());
+        }
         st.overlapping.retain(|other| other.until > new.from);
         let others: f64 = st.overlapping.iter().map(|other| other.power_w).sum();
         st.overlapping.push(new.overlap());

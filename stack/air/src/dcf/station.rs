@@ -136,34 +136,47 @@ pub(super) struct Owed {
     pub(super) block: (u32, u64),
 }
 
+/// Each frame on the air touches every station in its range. A world of many stations fits in no cache: what such a
+/// frame reads and writes stands first, in three lines of 64 bytes.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Station {
     pub(super) reception: Reception,
-    pub(super) sends_from: u64,
-    pub(super) sends_until: u64,
     /// The end of the last frame that was received or sent.
     pub(super) busy_until: u64,
+    pub(super) sends_from: u64,
+    pub(super) sends_until: u64,
     pub(super) nav: u64,
     /// `rules: standard`: the NAV holds no longer than this unless a frame follows the RTS that set it.
     pub(super) nav_unless_followed: u64,
+    /// The categories that are put by; none if the station only ever sent at best effort.
+    pub(super) others: Vec<Contender>,
+    pub(super) backoff: Backoff,
+    pub(super) phase: Phase,
+    pub(super) wait: Wait,
+    /// `rules: standard`: nothing was drawn since the medium was idle; drawn when it gets busy.
+    pub(super) is_undrawn: bool,
+    /// `rules: standard`: the frame in `reception` came alone, and stands for all of `overlapping`.
+    pub(super) is_alone: bool,
+    pub(super) hears_all: bool,
+    pub(super) short_tries: u8,
+    pub(super) long_tries: u8,
     /// `rules: standard`: backoff goes on no earlier, because of a frame that was not understood.
     pub(super) eifs_until: u64,
     /// When the first slot of a running backoff begins.
     pub(super) slots_from: u64,
     pub(super) slots: u32,
-    /// The backoff of the exchange at hand as it was drawn.
-    pub(super) drawn: Option<Drawn>,
-    pub(super) backoff: Backoff,
-    /// `rules: standard`: nothing was drawn since the medium was idle; drawn when it gets busy.
-    pub(super) is_undrawn: bool,
-    pub(super) phase: Phase,
-    pub(super) wait: Wait,
     pub(super) cw: u16,
+    /// The category at hand.
+    pub(super) category: Category,
+    /// `rules: standard`: all frames on the air here, if there were several.
+    pub(super) overlapping: Vec<Overlap>,
     pub(super) cw_range: (u16, u16),
     /// A backoff is less than the window and this.
     beyond_cw: u32,
-    pub(super) short_tries: u8,
-    pub(super) long_tries: u8,
+    pub(super) frame: super::Frame,
+    /// The backoff of the exchange at hand as it was drawn.
+    pub(super) drawn: Option<Drawn>,
     pub(super) owed: Option<Owed>,
     pub(super) service: Option<Service>,
     /// Under aggregation: all packets that the station has for the receiver of the one in service.
@@ -172,18 +185,10 @@ pub(super) struct Station {
     pub(super) joined: Vec<Joined>,
     /// Under aggregation: the numbers between the station and others.
     pub(super) peers: Vec<Peer>,
-    pub(super) frame: super::Frame,
-    /// `rules: standard`: all frames on the air here.
-    pub(super) overlapping: Vec<Overlap>,
-    pub(super) hears_all: bool,
     /// The rate ladders, one for each receiver of earlier frames (auto rate fallback).
     pub(super) ladders: Vec<Ladder>,
     /// The same of Minstrel.
     pub(super) minstrels: Vec<Minstrel>,
-    /// The category at hand.
-    pub(super) category: Category,
-    /// Those that are put by; none if the station only ever sent at best effort.
-    pub(super) others: Vec<Contender>,
     /// When the TXOP of the category at hand ends; 0 if it has one frame.
     pub(super) txop_until: u64,
     pub(super) txop_goes_on: Option<Success>,
@@ -218,6 +223,7 @@ impl Station {
             drawn: None,
             backoff: Backoff::None,
             is_undrawn: false,
+            is_alone: false,
             phase: Phase::Idle,
             wait: Wait::Nothing,
             cw: phy.cw.0,
