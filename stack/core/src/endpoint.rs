@@ -105,7 +105,7 @@ impl Endpoint {
             ack_merge: config.ack_merge(),
             rules,
             maker,
-            ports: PortPicker::new(&secrets, config.ports),
+            ports: PortPicker::new(config.ports),
             table: Table::new(secrets.keyed_state()),
             account: bounds::Account::new(config.bounds),
             secrets,

@@ -55,18 +55,17 @@ const LOOKS: u32 = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct PortPicker {
     range: PortRange,
+    /// Made when the first port is wanted: many hosts only listen, and their secret values take time.
     counters: Box<[u32]>,
 }
 
 impl PortPicker {
-    /// The counters begin at secret values. [`next`](PortPicker::next) must get the same secrets.
-    pub(crate) fn new(secrets: &Secrets, range: PortRange) -> PortPicker {
-        let counters =
-            (0..COUNTERS as u64).map(|index| low_u32(secrets.port_counter.hash(&index.to_be_bytes())));
-        PortPicker { range, counters: counters.collect() }
+    pub(crate) fn new(range: PortRange) -> PortPicker {
+        PortPicker { range, counters: Box::default() }
     }
 
     /// The next free port for a connection from `local` to `remote`, else one that makes way; `None` if all are taken.
+    /// Always give it the same secrets.
     pub(crate) fn next(
         &mut self,
         secrets: &Secrets,
@@ -78,6 +77,9 @@ impl PortPicker {
         let local = SocketAddr::new(local, 0);
         let offset = low_u32(hash_flow(&secrets.port_offset, local, remote, &[]));
         let index = low_u32(hash_flow(&secrets.port_counter, local, remote, &[])) as usize % COUNTERS;
+        if self.counters.is_empty() {
+            self.counters = secret_starts(secrets);
+        }
         let counter = &mut self.counters[index];
         let (mut looks, mut makes_way) = (self.range.len(), None);
         while looks > 0 {
@@ -98,6 +100,12 @@ impl PortPicker {
         *counter = after;
         Some(port)
     }
+}
+
+/// Counters that begin at secret values.
+#[cold]
+fn secret_starts(secrets: &Secrets) -> Box<[u32]> {
+    (0..COUNTERS as u64).map(|index| low_u32(secrets.port_counter.hash(&index.to_be_bytes()))).collect()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ fn in_use(used: &RefCell<BTreeSet<u16>>, port: u16) -> PortUse {
 
 fn picks(key: u8, range: PortRange, to: SocketAddr, count: usize) -> Vec<u16> {
     let secrets = secrets(key);
-    let mut picker = PortPicker::new(&secrets, range);
+    let mut picker = PortPicker::new(range);
     (0..count).map(|_| picker.next(&secrets, local(), to, &|_| PortUse::Free).unwrap()).collect()
 }
 
@@ -41,7 +41,7 @@ fn a_port_comes_again_only_when_all_others_have_come() {
 #[test]
 fn ports_in_use_are_skipped() {
     let secrets = secrets(1);
-    let mut picker = PortPicker::new(&secrets, PortRange::new(5000, 5009));
+    let mut picker = PortPicker::new(PortRange::new(5000, 5009));
     let used = RefCell::new(BTreeSet::new());
     for _ in 0..10 {
         let port = picker.next(&secrets, local(), remote(80), &|port| in_use(&used, port)).unwrap();
@@ -57,7 +57,7 @@ fn ports_in_use_are_skipped() {
 #[test]
 fn ports_that_make_way_are_chosen_in_turn_where_none_is_free() {
     let secrets = secrets(1);
-    let mut picker = PortPicker::new(&secrets, PortRange::new(5000, 5009));
+    let mut picker = PortPicker::new(PortRange::new(5000, 5009));
     let mut next = |port_use: &dyn Fn(u16) -> PortUse| picker.next(&secrets, local(), remote(80), port_use);
     let all: BTreeSet<u16> = (0..10).filter_map(|_| next(&|_| PortUse::MakesWay)).collect();
     assert_eq!(all.len(), 10);
@@ -81,7 +81,7 @@ fn one_destination_says_nothing_about_another() {
 #[test]
 fn destinations_that_share_a_counter_begin_at_unrelated_places() {
     let secrets = secrets(1);
-    let fresh = PortPicker::new(&secrets, PortRange::default());
+    let fresh = PortPicker { counters: secret_starts(&secrets), ..PortPicker::new(PortRange::default()) };
     let places: BTreeSet<u16> = (1..=3000)
         .filter_map(|port| fresh.clone().next(&secrets, local(), remote(port), &|_| PortUse::Free))
         .collect();
@@ -92,7 +92,7 @@ fn destinations_that_share_a_counter_begin_at_unrelated_places() {
 #[test]
 fn traffic_to_others_does_not_move_a_destinations_ports() {
     let secrets = secrets(1);
-    let mut picker = PortPicker::new(&secrets, PortRange::default());
+    let mut picker = PortPicker::new(PortRange::default());
     let mut pick = |port| picker.next(&secrets, local(), remote(port), &|_| PortUse::Free).unwrap();
     let before = pick(80);
     for other in 81..90 {
