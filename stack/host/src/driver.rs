@@ -58,6 +58,9 @@ pub struct Driver<M: Machine> {
     /// An observer takes the time of each packet that comes.
     times_each: bool,
     clock: Clock,
+    /// The time that the clock showed last. Steps of one turn share it, since each look at the clock costs as much as a
+    /// small part of a segment.
+    now: Instant,
     poller: Arc<Poller>,
     buffer: Box<[u8]>,
     packets_in: u64,
@@ -138,6 +141,7 @@ impl<M: Machine> Driver<M> {
             logs_decisions: false,
             times_each: false,
             clock: Clock::start(),
+            now: Instant::ZERO,
             poller: Arc::new(poller),
             buffer: vec![0; MAX_PACKET].into_boxed_slice(),
             packets_in: 0,
@@ -182,6 +186,21 @@ impl<M: Machine> Driver<M> {
         &self.machine
     }
 
+    /// The time of the last step.
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn look_at_clock(&mut self) -> Instant {
+        self.now = self.clock.now();
+        self.now
+    }
+
+    /// The machine, to take its events. Observers see nothing of that, and are not asked.
+    pub(crate) fn machine_with_events(&mut self) -> &mut M {
+        &mut self.machine
+    }
+
     /// For changes that lead to no packet; everything else goes through [`act`](Driver::act).
     pub fn machine_mut(&mut self) -> &mut M {
         self.ask_observers();
@@ -200,15 +219,25 @@ impl<M: Machine> Driver<M> {
     /// Runs one mutation of the machine for a program, and sends the resulting packets.
     pub fn act<R>(&mut self, act: impl FnOnce(Instant, &mut M) -> R) -> R {
         self.ask_observers();
-        let now = self.clock.now();
-        let done = act(now, &mut self.machine);
+        self.look_at_clock();
+        self.act_in_turn(act)
+    }
+
+    /// The same at the time of the last step, which came just before.
+    pub(crate) fn act_in_turn<R>(&mut self, act: impl FnOnce(Instant, &mut M) -> R) -> R {
+        let done = act(self.now, &mut self.machine);
         self.begin_turn();
-        self.pump(now);
+        self.pump(self.now);
         done
     }
 
     fn ask_observers(&mut self) {
-        let is_watched = self.observers.iter().any(|observer| observer.is_watching());
+        let (mut is_watched, mut logs_decisions, mut times_each) = (false, false, false);
+        for observer in self.observers.iter().filter(|observer| observer.is_watching()) {
+            is_watched = true;
+            logs_decisions |= observer.takes_decisions();
+            times_each |= observer.takes_times();
+        }
         if is_watched != self.is_watched {
             self.is_watched = is_watched;
             self.machine.keep_trace(is_watched);
@@ -218,19 +247,18 @@ impl<M: Machine> Driver<M> {
             // Earlier events have no observer.
             self.machine.drain_trace(&mut |_| {});
         }
-        let logs_decisions = self.observers.iter().any(|observer| observer.takes_decisions());
         if logs_decisions != self.logs_decisions {
             self.logs_decisions = logs_decisions;
             self.machine.keep_decisions(logs_decisions);
         }
-        self.times_each = self.observers.iter().any(|observer| observer.takes_times());
+        self.times_each = times_each;
     }
 
     /// Reads the links that are ready, runs the timers that are due, and sends the resulting packets.
     pub fn iterate(&mut self, ready: &[usize]) -> Iteration {
         let iteration = self.listen(|index| ready.contains(&index));
         self.stay_awake();
-        self.answer();
+        self.act_in_turn(|_, _| ());
         iteration
     }
 
@@ -239,13 +267,14 @@ impl<M: Machine> Driver<M> {
     pub fn listen(&mut self, is_ready: impl Fn(usize) -> bool) -> Iteration {
         self.ask_observers();
         let mut iteration = Iteration::Idle;
+        self.look_at_clock();
         for index in 0..self.ports.len() {
             let is_to_read = is_ready(index) || self.ports[index].interest == Interest::Nothing;
             if is_to_read && self.read(index) == Iteration::MoreToRead {
                 iteration = Iteration::MoreToRead;
             }
         }
-        let mut now = self.clock.now();
+        let mut now = self.now;
         for index in 0..self.ports.len() {
             let link = &mut self.ports[index].link;
             if link.poll_timeout().is_some_and(|at| at <= now) {
@@ -253,7 +282,7 @@ impl<M: Machine> Driver<M> {
                 if self.read(index) == Iteration::MoreToRead {
                     iteration = Iteration::MoreToRead;
                 }
-                now = self.clock.now();
+                now = self.look_at_clock();
             }
         }
         if self.machine.poll_timeout().is_some_and(|at| at <= now) {
@@ -274,7 +303,7 @@ impl<M: Machine> Driver<M> {
 
     /// The second half of [`iterate`](Driver::iterate): sends the packets that [`listen`](Driver::listen) led to.
     pub fn answer(&mut self) {
-        let now = self.clock.now();
+        let now = self.look_at_clock();
         self.begin_turn();
         self.pump(now);
     }
@@ -283,7 +312,7 @@ impl<M: Machine> Driver<M> {
     pub fn finish(&mut self, until: Instant) -> io::Result<()> {
         loop {
             self.begin_turn();
-            let now = self.clock.now();
+            let now = self.look_at_clock();
             for index in 0..self.ports.len() {
                 self.send(now, index);
             }
@@ -347,7 +376,7 @@ impl<M: Machine> Driver<M> {
     fn read(&mut self, index: usize) -> Iteration {
         let Some(port) = self.ports.get(index).filter(|port| !port.is_gone) else { return Iteration::Idle };
         let is_full = port.is_full;
-        let mut now = self.clock.now();
+        let mut now = self.now;
         self.begin_turn();
         if is_full {
             self.send(now, index);
@@ -359,12 +388,12 @@ impl<M: Machine> Driver<M> {
         let mut bytes = 0;
         for count in 0..MOST_AT_ONCE {
             if count > 0 && count % AT_ONE_TIME == 0 && !self.times_each {
-                now = self.clock.now();
+                now = self.look_at_clock();
             }
             match self.ports[index].link.receive(now, &mut self.buffer) {
                 Received::Packet(arrived) => {
                     if self.times_each {
-                        now = self.clock.now();
+                        now = self.look_at_clock();
                     }
                     self.deliver(now, index, &arrived);
                     bytes += arrived.bytes;

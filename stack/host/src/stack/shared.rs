@@ -80,6 +80,12 @@ impl Inner {
         let Inner { driver, unpushed, .. } = self;
         driver.act(|now, endpoint| unpushed.push(now, endpoint));
     }
+
+    /// The same at once after the links were heard.
+    fn answer_in_turn(&mut self) {
+        let Inner { driver, unpushed, .. } = self;
+        driver.act_in_turn(|now, endpoint| unpushed.push(now, endpoint));
+    }
 }
 
 impl Shared {
@@ -200,7 +206,7 @@ impl Shared {
     /// H2.
     fn give_back(&self, mut inner: MutexGuard<'_, Inner>) {
         let Inner { driver, waiting, is_finishing, .. } = &mut *inner;
-        waiting.hear_all(driver.machine_mut());
+        waiting.hear_all(driver.machine_with_events());
         // Notified once: a thread that learns of it by the poller releases the lock, too.
         let is_finished = *is_finishing && (self.is_over() || !is_any_under_way(driver.machine()));
         *is_finishing &= !is_finished;
@@ -236,10 +242,10 @@ impl Shared {
         let iteration = inner.hear_links();
         inner.driver.stay_awake();
         let Inner { driver, waiting, .. } = &mut *inner;
-        waiting.hear_all(driver.machine_mut());
+        waiting.hear_all(driver.machine_with_events());
         let calls = !inner.waiting.due.is_empty();
         if !calls {
-            inner.answer();
+            inner.answer_in_turn();
         }
         let has_come = inner.driver.packets_in() != before;
         self.set_next_alarm(&mut inner);
@@ -260,9 +266,10 @@ impl Shared {
         self.give_back(inner);
     }
 
-    /// Like [`set_alarm`](Shared::set_alarm), after the last alarm may have rung.
+    /// Like [`set_alarm`](Shared::set_alarm), after the last alarm may have rung. One that rings after the last step
+    /// leads to another step.
     fn set_next_alarm(&self, inner: &mut Inner) {
-        if inner.alarm_at <= self.clock.now() {
+        if inner.alarm_at <= inner.driver.now() {
             inner.alarm_at = Instant::FAR;
         }
         self.set_alarm(inner);
