@@ -1,6 +1,7 @@
 //! The cost of the core. Bulk transfer and small messages run beside smoltcp's TCP on the same harness. Further rows
 //! open and close connections, and hold 100,000 connections in one endpoint. `scripts/bench core` runs it, and
-//! `scripts/bench core --counts` counts instructions instead of measuring time.
+//! `scripts/bench core --counts` counts instructions instead of measuring time, and `--counts-aarch64` those of a Raspberry
+//! Pi's processor.
 //!
 //! Both ends of every connection live in this process and one thread, and packets pass between them without a copy.
 //! Rows that compare run both stacks in turn, several times, and give the medians.
@@ -13,6 +14,8 @@ mod clock;
 mod counts;
 #[path = "core/crowd.rs"]
 mod crowd;
+#[path = "core/emulated.rs"]
+mod emulated;
 #[path = "core/floor.rs"]
 mod floor;
 #[path = "core/groups.rs"]
@@ -44,7 +47,13 @@ fn main() {
     if counts::works() {
         return;
     }
-    let is_counted = std::env::args().any(|word| word == counts::OPTION);
-    let rows = if is_counted { counts::rows() } else { groups::run(&GROUPS) };
+    let has = |option: &str| std::env::args().any(|word| word == option);
+    let rows = if has(counts::OPTION) {
+        counts::rows()
+    } else if has(emulated::OPTION) {
+        emulated::rows()
+    } else {
+        groups::run(&GROUPS)
+    };
     println!("{}", row::object("core", &rows));
 }

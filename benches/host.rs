@@ -1,7 +1,7 @@
 //! The stack on TUN against the kernel's TCP: bulk in both directions with and without offload, and a transfer under a
 //! flood of SYNs. Further rows show round trips, connections a second, CPU time and memory. Beside it run smoltcp on
 //! the same device, a mover of packets that has no TCP, and the kernel with itself over veth. `scripts/bench host` runs
-//! it, as root.
+//! it, as root. With `--peers`, each stack has a process of its own, and lwIP and gVisor are there, too.
 //!
 //! Everything happens in a network namespace of its own. CPU time is that of both ends and of the kernel between them.
 
@@ -11,6 +11,8 @@ mod bulk;
 mod flood;
 #[path = "core/groups.rs"]
 mod groups;
+#[path = "host/judged.rs"]
+mod judged;
 #[path = "host/kernel.rs"]
 mod kernel;
 #[path = "host/messages.rs"]
@@ -19,6 +21,10 @@ mod messages;
 mod mover;
 #[path = "host/ours.rs"]
 mod ours;
+#[path = "host/peer.rs"]
+mod peer;
+#[path = "host/peers.rs"]
+mod peers;
 #[path = "host/place.rs"]
 mod place;
 #[path = "core/row.rs"]
@@ -26,6 +32,8 @@ mod place;
 mod row;
 #[path = "host/setup.rs"]
 mod setup;
+#[path = "host/task.rs"]
+mod task;
 #[path = "host/theirs.rs"]
 mod theirs;
 #[path = "host/usage.rs"]
@@ -41,12 +49,22 @@ const GROUPS: [Group<Row>; 4] = [
     ("crowd", messages::crowd_rows),
 ];
 
+/// The groups of `--peers`.
+const PEERS: [Group<Row>; 2] = [("bulk", judged::bulk), ("messages", judged::messages)];
+
 fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((peer::OPTION, task)) = words.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        peer::run(task);
+        return;
+    }
     if let Some(reason) = place::obstacle() {
         eprintln!("skipped: host: {reason}");
         println!("{}", row::object("host", &[]));
         return;
     }
     let _namespace = place::Namespace::enter();
-    println!("{}", row::object("host", &groups::run(&GROUPS)));
+    let has_peers = words.iter().any(|word| word == peers::OPTION);
+    let rows = if has_peers { groups::run(&PEERS) } else { groups::run(&GROUPS) };
+    println!("{}", row::object("host", &rows));
 }

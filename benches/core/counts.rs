@@ -19,11 +19,11 @@ use crate::theirs::Theirs;
 /// Asks this program for the counts.
 pub(crate) const OPTION: &str = "--counts";
 /// Asks it to do the work of one case, as `--work CASE STACK TIMES`.
-const WORK: &str = "--work";
+pub(crate) const WORK: &str = "--work";
 
 /// The cases, each with its number of units. A run must not end with a wait for a delayed ACK, whose turns would count
 /// as work.
-const CASES: [(&str, &str, u64, Work); 7] = [
+pub(crate) const CASES: [(&str, &str, u64, Work); 7] = [
     ("bulk", "segment", 8000, Work::Bulk(PLAIN)),
     ("bulk, no checksums", "segment", 8000, Work::Bulk(Case { sums: Sums::Off, ..PLAIN })),
     ("bulk, an ACK each", "segment", 8000, Work::Bulk(Case { acks: Acks::Immediate, ..PLAIN })),
@@ -40,7 +40,7 @@ const PLAIN: Case =
 const CACHES: [&str; 3] = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
 
 #[derive(Clone, Copy, Debug)]
-enum Work {
+pub(crate) enum Work {
     Bulk(Case),
     PingPong,
     OpenAndClose,
@@ -131,7 +131,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-fn per(unit: &str) -> &'static str {
+pub(crate) fn per(unit: &str) -> &'static str {
     match unit {
         "segment" => "1/segment",
         "round trip" => "1/round trip",
@@ -185,10 +185,10 @@ fn events(case: &str, stack: &str, times: u64) -> Events {
     Events { totals: line("Events").into_iter().zip(figures).collect(), allocations: number(counted.trim()) }
 }
 
-fn number(figure: &str) -> f64 {
-    figure.parse().unwrap_or_else(|_| panic!("{figure}: expected a number of Valgrind or of its program"))
+pub(crate) fn number(figure: &str) -> f64 {
+    figure.parse().unwrap_or_else(|_| panic!("{figure}: expected a number"))
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,5 +1,5 @@
-//! 100,000 connections in one endpoint: the memory of an idle one, and the effect of the others on the cost of a busy
-//! one.
+//! 100,000 connections in one endpoint: the memory of an idle one, and the effect of the others on the cost of one or
+//! a thousand that are busy.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -22,6 +22,10 @@ const FIRST_PORT: u16 = 80;
 const FIRST_CLIENT_PORT: u16 = 20_000;
 /// The most memory of an idle connection, agents, timers and its place in the tables included.
 const MOST_BYTES: f64 = 2048.0;
+/// As many as are busy in a large server at a time.
+const BUSY: u32 = 1_000;
+/// The rest may take a tenth of the rate of these at most.
+const SOME_BUSY_GOAL: f64 = 0.9;
 /// A crowd may at most double the cost of a busy connection's packets.
 const BUSY_GOAL: f64 = 0.5;
 const MESSAGE_BYTES: usize = 1460;
@@ -35,12 +39,22 @@ pub(crate) fn rows() -> Vec<Row> {
     let heap = crowd.server_bytes as f64 / f64::from(CONNECTIONS);
     let mut alone = Crowd::new(1);
     let (busy, quiet) = in_turn(|| crowd.busy(), || alone.busy());
+    let mut few = Crowd::new(BUSY);
+    let (some_busy, some_quiet) = in_turn(|| crowd.some_busy(), || few.some_busy());
     let limit = ("the limit", MOST_BYTES);
     vec![
         Row::beside("idle connection", "bytes", Better::Less, heap, limit).meant_to_be(1.0),
         Row::beside("idle connection, resident", "bytes", Better::Less, rss, limit).meant_to_be(1.0),
         Row::beside("busy one of 100,000", "messages/s", Better::More, busy, ("ours alone", quiet))
             .meant_to_be(BUSY_GOAL),
+        Row::beside(
+            "1,000 busy of 100,000",
+            "messages/s",
+            Better::More,
+            some_busy,
+            ("1,000 alone", some_quiet),
+        )
+        .meant_to_be(SOME_BUSY_GOAL),
         Row::alone("spread over 100,000", "messages/s", median_of(|| crowd.spread())),
         Row::alone("next of 100,000 deadlines", "ns", median_of(|| crowd.next_deadline())),
         Row::alone("one of 100,000 timers runs out", "ns", median_of(|| crowd.run_timers())),
@@ -161,10 +175,21 @@ impl Crowd {
         rate(MESSAGES, || (0..MESSAGES).for_each(|_| self.message(nth)))
     }
 
+    /// Messages over connections that were opened at even distances.
+    fn some_busy(&mut self) -> f64 {
+        self.over(BUSY as usize)
+    }
+
     fn spread(&mut self) -> f64 {
+        self.over(self.ids.len())
+    }
+
+    /// Messages over this many connections, each drawn anew.
+    fn over(&mut self, busy: usize) -> f64 {
+        let apart = self.ids.len() / busy;
         let rate = rate(MESSAGES, || {
             for _ in 0..MESSAGES {
-                let nth = self.random.below(self.ids.len() as u64) as usize;
+                let nth = self.random.below(busy as u64) as usize * apart;
                 self.message(nth);
             }
         });

@@ -1,6 +1,5 @@
 //! Bulk transfers in both directions.
 
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -10,7 +9,7 @@ use crate::flood;
 use crate::kernel;
 use crate::mover::Mover;
 use crate::ours::{Ours, PORT};
-use crate::place::{Device, KERNELS, OURS, Other};
+use crate::place::{BEYOND, Device, KERNELS, OURS, Other};
 use crate::row::{self, Better, Row, SMOLTCP};
 use crate::theirs::{BULK_BUFFER, Theirs};
 use crate::usage::{measure, now_us};
@@ -128,17 +127,12 @@ impl Load {
     fn veth(self) -> Figures {
         let other = Other::new();
         if self.device == Device::Mtu {
-            for command in [&["ethtool"][..], &["ip", "netns", "exec", other.name(), "ethtool"]] {
-                let mut ethtool = Command::new(command[0]);
-                ethtool.args(&command[1..]).args(["-K", "wire", "tso", "off", "gso", "off", "gro", "off"]);
-                // Without ethtool the row shows the device's defaults.
-                let _ = ethtool.output();
-            }
+            other.without_offload();
         }
         let (to, sink) = thread::scope(|scope| {
             let listening = scope.spawn(|| {
                 other.enter();
-                kernel::sink(other.address(), 1)
+                kernel::sink(BEYOND, 1)
             });
             listening.join().expect("it listens")
         });

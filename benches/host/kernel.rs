@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 const CHUNK: usize = 256 << 10;
 
@@ -10,7 +11,12 @@ const CHUNK: usize = 256 << 10;
 pub(crate) fn sink(at: IpAddr, count: usize) -> (SocketAddr, JoinHandle<u64>) {
     let listener = TcpListener::bind((at, 0)).expect("the address is the kernel's");
     let address = listener.local_addr().expect("it is bound");
-    let accepting = thread::spawn(move || {
+    (address, sink_of(listener, count))
+}
+
+/// Reads the first `count` connections of a listener to their ends.
+pub(crate) fn sink_of(listener: TcpListener, count: usize) -> JoinHandle<u64> {
+    thread::spawn(move || {
         let readers: Vec<_> = (0..count)
             .map(|_| {
                 let (stream, _) = listener.accept().expect("someone connects");
@@ -18,8 +24,19 @@ pub(crate) fn sink(at: IpAddr, count: usize) -> (SocketAddr, JoinHandle<u64>) {
             })
             .collect();
         readers.into_iter().map(|reader| reader.join().expect("it reads")).sum()
-    });
-    (address, accepting)
+    })
+}
+
+/// Sends received bytes back, on one connection after the other.
+pub(crate) fn echo(listener: &TcpListener) {
+    let mut buffer = [0; 64];
+    loop {
+        let (mut stream, _) = listener.accept().expect("the listener lives");
+        stream.set_nodelay(true).expect("it can be set");
+        while let Ok(read @ 1..) = stream.read(&mut buffer) {
+            stream.write_all(&buffer[..read]).expect("the connection holds");
+        }
+    }
 }
 
 fn drain(mut stream: TcpStream) -> u64 {
@@ -59,13 +76,21 @@ fn fill(mut stream: TcpStream, bytes: u64) {
 
 /// Sends one byte there and back, `times` times, over one connection.
 pub(crate) fn ping_pong(to: SocketAddr, times: u64) {
+    timed_ping_pong(to, times);
+}
+
+/// The same, with the time of each round trip in nanoseconds.
+pub(crate) fn timed_ping_pong(to: SocketAddr, times: u64) -> Vec<u64> {
     let mut stream = TcpStream::connect(to).expect("someone listens");
     stream.set_nodelay(true).expect("it can be set");
     let mut byte = [7];
-    for _ in 0..times {
+    let mut one = || {
+        let began = Instant::now();
         stream.write_all(&byte).expect("the connection holds");
         stream.read_exact(&mut byte).expect("the connection holds");
-    }
+        began.elapsed().as_nanos() as u64
+    };
+    (0..times).map(|_| one()).collect()
 }
 
 /// Opens connections one after the other; each carries a byte both ways and is closed.

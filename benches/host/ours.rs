@@ -127,6 +127,15 @@ pub(crate) struct Echo {
     thread: Option<JoinHandle<()>>,
 }
 
+impl Echo {
+    /// Waits for an end that does not come by itself.
+    pub(crate) fn wait(mut self) {
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("it serves");
+        }
+    }
+}
+
 impl Drop for Echo {
     fn drop(&mut self) {
         if let Some(stop) = self.stop.take() {

@@ -14,6 +14,12 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 pub(crate) const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 7, 0, 1));
 pub(crate) const KERNELS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 7, 0, 2));
 
+const DESCRIPTORS: u64 = 60_000;
+
+/// The two ends of a wire between namespaces: the benchmark's, and the other one.
+pub(crate) const NEARBY: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1));
+pub(crate) const BEYOND: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 2));
+
 /// The largest packet of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Device {
@@ -62,14 +68,17 @@ impl Namespace {
         let file = File::open(format!("/run/netns/{}", namespace.0)).expect("it was made a moment ago");
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root may setns");
         ip(&["link", "set", "lo", "up"]);
-        for (key, value) in
-            [("ipv4/ip_local_port_range", "1024 65000"), ("ipv4/tcp_max_syn_backlog", "20000")]
-        {
+        for (key, value) in [
+            ("ipv4/ip_local_port_range", "1024 65000"),
+            ("ipv4/tcp_max_syn_backlog", "20000"),
+            // With most ports in TIME-WAIT, the search for a free one would cost more than the connection.
+            ("ipv4/tcp_max_tw_buckets", "5000"),
+        ] {
             fs::write(format!("/proc/sys/net/{key}"), value).expect("root may set it");
         }
-        // The kernel's ends of 10,000 idle connections are descriptors; the limit is raised as far as allowed.
-        let most = getrlimit(Resource::Nofile);
-        setrlimit(Resource::Nofile, Rlimit { current: most.maximum, ..most }).expect("up to the hard limit");
+        // The kernel's ends of idle connections are descriptors.
+        let most = getrlimit(Resource::Nofile).maximum.map(|most| most.max(DESCRIPTORS));
+        setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).expect("root may raise it");
         namespace
     }
 }
@@ -86,6 +95,7 @@ pub(crate) fn ip(arguments: &[&str]) {
 }
 
 /// A second namespace, and a wire to it.
+#[derive(Debug)]
 pub(crate) struct Other(String);
 
 impl Other {
@@ -93,9 +103,9 @@ impl Other {
         let name = format!("hopbench-{}-other", std::process::id());
         ip(&["netns", "add", &name]);
         ip(&["link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", &name]);
-        ip(&["addr", "add", "10.9.0.1/24", "dev", "wire"]);
+        ip(&["addr", "add", &format!("{NEARBY}/24"), "dev", "wire"]);
         ip(&["link", "set", "wire", "up"]);
-        ip(&["-n", &name, "addr", "add", "10.9.0.2/24", "dev", "wire"]);
+        ip(&["-n", &name, "addr", "add", &format!("{BEYOND}/24"), "dev", "wire"]);
         ip(&["-n", &name, "link", "set", "wire", "up"]);
         Other(name)
     }
@@ -104,8 +114,13 @@ impl Other {
         &self.0
     }
 
-    pub(crate) fn address(&self) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::new(10, 9, 0, 2))
+    /// Makes both ends of the wire carry single segments. Without ethtool they keep their defaults.
+    pub(crate) fn without_offload(&self) {
+        for command in [&["ethtool"][..], &["ip", "netns", "exec", &self.0, "ethtool"]] {
+            let mut ethtool = Command::new(command[0]);
+            ethtool.args(&command[1..]).args(["-K", "wire", "tso", "off", "gso", "off", "gro", "off"]);
+            let _ = ethtool.output();
+        }
     }
 
     /// Moves this thread into that namespace.

@@ -11,11 +11,14 @@ fn read(clock: ClockId) -> Duration {
 
 /// The time that `work` took, and the CPU time of all threads meanwhile, in seconds.
 pub(crate) fn measure(work: impl FnOnce()) -> (f64, f64) {
-    let began = (read(ClockId::Monotonic), read(ClockId::ProcessCPUTime));
+    let (began, before) = (read(ClockId::Monotonic), cpu());
     work();
-    let took = read(ClockId::Monotonic) - began.0;
-    let cpu = read(ClockId::ProcessCPUTime) - began.1;
-    (took.as_secs_f64(), cpu.as_secs_f64())
+    ((read(ClockId::Monotonic) - began).as_secs_f64(), cpu() - before)
+}
+
+/// The CPU time of all threads of this process so far, in seconds.
+pub(crate) fn cpu() -> f64 {
+    read(ClockId::ProcessCPUTime).as_secs_f64()
 }
 
 /// Microseconds since some time in the past.
@@ -23,9 +26,14 @@ pub(crate) fn now_us() -> i64 {
     i64::try_from(read(ClockId::Monotonic).as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Resident memory, in MiB.
+/// Resident memory of this process, in MiB.
 pub(crate) fn resident_mib() -> f64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("it is always there");
+    resident_mib_of("self")
+}
+
+/// Resident memory of a process by its number, in MiB.
+pub(crate) fn resident_mib_of(process: &str) -> f64 {
+    let statm = std::fs::read_to_string(format!("/proc/{process}/statm")).expect("the process runs");
     let pages: f64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("the second field");
     pages * 4096.0 / f64::from(1 << 20)
 }

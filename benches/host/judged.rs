@@ -1,0 +1,167 @@
+//! The rows of `scripts/bench host --peers`: bulk, round trips and connections of each stack.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::kernel;
+use crate::peers::{Load, Running, Stack, in_turn, say_who_is_missing};
+use crate::place::Device;
+use crate::row::{Better, Row};
+use crate::task::Mode;
+use crate::usage::measure;
+
+const RUNS: usize = 7;
+const ROUND_TRIPS: u64 = 10_000;
+const CONNECTIONS: u64 = 2_000;
+/// Sockets of smoltcp, which are fixed in number: some are in TIME-WAIT.
+const SOCKETS: usize = 64;
+
+/// A figure of a case, with the least ratio that is wanted.
+struct Figure {
+    /// Stands before the name of the case.
+    what: &'static str,
+    unit: &'static str,
+    better: Better,
+    goal: Option<f64>,
+}
+
+const fn figure(what: &'static str, unit: &'static str, better: Better, goal: f64) -> Figure {
+    Figure { what, unit, better, goal: Some(goal) }
+}
+
+/// The rows of a case: ours beside each other stack, figure by figure. The kernel is no user-level stack, and sets no
+/// goal.
+fn rows_of<const N: usize>(
+    case: &str,
+    figures: &[Figure; N],
+    device: Device,
+    measure: impl FnMut(Stack) -> [f64; N],
+) -> Vec<Row> {
+    let stacks = Stack::all_on(device);
+    let medians = in_turn(&stacks, RUNS, measure);
+    let (ours, others) = medians.split_first().expect("ours is one of them");
+    let mut rows = Vec::new();
+    for (nth, Figure { what, unit, better, goal }) in figures.iter().enumerate() {
+        for (stack, theirs) in stacks[1..].iter().zip(others) {
+            let row =
+                Row::beside(format!("{what}{case}"), unit, *better, ours[nth], (stack.name(), theirs[nth]));
+            rows.push(match goal {
+                Some(goal) if *stack != Stack::Kernel => row.meant_to_be(*goal),
+                _ => row,
+            });
+        }
+    }
+    rows
+}
+
+const DEVICES: [Device; 2] = [Device::Mtu, Device::Offload];
+
+pub(crate) fn bulk() -> Vec<Row> {
+    say_who_is_missing();
+    let mut rows = Vec::new();
+    for device in DEVICES {
+        for connections in [1, 16] {
+            for mode in [Mode::Send, Mode::Receive] {
+                rows.extend(bulk_of(device, connections, mode));
+            }
+        }
+    }
+    rows
+}
+
+fn bulk_of(device: Device, connections: usize, mode: Mode) -> Vec<Row> {
+    const FIGURES: [Figure; 2] =
+        [figure("", "MB/s", Better::More, 1.0), figure("CPU, ", "ms/GB", Better::Less, 1.0)];
+    let direction = if mode == Mode::Send { "to the kernel" } else { "from the kernel" };
+    let plural = if connections == 1 { "" } else { "s" };
+    let case = format!("{direction}, {}, {connections} connection{plural}", device.name());
+    rows_of(&case, &FIGURES, device, |stack| {
+        let all: u64 = if device == Device::Mtu { 300_000_000 } else { 1_000_000_000 };
+        let bytes_each = all / connections as u64;
+        let load = |port| Load { device, connections, bytes_each, port };
+        let (took, cpu) = if mode == Mode::Send { sent(stack, load) } else { received(stack, load(0)) };
+        [all as f64 / took / 1e6, cpu / all as f64 * 1e12]
+    })
+}
+
+fn sent(stack: Stack, load: impl Fn(u16) -> Load) -> (f64, f64) {
+    // Over the wire, the kernel's end has an address only while the wire is there.
+    let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let Load { connections, .. } = load(0);
+    let (at, sink) = kernel::sink(any, connections);
+    let mut running = Running::start(stack, Mode::Send, load(at.port()));
+    let (took, kernels) = measure(|| {
+        running.go();
+        sink.join().expect("the sink ends");
+    });
+    (took, kernels + running.end())
+}
+
+fn received(stack: Stack, load: Load) -> (f64, f64) {
+    let mut running = Running::start(stack, Mode::Receive, load);
+    let to = running.address();
+    let (took, kernels) = measure(|| {
+        running.go();
+        kernel::source(to, load.connections, load.bytes_each).join().expect("the source ends");
+    });
+    (took, kernels + running.end())
+}
+
+/// Round trips and connections, on one processor and on all.
+pub(crate) fn messages() -> Vec<Row> {
+    say_who_is_missing();
+    let mut rows = Vec::new();
+    for device in DEVICES {
+        for cores in ["one core", "all cores"] {
+            let before = sched_getaffinity(None).expect("it is a thread of ours");
+            if cores == "one core" {
+                let mut one = CpuSet::new();
+                one.set((0..CpuSet::MAX_CPU).find(|cpu| before.is_set(*cpu)).expect("it runs somewhere"));
+                sched_setaffinity(None, &one).expect("it may run there");
+            }
+            let case = format!("{}, {cores}", device.name());
+            rows.extend(round_trips(&case, device));
+            rows.extend(connections(&case, device));
+            sched_setaffinity(None, &before).expect("it ran there");
+        }
+    }
+    rows
+}
+
+fn round_trips(case: &str, device: Device) -> Vec<Row> {
+    // The goal for CPU time is at most 1.05 of a peer's.
+    const FIGURES: [Figure; 4] = [
+        figure("round trips, ", "1/s", Better::More, 1.0),
+        figure("CPU of a round trip, ", "us", Better::Less, 0.95),
+        Figure { what: "p50 of a round trip, ", unit: "us", better: Better::Less, goal: None },
+        figure("p99 of a round trip, ", "us", Better::Less, 1.0),
+    ];
+    rows_of(case, &FIGURES, device, |stack| {
+        let mut running = Running::start(stack, Mode::Echo, Load::echo(device, SOCKETS));
+        running.go();
+        let to = running.address();
+        let mut times = Vec::new();
+        let (took, kernels) = measure(|| times = kernel::timed_ping_pong(to, ROUND_TRIPS));
+        let cpu = kernels + running.end();
+        times.sort_unstable();
+        let part = |of_hundred: usize| times[times.len() * of_hundred / 100] as f64 / 1e3;
+        let trips = ROUND_TRIPS as f64;
+        [trips / took, cpu / trips * 1e6, part(50), part(99)]
+    })
+}
+
+fn connections(case: &str, device: Device) -> Vec<Row> {
+    const FIGURES: [Figure; 2] = [
+        figure("connections, ", "1/s", Better::More, 1.0),
+        figure("CPU of a connection, ", "us", Better::Less, 1.0),
+    ];
+    rows_of(case, &FIGURES, device, |stack| {
+        let mut running = Running::start(stack, Mode::Echo, Load::echo(device, SOCKETS));
+        running.go();
+        let to = running.address();
+        let (took, kernels) = measure(|| kernel::open_and_close(to, CONNECTIONS));
+        let cpu = kernels + running.end();
+        [CONNECTIONS as f64 / took, cpu / CONNECTIONS as f64 * 1e6]
+    })
+}
