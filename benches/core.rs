@@ -1,7 +1,7 @@
 //! The cost of the core. Bulk transfer and small messages run beside smoltcp's TCP on the same harness. Further rows
 //! open and close connections, and hold 100,000 connections in one endpoint. `scripts/bench core` runs it, and
-//! `scripts/bench core --counts` counts instructions instead of measuring time, and `--counts-aarch64` those of a Raspberry
-//! Pi's processor.
+//! `scripts/bench core --counts` counts instructions instead of measuring time, and `--counts-aarch64` those of a
+//! Raspberry Pi's processor.
 //!
 //! Both ends of every connection live in this process and one thread, and packets pass between them without a copy.
 //! Rows that compare run both stacks in turn, several times, and give the medians.

@@ -19,6 +19,7 @@ use crate::cpu;
 use crate::row::{Row, median_of};
 
 const SECONDS: u64 = 10;
+const WORK: &str = "--work";
 
 pub(crate) fn rows() -> Vec<Row> {
     let (few, _) = cost(10, 10, Nodes::Stand);
@@ -32,6 +33,15 @@ pub(crate) fn rows() -> Vec<Row> {
         Row::alone("1000 nodes that move, 100 flows", "us/node-second", moving),
         Row::alone("1000 nodes that move against still", "times", moving / many),
     ]
+}
+
+/// Runs one grid once and nothing else, for a profiler, if the command line asks for it.
+pub(crate) fn works() -> bool {
+    let words: Vec<String> = std::env::args().skip_while(|word| word != WORK).skip(1).collect();
+    let [columns, rows] = words.as_slice() else { return false };
+    let number = |word: &String| word.parse().expect("--work COLUMNS ROWS: expected two numbers");
+    drop(hopwise_lab::sim::run(&plan(number(columns), number(rows))).expect("a sound plan"));
+    true
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

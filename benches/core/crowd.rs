@@ -1,5 +1,5 @@
-//! 100,000 connections in one endpoint: the memory of an idle one, and the effect of the others on the cost of one or
-//! a thousand that are busy.
+//! 100,000 connections in one endpoint: the memory of an idle one, and the cost of one or a thousand busy ones among
+//! them.
 
 use std::hint::black_box;
 use std::net::SocketAddr;

@@ -3,7 +3,9 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::Duration;
+
+use hopwise_host::Clock;
 
 const CHUNK: usize = 256 << 10;
 
@@ -40,6 +42,8 @@ pub(crate) fn echo(listener: &TcpListener) {
 }
 
 fn drain(mut stream: TcpStream) -> u64 {
+    // A stack that dies takes its device along, and sends no RST.
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("it can be set");
     let (mut buffer, mut bytes) = (vec![0; CHUNK], 0);
     loop {
         match stream.read(&mut buffer).expect("the connection holds") {
@@ -83,12 +87,12 @@ pub(crate) fn ping_pong(to: SocketAddr, times: u64) {
 pub(crate) fn timed_ping_pong(to: SocketAddr, times: u64) -> Vec<u64> {
     let mut stream = TcpStream::connect(to).expect("someone listens");
     stream.set_nodelay(true).expect("it can be set");
-    let mut byte = [7];
+    let (clock, mut byte) = (Clock::start(), [7]);
     let mut one = || {
-        let began = Instant::now();
+        let began = clock.now();
         stream.write_all(&byte).expect("the connection holds");
         stream.read_exact(&mut byte).expect("the connection holds");
-        began.elapsed().as_nanos() as u64
+        clock.now().since(began).as_nanos() as u64
     };
     (0..times).map(|_| one()).collect()
 }

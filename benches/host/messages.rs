@@ -19,6 +19,8 @@ const CONNECTIONS: u64 = 2_000;
 const IDLE: usize = 10_000;
 const MOST_MIB: f64 = 20.0;
 const MANY_IDLE: usize = 50_000;
+/// Each has a part of their other ends: a process may have too few descriptors for all.
+const PROCESSES: usize = 5;
 const MOST_MIB_OF_MANY: f64 = 100.0;
 
 /// The rate a second of an event that happens `times` in `work`.
@@ -89,8 +91,12 @@ fn memory_of_many() -> f64 {
     let mut running = Running::start(Stack::Ours, Mode::Echo, Load::echo(Device::Mtu, 0));
     running.go();
     let before = running.resident_mib();
-    let _idle = kernel::idle(running.address(), MANY_IDLE);
+    let part = Load { connections: MANY_IDLE / PROCESSES, ..Load::echo(Device::Mtu, 0) };
+    let mut holding: Vec<_> = (0..PROCESSES).map(|_| Running::start(Stack::Idle, Mode::Echo, part)).collect();
     let memory = running.resident_mib() - before;
+    holding.iter_mut().for_each(|holding| {
+        holding.end();
+    });
     running.end();
     memory
 }

@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::kernel;
 use crate::ours::{Ours, PORT};
-use crate::place::{BEYOND, KERNELS, NEARBY};
+use crate::place::{BEYOND, KERNELS, NEARBY, OURS};
 use crate::task::{Mode, Task};
 use crate::theirs::{BULK_BUFFER, IDLE_BUFFER, Theirs};
 use crate::usage::cpu;
@@ -22,7 +22,8 @@ pub(crate) fn run(words: &[String]) {
         "ours" => ours(task),
         "smoltcp" => smoltcp(task),
         "kernel" => of_kernel(task),
-        other => panic!("{other}: expected ours, smoltcp or kernel"),
+        "idle" => idle(task),
+        other => panic!("{other}: expected ours, smoltcp, kernel or idle"),
     }
 }
 
@@ -93,6 +94,15 @@ fn smoltcp(task: Task) {
             end_with_input(begin());
             theirs.echo(0, || false);
         }
+    }
+}
+
+/// The kernel's ends of connections that stay idle. A process may have too few descriptors for all that there are.
+fn idle(task: Task) {
+    let _held = kernel::idle((OURS, task.port).into(), task.connections);
+    end_with_input(begin());
+    loop {
+        thread::park();
     }
 }
 

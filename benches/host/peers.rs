@@ -1,5 +1,5 @@
-//! `scripts/bench host --peers`: our stack beside others, each in a process of its own, on the same device against the
-//! same kernel. smoltcp is in this program; lwIP and gVisor are programs that `scripts/bench` builds.
+//! `scripts/bench host --peers`: our stack beside others, on the same device against the same kernel. Each has a
+//! process of its own. smoltcp is in this program. `scripts/bench` builds those of lwIP and gVisor.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -17,7 +17,7 @@ pub(crate) const OPTION: &str = "--peers";
 /// The folder of the programs.
 const FOLDER: &str = "HOPWISE_PEERS";
 
-/// A TCP that is measured.
+/// A process of the benchmark: a TCP that is measured, or the kernel's ends of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stack {
     Ours,
@@ -26,6 +26,8 @@ pub(crate) enum Stack {
     Gvisor,
     /// The kernel's, over a wire to another namespace.
     Kernel,
+    /// The kernel's ends of idle connections to ours.
+    Idle,
 }
 
 impl Stack {
@@ -38,6 +40,7 @@ impl Stack {
             Stack::Lwip => "lwIP",
             Stack::Gvisor => "gVisor",
             Stack::Kernel => "kernel, veth",
+            Stack::Idle => "idle",
         }
     }
 
@@ -69,6 +72,7 @@ impl Stack {
                 command
             }
             (Stack::Smoltcp, _) => of_this("smoltcp"),
+            (Stack::Idle, _) => of_this("idle"),
             (Stack::Lwip, _) => Command::new(program("lwip").expect("it was there")),
             (Stack::Gvisor, _) => Command::new(program("gvisor").expect("it was there")),
             _ => of_this("ours"),

@@ -6,7 +6,7 @@
  * begins the work; "cpu SECONDS" on standard output ends it.
  *
  * Debian builds lwIP for programs with threads. Its check of the core lock asks nothing before tcpip_init, which never
- * runs here. That build also fixes what costs most: windows of 64 KiB, a copy of all that is sent, no SACK. */
+ * runs here. The same build fixes what costs most: windows of 64 KiB, a copy of all that is sent, no SACK. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,6 +10,7 @@
 mod outgoing;
 mod sending;
 mod shown;
+mod watching;
 
 use std::fmt;
 use std::io;
@@ -38,13 +39,9 @@ const MOST_BYTES_AT_ONCE: usize = 4 << 20;
 /// that only packets that had gathered before wait for another turn.
 const MOST_SENT_AT_ONCE: usize = 1_000;
 
-/// Packets read in a row that share one arrival time, while no capture has them. Reading the clock costs as much as the
-/// sum over a header.
+/// Packets read in a row from a link that share one arrival time, while no capture has them. Reading the clock costs as
+/// much as the sum over a header.
 const AT_ONE_TIME: usize = 8;
-
-/// After as many packets without a rest, links are read without epoll. For each packet on a watched link, the kernel
-/// looks for sleepers. This costs about a third of the read.
-const UNWATCHED_FROM: u32 = 16;
 
 /// Drives one machine. It does not know what the machine is, and allocates nothing per packet.
 pub struct Driver<M: Machine> {
@@ -269,8 +266,13 @@ impl<M: Machine> Driver<M> {
         let mut iteration = Iteration::Idle;
         self.look_at_clock();
         for index in 0..self.ports.len() {
-            let is_to_read = is_ready(index) || self.ports[index].interest == Interest::Nothing;
-            if is_to_read && self.read(index) == Iteration::MoreToRead {
+            if !is_ready(index) && self.ports[index].interest != Interest::Nothing {
+                continue;
+            }
+            if index > 0 {
+                self.look_at_clock();
+            }
+            if self.read(index) == Iteration::MoreToRead {
                 iteration = Iteration::MoreToRead;
             }
         }
@@ -349,30 +351,6 @@ impl<M: Machine> Driver<M> {
         self.poller.wait(&self.clock, self.poll_timeout(), ready)
     }
 
-    /// Ends the watch of busy links: the driver has listened, and will [listen](Driver::listen) again or
-    /// [rest](Driver::rest).
-    pub(crate) fn stay_awake(&mut self) {
-        if self.without_rest < UNWATCHED_FROM {
-            return;
-        }
-        for index in 0..self.ports.len() {
-            let port = &self.ports[index];
-            if port.interest == Interest::Read && port.link.descriptor().is_some() {
-                self.change_interest(index, Interest::Nothing);
-            }
-        }
-    }
-
-    /// Makes the poller watch every link again. Call it before a wait that does not go through [`wait`](Driver::wait).
-    pub fn rest(&mut self) {
-        self.without_rest = 0;
-        for index in 0..self.ports.len() {
-            if self.ports[index].interest == Interest::Nothing {
-                self.change_interest(index, Interest::Read);
-            }
-        }
-    }
-
     fn read(&mut self, index: usize) -> Iteration {
         let Some(port) = self.ports.get(index).filter(|port| !port.is_gone) else { return Iteration::Idle };
         let is_full = port.is_full;
@@ -384,6 +362,7 @@ impl<M: Machine> Driver<M> {
         if self.owes_answers || self.ports.iter().any(|port| port.stopped_at.is_some()) {
             // The machine has room for the answers to one read.
             self.pump(now);
+            now = self.look_at_clock();
         }
         let mut bytes = 0;
         for count in 0..MOST_AT_ONCE {
@@ -459,22 +438,6 @@ impl<M: Machine> Driver<M> {
 
     fn begin_turn(&mut self) {
         self.ports.iter_mut().for_each(|port| port.left = MOST_SENT_AT_ONCE);
-    }
-
-    fn change_interest(&mut self, index: usize, interest: Interest) {
-        let port = &mut self.ports[index];
-        let before = std::mem::replace(&mut port.interest, interest);
-        let (false, Some(fd)) = (port.is_gone, port.link.descriptor()) else { return };
-        let changed = match (before, interest) {
-            (Interest::Nothing, _) => self.poller.add(fd, index, interest),
-            (_, Interest::Nothing) => self.poller.remove(fd),
-            _ => self.poller.change(fd, index, interest),
-        };
-        if let Err(error) = changed {
-            tracing::error!(link = port.link.name(), %error, "epoll does not watch it");
-            // An unwatched link is read at each iteration, and the next rest tries again.
-            port.interest = before;
-        }
     }
 }
 

@@ -15,9 +15,9 @@ pub trait Observer: Send {
     fn is_watching(&self) -> bool {
         true
     }
-    /// Asked together with [`is_watching`](Observer::is_watching): whether each packet that comes is to have a time of
-    /// its own, read after it came. Without one, several share a time from before. The capture of its sender may then
-    /// have it later than that of its receiver.
+    /// Whether each packet that comes is to have a time of its own, read after it came. Only an observer that
+    /// [watches](Observer::is_watching) is asked. Without such a time, several packets share one from before. The
+    /// capture of a packet's sender may then have it later than that of its receiver.
     fn takes_times(&self) -> bool {
         false
     }
@@ -25,7 +25,7 @@ pub trait Observer: Send {
     fn on_packet(&mut self, seen: &SeenPacket<'_>);
     /// An event of the machine's trace.
     fn on_trace(&mut self, event: &TraceEvent);
-    /// Asked together with [`is_watching`](Observer::is_watching): whether decisions are to be logged.
+    /// Whether decisions are to be logged. Only an observer that [watches](Observer::is_watching) is asked.
     fn takes_decisions(&self) -> bool {
         false
     }

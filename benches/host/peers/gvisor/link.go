@@ -25,7 +25,7 @@ const (
 	joinerDepth = 8
 )
 
-// Of linux/virtio_net.h.
+// Names from linux/virtio_net.h.
 const (
 	vnetBytes    = 10
 	vnetNeedsSum = 1

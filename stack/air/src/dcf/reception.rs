@@ -103,7 +103,7 @@ impl Dcf {
     #[inline]
     fn hear_standard(&mut self, n: usize, new: Reception) {
         let st = &mut self.stations[n];
-        let are_over = if st.is_alone {
+        let are_over = if st.came_alone {
             st.reception.until <= new.from
         } else {
             st.overlapping.iter().all(|other| other.until <= new.from)
@@ -111,7 +111,7 @@ impl Dcf {
         if !are_over || st.reception.hears != Hears::Nothing {
             return self.hear_beside_others(n, new);
         }
-        st.is_alone = true;
+        st.came_alone = true;
         st.follow(&new);
         st.reception = new;
     }
@@ -119,7 +119,7 @@ impl Dcf {
     #[inline(never)]
     fn hear_beside_others(&mut self, n: usize, new: Reception) {
         let st = &mut self.stations[n];
-        if std::mem::take(&mut st.is_alone) {
+        if std::mem::take(&mut st.came_alone) {
             st.overlapping.clear();
             st.overlapping.push(st.reception.overlap());
         }

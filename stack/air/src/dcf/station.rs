@@ -157,7 +157,7 @@ pub(super) struct Station {
     /// `rules: standard`: nothing was drawn since the medium was idle; drawn when it gets busy.
     pub(super) is_undrawn: bool,
     /// `rules: standard`: the frame in `reception` came alone, and stands for all of `overlapping`.
-    pub(super) is_alone: bool,
+    pub(super) came_alone: bool,
     pub(super) hears_all: bool,
     pub(super) short_tries: u8,
     pub(super) long_tries: u8,
@@ -223,7 +223,7 @@ impl Station {
             drawn: None,
             backoff: Backoff::None,
             is_undrawn: false,
-            is_alone: false,
+            came_alone: false,
             phase: Phase::Idle,
             wait: Wait::Nothing,
             cw: phy.cw.0,

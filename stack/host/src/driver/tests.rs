@@ -13,6 +13,7 @@ use hopwise_core::{Endpoint, LinkEvent, NextHop, Payload, QueueClass, Seq, Trans
 use hopwise_testing::make::{self, Segment};
 use parking_lot::Mutex;
 
+use super::watching::UNWATCHED_FROM;
 use super::*;
 use crate::capture::Capture;
 use crate::describe;
