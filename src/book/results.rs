@@ -47,7 +47,11 @@ fn each_table_of_performance_says_when_on_what_and_at_which_commit() {
             rows.lines().nth(1)
         );
     }
-    check_origins("docs/performance.md", &["| change | before |", "| | a segment |"], MACHINE);
+    check_origins(
+        "docs/performance.md",
+        &["| change | before |", "| | a segment |", "| case | unit |"],
+        MACHINE,
+    );
 }
 
 /// The tables of a page with these words in their heads have their origin below them, with a word that it needs.

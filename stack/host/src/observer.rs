@@ -15,7 +15,7 @@ pub trait Observer: Send {
     fn is_watching(&self) -> bool {
         true
     }
-    /// Whether each packet that comes is to have a time of its own, read after it came. Only an observer that
+    /// Returns whether each packet that comes is to have a time of its own, read after it came. Only an observer that
     /// [watches](Observer::is_watching) is asked. Without such a time, several packets share one from before. The
     /// capture of a packet's sender may then have it later than that of its receiver.
     fn takes_times(&self) -> bool {
@@ -25,7 +25,7 @@ pub trait Observer: Send {
     fn on_packet(&mut self, seen: &SeenPacket<'_>);
     /// An event of the machine's trace.
     fn on_trace(&mut self, event: &TraceEvent);
-    /// Whether decisions are to be logged. Only an observer that [watches](Observer::is_watching) is asked.
+    /// Returns whether decisions are to be logged. Only an observer that [watches](Observer::is_watching) is asked.
     fn takes_decisions(&self) -> bool {
         false
     }
