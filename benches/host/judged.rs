@@ -6,10 +6,10 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::kernel;
 use crate::ours::PORT;
-use crate::peers::{Load, Running, Stack, in_turn, say_who_is_missing};
+use crate::peers::{Running, Stack, in_turn, say_who_is_missing};
 use crate::place::Device;
 use crate::row::{Better, Row};
-use crate::task::Mode;
+use crate::task::{Mode, Task};
 use crate::usage::measure;
 
 const RUNS: usize = 7;
@@ -83,18 +83,18 @@ fn bulk_of(device: Device, connections: usize, mode: Mode) -> Vec<Row> {
     rows_of(&case, &FIGURES, device, |stack| {
         let all: u64 = if device == Device::Mtu { 300_000_000 } else { 1_000_000_000 };
         let bytes_each = all / connections as u64;
-        let load = |port| Load { device, connections, bytes_each, port };
-        let (took, cpu) = if mode == Mode::Send { sent(stack, load) } else { received(stack, load(PORT)) };
+        let task = |port| Task { mode, device, connections, bytes_each, port };
+        let (took, cpu) = if mode == Mode::Send { sent(stack, task) } else { received(stack, task(PORT)) };
         [all as f64 / took / 1e6, cpu / all as f64 * 1e12]
     })
 }
 
-fn sent(stack: Stack, load: impl Fn(u16) -> Load) -> (f64, f64) {
+fn sent(stack: Stack, task: impl Fn(u16) -> Task) -> (f64, f64) {
     // Over the wire, the kernel's end has an address only while the wire is there.
     let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    let Load { connections, .. } = load(0);
+    let Task { connections, .. } = task(0);
     let (at, sink) = kernel::sink(any, connections);
-    let mut running = Running::start(stack, Mode::Send, load(at.port()));
+    let mut running = Running::start(stack, task(at.port()));
     let (took, kernels) = measure(|| {
         running.go();
         sink.join().expect("the sink ends");
@@ -102,12 +102,12 @@ fn sent(stack: Stack, load: impl Fn(u16) -> Load) -> (f64, f64) {
     (took, kernels + running.end())
 }
 
-fn received(stack: Stack, load: Load) -> (f64, f64) {
-    let mut running = Running::start(stack, Mode::Receive, load);
+fn received(stack: Stack, task: Task) -> (f64, f64) {
+    let mut running = Running::start(stack, task);
     let to = running.address();
     let (took, kernels) = measure(|| {
         running.go();
-        kernel::source(to, load.connections, load.bytes_each).join().expect("the source ends");
+        kernel::source(to, task.connections, task.bytes_each).join().expect("the source ends");
     });
     (took, kernels + running.end())
 }
@@ -142,7 +142,7 @@ fn round_trips(case: &str, device: Device) -> Vec<Row> {
         figure("p99 of a round trip, ", "us", Better::Less, 1.0),
     ];
     rows_of(case, &FIGURES, device, |stack| {
-        let mut running = Running::start(stack, Mode::Echo, Load::echo(device, SOCKETS_FOR_ONE));
+        let mut running = Running::start(stack, Task::echo(device, SOCKETS_FOR_ONE));
         running.go();
         let to = running.address();
         kernel::ping_pong(to, WARM_UP);
@@ -162,7 +162,7 @@ fn connections(case: &str, device: Device) -> Vec<Row> {
         figure("CPU of a connection, ", "us", Better::Less, 1.0),
     ];
     rows_of(case, &FIGURES, device, |stack| {
-        let mut running = Running::start(stack, Mode::Echo, Load::echo(device, SOCKETS));
+        let mut running = Running::start(stack, Task::echo(device, SOCKETS));
         running.go();
         let to = running.address();
         let (took, kernels) = measure(|| kernel::open_and_close(to, CONNECTIONS));

@@ -5,10 +5,10 @@ use std::thread;
 
 use crate::kernel;
 use crate::ours::{Ours, PORT};
-use crate::peers::{Load, Running, Stack};
+use crate::peers::{Running, Stack};
 use crate::place::{Device, OURS};
 use crate::row::{Better, Row, SMOLTCP, median};
-use crate::task::Mode;
+use crate::task::Task;
 use crate::theirs::{IDLE_BUFFER, Theirs};
 use crate::usage::{measure, resident_mib};
 
@@ -88,11 +88,11 @@ fn beside_idle(times: u64, before: f64) -> (f64, f64) {
 
 /// The memory of idle connections in a process of our stack alone.
 fn memory_of_many() -> f64 {
-    let mut running = Running::start(Stack::Ours, Mode::Echo, Load::echo(Device::Mtu, 0));
+    let mut running = Running::start(Stack::Ours, Task::echo(Device::Mtu, 0));
     running.go();
     let before = running.resident_mib();
-    let part = Load { connections: MANY_IDLE / PROCESSES, ..Load::echo(Device::Mtu, 0) };
-    let mut holding: Vec<_> = (0..PROCESSES).map(|_| Running::start(Stack::Idle, Mode::Echo, part)).collect();
+    let part = Task::echo(Device::Mtu, MANY_IDLE / PROCESSES);
+    let mut holding: Vec<_> = (0..PROCESSES).map(|_| Running::start(Stack::Idle, part)).collect();
     let memory = running.resident_mib() - before;
     holding.iter_mut().for_each(|holding| {
         holding.end();

@@ -10,7 +10,7 @@ use crate::ours::PORT;
 use crate::peer;
 use crate::place::{BEYOND, Device, KERNELS, OURS, Other, ip};
 use crate::row::{SMOLTCP, median};
-use crate::task::{Mode, Task};
+use crate::task::Task;
 use crate::usage::resident_mib_of;
 
 pub(crate) const OPTION: &str = "--peers";
@@ -107,13 +107,11 @@ pub(crate) struct Running {
 
 impl Running {
     /// The stack is there, and waits for [`go`](Running::go).
-    pub(crate) fn start(stack: Stack, mode: Mode, load: Load) -> Running {
-        let Load { device, connections, bytes_each, port } = load;
+    pub(crate) fn start(stack: Stack, task: Task) -> Running {
         let wire = (stack == Stack::Kernel).then(Other::new);
-        if let (Some(wire), Device::Mtu) = (&wire, device) {
+        if let (Some(wire), Device::Mtu) = (&wire, task.device) {
             wire.without_offload();
         }
-        let task = Task { mode, device, connections, bytes_each, port };
         let mut command = stack.command(wire.as_ref());
         command.args(task.words()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", stack.name()));
@@ -164,22 +162,6 @@ impl Drop for Running {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
-    }
-}
-
-/// The work of a process.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Load {
-    pub(crate) device: Device,
-    pub(crate) connections: usize,
-    pub(crate) bytes_each: u64,
-    /// The kernel's port, where the stack connects to it.
-    pub(crate) port: u16,
-}
-
-impl Load {
-    pub(crate) fn echo(device: Device, sockets: usize) -> Load {
-        Load { device, connections: sockets, bytes_each: 0, port: PORT }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::num::ParseIntError;
 
+use crate::ours::PORT;
 use crate::place::Device;
 
 /// The part that the stack plays. The kernel's TCP has the other one.
@@ -27,6 +28,10 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    pub(crate) fn echo(device: Device, connections: usize) -> Task {
+        Task { mode: Mode::Echo, device, connections, bytes_each: 0, port: PORT }
+    }
+
     pub(crate) fn words(&self) -> [String; 5] {
         let numbers = [self.connections as u64, self.bytes_each, self.port.into()].map(|n| n.to_string());
         let [connections, bytes_each, port] = numbers;
