@@ -10,6 +10,7 @@
 
 mod behind;
 mod bounded;
+mod bpf;
 mod bridge;
 pub mod bringup;
 mod capture;

@@ -2,52 +2,22 @@
 //!
 //! The kernel's own choice remembers a flow for some seconds only. Then it would take an idle connection to a stack
 //! that does not know it. An ICMP error must also find the stack whose segment it quotes.
-#![expect(unsafe_code, reason = "loading a program and giving it to a device are system calls without types")]
+#![expect(unsafe_code, reason = "giving a program to a device is a system call without types")]
 
-use hopwise_core::narrow::{as_u8, as_u32};
+use hopwise_core::narrow::as_u8;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// `struct bpf_insn`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct Instruction {
-    code: u8,
-    /// Destination in the low half, source in the high one.
-    registers: u8,
-    offset: i16,
-    immediate: i32,
-}
-
-const fn op(code: u8, dst: u8, src: u8, immediate: i32) -> Instruction {
-    Instruction { code, registers: dst | (src << 4), offset: 0, immediate }
-}
+use crate::bpf::code::{
+    ADD, ADD_IMMEDIATE, AND, EXIT, JUMP, JUMP_ABOVE, JUMP_IF, JUMP_UNLESS, LOAD_BYTE, LOAD_BYTE_AT,
+    LOAD_HALF, LOAD_HALF_AT, MOVE, MOVE_IMMEDIATE, MULTIPLY, SHIFT_LEFT, SHIFT_RIGHT, SHIFT_RIGHT_32,
+};
+use crate::bpf::{self, Instruction, op};
 
 /// Jumps to the instruction of that number if register 0 and the value compare as `code` asks.
 const fn jump(code: u8, immediate: i32, target: i16) -> Instruction {
     Instruction { code, registers: 0, offset: target, immediate }
 }
-
-const MOVE: u8 = 0xbf;
-const MOVE_IMMEDIATE: u8 = 0xb7;
-const SHIFT_RIGHT: u8 = 0x77;
-const SHIFT_LEFT: u8 = 0x67;
-const AND: u8 = 0x57;
-const ADD: u8 = 0x0f;
-const ADD_IMMEDIATE: u8 = 0x07;
-/// These two take the low 32 bits.
-const MULTIPLY: u8 = 0x24;
-const SHIFT_RIGHT_32: u8 = 0x74;
-const JUMP_IF: u8 = 0x15;
-const JUMP_UNLESS: u8 = 0x55;
-const JUMP_ABOVE: u8 = 0x25;
-const JUMP: u8 = 0x05;
-const EXIT: u8 = 0x95;
-/// All end the program with 0 if the packet is too short. Those with AT add a register to the offset.
-const LOAD_BYTE: u8 = 0x30;
-const LOAD_HALF: u8 = 0x28;
-const LOAD_BYTE_AT: u8 = 0x50;
-const LOAD_HALF_AT: u8 = 0x48;
 
 const TCP: i32 = 6;
 const ICMP: i32 = 1;
@@ -141,27 +111,9 @@ pub(crate) fn mixed(one_port: u16, other_port: u16) -> u16 {
     (sum.wrapping_mul(MIXER) >> 16) as u16
 }
 
-/// The part of `union bpf_attr` that loading a program reads.
-#[repr(C)]
-#[derive(Debug)]
-struct LoadProgram {
-    kind: u32,
-    instructions: u32,
-    program: u64,
-    licence: u64,
-    log_level: u32,
-    log_size: u32,
-    log: u64,
-    kernel_version: u32,
-    flags: u32,
-}
-
-const PROGRAM_LOAD: libc::c_long = 5;
-const SOCKET_FILTER: u32 = 1;
-
 /// Installs the program. The device keeps it until its end, or until [`by_kernel`].
 pub(super) fn by_ports(fd: BorrowedFd<'_>) -> io::Result<()> {
-    let program = load()?;
+    let program = bpf::load(&BY_PORTS)?;
     steer(fd, program.as_raw_fd())
 }
 
@@ -175,30 +127,6 @@ fn steer(fd: BorrowedFd<'_>, number: i32) -> io::Result<()> {
     // SAFETY: the request reads one int, which `number` is.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETSTEERINGEBPF, &raw const number) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-fn load() -> io::Result<OwnedFd> {
-    let about = LoadProgram {
-        kind: SOCKET_FILTER,
-        instructions: as_u32(BY_PORTS.len()),
-        program: BY_PORTS.as_ptr() as u64,
-        licence: c"Dual MIT/GPL".as_ptr() as u64,
-        log_level: 0,
-        log_size: 0,
-        log: 0,
-        kernel_version: 0,
-        flags: 0,
-    };
-    // SAFETY: the kernel reads `about`, with its true size, and the program and licence that it points to, which are
-    // constants.
-    let fd =
-        unsafe { libc::syscall(libc::SYS_bpf, PROGRAM_LOAD, &raw const about, size_of::<LoadProgram>()) };
-    let fd = i32::try_from(fd).unwrap_or(-1);
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: it was opened a moment ago, and nobody else knows of it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 #[cfg(test)]
