@@ -34,6 +34,7 @@ struct Load {
     direction: Direction,
     device: Device,
     connections: usize,
+    bytes: u64,
 }
 
 /// Megabytes a second, and CPU seconds a gigabyte.
@@ -44,9 +45,13 @@ struct Figures {
 }
 
 impl Load {
+    fn new(direction: Direction, device: Device, connections: usize) -> Load {
+        let bytes = if device == Device::Mtu { 300_000_000 } else { 2_000_000_000 };
+        Load { direction, device, connections, bytes }
+    }
+
     fn bytes_each(self) -> u64 {
-        let all = if self.device == Device::Mtu { 300_000_000 } else { 2_000_000_000 };
-        all / self.connections as u64
+        self.bytes / self.connections as u64
     }
 
     fn name(self) -> String {
@@ -201,10 +206,13 @@ fn median(mut figures: Vec<Figures>) -> Option<Figures> {
 }
 
 const FLOOD_PER_SECOND: u64 = 100_000;
+/// A flood lasts; its first tenths of a second, which the kernel's part of the defence takes to notice it, count little.
+const FLOODED_BYTES: u64 = 2_000_000_000;
 
 /// A transfer from the kernel to a port that receives SYNs from made-up addresses, beside one without them.
 pub(crate) fn flood_rows() -> Vec<Row> {
-    let load = Load { direction: Direction::FromKernel, device: Device::Mtu, connections: 1 };
+    let load = Load::new(Direction::FromKernel, Device::Mtu, 1);
+    let load = Load { bytes: FLOODED_BYTES, ..load };
     let mut rates: [Vec<f64>; 3] = Default::default();
     for _ in 0..RUNS {
         let alone = load.ours(Drives::Runtime).rate;
@@ -222,7 +230,7 @@ pub(crate) fn flood_rows() -> Vec<Row> {
     let [alone, flooded, syns] = rates.map(row::median);
     vec![
         Row::beside("from the kernel under a flood", "MB/s", Better::More, flooded, ("ours alone", alone))
-            .meant_to_be(0.5),
+            .meant_to_be(0.8),
         Row::alone("SYNs meanwhile", "1/s", syns),
     ]
 }
@@ -233,7 +241,7 @@ pub(crate) fn rows() -> Vec<Row> {
     for device in [Device::Mtu, Device::Offload] {
         for connections in [1, 16] {
             for direction in [Direction::ToKernel, Direction::FromKernel] {
-                let load = Load { direction, device, connections };
+                let load = Load::new(direction, device, connections);
                 let (rate, of_load) = load.rows();
                 rows.extend(of_load);
                 if device == Device::Mtu {

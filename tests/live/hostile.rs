@@ -229,6 +229,8 @@ fn a_flood_of_syns_takes_neither_memory_nor_the_transfer() {
         honest.join().expect("among 100,000 others a second, too");
         let unanswered = world.stack.with(|_, endpoint| endpoint.drops(DropReason::SynRateLimited));
         assert!(unanswered > 0, "not each of {} SYNs is answered", sent.load(Ordering::Relaxed));
+        let counters = world.stack.counters();
+        assert!(counters[0].drops.get(&LinkDrop::SynFlood) > Some(&0), "the kernel drops most: {counters:?}");
         // `scripts/bench host` reports the speed meanwhile.
         let grown = resident_bytes().saturating_sub(memory_before);
         assert!(grown < 32 << 20, "{grown} bytes more");

@@ -47,6 +47,7 @@ mod shards;
 pub mod signals;
 mod stack;
 mod stream;
+mod syn_sieve;
 mod sys;
 mod tap;
 #[cfg(test)]

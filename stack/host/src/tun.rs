@@ -13,6 +13,7 @@ use tun_tap::{Iface, Mode};
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
 use crate::netlink::{self, Before, DeviceSettings, OnLoan};
+use crate::syn_sieve::SynSieve;
 use crate::sys;
 
 /// The length of the kernel's queue for us. The kernel's TCP learns of a full queue only by losses. Its default of 500
@@ -80,6 +81,7 @@ impl TunConfig {
 pub struct Tun {
     // Before the descriptor in order of drop: the device is restored before another program can open it.
     on_loan: Option<OnLoan>,
+    syn_sieve: Option<SynSieve>,
     fd: OwnedFd,
     name: String,
     mtu: u16,
@@ -99,7 +101,8 @@ impl Tun {
         let beside = config.loan_beside.as_deref();
         let mut on_loan = before.map(|before| OnLoan::new(before, beside));
         configure(&name, &settings, on_loan.as_mut())?;
-        Ok(Tun { on_loan, fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
+        let syn_sieve = SynSieve::on(&name, fd.as_fd());
+        Ok(Tun { on_loan, syn_sieve, fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
     }
 }
 
@@ -211,7 +214,9 @@ impl Link for Tun {
     }
 
     fn counters(&self) -> LinkCounters {
-        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) }
+        let mut counters = LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) };
+        SynSieve::count(self.syn_sieve.as_ref(), &mut counters);
+        counters
     }
 }
 

@@ -22,6 +22,7 @@ use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Gather, Link, LinkError, Received, Sent};
 use crate::name_lock::NameLock;
 use crate::netlink::OnLoan;
+use crate::syn_sieve::SynSieve;
 use crate::sys;
 use crate::tun::{
     IS_NO_TUN, TunConfig, before, check_ip, configure, not_opened, on_read_error, on_write_error,
@@ -33,6 +34,8 @@ use crate::vnet::{Incoming, finish, header_for, read_header};
 pub struct TunFast {
     // Before the descriptor in order of drop: the last queue clears the device's flags while it is open.
     offloads: Arc<Offloads>,
+    /// The first queue has that of the device.
+    syn_sieve: Option<SynSieve>,
     fd: OwnedFd,
     name: String,
     mtu: u16,
@@ -115,8 +118,10 @@ impl TunFast {
         }
         configure(&name, &config.settings(), offloads.on_loan.as_mut())?;
         let offloads = Arc::new(offloads);
+        let mut syn_sieve = SynSieve::on(&name, offloads.fd.as_fd());
         let queue = |device| TunFast {
             offloads: Arc::clone(&offloads),
+            syn_sieve: syn_sieve.take(),
             fd: sys::owned(device),
             name: name.clone(),
             mtu: config.mtu,
@@ -255,7 +260,9 @@ impl Link for TunFast {
     }
 
     fn counters(&self) -> LinkCounters {
-        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) }
+        let mut counters = LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) };
+        SynSieve::count(self.syn_sieve.as_ref(), &mut counters);
+        counters
     }
 }
 

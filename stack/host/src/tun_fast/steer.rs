@@ -4,7 +4,6 @@
 //! that does not know it. An ICMP error must also find the stack whose segment it quotes.
 #![expect(unsafe_code, reason = "giving a program to a device is a system call without types")]
 
-use hopwise_core::narrow::as_u8;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -12,12 +11,7 @@ use crate::bpf::code::{
     ADD, ADD_IMMEDIATE, AND, EXIT, JUMP, JUMP_ABOVE, JUMP_IF, JUMP_UNLESS, LOAD_BYTE, LOAD_BYTE_AT,
     LOAD_HALF, LOAD_HALF_AT, MOVE, MOVE_IMMEDIATE, MULTIPLY, SHIFT_LEFT, SHIFT_RIGHT, SHIFT_RIGHT_32,
 };
-use crate::bpf::{self, Instruction, op};
-
-/// Jumps to the instruction of that number if register 0 and the value compare as `code` asks.
-const fn jump(code: u8, immediate: i32, target: i16) -> Instruction {
-    Instruction { code, registers: 0, offset: target, immediate }
-}
+use crate::bpf::{self, Code, Instruction};
 
 const TCP: i32 = 6;
 const ICMP: i32 = 1;
@@ -27,78 +21,83 @@ const QUOTING: [i32; 3] = [3, 11, 12];
 /// In ICMPv6, all of them are below the informational messages.
 const LAST_QUOTING_V6: i32 = 127;
 
-/// The instructions that jumps lead to.
-const QUOTED: i16 = 18;
-const V6: i16 = 29;
-const PORTS: i16 = 38;
-const OTHER: i16 = 45;
+/// The places that jumps lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Quoted,
+    V6,
+    Ports,
+    Other,
+}
 
-/// The value of [`mixed`] for the ports of a TCP packet, or of one that an ICMP error quotes; 0 for other packets. The
-/// kernel takes it modulo the number of queues.
-const BY_PORTS: [Instruction; 47] = relative([
-    op(MOVE, 6, 1, 0),
-    op(LOAD_BYTE, 0, 0, 0),
-    op(MOVE, 7, 0, 0),
-    op(SHIFT_RIGHT, 0, 0, 4),
-    jump(JUMP_IF, 6, V6),
-    jump(JUMP_UNLESS, 4, OTHER),
-    op(LOAD_HALF, 0, 0, 6),
-    op(AND, 0, 0, 0x1fff),
-    jump(JUMP_UNLESS, 0, OTHER), // fragments but the first
-    op(LOAD_BYTE, 0, 0, 9),
-    op(AND, 7, 0, 0xf),
-    op(SHIFT_LEFT, 7, 0, 2),
-    jump(JUMP_IF, TCP, PORTS),
-    jump(JUMP_UNLESS, ICMP, OTHER),
-    op(LOAD_BYTE_AT, 0, 7, 0),
-    jump(JUMP_IF, QUOTING[0], QUOTED),
-    jump(JUMP_IF, QUOTING[1], QUOTED),
-    jump(JUMP_UNLESS, QUOTING[2], OTHER),
-    // QUOTED, after 8 bytes of ICMP.
-    op(LOAD_BYTE_AT, 0, 7, 8),
-    op(MOVE, 8, 0, 0),
-    op(SHIFT_RIGHT, 0, 0, 4),
-    jump(JUMP_UNLESS, 4, OTHER),
-    op(LOAD_BYTE_AT, 0, 7, 8 + 9),
-    jump(JUMP_UNLESS, TCP, OTHER),
-    op(AND, 8, 0, 0xf),
-    op(SHIFT_LEFT, 8, 0, 2),
-    op(ADD, 7, 8, 0),
-    op(ADD_IMMEDIATE, 7, 0, 8),
-    jump(JUMP, 0, PORTS),
-    // V6
-    op(LOAD_BYTE, 0, 0, 6),
-    op(MOVE_IMMEDIATE, 7, 0, 40),
-    jump(JUMP_IF, TCP, PORTS),
-    jump(JUMP_UNLESS, ICMP_V6, OTHER),
-    op(LOAD_BYTE, 0, 0, 40),
-    jump(JUMP_ABOVE, LAST_QUOTING_V6, OTHER),
-    op(LOAD_BYTE, 0, 0, 48 + 6),
-    jump(JUMP_UNLESS, TCP, OTHER),
-    op(MOVE_IMMEDIATE, 7, 0, 48 + 40),
-    // PORTS, at the offset in register 7.
-    op(LOAD_HALF_AT, 0, 7, 0),
-    op(MOVE, 8, 0, 0),
-    op(LOAD_HALF_AT, 0, 7, 2),
-    op(ADD, 0, 8, 0),
-    op(MULTIPLY, 0, 0, MIXER.cast_signed()),
-    op(SHIFT_RIGHT_32, 0, 0, 16),
-    op(EXIT, 0, 0, 0),
-    // OTHER
-    op(MOVE_IMMEDIATE, 0, 0, 0),
-    op(EXIT, 0, 0, 0),
-]);
+/// The program. It returns the value of [`mixed`] for the ports of a TCP packet, or of one that an ICMP error quotes; 0
+/// for other packets. The kernel takes it modulo the number of queues.
+fn by_their_ports() -> Vec<Instruction> {
+    let mut code = Code::new();
+    code.op(MOVE, 6, 1, 0);
+    code.op(LOAD_BYTE, 0, 0, 0);
+    code.op(MOVE, 7, 0, 0);
+    code.op(SHIFT_RIGHT, 0, 0, 4);
+    code.jump(JUMP_IF, (0, 0), 6, Place::V6);
+    code.jump(JUMP_UNLESS, (0, 0), 4, Place::Other);
+    ports_of_v4(&mut code);
+    code.here(Place::V6);
+    ports_of_v6(&mut code);
+    code.here(Place::Ports);
+    code.op(LOAD_HALF_AT, 0, 7, 0);
+    code.op(MOVE, 8, 0, 0);
+    code.op(LOAD_HALF_AT, 0, 7, 2);
+    code.op(ADD, 0, 8, 0);
+    code.op(MULTIPLY, 0, 0, MIXER.cast_signed());
+    code.op(SHIFT_RIGHT_32, 0, 0, 16);
+    code.op(EXIT, 0, 0, 0);
+    code.here(Place::Other);
+    code.op(MOVE_IMMEDIATE, 0, 0, 0);
+    code.op(EXIT, 0, 0, 0);
+    code.finish()
+}
 
-/// The kernel counts jumps from the instruction after them.
-const fn relative<const N: usize>(mut program: [Instruction; N]) -> [Instruction; N] {
-    let mut at = 0;
-    while at < N {
-        if matches!(program[at].code, JUMP_IF | JUMP_UNLESS | JUMP_ABOVE | JUMP) {
-            program[at].offset -= as_u8(at) as i16 + 1;
-        }
-        at += 1;
-    }
-    program
+/// Register 7 becomes the offset of the ports.
+fn ports_of_v4(code: &mut Code<Place>) {
+    code.op(LOAD_HALF, 0, 0, 6);
+    code.op(AND, 0, 0, 0x1fff);
+    code.jump(JUMP_UNLESS, (0, 0), 0, Place::Other); // fragments but the first
+    code.op(LOAD_BYTE, 0, 0, 9);
+    code.op(AND, 7, 0, 0xf);
+    code.op(SHIFT_LEFT, 7, 0, 2);
+    code.jump(JUMP_IF, (0, 0), TCP, Place::Ports);
+    code.jump(JUMP_UNLESS, (0, 0), ICMP, Place::Other);
+    code.op(LOAD_BYTE_AT, 0, 7, 0);
+    let [unreachable, exceeded, wrong_header] = QUOTING;
+    code.jump(JUMP_IF, (0, 0), unreachable, Place::Quoted);
+    code.jump(JUMP_IF, (0, 0), exceeded, Place::Quoted);
+    code.jump(JUMP_UNLESS, (0, 0), wrong_header, Place::Other);
+    code.here(Place::Quoted);
+    // The quoted packet begins after 8 bytes of ICMP.
+    code.op(LOAD_BYTE_AT, 0, 7, 8);
+    code.op(MOVE, 8, 0, 0);
+    code.op(SHIFT_RIGHT, 0, 0, 4);
+    code.jump(JUMP_UNLESS, (0, 0), 4, Place::Other);
+    code.op(LOAD_BYTE_AT, 0, 7, 8 + 9);
+    code.jump(JUMP_UNLESS, (0, 0), TCP, Place::Other);
+    code.op(AND, 8, 0, 0xf);
+    code.op(SHIFT_LEFT, 8, 0, 2);
+    code.op(ADD, 7, 8, 0);
+    code.op(ADD_IMMEDIATE, 7, 0, 8);
+    code.jump(JUMP, (0, 0), 0, Place::Ports);
+}
+
+/// As [`ports_of_v4`].
+fn ports_of_v6(code: &mut Code<Place>) {
+    code.op(LOAD_BYTE, 0, 0, 6);
+    code.op(MOVE_IMMEDIATE, 7, 0, 40);
+    code.jump(JUMP_IF, (0, 0), TCP, Place::Ports);
+    code.jump(JUMP_UNLESS, (0, 0), ICMP_V6, Place::Other);
+    code.op(LOAD_BYTE, 0, 0, 40);
+    code.jump(JUMP_ABOVE, (0, 0), LAST_QUOTING_V6, Place::Other);
+    code.op(LOAD_BYTE, 0, 0, 48 + 6);
+    code.jump(JUMP_UNLESS, (0, 0), TCP, Place::Other);
+    code.op(MOVE_IMMEDIATE, 7, 0, 48 + 40);
 }
 
 /// 2^32 divided by the golden ratio.
@@ -113,7 +112,7 @@ pub(crate) fn mixed(one_port: u16, other_port: u16) -> u16 {
 
 /// Installs the program. The device keeps it until its end, or until [`by_kernel`].
 pub(super) fn by_ports(fd: BorrowedFd<'_>) -> io::Result<()> {
-    let program = bpf::load(&BY_PORTS)?;
+    let program = bpf::load(&by_their_ports())?;
     steer(fd, program.as_raw_fd())
 }
 
@@ -135,6 +134,7 @@ mod tests {
 
     /// Runs the program as the kernel does, with the instructions that are used here.
     fn run(packet: &[u8]) -> u16 {
+        let program = by_their_ports();
         let (mut registers, mut at) = ([0_u64; 9], 0_usize);
         let load = |at: usize, len: usize| {
             packet
@@ -142,7 +142,7 @@ mod tests {
                 .map(|bytes| bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
         };
         loop {
-            let Instruction { code, registers: names, offset, immediate } = BY_PORTS[at];
+            let Instruction { code, registers: names, offset, immediate } = program[at];
             let (dst, src) = (usize::from(names & 0xf), usize::from(names >> 4));
             let value = u64::from(immediate.cast_unsigned());
             at += 1;
