@@ -9,6 +9,7 @@ mod api;
 mod bounds;
 mod config;
 mod cookie_rate;
+mod data;
 mod endings;
 mod ensemble;
 mod errors;
