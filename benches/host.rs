@@ -7,6 +7,8 @@
 
 #[path = "host/bulk.rs"]
 mod bulk;
+#[path = "host/files.rs"]
+mod files;
 #[path = "../tests/live/flood.rs"]
 mod flood;
 #[path = "core/groups.rs"]
@@ -42,8 +44,9 @@ mod usage;
 use groups::Group;
 use row::Row;
 
-const GROUPS: [Group<Row>; 4] = [
+const GROUPS: [Group<Row>; 5] = [
     ("bulk", bulk::rows),
+    ("files", files::rows),
     ("flood", bulk::flood_rows),
     ("messages", messages::rows),
     ("crowd", messages::crowd_rows),

@@ -9,14 +9,14 @@ use crate::flood;
 use crate::kernel;
 use crate::mover::Mover;
 use crate::ours::{Ours, PORT};
-use crate::place::{BEYOND, Device, KERNELS, OURS, Other};
+use crate::place::{Device, KERNELS, OURS, Other};
 use crate::row::{self, Better, Row, SMOLTCP};
 use crate::theirs::{BULK_BUFFER, Theirs};
 use crate::usage::{measure, now_us};
 
 /// On a machine beside other virtual ones, a few runs are no evidence.
 const RUNS: usize = 7;
-const MOVER: &str = "raw mover";
+pub(crate) const MOVER: &str = "raw mover";
 const KEEPER: &str = "mover that keeps";
 const VETH: &str = "kernel, veth";
 /// Our stack with the defaults of `StackConfig::new`: a thread of its own.
@@ -134,13 +134,7 @@ impl Load {
         if self.device == Device::Mtu {
             other.without_offload();
         }
-        let (to, sink) = thread::scope(|scope| {
-            let listening = scope.spawn(|| {
-                other.enter();
-                kernel::sink(BEYOND, 1)
-            });
-            listening.join().expect("it listens")
-        });
+        let (to, sink) = kernel::sink_in(&other);
         self.figures(|| {
             kernel::source(to, 1, self.bytes_each()).join().expect("the source ends");
             sink.join().expect("the sink ends");
@@ -206,7 +200,7 @@ fn median(mut figures: Vec<Figures>) -> Option<Figures> {
 }
 
 const FLOOD_PER_SECOND: u64 = 100_000;
-/// A flood lasts; its first tenths of a second, which the kernel's part of the defence takes to notice it, count little.
+/// A flood lasts. The kernel's part of the defence takes some tenths of a second to notice it, which count little here.
 const FLOODED_BYTES: u64 = 2_000_000_000;
 
 /// A transfer from the kernel to a port that receives SYNs from made-up addresses, beside one without them.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use hopwise_host::Clock;
 
+use crate::place::{BEYOND, Other};
+
 const CHUNK: usize = 256 << 10;
 
 /// Reads `count` connections to their ends.
@@ -14,6 +16,17 @@ pub(crate) fn sink(at: IpAddr, count: usize) -> (SocketAddr, JoinHandle<u64>) {
     let listener = TcpListener::bind((at, 0)).expect("the address is the kernel's");
     let address = listener.local_addr().expect("it is bound");
     (address, sink_of(listener, count))
+}
+
+/// A sink of one connection at the other end of the wire.
+pub(crate) fn sink_in(other: &Other) -> (SocketAddr, JoinHandle<u64>) {
+    thread::scope(|scope| {
+        let listening = scope.spawn(|| {
+            other.enter();
+            sink(BEYOND, 1)
+        });
+        listening.join().expect("it listens")
+    })
 }
 
 /// Reads the first `count` connections of a listener to their ends.

@@ -18,7 +18,7 @@ use crate::place::{Device, OURS};
 use crate::setup;
 
 pub(crate) const PORT: u16 = 80;
-const CHUNK: usize = 256 << 10;
+pub(crate) const CHUNK: usize = 256 << 10;
 
 pub(crate) struct Ours {
     stack: Stack,
@@ -63,6 +63,18 @@ impl Ours {
                 });
             }
             tasks.join_all().await;
+        });
+    }
+
+    /// Opens a connection and waits until the kernel has read all that `say` writes.
+    pub(crate) fn talk(&self, to: SocketAddr, say: impl AsyncFnOnce(&mut TcpStream)) {
+        self.runtime.block_on(async {
+            let options = ConnectOptions::default();
+            let mut stream = self.stack.connect(to, &options).await.expect("the kernel accepts");
+            say(&mut stream).await;
+            stream.shutdown().await.expect("the connection holds");
+            // Wait until the kernel has read everything and closes, too.
+            let _ = stream.read(&mut [0; 1]).await;
         });
     }
 

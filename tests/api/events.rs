@@ -129,6 +129,38 @@ fn back_pressure_reaches_the_sender_and_is_taken_back_once() {
 }
 
 #[test]
+fn bytes_put_into_the_send_buffer_itself_find_the_same_bounds() {
+    let mut pair = Pair::with_tcp(&with_buffers_of(SMALL));
+    pair.kinds(End::A);
+    let data = pattern(64_000, 1);
+    let (mut given, mut got) = (0, Vec::new());
+    while got.len() < data.len() {
+        let (now, id) = (pair.net.now(), pair.client);
+        let put = |room: &mut [u8]| {
+            let bytes = room.len().min(data.len() - given);
+            room[..bytes].copy_from_slice(&data[given..given + bytes]);
+            bytes
+        };
+        match pair.net.hosts.a.send_with(now, id, 5000, put) {
+            // Either the buffer is full, or all is sent.
+            Ok(0) => {
+                let is_all = given == data.len();
+                let called =
+                    pair.net.hosts.a.send_with(now, id, 5000, |_| if is_all { 0 } else { panic!("no room") });
+                assert_eq!(called, Ok(0));
+                assert_eq!(pair.net.hosts.a.writable(id) == 0, !is_all);
+                pair.net.settle();
+                assert_eq!(pair.kinds(End::A).contains(&EventKind::Writable), !is_all, "{given}");
+                got.extend(pair.read(End::B));
+                pair.net.settle();
+            }
+            taken => given += taken.expect("it is open"),
+        }
+    }
+    assert!(got == data);
+}
+
+#[test]
 fn a_sender_that_never_found_the_buffer_full_is_not_told_of_room() {
     let mut pair = Pair::with_tcp(&with_buffers_of(SMALL));
     pair.kinds(End::A);

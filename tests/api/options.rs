@@ -78,6 +78,19 @@ fn what_is_sent_in_parts_leaves_in_full_segments_and_the_rest_with_what_is_pushe
 }
 
 #[test]
+fn bytes_put_into_the_send_buffer_itself_are_parts_if_that_is_said() {
+    let mut pair = Pair::prompt();
+    let (now, id) = (pair.net.now(), pair.id(End::A));
+    let put = |room: &mut [u8]| room.len();
+    assert_eq!(pair.net.hosts.a.send_part_with(now, id, 1500, put), Ok(1500));
+    assert_eq!(lens(&pair.net.sent_by(End::A)), [1448]);
+    assert_eq!(pair.net.hosts.a.send_part_with(now, id, 100, |_| 0), Ok(0));
+    assert_eq!(lens(&pair.net.sent_by(End::A)), [0; 0]);
+    assert_eq!(pair.net.hosts.a.send_with(now, id, 100, put), Ok(100));
+    assert_eq!(lens(&pair.net.sent_by(End::A)), [152]);
+}
+
+#[test]
 fn a_part_that_waits_for_more_holds_up_neither_an_ack_nor_the_end() {
     let mut pair = Pair::prompt();
     pair.send_part(&[7; 100]);

@@ -11,7 +11,7 @@ use hopwise_host::{Fault, Link, TunFast};
 use tokio::io::AsyncWriteExt;
 
 use crate::namespace::{Namespace, can_run};
-use crate::stream::{read_all, receive_all, send_all, write_all};
+use crate::stream::{Stream, read_all, receive_all, send_all, write_all};
 use crate::world::{KERNELS, KERNELS_V6, OURS, OURS_V6, World, is_long, tun_config, within_patience};
 
 const BYTES: u64 = 20_000_000;
@@ -95,6 +95,84 @@ fn bundles_carry_both_directions_and_both_families() {
         for traffic in [counters.sent, counters.received] {
             assert!(traffic.bytes / traffic.packets > 1500, "no bundles: {counters:?}");
         }
+    }
+}
+
+/// A file whose content is a stream by a seed.
+fn file_of(seed: u64, bytes: u64) -> std::fs::File {
+    let path = std::env::temp_dir().join(format!("hoplive-{}-file", std::process::id()));
+    let mut file = std::fs::File::options().create(true).truncate(true).read(true).write(true).open(&path);
+    std::fs::remove_file(&path).expect("it was made a moment ago");
+    let file = file.as_mut().expect("it can be made");
+    write_all(file, seed, bytes).expect("there is room");
+    file.try_clone().expect("it is open")
+}
+
+#[test]
+fn a_file_arrives_from_its_offset_to_its_end() {
+    if !can_run("a_file_arrives_from_its_offset_to_its_end", &[]) {
+        return;
+    }
+    for world in [World::new(), World::fast()] {
+        let (listener, address) = world.kernel_listener(KERNELS);
+        let reader = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept()?;
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut stream, &mut bytes)?;
+            Ok::<_, std::io::Error>(bytes)
+        });
+        let file = file_of(1, BYTES);
+        let mut content = vec![0; BYTES as usize];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut content, 0).expect("it was written");
+        within_patience(async {
+            let mut stream = world.connect(address).await;
+            assert_eq!(stream.send_file(&file, 0, 1_000_000).await.expect("it holds"), 1_000_000);
+            // More than there is.
+            assert_eq!(
+                stream.send_file(&file, 1_000_000, u64::MAX).await.expect("it holds"),
+                BYTES - 1_000_000
+            );
+            assert_eq!(
+                stream.send_file(&file, u64::MAX, 1).await.map_err(|error| error.kind()),
+                Err(std::io::ErrorKind::InvalidInput)
+            );
+            assert_eq!(stream.send_file(&file, BYTES, 1).await.expect("it holds"), 0);
+            stream.shutdown().await.expect("it holds");
+        });
+        let received = reader.join().expect("the reader ends").expect("the kernel reads");
+        assert!(received == content, "{} bytes, or others", received.len());
+    }
+}
+
+#[test]
+fn bytes_that_a_program_puts_into_the_send_buffer_arrive() {
+    if !can_run("bytes_that_a_program_puts_into_the_send_buffer_arrive", &[]) {
+        return;
+    }
+    for world in [World::new(), World::fast()] {
+        let (listener, address) = world.kernel_listener(KERNELS);
+        let reader = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept()?;
+            read_all(&mut stream)
+        });
+        let sent = within_patience(async {
+            let mut stream = world.connect(address).await;
+            let mut data = Stream::new(3, BYTES);
+            // Sizes that fill packets and sizes that do not, and between them the other kinds of writes.
+            for most in [1, 1000, 70_000, 300_000].into_iter().cycle() {
+                if stream.write_with(most, |room| Ok(data.next(room))).await.expect("it holds") == 0 {
+                    break;
+                }
+            }
+            let refused = stream.write_with(10, |_| Err(std::io::ErrorKind::InvalidData.into())).await;
+            assert_eq!(refused.map_err(|error| error.kind()), Err(std::io::ErrorKind::InvalidData));
+            stream.shutdown().await.expect("it holds");
+            let late = stream.write_with(10, |_| panic!("there is no room after the end")).await;
+            assert!(late.is_err());
+            data.hash()
+        });
+        let received = reader.join().expect("the reader ends").expect("the kernel reads");
+        assert_eq!(received, (BYTES, sent));
     }
 }
 

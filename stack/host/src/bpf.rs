@@ -176,7 +176,7 @@ pub(crate) fn array(value_bytes: u32, entries: u32, flags: u32) -> io::Result<Ow
 ///
 /// # Safety
 ///
-/// What `about` points to must be there for the call, and `T` must be the part of `union bpf_attr` that it reads.
+/// `T` must be the part of `union bpf_attr` that this call reads. All that `about` points to must outlive the call.
 unsafe fn descriptor<T>(call: libc::c_long, about: &T) -> io::Result<OwnedFd> {
     // SAFETY: the kernel reads `about` with its true size; the caller vouches for what it points to.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, call, &raw const *about, size_of::<T>()) };

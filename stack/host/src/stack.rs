@@ -28,7 +28,7 @@ use hopwise_core::{Endpoint, Instant};
 
 pub use errors::{ConnectError, StackError};
 pub(crate) use errors::{kind_of, kind_of_no_listener};
-pub(crate) use shared::Shared;
+pub(crate) use shared::{Bytes, Shared};
 pub(crate) use waiting::{Side, Waiting};
 
 use crate::clock::Clock;

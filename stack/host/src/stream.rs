@@ -2,6 +2,7 @@
 
 mod connecting;
 mod halves;
+mod in_place;
 mod listener;
 mod ready;
 
@@ -22,7 +23,7 @@ use hopwise_core::tcp::{CloseReason, Info};
 pub use halves::{OwnedReadHalf, OwnedWriteHalf};
 pub use listener::TcpListener;
 
-use crate::stack::{Shared, Side, Stack, Waiting, kind_of};
+use crate::stack::{Bytes, Shared, Side, Stack, Waiting, kind_of};
 
 /// A connection of a [`Stack`], like tokio's stream of the same name. Its shutdown ends this side alone (half-close).
 /// Its drop closes the connection: written data is still delivered, but unread data makes it a reset.
@@ -146,13 +147,14 @@ impl Held {
             return Poll::Ready(Ok(0));
         }
         let budget = ready!(poll_proceed(cx));
+        let data = Bytes::There(data);
         taken(self.write_or(data, |waiting| waiting.join(self.id, Side::Writer, cx)), &budget)
     }
 
     /// Writes, or calls `wait` where there is no room.
-    fn write_or(&self, data: &[u8], wait: impl FnOnce(&mut Waiting)) -> Poll<io::Result<usize>> {
+    fn write_or(&self, bytes: Bytes<'_>, wait: impl FnOnce(&mut Waiting)) -> Poll<io::Result<usize>> {
         let shared = self.shared();
-        shared.write(self.id, data, |taken, endpoint, waiting| match taken {
+        shared.write(self.id, bytes, |taken, endpoint, waiting| match taken {
             Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
             Ok(0) => {
                 wait(waiting);

@@ -19,6 +19,30 @@ impl Endpoint {
         self.take_data(now, id, |conn, cx| conn.write_part(cx, data))
     }
 
+    /// [Sends](Endpoint::send) what `fill` writes into the send buffer itself, which saves a copy. `fill` gets room for
+    /// at most `most` bytes, and returns the number of those that it wrote. It is not called where there is no room.
+    /// More than its room makes this panic.
+    pub fn send_with(
+        &mut self,
+        now: Instant,
+        id: ConnId,
+        most: usize,
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<usize, SendError> {
+        self.take_data(now, id, |conn, cx| conn.write_with(cx, (most, false), fill))
+    }
+
+    /// [`send_part`](Endpoint::send_part) of what `fill` writes, as in [`send_with`](Endpoint::send_with).
+    pub fn send_part_with(
+        &mut self,
+        now: Instant,
+        id: ConnId,
+        most: usize,
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<usize, SendError> {
+        self.take_data(now, id, |conn, cx| conn.write_with(cx, (most, true), fill))
+    }
+
     /// Lets data sent in parts leave as if it had come at once.
     pub fn push(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
         self.with_id(now, id, |conn, _| conn.push())

@@ -33,6 +33,13 @@ impl ByteRing {
         }
     }
 
+    /// The place of `len` bytes at `offset` from the start, or of as many as there are before the ring's end.
+    pub(super) fn room(&mut self, offset: u32, len: u32) -> &mut [u8] {
+        let at = self.position(offset);
+        let to_end = self.bytes.len() - at;
+        &mut self.bytes[at..at + to_end.min(len as usize)]
+    }
+
     /// The `len` bytes at `offset` from the start, in two pieces where they wrap.
     pub(super) fn slices(&self, offset: u32, len: u32) -> (&[u8], &[u8]) {
         let (at, len) = (self.position(offset), len as usize);

@@ -55,6 +55,19 @@ impl SendBuffer {
         taken
     }
 
+    /// Appends what `fill` writes into the room for `most` bytes, or into as much of it as lies in one piece. `fill`
+    /// returns the number of bytes, and so does this.
+    pub(crate) fn fill(&mut self, most: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> usize {
+        let room = as_u32(most.min(self.free() as usize));
+        self.ring.reserve(self.len + room, self.len, self.limit);
+        let room = self.ring.room(self.len, room);
+        let len = room.len();
+        let filled = fill(room);
+        assert!(filled <= len, "only the room can be filled");
+        self.len += as_u32(filled);
+        filled
+    }
+
     /// The `len` bytes at `offset` from the oldest one, in the two pieces of the ring.
     #[inline]
     pub(crate) fn slices(&self, offset: u32, len: u32) -> (&[u8], &[u8]) {
@@ -158,6 +171,8 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Op {
         Write(usize),
+        /// The room that is asked for, and the bytes that are put there.
+        Fill(usize, usize),
         Consume(u32),
         Limit(u32),
         Relax,
@@ -166,6 +181,7 @@ mod tests {
     fn op() -> impl Strategy<Value = Op> {
         prop_oneof![
             4 => (0..9000_usize).prop_map(Op::Write),
+            4 => (0..9000_usize, 0..9000_usize).prop_map(|(most, bytes)| Op::Fill(most, bytes)),
             4 => (0..9000_u32).prop_map(Op::Consume),
             1 => (0..40_000_u32).prop_map(Op::Limit),
             1 => Just(Op::Relax),
@@ -189,6 +205,18 @@ mod tests {
                         let data: Vec<u8> = (written..).map(|at| (at % 251) as u8).take(len).collect();
                         let taken = buffer.write(&data);
                         prop_assert_eq!(taken, len.min((buffer.limit() as usize).saturating_sub(model.len())));
+                        model.extend(&data[..taken]);
+                        written += taken as u32;
+                    }
+                    Op::Fill(most, bytes) => {
+                        let data: Vec<u8> = (written..).map(|at| (at % 251) as u8).take(bytes).collect();
+                        let free = buffer.free() as usize;
+                        let taken = buffer.fill(most, |room| {
+                            assert!(room.len() <= most.min(free) && (room.is_empty() == (most.min(free) == 0)));
+                            let taken = data.len().min(room.len());
+                            room[..taken].copy_from_slice(&data[..taken]);
+                            taken
+                        });
                         model.extend(&data[..taken]);
                         written += taken as u32;
                     }

@@ -25,6 +25,7 @@ use crate::driver::{Driver, Iteration};
 use crate::poller::Poller;
 use crate::stack::Waiting;
 use crate::sys;
+pub(crate) use unpushed::Bytes;
 use unpushed::Unpushed;
 
 #[derive(Debug)]
@@ -140,14 +141,14 @@ impl Shared {
     pub(crate) fn write<R>(
         &self,
         id: ConnId,
-        data: &[u8],
+        bytes: Bytes<'_>,
         then: impl FnOnce(Result<usize, SendError>, &mut Endpoint, &mut Waiting) -> R,
     ) -> R {
         let mut inner = self.inner.lock();
         let Inner { driver, waiting, unheard, unpushed, .. } = &mut *inner;
         let were_pushed = unpushed.connections.is_empty();
         let done = driver.act(|now, endpoint| {
-            let taken = unpushed.write(now, endpoint, id, data);
+            let taken = unpushed.write(now, endpoint, id, bytes);
             unheard.written = unheard.written.saturating_add(taken.unwrap_or(0));
             then(taken, endpoint, waiting)
         });

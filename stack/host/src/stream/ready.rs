@@ -9,7 +9,7 @@ use tokio::io::{Interest, Ready};
 use hopwise_core::tcp::Options;
 
 use super::{Held, TcpStream};
-use crate::stack::Side;
+use crate::stack::{Bytes, Side};
 
 impl TcpStream {
     /// Reads what has come, without a wait. It fails with [`WouldBlock`](io::ErrorKind::WouldBlock) where nothing has.
@@ -26,7 +26,7 @@ impl TcpStream {
         if data.is_empty() {
             return Ok(0);
         }
-        at_once(self.held.write_or(data, |_| {}))
+        at_once(self.held.write_or(Bytes::There(data), |_| {}))
     }
 
     /// Waits until a read would return data, the end or an error. The last of several tasks that wait to read
@@ -109,7 +109,7 @@ impl TcpStream {
     }
 }
 
-fn at_once(done: Poll<io::Result<usize>>) -> io::Result<usize> {
+pub(super) fn at_once(done: Poll<io::Result<usize>>) -> io::Result<usize> {
     match done {
         Poll::Ready(done) => done,
         Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),

@@ -18,7 +18,7 @@ struct TestRun {
 
 const TEST_RUN: libc::c_long = 10;
 
-/// Whether the kernel runs programs for this process; prints the reason if it does not.
+/// Returns whether the kernel runs programs for this process; prints the reason if it does not.
 fn can_run(test: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {

@@ -77,6 +77,27 @@ impl Connection {
         taken
     }
 
+    /// [Writes](Connection::write) what `fill` puts into the send buffer itself, at most `most` bytes; a part if
+    /// `more_comes`. Without room `fill` is not called.
+    pub(crate) fn write_with(
+        &mut self,
+        cx: &Cx<'_>,
+        (most, more_comes): (usize, bool),
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> usize {
+        let did_more_come = more_comes && self.sending.more_comes();
+        self.sending.set_more_comes(did_more_come);
+        let fits = most.min(self.room_now(cx) as usize);
+        if fits == 0 {
+            self.events.wants_room |= most > 0;
+            return 0;
+        }
+        let taken = self.sending.fill(fits, fill);
+        self.sending.set_more_comes(did_more_come || more_comes && taken > 0);
+        self.arm_relax(cx);
+        taken
+    }
+
     pub(crate) fn push(&mut self) {
         self.sending.set_more_comes(false);
     }

@@ -249,6 +249,11 @@ impl Sending {
         self.buffer.write(data)
     }
 
+    /// Takes what `fill` writes into the buffer itself.
+    pub(super) fn fill(&mut self, most: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> usize {
+        self.buffer.fill(most, fill)
+    }
+
     pub(super) fn more_comes(&self) -> bool {
         self.more_comes
     }

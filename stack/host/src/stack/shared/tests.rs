@@ -212,7 +212,7 @@ impl Writing {
     }
 
     fn write(&self, bytes: usize) {
-        assert_eq!(self.shared.write(self.id, &vec![0; bytes], |taken, _, _| taken), Ok(bytes));
+        assert_eq!(self.shared.write(self.id, Bytes::There(&vec![0; bytes]), |taken, _, _| taken), Ok(bytes));
     }
 }
 
@@ -271,7 +271,10 @@ fn what_fills_the_buffer_waits_for_no_more() {
     let (sink, room) = (Sink::default(), 16 << 10);
     let writing = Writing::from(with_room_for(room), sink.clone()).driven_in(&runtime);
     sink.heard();
-    assert_eq!(writing.shared.write(writing.id, &[0; PART], |taken, _, _| taken), Ok(room as usize));
+    assert_eq!(
+        writing.shared.write(writing.id, Bytes::There(&[0; PART]), |taken, _, _| taken),
+        Ok(room as usize)
+    );
     assert_eq!(sink.heard(), [room as usize]);
 }
 

@@ -17,18 +17,41 @@ pub(super) struct Unpushed {
 /// A write of this size fills a packet of any size, and more such writes usually follow.
 pub(super) const PART: usize = 1 << 16;
 
+/// A program's bytes.
+pub(crate) enum Bytes<'a> {
+    /// In memory of its own.
+    There(&'a [u8]),
+    /// At most so many, which it puts into the send buffer itself. It returns their number.
+    ToCome(usize, &'a mut dyn FnMut(&mut [u8]) -> usize),
+}
+
+impl Bytes<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Bytes::There(data) => data.len(),
+            Bytes::ToCome(most, _) => *most,
+        }
+    }
+}
+
 impl Unpushed {
     pub(super) fn write(
         &mut self,
         now: Instant,
         endpoint: &mut Endpoint,
         id: ConnId,
-        data: &[u8],
+        bytes: Bytes<'_>,
     ) -> Result<usize, SendError> {
-        if self.task.is_none() || data.len() < PART {
-            return endpoint.send(now, id, data);
+        if self.task.is_none() || bytes.len() < PART {
+            return match bytes {
+                Bytes::There(data) => endpoint.send(now, id, data),
+                Bytes::ToCome(most, fill) => endpoint.send_with(now, id, most, fill),
+            };
         }
-        let taken = endpoint.send_part(now, id, data)?;
+        let taken = match bytes {
+            Bytes::There(data) => endpoint.send_part(now, id, data)?,
+            Bytes::ToCome(most, fill) => endpoint.send_part_with(now, id, most, fill)?,
+        };
         if !self.connections.contains(&id) {
             self.connections.push(id);
         }
