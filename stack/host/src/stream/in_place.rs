@@ -71,6 +71,7 @@ impl TcpStream {
             let part = match self.write_with(most, from_memory).await {
                 // A file system may know no reads that do not wait.
                 Err(error) if is_on_disk(&error) => self.send_from_disk(file, at, most).await?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 part => part?,
             };
             if part == 0 {
@@ -85,7 +86,12 @@ impl TcpStream {
         let file = file.try_clone()?;
         let read = move || {
             let mut data = vec![0; most];
-            let read = file.read_at(&mut data, at)?;
+            let read = loop {
+                match file.read_at(&mut data, at) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    read => break read?,
+                }
+            };
             data.truncate(read);
             Ok::<_, io::Error>(data)
         };
