@@ -32,10 +32,10 @@ use crate::vnet::{Incoming, finish, header_for, read_header};
 /// One queue of a TUN device with offload.
 #[derive(Debug)]
 pub struct TunFast {
+    /// The first queue has that of the device, and removes it before others may open the device.
+    syn_sieve: Option<SynSieve>,
     // Before the descriptor in order of drop: the last queue clears the device's flags while it is open.
     offloads: Arc<Offloads>,
-    /// The first queue has that of the device.
-    syn_sieve: Option<SynSieve>,
     fd: OwnedFd,
     name: String,
     mtu: u16,
@@ -118,7 +118,7 @@ impl TunFast {
         }
         configure(&name, &config.settings(), offloads.on_loan.as_mut())?;
         let offloads = Arc::new(offloads);
-        let mut syn_sieve = SynSieve::on(&name, offloads.fd.as_fd());
+        let mut syn_sieve = SynSieve::on(&name, offloads.fd.as_fd(), queues.count());
         let queue = |device| TunFast {
             offloads: Arc::clone(&offloads),
             syn_sieve: syn_sieve.take(),
@@ -168,6 +168,13 @@ enum Queues {
 }
 
 impl Queues {
+    fn count(self) -> u16 {
+        match self {
+            Queues::One => 1,
+            Queues::Several(count) => count,
+        }
+    }
+
     /// The error for an existing device of another kind.
     fn is_another(self) -> &'static str {
         match self {

@@ -20,8 +20,8 @@ impl Endpoint {
     }
 
     /// [Sends](Endpoint::send) what `fill` writes into the send buffer itself, which saves a copy. `fill` gets room for
-    /// at most `most` bytes, and returns the number of those that it wrote. It is not called where there is no room.
-    /// More than its room makes this panic.
+    /// at most `most` bytes, and returns the number of those that it wrote. It is not called where there is no room;
+    /// `Writable` then follows, as it does not after a `fill` that wrote nothing. More than its room makes this panic.
     pub fn send_with(
         &mut self,
         now: Instant,

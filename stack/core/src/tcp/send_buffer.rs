@@ -59,7 +59,11 @@ impl SendBuffer {
     /// returns the number of bytes, and so does this.
     pub(crate) fn fill(&mut self, most: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> usize {
         let room = as_u32(most.min(self.free() as usize));
-        self.ring.reserve(self.len + room, self.len, self.limit);
+        // It is unknown how much will come: memory grows by a step, and only when it is full.
+        if room > 0 && self.ring.capacity() <= self.len {
+            self.ring.reserve(self.len + 1, self.len, self.limit);
+        }
+        let room = room.min(self.ring.capacity() - self.len);
         let room = self.ring.room(self.len, room);
         let len = room.len();
         let filled = fill(room);

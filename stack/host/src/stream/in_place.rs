@@ -1,5 +1,6 @@
 //! Writes that put their bytes straight into the send buffer: one copy less than from a buffer of the program's own.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, IoSliceMut};
@@ -7,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::task::{Poll, ready};
 
 use rustix::io::{ReadWriteFlags, preadv2};
+use tokio::runtime::Handle;
 use tokio::task::coop::poll_proceed;
 
 use super::{Held, TcpStream, taken};
@@ -19,8 +21,9 @@ impl TcpStream {
     /// Writes at most `most` bytes, which `fill` puts into the send buffer itself. `fill` gets the room that there is
     /// now in one piece, and returns the number of bytes that it put there. Its error becomes the error of this call.
     ///
-    /// The whole stack waits while `fill` runs: it must not block, and not call the stack. An example is
-    /// `|room| socket.try_read(room)`. More bytes than its room make this panic.
+    /// The whole stack waits while `fill` runs: it must not block. A call of any stack's streams from there would wait
+    /// for ever. An example is `|room| socket.try_read(room)` with a socket of the kernel's. More bytes than its room
+    /// make this panic.
     pub async fn write_with(
         &self,
         most: usize,
@@ -55,7 +58,8 @@ impl TcpStream {
     /// does not matter and stays.
     ///
     /// The file is read into the send buffer without a copy between. Parts that are not in memory are read by a thread
-    /// of the runtime's for blocking work, so that a slow disk stops nothing else.
+    /// of the runtime's for blocking work, so that a slow disk stops nothing else. Without a runtime of tokio's such a
+    /// part is an error. After an error, or if this is not awaited to its end, some bytes may have been sent.
     pub async fn send_file(&self, file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
         let mut sent = 0;
         while sent < bytes {
@@ -71,6 +75,8 @@ impl TcpStream {
             let part = match self.write_with(most, from_memory).await {
                 // A file system may know no reads that do not wait.
                 Err(error) if is_on_disk(&error) => self.send_from_disk(file, at, most).await?,
+                // Linux 5.9 and 5.10 may also say so before the end.
+                Ok(0) => self.send_from_disk(file, at, most).await?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 part => part?,
             };
@@ -95,7 +101,11 @@ impl TcpStream {
             data.truncate(read);
             Ok::<_, io::Error>(data)
         };
-        let data = tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??;
+        let data = Handle::try_current()
+            .map_err(io::Error::other)?
+            .spawn_blocking(read)
+            .await
+            .map_err(io::Error::other)??;
         let mut left = &data[..];
         while !left.is_empty() {
             let written = poll_fn(|cx| self.held.poll_write(cx, left)).await?;
@@ -117,14 +127,21 @@ impl Held {
         fill: &mut dyn FnMut(&mut [u8]) -> io::Result<usize>,
         wait: impl FnOnce(&mut Waiting),
     ) -> Poll<io::Result<usize>> {
-        let mut filled = None;
+        let filled = Cell::new(None);
         let mut into_room = |room: &mut [u8]| {
             let result = fill(room);
             let bytes = *result.as_ref().unwrap_or(&0);
-            filled = Some(result);
+            filled.set(Some(result));
             bytes
         };
-        let written = self.write_or(Bytes::ToCome(most, &mut into_room), wait);
-        filled.map_or(written, Poll::Ready)
+        let written = self.write_or(Bytes::ToCome(most, &mut into_room), |waiting| {
+            let result = filled.take();
+            // A source that had nothing does not wait for room.
+            if result.is_none() {
+                wait(waiting);
+            }
+            filled.set(result);
+        });
+        filled.take().map_or(written, Poll::Ready)
     }
 }

@@ -10,11 +10,11 @@ macro_rules! calls {
 pub(super) type Named = [(&'static str, i64)];
 
 pub(super) const FILES: &Named = calls! {
-    SYS_read SYS_write SYS_readv SYS_writev SYS_pread64 SYS_pwrite64 SYS_preadv SYS_pwritev SYS_close SYS_close_range
-    SYS_lseek SYS_fstat SYS_statx SYS_statfs SYS_fstatfs SYS_openat SYS_faccessat SYS_faccessat2
+    SYS_read SYS_write SYS_readv SYS_writev SYS_pread64 SYS_pwrite64 SYS_preadv SYS_preadv2 SYS_pwritev SYS_close
+    SYS_close_range SYS_lseek SYS_fstat SYS_statx SYS_statfs SYS_fstatfs SYS_openat SYS_faccessat SYS_faccessat2
     SYS_readlinkat SYS_getdents64 SYS_fcntl SYS_flock SYS_ftruncate SYS_fallocate SYS_fsync SYS_fdatasync
-    SYS_renameat SYS_renameat2 SYS_unlinkat SYS_mkdirat SYS_getcwd SYS_dup SYS_dup3 SYS_pipe2 SYS_sendfile SYS_splice
-    SYS_copy_file_range
+    SYS_renameat SYS_renameat2 SYS_unlinkat SYS_mkdirat SYS_getcwd SYS_dup SYS_dup3 SYS_pipe2 SYS_sendfile
+    SYS_splice SYS_copy_file_range
 };
 pub(super) const MEMORY: &Named = calls! { SYS_munmap SYS_mremap SYS_madvise SYS_brk SYS_membarrier };
 pub(super) const THREADS: &Named = calls! {

@@ -50,7 +50,21 @@ impl Unpushed {
         }
         let taken = match bytes {
             Bytes::There(data) => endpoint.send_part(now, id, data)?,
-            Bytes::ToCome(most, fill) => endpoint.send_part_with(now, id, most, fill)?,
+            Bytes::ToCome(most, fill) => {
+                let mut has_more = true;
+                let filled = |room: &mut [u8]| {
+                    let bytes = fill(room);
+                    has_more = bytes == room.len();
+                    bytes
+                };
+                let taken = endpoint.send_part_with(now, id, most, filled)?;
+                if !has_more {
+                    // A forgotten connection has nothing to push.
+                    let _ = endpoint.push(now, id);
+                    return Ok(taken);
+                }
+                taken
+            }
         };
         if !self.connections.contains(&id) {
             self.connections.push(id);
