@@ -57,6 +57,13 @@ need_space() {
             "or name another folder as CARGO_TARGET_DIR"
 }
 
+# Flags of rustc, as CARGO_ENCODED_RUSTFLAGS has them: no path of this machine gets into the command.
+# shellcheck disable=SC2034 # Scripts that source this use it
+without_paths="--remap-path-prefix=${CARGO_HOME:-${HOME:-}/.cargo}=/cargo"$'\x1f'"--remap-path-prefix=$root=/hopwise"
+
+# need_pcap: the header of libpcap, which the feature pcap takes.
+need_pcap() { [ -e /usr/include/pcap/pcap.h ] || install_packages "the header of libpcap" libpcap-dev; }
+
 # build_debug WORD…: the command or examples, as scripts/test has built them. With another choice of packages or
 # features, cargo would build most libraries anew.
 build_debug() {

@@ -64,6 +64,8 @@ pub(crate) struct SynSieve {
 impl SynSieve {
     /// None if the kernel refuses: the endpoint alone then withstands floods, which costs more.
     pub(crate) fn on(device: &str, fd: BorrowedFd<'_>, queues: u16) -> Option<SynSieve> {
+        // A killed user has left its program to a device that outlives its users.
+        clear(fd);
         let made = Program::load(MOST_IN_A_SPAN * i32::from(queues)).and_then(|program| {
             let fd = fd.try_clone_to_owned()?;
             give(fd.as_fd(), program.fd.as_raw_fd())?;
@@ -73,13 +75,6 @@ impl SynSieve {
             |error| tracing::debug!(device, %error, "SYNs of a flood are not dropped in the kernel"),
         )
         .ok()
-    }
-
-    /// Removes the program that a killed user has left on a device that outlives its users.
-    pub(crate) fn clear(fd: BorrowedFd<'_>) {
-        if let Err(error) = give(fd, -1) {
-            tracing::debug!(%error, "the device knows no program that drops SYNs");
-        }
     }
 
     /// Adds the SYNs that were dropped.
@@ -93,7 +88,14 @@ impl SynSieve {
 
 impl Drop for SynSieve {
     fn drop(&mut self) {
-        SynSieve::clear(self.fd.as_fd());
+        clear(self.fd.as_fd());
+    }
+}
+
+/// Removes the program of a device, if it has one.
+fn clear(fd: BorrowedFd<'_>) {
+    if let Err(error) = give(fd, -1) {
+        tracing::debug!(%error, "the device knows no program that drops SYNs");
     }
 }
 

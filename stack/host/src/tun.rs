@@ -151,10 +151,9 @@ pub(crate) fn create(name: &str, mode: Mode) -> Result<(OwnedFd, String), LinkEr
     let name = iface.name().to_owned();
     iface.set_non_blocking().map_err(|error| LinkError::system("make it non-blocking", &name, error))?;
     let fd = sys::owned(iface);
-    // A killed user has left its flags and its filter to a device that outlives its users.
+    // A killed user with offload has left its flags to a device that outlives its users.
     sys::clear_tun_offloads(fd.as_fd())
         .map_err(|error| LinkError::system("turn offload off", &name, error))?;
-    SynSieve::clear(fd.as_fd());
     rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
         .map_err(|error| LinkError::system("keep it from child processes", &name, error))?;
     Ok((fd, name))

@@ -29,9 +29,6 @@ impl TcpStream {
         most: usize,
         mut fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        if most == 0 {
-            return Ok(0);
-        }
         let held = &self.held;
         poll_fn(|cx| {
             let budget = ready!(poll_proceed(cx));
@@ -48,9 +45,6 @@ impl TcpStream {
         most: usize,
         mut fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        if most == 0 {
-            return Ok(0);
-        }
         super::ready::at_once(self.held.fill_or(most, &mut fill, |_| {}))
     }
 
@@ -127,6 +121,9 @@ impl Held {
         fill: &mut dyn FnMut(&mut [u8]) -> io::Result<usize>,
         wait: impl FnOnce(&mut Waiting),
     ) -> Poll<io::Result<usize>> {
+        if most == 0 {
+            return Poll::Ready(Ok(0));
+        }
         let filled = Cell::new(None);
         let mut into_room = |room: &mut [u8]| {
             let result = fill(room);
