@@ -112,10 +112,12 @@ impl Plan {
         if let Some(country) = &wanted.country {
             plan.country(country)?;
         }
+        // Before the addresses, which go first on the way back then. With forwarding off already, Linux 6.18 now and then
+        // leaves the anycast route of an address that it still tries.
+        plan.forward_ipv6(wanted)?;
         for interface in &wanted.interfaces {
             plan.steps.extend(Making::begin(interface)?.steps(was_made)?);
         }
-        plan.forward_ipv6(wanted)?;
         Ok(plan)
     }
 
