@@ -1,5 +1,7 @@
 //! Carries bytes between two streams, in each direction until its sender has closed.
 
+mod carrier;
+
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,17 +11,16 @@ use hopwise_core::tcp::{Info, KeepAlive, Options};
 use hopwise_host::TcpStream as MeshStream;
 use hopwise_host::netlink::is_unacknowledged;
 use rustix::net::sockopt;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::time::{sleep, timeout};
 
+use carrier::{ByChunk, Carrier, InPlace};
+
 use super::hangup;
 use super::seats::Sitter;
 use super::unfinished::Unfinished;
-
-/// The bytes that one direction reads before it writes. A slow reader ties up only these and the sockets' own buffers.
-const CHUNK: usize = 32 << 10;
 
 /// Bytes that went through relays.
 #[derive(Debug, Default)]
@@ -129,10 +130,11 @@ pub(crate) async fn carry(
 ) -> Ended {
     prepare(local.stream(), mesh.stream());
     let peer = mesh.stream().peer_addr();
+    let carriers = (InPlace::default(), ByChunk::new());
     tokio::select! {
         // If the relay ends and another client gets the seat at the same time, the relay's end counts.
         biased;
-        ended = relay(local.stream(), &*mesh.stream(), relayed, sits) => match ended {
+        ended = relay((local.stream(), &*mesh.stream()), carriers, relayed, sits) => match ended {
             Ok(()) => {
                 local.has_ended();
                 mesh.has_ended();
@@ -234,7 +236,12 @@ impl Side for &MeshStream {
 
 /// Ends when both sides have closed, or when one breaks. A side that closes only for writing goes on reading
 /// (half-close), and the relay goes on while that side exists. The client's seat notes when data waits for it.
-async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sits<'_>) -> Result<(), Cut> {
+async fn relay<L: Side, M: Side>(
+    (local, mesh): (L, M),
+    (out, back): (impl Carrier<L::In, M::Out>, impl Carrier<M::In, L::Out>),
+    relayed: &Relayed,
+    sits: Sits<'_>,
+) -> Result<(), Cut> {
     let ((local_in, local_out), (mesh_in, mesh_out)) = (local.split(), mesh.split());
     let (local_sitter, mesh_sitter) = match sits {
         Sits::Local(sitter) => (Some(sitter), None),
@@ -242,8 +249,9 @@ async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sit
     };
     let has_broken = AtomicBool::new(false);
     let sitter = sits.sitter();
-    let out = one_way::<L, M>(local_in, mesh_out, (&relayed.to_mesh, sitter, mesh_sitter), &has_broken);
-    let back = one_way::<M, L>(mesh_in, local_out, (&relayed.from_mesh, sitter, local_sitter), &has_broken);
+    let (count_out, count_back) = (&relayed.to_mesh, &relayed.from_mesh);
+    let out = one_way::<L, M>((local_in, mesh_out), out, (count_out, sitter, mesh_sitter), &has_broken);
+    let back = one_way::<M, L>((mesh_in, local_out), back, (count_back, sitter, local_sitter), &has_broken);
     let (mut out, mut back) = (pin!(out), pin!(back));
     tokio::select! {
         ended = &mut out => match ended {
@@ -318,46 +326,39 @@ impl Broken {
 /// Carries one direction until its source has closed. Once the relay has broken, that end is not passed on: the kernel
 /// reports a reset only once, to a read or to a write.
 async fn one_way<S: Side, D: Side>(
-    mut from: S::In,
-    mut to: D::Out,
+    (mut from, mut to): (S::In, D::Out),
+    mut carrier: impl Carrier<S::In, D::Out>,
     (count, sitter, reader): (&AtomicU64, &Sitter, Option<&Sitter>),
     has_broken: &AtomicBool,
 ) -> Result<(S::In, D::Out), Broken> {
-    let mut chunk = vec![0; CHUNK];
     loop {
-        let read = from.read(&mut chunk).await;
+        let read = carrier.read(&mut from, &to).await;
         let has_broken = has_broken.load(Ordering::Relaxed);
-        if read.is_err() || has_broken && matches!(read, Ok(0)) {
+        if read.is_err() || has_broken && matches!(read, Ok(false)) {
             // A reset discards data that was written but has not come.
             let _ = timeout(LAST_WORDS_WITHIN, has_come::<D>(&to)).await;
         }
-        let read = read.map_err(Broken::Source)?;
-        if read == 0 {
+        if !read.map_err(Broken::Source)? {
             if !has_broken {
                 to.shutdown().await.map_err(Broken::Sink)?;
             }
             return Ok((from, to));
         }
         // The next read waits until this is written: a slow reader stops its sender.
-        let mut left = &chunk[..read];
-        while !left.is_empty() {
+        while carrier.has_more() {
             // Again after each part that it has taken: a slow but steady client does read.
             reader.inspect(|reader| reader.waits());
             let written = tokio::select! {
                 biased;
-                written = to.write(left) => written.map_err(Broken::Sink)?,
+                written = carrier.write(&from, &mut to) => written?,
                 () = has_spoken_its_last::<S>(&from) => {
                     return Err(Broken::Source(io::ErrorKind::ConnectionReset.into()));
                 }
             };
-            match written {
-                0 => return Err(Broken::Sink(io::ErrorKind::WriteZero.into())),
-                written => left = &left[written..],
-            }
             sitter.moves();
+            count.fetch_add(u64::try_from(written).unwrap_or(0), Ordering::Relaxed);
         }
         reader.inspect(|reader| reader.has_taken());
-        count.fetch_add(u64::try_from(read).unwrap_or(0), Ordering::Relaxed);
     }
 }
 
@@ -375,8 +376,9 @@ async fn has_spoken_its_last<S: Side>(from: &S::In) {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{DuplexStream, duplex};
+    use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 
+    use super::carrier::CHUNK;
     use super::*;
     use crate::node::seats::{Seat, Seats};
 
@@ -422,6 +424,10 @@ mod tests {
         assert_eq!((kept.keep_alive, kept.nagle), (Some(of_file), false));
     }
 
+    fn carriers() -> (ByChunk, ByChunk) {
+        (ByChunk::new(), ByChunk::new())
+    }
+
     async fn seat() -> Seat {
         Seats::new(1, PATIENCE, None).take(std::net::Ipv4Addr::LOCALHOST).await.expect("free")
     }
@@ -442,7 +448,9 @@ mod tests {
             client.read_to_string(&mut answered).await.expect("its end arrives");
             (asked, answered)
         };
-        let both = async { tokio::join!(relay(local, mesh, &relayed, Sits::Local(seat.sitter())), talk) };
+        let both = async {
+            tokio::join!(relay((local, mesh), carriers(), &relayed, Sits::Local(seat.sitter())), talk)
+        };
         let (ended, heard) = timeout(PATIENCE, both).await.expect("it ends");
         ended.expect("both sides closed in order");
         assert_eq!(heard, ("question".to_owned(), "answer".to_owned()));
@@ -463,7 +471,7 @@ mod tests {
             }
         };
         tokio::select! {
-            _ = relay(local, mesh, &relayed, Sits::Local(seat.sitter())) => panic!("nobody closed"),
+            _ = relay((local, mesh), carriers(), &relayed, Sits::Local(seat.sitter())) => panic!("nobody closed"),
             () = endless => {}
             () = sleep(Duration::from_secs(60)) => {}
         }
@@ -485,7 +493,7 @@ mod tests {
             }
         };
         tokio::select! {
-            _ = relay(local, mesh, &relayed, Sits::Local(seat.sitter())) => panic!("nobody closed"),
+            _ = relay((local, mesh), carriers(), &relayed, Sits::Local(seat.sitter())) => panic!("nobody closed"),
             () = seat.sitter().told_to_go() => panic!("it reads"),
             () = steady => {}
         }
@@ -505,7 +513,9 @@ mod tests {
                 }
             }
         };
-        let both = async { tokio::join!(relay(local, mesh, &relayed, Sits::Local(seat.sitter())), talk) };
+        let both = async {
+            tokio::join!(relay((local, mesh), carriers(), &relayed, Sits::Local(seat.sitter())), talk)
+        };
         let (ended, ()) = timeout(PATIENCE, both).await.expect("it ends");
         assert!(ended.is_err());
     }

@@ -11,7 +11,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 use tokio::runtime::Handle;
 use tokio::task::coop::poll_proceed;
 
-use super::{Held, TcpStream, taken};
+use super::{Held, OwnedWriteHalf, TcpStream, taken};
 use crate::stack::{Bytes, Side, Waiting};
 
 /// The most that a file gives at once. A processor's second cache keeps it until it leaves.
@@ -27,15 +27,9 @@ impl TcpStream {
     pub async fn write_with(
         &self,
         most: usize,
-        mut fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
+        fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        let held = &self.held;
-        poll_fn(|cx| {
-            let budget = ready!(poll_proceed(cx));
-            let wait = |waiting: &mut Waiting| waiting.join(held.id, Side::Writer, cx);
-            taken(held.fill_or(most, &mut fill, wait), &budget)
-        })
-        .await
+        self.held.write_with(most, fill).await
     }
 
     /// [`write_with`](TcpStream::write_with), without a wait. It fails with [`WouldBlock`](io::ErrorKind::WouldBlock)
@@ -55,6 +49,50 @@ impl TcpStream {
     /// of the runtime's for blocking work, so that a slow disk stops nothing else. Without a runtime of tokio's such a
     /// part is an error. After an error, or if this is not awaited to its end, some bytes may have been sent.
     pub async fn send_file(&self, file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
+        self.held.send_file(file, offset, bytes).await
+    }
+}
+
+impl OwnedWriteHalf {
+    /// [`TcpStream::write_with`].
+    pub async fn write_with(
+        &self,
+        most: usize,
+        fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        self.held.write_with(most, fill).await
+    }
+
+    /// [`TcpStream::try_write_with`].
+    pub fn try_write_with(
+        &self,
+        most: usize,
+        mut fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        super::ready::at_once(self.held.fill_or(most, &mut fill, |_| {}))
+    }
+
+    /// [`TcpStream::send_file`].
+    pub async fn send_file(&self, file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
+        self.held.send_file(file, offset, bytes).await
+    }
+}
+
+impl Held {
+    async fn write_with(
+        &self,
+        most: usize,
+        mut fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        poll_fn(|cx| {
+            let budget = ready!(poll_proceed(cx));
+            let wait = |waiting: &mut Waiting| waiting.join(self.id, Side::Writer, cx);
+            taken(self.fill_or(most, &mut fill, wait), &budget)
+        })
+        .await
+    }
+
+    async fn send_file(&self, file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
         let mut sent = 0;
         while sent < bytes {
             let most = usize::try_from(bytes - sent).map_or(CHUNK, |left| left.min(CHUNK));
@@ -102,18 +140,12 @@ impl TcpStream {
             .map_err(io::Error::other)??;
         let mut left = &data[..];
         while !left.is_empty() {
-            let written = poll_fn(|cx| self.held.poll_write(cx, left)).await?;
+            let written = poll_fn(|cx| self.poll_write(cx, left)).await?;
             left = &left[written..];
         }
         Ok(data.len())
     }
-}
 
-fn is_on_disk(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EOPNOTSUPP | libc::ENOSYS))
-}
-
-impl Held {
     /// Writes what `fill` puts into the room there is, or calls `wait` where there is none.
     fn fill_or(
         &self,
@@ -141,4 +173,8 @@ impl Held {
         });
         filled.take().map_or(written, Poll::Ready)
     }
+}
+
+fn is_on_disk(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EOPNOTSUPP | libc::ENOSYS))
 }

@@ -1,0 +1,232 @@
+//! The two ways of bytes through a relay: by a chunk between both sides, or straight into the send buffer.
+
+use std::io;
+
+use hopwise_host::TcpStream as MeshStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::tcp::ReadHalf;
+use tokio::task::coop::consume_budget;
+
+use super::Broken;
+
+/// The bytes that one direction reads before it writes. A slow reader ties up only these and the sockets' own buffers.
+pub(super) const CHUNK: usize = 32 << 10;
+
+/// Moves the bytes of one direction, part by part.
+pub(super) trait Carrier<From, To> {
+    /// Waits for the next part. Returns whether there is one: `false` is the end. An error is the source's.
+    async fn read(&mut self, from: &mut From, to: &To) -> io::Result<bool>;
+    /// Returns whether some of the part is not written yet.
+    fn has_more(&self) -> bool;
+    /// Writes some of the part, and returns the number of bytes.
+    async fn write(&mut self, from: &From, to: &mut To) -> Result<usize, Broken>;
+}
+
+/// Reads into a chunk of memory, and writes from there.
+pub(super) struct ByChunk {
+    chunk: Vec<u8>,
+    written: usize,
+    read: usize,
+}
+
+impl ByChunk {
+    pub(super) fn new() -> ByChunk {
+        ByChunk { chunk: vec![0; CHUNK], written: 0, read: 0 }
+    }
+}
+
+impl<From: AsyncRead + Unpin, To: AsyncWrite + Unpin> Carrier<From, To> for ByChunk {
+    async fn read(&mut self, from: &mut From, _: &To) -> io::Result<bool> {
+        self.written = 0;
+        self.read = from.read(&mut self.chunk).await?;
+        Ok(self.read > 0)
+    }
+
+    fn has_more(&self) -> bool {
+        self.written < self.read
+    }
+
+    async fn write(&mut self, _: &From, to: &mut To) -> Result<usize, Broken> {
+        match to.write(&self.chunk[self.written..self.read]).await.map_err(Broken::Sink)? {
+            0 => Err(Broken::Sink(io::ErrorKind::WriteZero.into())),
+            written => {
+                self.written += written;
+                Ok(written)
+            }
+        }
+    }
+}
+
+/// Lets the kernel put a socket's bytes into the send buffer of a connection over the mesh: one copy less.
+#[derive(Default)]
+pub(super) struct InPlace {
+    part: Part,
+}
+
+/// What is known of the next bytes.
+#[derive(Clone, Copy, Default)]
+enum Part {
+    #[default]
+    Written,
+    /// So many are in the send buffer already.
+    Moved(usize),
+    /// They are still in the kernel: the send buffer was full.
+    Waits,
+}
+
+impl<'a> Carrier<ReadHalf<'_>, &'a MeshStream> for InPlace {
+    async fn read(&mut self, from: &mut ReadHalf<'_>, to: &&'a MeshStream) -> io::Result<bool> {
+        loop {
+            // A fast socket and a fast mesh never wait, and would keep other tasks from running.
+            consume_budget().await;
+            from.readable().await?;
+            let mut asked = false;
+            let moved = to.try_write_with(CHUNK, |room| {
+                asked = true;
+                from.try_read(room)
+            });
+            match moved {
+                Ok(bytes) => {
+                    self.part = Part::Moved(bytes);
+                    return Ok(bytes > 0);
+                }
+                // The end and an error show at once, even if the mesh takes nothing now.
+                Err(_) if !asked => {
+                    let has_any = from.peek(&mut [0]).await? > 0;
+                    self.part = if has_any { Part::Waits } else { Part::Written };
+                    return Ok(has_any);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        !matches!(self.part, Part::Written)
+    }
+
+    async fn write(&mut self, from: &ReadHalf<'_>, to: &mut &'a MeshStream) -> Result<usize, Broken> {
+        let written = match self.part {
+            Part::Written => 0,
+            Part::Moved(bytes) => bytes,
+            Part::Waits => {
+                let mut asked = false;
+                let moved = to.write_with(CHUNK, |room| {
+                    asked = true;
+                    from.try_read(room)
+                });
+                match moved.await {
+                    // What was seen before is gone: the next read tells why.
+                    Err(error) if asked && error.kind() == io::ErrorKind::WouldBlock => 0,
+                    Err(error) if asked => return Err(Broken::Source(error)),
+                    moved => moved.map_err(Broken::Sink)?,
+                }
+            }
+        };
+        self.part = Part::Written;
+        Ok(written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hopwise_agents::StandardAgents;
+    use hopwise_core::LinkId;
+    use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
+    use hopwise_host::{Stack, StackConfig, Wire, describe};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+    const PORT: u16 = 80;
+
+    fn stack(wire: Wire, address: &str) -> Stack {
+        let described = describe(&wire, LinkId(0), vec![address.parse().expect("an address")]);
+        let config = StackConfig::new(EndpointConfig::new(described, [7; 32]));
+        Stack::start(config, vec![Box::new(wire)], Box::new(StandardAgents::default())).expect("it starts")
+    }
+
+    /// A connection over a wire, and one of the kernel's, each with both ends.
+    struct Sides {
+        near: MeshStream,
+        far: MeshStream,
+        client: TcpStream,
+        local: TcpStream,
+    }
+
+    async fn sides() -> Sides {
+        let (here, there) = Wire::pair(1500).expect("a pair is made");
+        let (here, there) = (stack(here, "10.7.0.1/24"), stack(there, "10.7.0.2/24"));
+        let listener = there.listen(None, PORT, ListenOptions::default()).expect("a free port");
+        let near =
+            here.connect(([10, 7, 0, 2], PORT).into(), &ConnectOptions::default()).await.expect("it listens");
+        let far = listener.accept().await.expect("it connects");
+        let kernel = TcpListener::bind("127.0.0.1:0").await.expect("the loopback is there");
+        let client = TcpStream::connect(kernel.local_addr().expect("it is bound")).await.expect("it listens");
+        let (local, _) = kernel.accept().await.expect("it connects");
+        Sides { near, far, client, local }
+    }
+
+    /// Writes until the mesh takes no more, and returns the number of bytes.
+    async fn fill(near: &MeshStream) -> usize {
+        let mut filled = 0;
+        while let Ok(written) =
+            timeout(Duration::from_millis(300), near.write_with(CHUNK, |room| Ok(room.len()))).await
+        {
+            filled += written.expect("open");
+        }
+        filled
+    }
+
+    fn waits(carrier: &impl for<'a, 'b> Carrier<ReadHalf<'a>, &'b MeshStream>) -> bool {
+        carrier.has_more()
+    }
+
+    #[tokio::test]
+    async fn the_end_shows_while_the_mesh_takes_nothing() {
+        let Sides { near, far, mut client, mut local } = sides().await;
+        fill(&near).await;
+        client.shutdown().await.expect("open");
+        let (mut from, _) = local.split();
+        let mut carrier = InPlace::default();
+        let read = timeout(PATIENCE, carrier.read(&mut from, &&near)).await.expect("it ends");
+        assert!(!read.expect("in order"));
+        drop(far);
+    }
+
+    #[tokio::test]
+    async fn what_waited_for_room_comes_after_what_was_there() {
+        let Sides { near, mut far, mut client, mut local } = sides().await;
+        let filled = fill(&near).await;
+        client.write_all(b"late").await.expect("open");
+        let (mut from, _) = local.split();
+        let mut carrier = InPlace::default();
+        let mut to = &near;
+        assert!(
+            timeout(PATIENCE, carrier.read(&mut from, &to)).await.expect("it has come").expect("in order")
+        );
+        assert!(waits(&carrier));
+        let mut come = vec![0; filled + 4];
+        let (written, read) = tokio::join!(carrier.write(&from, &mut to), far.read_exact(&mut come));
+        assert_eq!(written.expect("open"), 4);
+        read.expect("all comes");
+        assert_eq!(come[filled..], *b"late");
+        assert!(!waits(&carrier));
+    }
+
+    #[tokio::test]
+    async fn an_error_of_the_source_is_no_error_of_the_mesh() {
+        let Sides { near, far, client, mut local } = sides().await;
+        rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO)).expect("it is a socket");
+        drop(client);
+        let (mut from, _) = local.split();
+        let read = timeout(PATIENCE, InPlace::default().read(&mut from, &&near)).await.expect("it ends");
+        assert_eq!(read.expect_err("a reset").kind(), io::ErrorKind::ConnectionReset);
+        drop(far);
+    }
+}
