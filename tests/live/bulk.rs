@@ -145,6 +145,25 @@ fn a_file_arrives_from_its_offset_to_its_end() {
     }
 }
 
+/// A thread reads what is not in memory, so that the disk stops no other task.
+#[test]
+fn a_file_that_is_on_disk_alone_arrives() {
+    if !can_run("a_file_that_is_on_disk_alone_arrives", &[]) {
+        return;
+    }
+    let world = World::new();
+    let (address, reader) = kernel_reader(&world, KERNELS);
+    let (file, hash) = file_of(2, BYTES);
+    file.sync_all().expect("it can be written");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("it is a file");
+    within_patience(async {
+        let mut stream = world.connect(address).await;
+        assert_eq!(stream.send_file(&file, 0, BYTES).await.expect("it holds"), BYTES);
+        stream.shutdown().await.expect("it holds");
+    });
+    assert_eq!(reader.join().expect("the reader ends").expect("the kernel reads"), (BYTES, hash));
+}
+
 #[test]
 fn bytes_that_a_program_puts_into_the_send_buffer_arrive() {
     if !can_run("bytes_that_a_program_puts_into_the_send_buffer_arrive", &[]) {

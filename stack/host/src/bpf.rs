@@ -145,6 +145,9 @@ const PROGRAM_LOAD: libc::c_long = 5;
 const ARRAY: u32 = 2;
 const SOCKET_FILTER: u32 = 1;
 
+/// Signals that come again and again end the attempts.
+const MOST_CHECKS: u32 = 5;
+
 /// A map whose memory this process may share.
 pub(crate) const SHARED: u32 = 1 << 10;
 
@@ -161,8 +164,15 @@ pub(crate) fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
         kernel_version: 0,
         flags: 0,
     };
-    // SAFETY: the program and the licence that `about` points to outlive the call.
-    unsafe { descriptor(PROGRAM_LOAD, &about) }
+    // A check that a signal interrupts ends so (Linux 5.10 and later), and begins anew.
+    for _ in 0..MOST_CHECKS {
+        // SAFETY: the program and the licence that `about` points to outlive the call.
+        match unsafe { descriptor(PROGRAM_LOAD, &about) } {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            loaded => return loaded,
+        }
+    }
+    Err(io::ErrorKind::WouldBlock.into())
 }
 
 /// Memory for programs: numbered entries that begin as zeros.

@@ -22,6 +22,7 @@ use crate::bpf::code::{
 use crate::bpf::{self, Code, Instruction};
 use crate::counters::{LinkCounters, LinkDrop};
 use crate::sys::TUNSETFILTEREBPF;
+use crate::tun::TunConfig;
 
 /// SYNs are counted for 2^28 ns, which is 0.27 s.
 const SPAN_BITS: i32 = 28;
@@ -62,17 +63,20 @@ pub(crate) struct SynSieve {
 }
 
 impl SynSieve {
-    /// None if the kernel refuses: the endpoint alone then withstands floods, which costs more.
-    pub(crate) fn on(device: &str, fd: BorrowedFd<'_>, queues: u16) -> Option<SynSieve> {
+    /// None if it is not wanted, or if the kernel refuses: the endpoint alone then withstands floods, which costs more.
+    pub(crate) fn on(
+        config: &TunConfig,
+        device: &str,
+        (fd, queues): (BorrowedFd<'_>, u16),
+    ) -> Option<SynSieve> {
         // A killed user has left its program to a device that outlives its users.
         clear(fd);
-        let made = Program::load(MOST_IN_A_SPAN * i32::from(queues)).and_then(|program| {
-            let fd = fd.try_clone_to_owned()?;
-            give(fd.as_fd(), program.fd.as_raw_fd())?;
-            Ok(SynSieve { fd, numbers: program.numbers })
-        });
+        if !config.drops_flood {
+            return None;
+        }
+        let made = Program::load(MOST_IN_A_SPAN * i32::from(queues)).and_then(|program| program.go_on(fd));
         made.inspect_err(
-            |error| tracing::debug!(device, %error, "SYNs of a flood are not dropped in the kernel"),
+            |error| tracing::info!(device, %error, "SYNs of a flood are not dropped in the kernel"),
         )
         .ok()
     }
@@ -120,6 +124,12 @@ impl Program {
         let secrets = [getrandom::u64()?, getrandom::u64()?];
         let code = instructions(&numbers, &names, most, secrets);
         Ok(Program { fd: bpf::load(&code)?, numbers: Numbers::of(&numbers)? })
+    }
+
+    fn go_on(self, device: BorrowedFd<'_>) -> io::Result<SynSieve> {
+        let fd = device.try_clone_to_owned()?;
+        give(fd.as_fd(), self.fd.as_raw_fd())?;
+        Ok(SynSieve { fd, numbers: self.numbers })
     }
 }
 

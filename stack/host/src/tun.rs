@@ -41,10 +41,13 @@ pub struct TunConfig {
     pub routes: Vec<Prefix>,
     /// Old values of a device that existed before are kept in a file beside this path until they are back.
     pub loan_beside: Option<PathBuf>,
+    /// While over 50,000 SYNs a second come, the kernel drops those whose sender had not sent them before. It takes
+    /// CAP_BPF or CAP_SYS_ADMIN; without them the endpoint alone withstands floods.
+    pub drops_flood: bool,
 }
 
 impl TunConfig {
-    /// A device with this name, an MTU of 1,500 bytes, and no addresses or routes.
+    /// A device with this name, an MTU of 1,500 bytes, and no addresses or routes, which drops the SYNs of a flood.
     pub fn new(name: &str) -> TunConfig {
         TunConfig {
             name: name.to_owned(),
@@ -52,6 +55,7 @@ impl TunConfig {
             kernel_addresses: Vec::new(),
             routes: Vec::new(),
             loan_beside: None,
+            drops_flood: true,
         }
     }
 
@@ -101,7 +105,7 @@ impl Tun {
         let beside = config.loan_beside.as_deref();
         let mut on_loan = before.map(|before| OnLoan::new(before, beside));
         configure(&name, &settings, on_loan.as_mut())?;
-        let syn_sieve = SynSieve::on(&name, fd.as_fd(), 1);
+        let syn_sieve = SynSieve::on(config, &name, (fd.as_fd(), 1));
         Ok(Tun { on_loan, syn_sieve, fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
     }
 }

@@ -118,7 +118,7 @@ impl TunFast {
         }
         configure(&name, &config.settings(), offloads.on_loan.as_mut())?;
         let offloads = Arc::new(offloads);
-        let mut syn_sieve = SynSieve::on(&name, offloads.fd.as_fd(), queues.count());
+        let mut syn_sieve = SynSieve::on(config, &name, (offloads.fd.as_fd(), queues.count()));
         let queue = |device| TunFast {
             offloads: Arc::clone(&offloads),
             syn_sieve: syn_sieve.take(),

@@ -1,6 +1,12 @@
+use std::fs;
+use std::time::Duration;
+
 use hopwise_core::wire::protocol;
+use tun_tap::Mode;
 
 use super::*;
+use crate::Namespace;
+use crate::tun::create;
 
 /// The part of `union bpf_attr` that a test run of a program reads and writes.
 #[repr(C)]
@@ -129,4 +135,50 @@ fn few_syns_all_pass() {
         assert_eq!(program.keeps(&syn), syn.len());
     }
     assert_eq!(program.numbers.get(Number::Dropped), 0);
+}
+
+/// The kernel's number for a program.
+fn number_of(program: &Program) -> u32 {
+    let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", program.fd.as_raw_fd()));
+    let about = about.expect("the descriptor is open");
+    let number =
+        about.lines().find_map(|line| line.strip_prefix("prog_id:")).expect("a program has a number");
+    number.trim().parse().expect("it is a number")
+}
+
+const PROGRAM_BY_NUMBER: libc::c_long = 13;
+
+fn is_loaded(number: u32) -> bool {
+    // The number, that of the next one, and flags.
+    let about = [number, 0, 0];
+    // SAFETY: the kernel reads `about` with its true size, and returns a new descriptor.
+    let fd = unsafe { libc::syscall(libc::SYS_bpf, PROGRAM_BY_NUMBER, about.as_ptr(), size_of_val(&about)) };
+    // SAFETY: nobody else knows of a descriptor that was opened a moment ago.
+    i32::try_from(fd).is_ok_and(|fd| fd >= 0 && unsafe { libc::close(fd) } == 0)
+}
+
+/// The kernel frees a program a moment after its last use.
+fn is_freed(number: u32) -> bool {
+    (0..1_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !is_loaded(number)
+    })
+}
+
+#[test]
+fn a_device_that_stays_loses_the_program_with_its_user() {
+    let test = "a_device_that_stays_loses_the_program_with_its_user";
+    let Some(program) = loaded(test, 10) else { return };
+    let name = format!("hopsieve-{}", std::process::id());
+    let namespace = match Namespace::create(&name) {
+        Ok(namespace) => namespace,
+        Err(error) => return eprintln!("skipped {test}: {error}"),
+    };
+    let device = namespace.run(|| create("hop%d", Mode::Tun)).expect("it can be entered");
+    let (device, _) = device.expect("who loads programs may make devices");
+    let number = number_of(&program);
+    let sieve = program.go_on(device.as_fd()).expect("the kernel takes it");
+    assert!(is_loaded(number), "the device holds it");
+    drop(sieve);
+    assert!(is_freed(number), "{device:?} holds it");
 }

@@ -264,6 +264,23 @@ fn only_what_a_large_write_leaves_over_waits_and_only_where_a_task_drives() {
     assert_eq!(sink.heard(), [FULL, PART - FULL]);
 }
 
+/// The same for bytes that a program puts there: a room that it filled is a part, and one with less is the rest.
+#[test]
+fn what_a_program_fills_waits_only_while_it_has_more() {
+    let runtime = in_one_thread();
+    let (sink, writing) = driven_in(&runtime);
+    let put = |bytes: usize| {
+        let mut fill = |room: &mut [u8]| room.len().min(bytes);
+        let bytes = Bytes::ToCome(PART, &mut fill);
+        writing.shared.write(writing.id, bytes, |taken, _, _| taken).expect("there is room")
+    };
+    let first = put(PART);
+    assert!(first < FULL, "{first}: the room grows by what comes");
+    assert_eq!(sink.heard(), []);
+    assert_eq!(put(100), 100);
+    assert_eq!(sink.heard(), [first + 100]);
+}
+
 /// The program cannot write more, and no ACK would come.
 #[test]
 fn what_fills_the_buffer_waits_for_no_more() {
