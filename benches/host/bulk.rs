@@ -184,8 +184,7 @@ impl Load {
     fn goals(self, peer: &str) -> [Option<f64>; 2] {
         match (peer, self.device) {
             (MOVER, _) => [Some(0.8), None],
-            (SMOLTCP, Device::Mtu) => [None, Some(1.0)],
-            (SMOLTCP, Device::Offload) => [Some(1.0), Some(1.0)],
+            (SMOLTCP, _) => [Some(1.0), Some(1.0)],
             _ => [None, None],
         }
     }

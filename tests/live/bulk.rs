@@ -157,7 +157,7 @@ fn a_file_that_is_on_disk_alone_arrives() {
     file.sync_all().expect("it can be written");
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("it is a file");
     within_patience(async {
-        let mut stream = world.connect(address).await;
+        let (_reads, mut stream) = world.connect(address).await.into_split();
         assert_eq!(stream.send_file(&file, 0, BYTES).await.expect("it holds"), BYTES);
         stream.shutdown().await.expect("it holds");
     });
@@ -172,7 +172,7 @@ fn bytes_that_a_program_puts_into_the_send_buffer_arrive() {
     for world in [World::new(), World::fast()] {
         let (address, reader) = kernel_reader(&world, KERNELS);
         let sent = within_patience(async {
-            let mut stream = world.connect(address).await;
+            let (_reads, mut stream) = world.connect(address).await.into_split();
             let mut data = Stream::new(3, BYTES);
             // Sizes that fill packets and sizes that do not, and between them the other kinds of writes.
             for most in [1, 1000, 70_000, 300_000].into_iter().cycle() {
@@ -183,8 +183,9 @@ fn bytes_that_a_program_puts_into_the_send_buffer_arrive() {
             let refused = stream.write_with(10, |_| Err(io::ErrorKind::InvalidData.into())).await;
             assert_eq!(refused.map_err(|error| error.kind()), Err(io::ErrorKind::InvalidData));
             stream.shutdown().await.expect("it holds");
-            let late = stream.write_with(10, |_| panic!("there is no room after the end")).await;
-            assert!(late.is_err());
+            let at_once = stream.try_write_with(10, |_| panic!("there is no room after the end"));
+            let late = stream.write_with(10, |_| panic!("nor later")).await;
+            assert!(at_once.is_err() && late.is_err());
             data.hash()
         });
         let received = reader.join().expect("the reader ends").expect("the kernel reads");

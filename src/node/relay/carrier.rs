@@ -1,9 +1,12 @@
 //! The two ways of bytes through a relay: by a chunk between both sides, or straight into the send buffer.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use hopwise_host::TcpStream as MeshStream;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::tcp::ReadHalf;
 use tokio::task::coop::consume_budget;
 
@@ -37,7 +40,7 @@ impl ByChunk {
 
 impl<From: AsyncRead + Unpin, To: AsyncWrite + Unpin> Carrier<From, To> for ByChunk {
     async fn read(&mut self, from: &mut From, _: &To) -> io::Result<bool> {
-        self.written = 0;
+        (self.written, self.read) = (0, 0);
         self.read = from.read(&mut self.chunk).await?;
         Ok(self.read > 0)
     }
@@ -63,12 +66,12 @@ pub(super) struct InPlace {
     part: Part,
 }
 
-/// What is known of the next bytes.
+/// The part that was read last.
 #[derive(Clone, Copy, Default)]
 enum Part {
     #[default]
-    Written,
-    /// So many are in the send buffer already.
+    None,
+    /// This number of bytes is in the send buffer already.
     Moved(usize),
     /// They are still in the kernel: the send buffer was full.
     Waits,
@@ -80,35 +83,30 @@ impl<'a> Carrier<ReadHalf<'_>, &'a MeshStream> for InPlace {
             // A fast socket and a fast mesh never wait, and would keep other tasks from running.
             consume_budget().await;
             from.readable().await?;
-            let mut asked = false;
-            let moved = to.try_write_with(CHUNK, |room| {
-                asked = true;
-                from.try_read(room)
-            });
-            match moved {
-                Ok(bytes) => {
+            match poll_fn(|cx| Poll::Ready(moved(cx, from, to))).await {
+                Moved::Some(bytes) => {
                     self.part = Part::Moved(bytes);
                     return Ok(bytes > 0);
                 }
                 // The end and an error show at once, even if the mesh takes nothing now.
-                Err(_) if !asked => {
+                Moved::NoRoom => {
                     let has_any = from.peek(&mut [0]).await? > 0;
-                    self.part = if has_any { Part::Waits } else { Part::Written };
+                    self.part = if has_any { Part::Waits } else { Part::None };
                     return Ok(has_any);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
+                Moved::NothingCame => {}
+                Moved::Failed(error) => return Err(error),
             }
         }
     }
 
     fn has_more(&self) -> bool {
-        !matches!(self.part, Part::Written)
+        !matches!(self.part, Part::None)
     }
 
     async fn write(&mut self, from: &ReadHalf<'_>, to: &mut &'a MeshStream) -> Result<usize, Broken> {
         let written = match self.part {
-            Part::Written => 0,
+            Part::None => 0,
             Part::Moved(bytes) => bytes,
             Part::Waits => {
                 let mut asked = false;
@@ -117,15 +115,44 @@ impl<'a> Carrier<ReadHalf<'_>, &'a MeshStream> for InPlace {
                     from.try_read(room)
                 });
                 match moved.await {
-                    // What was seen before is gone: the next read tells why.
+                    // The bytes of before are gone: the next read tells why.
                     Err(error) if asked && error.kind() == io::ErrorKind::WouldBlock => 0,
                     Err(error) if asked => return Err(Broken::Source(error)),
                     moved => moved.map_err(Broken::Sink)?,
                 }
             }
         };
-        self.part = Part::Written;
+        self.part = Part::None;
         Ok(written)
+    }
+}
+
+/// The outcome of an attempt to move bytes at once.
+enum Moved {
+    Some(usize),
+    NothingCame,
+    /// Or the mesh takes no more at all, which a write will tell.
+    NoRoom,
+    Failed(io::Error),
+}
+
+/// A read that gets less than it has room for is the last one: `poll_read` remembers that nothing is left, and
+/// `try_read` would ask the kernel once more.
+fn moved(cx: &mut Context<'_>, from: &mut ReadHalf<'_>, to: &MeshStream) -> Moved {
+    let mut asked = false;
+    let moved = to.try_write_with(CHUNK, |room| {
+        asked = true;
+        let mut room = ReadBuf::new(room);
+        match Pin::new(&mut *from).poll_read(cx, &mut room) {
+            Poll::Ready(read) => read.map(|()| room.filled().len()),
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    });
+    match moved {
+        Ok(bytes) => Moved::Some(bytes),
+        Err(_) if !asked => Moved::NoRoom,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Moved::NothingCame,
+        Err(error) => Moved::Failed(error),
     }
 }
 

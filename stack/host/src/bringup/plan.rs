@@ -112,8 +112,8 @@ impl Plan {
         if let Some(country) = &wanted.country {
             plan.country(country)?;
         }
-        // Before the addresses, which go first on the way back then. With forwarding off already, Linux 6.18 now and then
-        // leaves the anycast route of an address that it still tries.
+        // Undoing then removes new addresses first. If forwarding ends first, Linux 6.18 sometimes keeps the anycast
+        // route of an address.
         plan.forward_ipv6(wanted)?;
         for interface in &wanted.interfaces {
             plan.steps.extend(Making::begin(interface)?.steps(was_made)?);

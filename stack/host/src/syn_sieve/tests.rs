@@ -158,6 +158,7 @@ fn is_loaded(number: u32) -> bool {
 }
 
 /// The kernel frees a program a moment after its last use.
+#[expect(clippy::disallowed_methods, reason = "nothing is driven here")]
 fn is_freed(number: u32) -> bool {
     (0..1_000).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
