@@ -303,6 +303,9 @@ fn a_dry_run_changes_nothing_and_what_this_machine_lacks_is_refused_at_its_place
     for wanted in ["w0: remove address 10.1.0.1/24", "w0: set its MTU to 1500 bytes", "w0: turn "] {
         assert!(said.contains(wanted), "{wanted}: {said}");
     }
+    // They are undone in reverse: addresses go while IPv6 is still forwarded.
+    let place = |words| said.find(words).expect("a step");
+    assert!(place("ipv6/conf/all/forwarding") < place("add address fd09::1/64"), "{said}");
     let said = machine.does(&["up", &file, "--dry-run", "--json"]);
     let report: serde_json::Value = serde_json::from_str(said.trim()).expect("one object");
     assert!(report["steps"].as_array().is_some_and(|steps| steps.len() > 5), "{report}");
