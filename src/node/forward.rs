@@ -210,8 +210,9 @@ type TimedSeat = (Seat, Duration);
 
 async fn outward(context: Context, to: HostPort, mut client: Unfinished<TcpStream>, seat: TimedSeat) {
     let hangs_up = hangup::by_local(client.stream(), hangup::WHILE_CONNECTING);
-    if let Some(mesh) = context.connected(connect_mesh(&context, &to, &seat.0), hangs_up, &to, &seat.0).await
-    {
+    // An idle relay does not keep what connecting took.
+    let connected = context.connected(connect_mesh(&context, &to, &seat.0), hangs_up, &to, &seat.0);
+    if let Some(mesh) = Box::pin(connected).await {
         relay::bound_send_buffer(client.stream());
         carry(client, Unfinished::new(mesh), &context, Sits::Local, &seat).await;
     }
@@ -219,9 +220,8 @@ async fn outward(context: Context, to: HostPort, mut client: Unfinished<TcpStrea
 
 async fn inward(context: Context, to: HostPort, mut mesh: Unfinished<MeshStream>, seat: TimedSeat) {
     let hangs_up = hangup::by_mesh(mesh.stream(), hangup::WHILE_CONNECTING);
-    if let Some(local) =
-        context.connected(connect_local(&context, &to, &seat.0), hangs_up, &to, &seat.0).await
-    {
+    let connected = context.connected(connect_local(&context, &to, &seat.0), hangs_up, &to, &seat.0);
+    if let Some(local) = Box::pin(connected).await {
         carry(Unfinished::even_if_killed(local), mesh, &context, Sits::Mesh, &seat).await;
     }
 }

@@ -130,7 +130,7 @@ pub(crate) async fn carry(
 ) -> Ended {
     prepare(local.stream(), mesh.stream());
     let peer = mesh.stream().peer_addr();
-    let carriers = (InPlace::default(), ByChunk::new());
+    let carriers = (InPlace::default(), ByChunk::default());
     tokio::select! {
         // If the relay ends and another client gets the seat at the same time, the relay's end counts.
         biased;
@@ -425,7 +425,7 @@ mod tests {
     }
 
     fn carriers() -> (ByChunk, ByChunk) {
-        (ByChunk::new(), ByChunk::new())
+        (ByChunk::default(), ByChunk::default())
     }
 
     async fn seat() -> Seat {

@@ -157,8 +157,9 @@ async fn serve_one(server: &Server, mut client: TcpStream, request: Request) {
     let from = Origin::of(&server.users, &client, from);
     let seat = server.seats.take(from).await;
     let connected = match &seat {
+        // An idle relay does not keep what connecting took.
         Some(seat) => tokio::select! {
-            connected = connect(server, from, request) => connected,
+            connected = Box::pin(connect(server, from, request)) => connected,
             () = hangup::by_local(&client, hangup::WHILE_CONNECTING) => Err(Reply::Failure),
             () = seat.sitter().told_to_go() => Err(Reply::Failure),
         },

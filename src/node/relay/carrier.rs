@@ -1,12 +1,14 @@
 //! The two ways of bytes through a relay: by a chunk between both sides, or straight into the send buffer.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use hopwise_host::TcpStream as MeshStream;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::tcp::ReadHalf;
 use tokio::task::coop::consume_budget;
 
@@ -25,23 +27,38 @@ pub(super) trait Carrier<From, To> {
     async fn write(&mut self, from: &From, to: &mut To) -> Result<usize, Broken>;
 }
 
-/// Reads into a chunk of memory, and writes from there.
+/// Reads into a chunk of memory, and writes from there. An idle relay has none.
+#[derive(Default)]
 pub(super) struct ByChunk {
     chunk: Vec<u8>,
     written: usize,
     read: usize,
 }
 
-impl ByChunk {
-    pub(super) fn new() -> ByChunk {
-        ByChunk { chunk: vec![0; CHUNK], written: 0, read: 0 }
-    }
+thread_local! {
+    /// A chunk that no relay of this thread has now.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+fn take_chunk() -> Vec<u8> {
+    let spare = SPARE.take();
+    if spare.is_empty() { vec![0; CHUNK] } else { spare }
 }
 
 impl<From: AsyncRead + Unpin, To: AsyncWrite + Unpin> Carrier<From, To> for ByChunk {
     async fn read(&mut self, from: &mut From, _: &To) -> io::Result<bool> {
         (self.written, self.read) = (0, 0);
-        self.read = from.read(&mut self.chunk).await?;
+        let read = poll_fn(|cx| {
+            self.chunk = take_chunk();
+            let mut room = ReadBuf::new(&mut self.chunk);
+            let read = Pin::new(&mut *from).poll_read(cx, &mut room);
+            self.read = room.filled().len();
+            if self.read == 0 {
+                SPARE.set(mem::take(&mut self.chunk));
+            }
+            read
+        });
+        read.await?;
         Ok(self.read > 0)
     }
 
@@ -54,6 +71,9 @@ impl<From: AsyncRead + Unpin, To: AsyncWrite + Unpin> Carrier<From, To> for ByCh
             0 => Err(Broken::Sink(io::ErrorKind::WriteZero.into())),
             written => {
                 self.written += written;
+                if self.written == self.read {
+                    SPARE.set(mem::take(&mut self.chunk));
+                }
                 Ok(written)
             }
         }
@@ -164,6 +184,7 @@ mod tests {
     use hopwise_core::LinkId;
     use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
     use hopwise_host::{Stack, StackConfig, Wire, describe};
+    use tokio::io::AsyncReadExt;
     use tokio::net::{TcpListener, TcpStream};
     use tokio::time::timeout;
 
@@ -197,6 +218,25 @@ mod tests {
         let client = TcpStream::connect(kernel.local_addr().expect("it is bound")).await.expect("it listens");
         let (local, _) = kernel.accept().await.expect("it connects");
         Sides { near, far, client, local }
+    }
+
+    #[tokio::test]
+    async fn a_chunk_is_held_only_while_it_has_bytes() {
+        let (mut client, mut from) = tokio::io::duplex(CHUNK);
+        let (mut to, mut server) = tokio::io::duplex(4);
+        let mut carrier = ByChunk::default();
+        let waits = timeout(Duration::from_millis(1), carrier.read(&mut from, &to)).await;
+        assert!(waits.is_err() && carrier.chunk.is_empty());
+        client.write_all(b"12345678").await.expect("open");
+        assert!(carrier.read(&mut from, &to).await.expect("open"));
+        assert_eq!(carrier.write(&from, &mut to).await.expect("open"), 4);
+        assert_eq!(carrier.chunk.len(), CHUNK);
+        server.read_exact(&mut [0; 4]).await.expect("open");
+        assert_eq!(carrier.write(&from, &mut to).await.expect("open"), 4);
+        assert!(carrier.chunk.is_empty());
+        drop(client);
+        assert!(!carrier.read(&mut from, &to).await.expect("in order"));
+        assert!(carrier.chunk.is_empty());
     }
 
     /// Writes until the mesh takes no more, and returns the number of bytes.
