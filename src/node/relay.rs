@@ -355,8 +355,10 @@ async fn one_way<S: Side, D: Side>(
                     return Err(Broken::Source(io::ErrorKind::ConnectionReset.into()));
                 }
             };
-            sitter.moves();
-            count.fetch_add(u64::try_from(written).unwrap_or(0), Ordering::Relaxed);
+            if written > 0 {
+                sitter.moves();
+                count.fetch_add(u64::try_from(written).unwrap_or(0), Ordering::Relaxed);
+            }
         }
         reader.inspect(|reader| reader.has_taken());
     }

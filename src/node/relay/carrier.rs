@@ -84,6 +84,8 @@ impl<From: AsyncRead + Unpin, To: AsyncWrite + Unpin> Carrier<From, To> for ByCh
 #[derive(Default)]
 pub(super) struct InPlace {
     part: Part,
+    /// An error of the source that a write met, for the next read.
+    failed: Option<io::Error>,
 }
 
 /// The part that was read last.
@@ -99,6 +101,9 @@ enum Part {
 
 impl<'a> Carrier<ReadHalf<'_>, &'a MeshStream> for InPlace {
     async fn read(&mut self, from: &mut ReadHalf<'_>, to: &&'a MeshStream) -> io::Result<bool> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         loop {
             // A fast socket and a fast mesh never wait, and would keep other tasks from running.
             consume_budget().await;
@@ -137,7 +142,10 @@ impl<'a> Carrier<ReadHalf<'_>, &'a MeshStream> for InPlace {
                 match moved.await {
                     // The bytes of before are gone: the next read tells why.
                     Err(error) if asked && error.kind() == io::ErrorKind::WouldBlock => 0,
-                    Err(error) if asked => return Err(Broken::Source(error)),
+                    Err(error) if asked => {
+                        self.failed = Some(error);
+                        0
+                    }
                     moved => moved.map_err(Broken::Sink)?,
                 }
             }

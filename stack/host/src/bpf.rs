@@ -164,7 +164,7 @@ pub(crate) fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
         kernel_version: 0,
         flags: 0,
     };
-    // A check that a signal interrupts ends so (Linux 5.10 and later), and begins anew.
+    // A check that a signal interrupts ends so, and begins anew.
     for _ in 0..MOST_CHECKS {
         // SAFETY: the program and the licence that `about` points to outlive the call.
         match unsafe { descriptor(PROGRAM_LOAD, &about) } {

@@ -75,9 +75,14 @@ impl SynSieve {
             return None;
         }
         let made = Program::load(MOST_IN_A_SPAN * i32::from(queues)).and_then(|program| program.go_on(fd));
-        made.inspect_err(
-            |error| tracing::info!(device, %error, "SYNs of a flood are not dropped in the kernel"),
-        )
+        made.inspect_err(|error| {
+            let said = "SYNs of a flood are not dropped in the kernel";
+            // A user without the right to it can hardly change that.
+            match error.kind() {
+                io::ErrorKind::PermissionDenied => tracing::debug!(device, %error, "{said}"),
+                _ => tracing::info!(device, %error, "{said}"),
+            }
+        })
         .ok()
     }
 

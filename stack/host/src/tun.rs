@@ -41,8 +41,9 @@ pub struct TunConfig {
     pub routes: Vec<Prefix>,
     /// Old values of a device that existed before are kept in a file beside this path until they are back.
     pub loan_beside: Option<PathBuf>,
-    /// While over 50,000 SYNs a second come, the kernel drops those whose sender had not sent them before. It takes
-    /// CAP_BPF or CAP_SYS_ADMIN; without them the endpoint alone withstands floods.
+    /// While over 50,000 SYNs a second come for each queue, the kernel drops those whose sender had not sent them
+    /// before. It takes CAP_BPF or CAP_SYS_ADMIN; without them the endpoint alone withstands floods. A program that is
+    /// on the device already goes in either case.
     pub drops_flood: bool,
 }
 

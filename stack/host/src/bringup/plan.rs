@@ -113,7 +113,7 @@ impl Plan {
             plan.country(country)?;
         }
         // Undoing then removes new addresses first. If forwarding ends first, Linux 6.18 sometimes keeps the anycast
-        // route of an address.
+        // route of an address. The machine therefore forwards a little before it has its new addresses.
         plan.forward_ipv6(wanted)?;
         for interface in &wanted.interfaces {
             plan.steps.extend(Making::begin(interface)?.steps(was_made)?);
