@@ -350,7 +350,7 @@ async fn one_way<S: Side, D: Side>(
             reader.inspect(|reader| reader.waits());
             let written = tokio::select! {
                 biased;
-                written = carrier.write(&from, &mut to) => written?,
+                written = carrier.write(&from, &mut to) => written.map_err(Broken::Sink)?,
                 () = has_spoken_its_last::<S>(&from) => {
                     return Err(Broken::Source(io::ErrorKind::ConnectionReset.into()));
                 }

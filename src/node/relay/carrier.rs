@@ -12,8 +12,6 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::tcp::ReadHalf;
 use tokio::task::coop::consume_budget;
 
-use super::Broken;
-
 /// The bytes that one direction reads before it writes. A slow reader ties up only these and the sockets' own buffers.
 pub(super) const CHUNK: usize = 32 << 10;
 
@@ -23,8 +21,8 @@ pub(super) trait Carrier<From, To> {
     async fn read(&mut self, from: &mut From, to: &To) -> io::Result<bool>;
     /// Returns whether some of the part is not written yet.
     fn has_more(&self) -> bool;
-    /// Writes some of the part, and returns the number of bytes.
-    async fn write(&mut self, from: &From, to: &mut To) -> Result<usize, Broken>;
+    /// Writes some of the part, and returns the number of bytes. An error is that of the other side.
+    async fn write(&mut self, from: &From, to: &mut To) -> io::Result<usize>;
 }
 
 /// Reads into a chunk of memory, and writes from there. An idle relay has none.
@@ -66,9 +64,9 @@ impl<From: AsyncRead + Unpin, To: AsyncWrite + Unpin> Carrier<From, To> for ByCh
         self.written < self.read
     }
 
-    async fn write(&mut self, _: &From, to: &mut To) -> Result<usize, Broken> {
-        match to.write(&self.chunk[self.written..self.read]).await.map_err(Broken::Sink)? {
-            0 => Err(Broken::Sink(io::ErrorKind::WriteZero.into())),
+    async fn write(&mut self, _: &From, to: &mut To) -> io::Result<usize> {
+        match to.write(&self.chunk[self.written..self.read]).await? {
+            0 => Err(io::ErrorKind::WriteZero.into()),
             written => {
                 self.written += written;
                 if self.written == self.read {
@@ -129,7 +127,7 @@ impl<'a> Carrier<ReadHalf<'_>, &'a MeshStream> for InPlace {
         !matches!(self.part, Part::None)
     }
 
-    async fn write(&mut self, from: &ReadHalf<'_>, to: &mut &'a MeshStream) -> Result<usize, Broken> {
+    async fn write(&mut self, from: &ReadHalf<'_>, to: &mut &'a MeshStream) -> io::Result<usize> {
         let written = match self.part {
             Part::None => 0,
             Part::Moved(bytes) => bytes,
@@ -146,7 +144,7 @@ impl<'a> Carrier<ReadHalf<'_>, &'a MeshStream> for InPlace {
                         self.failed = Some(error);
                         0
                     }
-                    moved => moved.map_err(Broken::Sink)?,
+                    moved => moved?,
                 }
             }
         };

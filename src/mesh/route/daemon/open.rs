@@ -97,7 +97,7 @@ fn open_tun(config: &Config, mtu: u16) -> Result<(Tun, u32), Failure> {
         kernel_addresses: vec![Prefix::host(config.address.into())],
         routes: vec![config.network],
         loan_beside: Some(config.state.clone()),
-        // They are for others.
+        // SYNs here are for others.
         drops_flood: false,
         ..TunConfig::new(&config.tun)
     });

@@ -11,6 +11,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 use tokio::runtime::Handle;
 use tokio::task::coop::poll_proceed;
 
+use super::ready::at_once;
 use super::{Held, OwnedWriteHalf, TcpStream, taken};
 use crate::stack::{Bytes, Side, Waiting};
 
@@ -37,17 +38,17 @@ impl TcpStream {
     pub fn try_write_with(
         &self,
         most: usize,
-        mut fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
+        fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        super::ready::at_once(self.held.fill_or(most, &mut fill, |_| {}))
+        self.held.try_write_with(most, fill)
     }
 
     /// Sends `bytes` of a file from an offset, or those up to its end. Returns their number. The file's own position
     /// does not matter and stays.
     ///
     /// The file is read into the send buffer without a copy between. Parts that are not in memory are read by a thread
-    /// of the runtime's for blocking work, so that a slow disk stops nothing else. Without a runtime of tokio's such a
-    /// part is an error. After an error, or if this is not awaited to its end, some bytes may have been sent.
+    /// of the runtime's for blocking work: a slow disk stops nothing else. Without a runtime of tokio's such a part is
+    /// an error. After an error, or if this is not awaited to its end, some bytes may have been sent.
     pub async fn send_file(&self, file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
         self.held.send_file(file, offset, bytes).await
     }
@@ -67,9 +68,9 @@ impl OwnedWriteHalf {
     pub fn try_write_with(
         &self,
         most: usize,
-        mut fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
+        fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        super::ready::at_once(self.held.fill_or(most, &mut fill, |_| {}))
+        self.held.try_write_with(most, fill)
     }
 
     /// [`TcpStream::send_file`].
@@ -90,6 +91,14 @@ impl Held {
             taken(self.fill_or(most, &mut fill, wait), &budget)
         })
         .await
+    }
+
+    fn try_write_with(
+        &self,
+        most: usize,
+        mut fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        at_once(self.fill_or(most, &mut fill, |_| {}))
     }
 
     async fn send_file(&self, file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
