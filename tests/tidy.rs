@@ -2,10 +2,6 @@
 
 #[path = "tidy/book.rs"]
 mod book;
-#[path = "tidy/circles.rs"]
-mod circles;
-#[path = "tidy/default_width.rs"]
-mod default_width;
 #[path = "tidy/lexer.rs"]
 mod lexer;
 #[path = "tidy/limits.rs"]
@@ -14,8 +10,6 @@ mod limits;
 mod measure;
 #[path = "tidy/places.rs"]
 mod places;
-#[path = "tidy/prose.rs"]
-mod prose;
 #[path = "tidy/tree.rs"]
 mod tree;
 
@@ -104,7 +98,7 @@ fn lines_where(wanted: impl Fn(&File) -> bool, broken: impl Fn(&str) -> Option<S
 
 #[test]
 fn functions_and_files_keep_to_their_limits() {
-    nothing(limits::findings(&default_width::by_default(&files())));
+    nothing(limits::findings(&files()));
 }
 
 #[test]
@@ -135,16 +129,6 @@ fn one_file_waits_for_descriptors() {
             && file.path.contains("src/")
     };
     nothing(lines_where(is_other, waits));
-}
-
-#[test]
-fn no_circle_of_files_is_larger_than_three() {
-    nothing(circles::findings(&files()));
-}
-
-#[test]
-fn comments_open_with_their_subject() {
-    nothing(prose::findings(&files()));
 }
 
 #[test]
