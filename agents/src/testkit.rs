@@ -9,6 +9,8 @@ pub(crate) mod base_station;
 #[cfg(test)]
 mod book;
 #[cfg(test)]
+mod every_receiver;
+#[cfg(test)]
 mod fields;
 mod kit;
 mod model;
@@ -21,7 +23,5 @@ mod second_reading;
 pub(crate) mod sender;
 #[cfg_attr(not(test), expect(dead_code, reason = "tests of our own agents draw specs of all of them"))]
 mod specs;
-#[cfg(test)]
-mod worked_cases;
 
 pub use kit::{Kit, of};

@@ -1,38 +1,14 @@
-//! Cases for every receiver agent: the end of a transfer, requests with answers, little data in flight, a changing
-//! path. Two tests cover every registered agent. Scripts for each agent of the papers add details. The script of a
-//! further agent may stand in its own file.
-
-mod end;
-mod hops;
-mod requests;
-mod too_few;
+//! Tests that each registered receiver agent has to pass: bounded waits, answers that carry the ACK, hops that change.
 
 use std::time::Duration;
 
 use hopwise_core::agent::{By, Class};
 
-use super::receiver::{CEILING, Carried, ReceiverBench, check};
+use super::receiver::{CEILING, Carried, ReceiverBench};
 use super::specs;
 use crate::descriptor::Kind;
 use crate::param::{Form, Value};
 use crate::{Profile, registry, spec};
-
-/// Specs with their scripts.
-type Case = [(&'static str, &'static str)];
-
-fn play(case: &Case) {
-    case.iter().for_each(|(spec, script)| check(spec, script));
-}
-
-#[test]
-fn the_end_of_a_transfer() {
-    play(end::SCRIPTS);
-}
-
-#[test]
-fn requests_and_their_answers() {
-    play(requests::SCRIPTS);
-}
 
 /// The value of this spec's `hold`, if it has one.
 fn longest(spec: &str) -> Option<Duration> {
@@ -96,16 +72,6 @@ fn an_answer_and_a_fin_take_along_what_waits() {
             }
         }
     }
-}
-
-#[test]
-fn more_is_waited_for_than_is_in_flight() {
-    play(too_few::SCRIPTS);
-}
-
-#[test]
-fn hop_counts_that_change_in_the_middle_of_a_flow() {
-    play(hops::SCRIPTS);
 }
 
 /// The ledger cuts what is longer, so that such a value would be accepted and not obeyed.
