@@ -199,7 +199,7 @@ fn median(mut figures: Vec<Figures>) -> Option<Figures> {
 }
 
 const FLOOD_PER_SECOND: u64 = 100_000;
-/// A flood lasts. The kernel's part of the defence takes some tenths of a second to notice it, which count little here.
+/// A flood lasts.
 const FLOODED_BYTES: u64 = 2_000_000_000;
 
 /// A transfer from the kernel to a port that receives SYNs from made-up addresses, beside one without them.

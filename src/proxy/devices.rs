@@ -50,9 +50,7 @@ const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 fn tun(config: &Config, device: &Device) -> Result<Box<dyn Link>, LinkError> {
     let kernel_addresses = vec![Prefix::host(DUMMY.into())];
     let loan_beside = Some(config.control.clone());
-    // SYNs here are for others.
-    let drops_flood = false;
-    let config = TunConfig { kernel_addresses, loan_beside, drops_flood, ..TunConfig::new(&device.name) };
+    let config = TunConfig { kernel_addresses, loan_beside, ..TunConfig::new(&device.name) };
     let tun = Tun::open(&config)?;
     loosen(&device.name);
     Ok(Box::new(tun))

@@ -226,6 +226,12 @@ faults! {
     found "a TUN of that name in `/sys/class/net`"
     remedy "end the node that has it, or: ip link del {IF}"
 
+    DEVICE_OVERFLOWED "device-overflowed" of "device" Warning
+    spoils "packets are lost before the node reads them, most often in a flood of SYNs"
+    found "`tx_dropped` of the TUN device"
+    remedy "in a flood: nft 'table inet flood { chain in { type filter hook postrouting priority 0; oifname {IF} \
+            tcp flags syn / fin,syn,rst,ack limit rate over 20000/second drop; }; }'"
+
     DEVICE_NO_TUN "device-no-tun" of "device" Failure
     spoils "a node cannot make its TUN"
     found "a device of that name in `/sys/class/net` that is no TUN"

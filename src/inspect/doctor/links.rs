@@ -9,6 +9,9 @@ use super::finding::Finding;
 use super::{System, faults, interfaces};
 use crate::node::config::{ChecksumsName, Link, LinkKind, MTU, NodeConfig};
 
+/// So many lost packets are no chance: a queue has room for 8,192.
+const OVERFLOWED: u64 = 1000;
+
 pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
     for link in &config.links {
@@ -17,6 +20,7 @@ pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
             LinkKind::Tun | LinkKind::TunFast => {
                 findings.push(device(system, link));
                 findings.push(mtu(system, link));
+                findings.extend(overflowed(system, name));
                 if link.queues.is_some_and(|queues| queues > 1) {
                     findings.push(super::machine::programs(system));
                 }
@@ -49,6 +53,15 @@ fn device(system: &System, link: &Link) -> Finding {
         return faults::DEVICE_TAKEN.found(format!("{name} exists already")).with("IF", name);
     }
     faults::DEVICE_NO_TUN.found(format!("{name} exists and is no TUN"))
+}
+
+/// What the device's queue had no room for. A node reads it out as quickly as a TCP sends, but not as a flood comes.
+fn overflowed(system: &System, name: &str) -> Option<Finding> {
+    let lost: u64 = system.read(&format!("sys/class/net/{name}/statistics/tx_dropped"))?.parse().ok()?;
+    (lost > OVERFLOWED).then(|| {
+        let found = format!("{name}: {lost} packets came while the queue of the device was full");
+        faults::DEVICE_OVERFLOWED.found(found).with("IF", name)
+    })
 }
 
 /// Packets larger than the MTU of an interface behind the kernel are fragmented or refused there.

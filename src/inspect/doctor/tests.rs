@@ -99,6 +99,7 @@ fn the_links_of_a_configuration_are_looked_at() {
         "links",
         &[
             ("sys/class/net/hw0/tun_flags", "0x1001"),
+            ("sys/class/net/hw0/statistics/tx_dropped", "2000"),
             ("sys/class/net/eth0/operstate", "up"),
             ("sys/class/net/eth0/mtu", "1400"),
         ],
@@ -107,6 +108,9 @@ fn the_links_of_a_configuration_are_looked_at() {
     let config = config::load(Path::new(path)).expect("the example");
     let findings = links::examine(&machine.0, &config);
     assert_eq!(verdict(&findings, "device"), Verdict::Warning);
+    let lost = findings.iter().find(|finding| finding.fault.as_deref() == Some("device-overflowed"));
+    let lost = lost.expect("its queue was full");
+    assert!(lost.fix.as_deref().is_some_and(|fix| fix.contains("oifname hw0 tcp flags syn")), "{lost:?}");
     let mtu = findings.iter().find(|finding| finding.check == "mtu").expect("it was looked at");
     assert!(mtu.found.contains("eth0 carries only 1400"), "{mtu:?}");
     let text = "node: { name: a, address: 10.7.0.2/24 }\nlinks: [{ kind: tun, name: hw0 }]\n\

@@ -35,8 +35,6 @@ hopwise_core::named! {
         QueueFull = "queue-full",
         /// A link that only listens does not send.
         ReceiveOnly = "receive-only",
-        /// A SYN of a flood, whose sender had not sent it before; the kernel dropped it before the device's queue.
-        SynFlood = "syn-flood",
         /// Lost on purpose.
         FaultLost = "fault-lost",
         /// Lost on purpose, because the bottleneck's queue was full.

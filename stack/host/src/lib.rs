@@ -47,7 +47,6 @@ mod shards;
 pub mod signals;
 mod stack;
 mod stream;
-mod syn_sieve;
 mod sys;
 mod tap;
 #[cfg(test)]

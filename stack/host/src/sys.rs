@@ -11,9 +11,6 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// The request that follows the one for steering, with the same direction and size; the C library's crate lacks it.
-pub(crate) const TUNSETFILTEREBPF: libc::Ioctl = libc::TUNSETSTEERINGEBPF + 1;
-
 /// Takes the descriptor of a type that gives it out raw.
 pub(crate) fn owned(fd: impl IntoRawFd) -> OwnedFd {
     let fd = fd.into_raw_fd();

@@ -13,7 +13,6 @@ use tun_tap::{Iface, Mode};
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
 use crate::netlink::{self, Before, DeviceSettings, OnLoan};
-use crate::syn_sieve::SynSieve;
 use crate::sys;
 
 /// The length of the kernel's queue for us. The kernel's TCP learns of a full queue only by losses. Its default of 500
@@ -41,14 +40,10 @@ pub struct TunConfig {
     pub routes: Vec<Prefix>,
     /// Old values of a device that existed before are kept in a file beside this path until they are back.
     pub loan_beside: Option<PathBuf>,
-    /// While over 50,000 SYNs a second come for each queue, the kernel drops those whose sender had not sent them
-    /// before. It takes CAP_BPF or CAP_SYS_ADMIN; without them the endpoint alone withstands floods. A program that is
-    /// on the device already goes in either case.
-    pub drops_flood: bool,
 }
 
 impl TunConfig {
-    /// A device with this name, an MTU of 1,500 bytes, and no addresses or routes, which drops the SYNs of a flood.
+    /// A device with this name, an MTU of 1,500 bytes, and no addresses or routes.
     pub fn new(name: &str) -> TunConfig {
         TunConfig {
             name: name.to_owned(),
@@ -56,7 +51,6 @@ impl TunConfig {
             kernel_addresses: Vec::new(),
             routes: Vec::new(),
             loan_beside: None,
-            drops_flood: true,
         }
     }
 
@@ -86,7 +80,6 @@ impl TunConfig {
 pub struct Tun {
     // Before the descriptor in order of drop: the device is restored before another program can open it.
     on_loan: Option<OnLoan>,
-    syn_sieve: Option<SynSieve>,
     fd: OwnedFd,
     name: String,
     mtu: u16,
@@ -106,8 +99,7 @@ impl Tun {
         let beside = config.loan_beside.as_deref();
         let mut on_loan = before.map(|before| OnLoan::new(before, beside));
         configure(&name, &settings, on_loan.as_mut())?;
-        let syn_sieve = SynSieve::on(config, &name, (fd.as_fd(), 1));
-        Ok(Tun { on_loan, syn_sieve, fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
+        Ok(Tun { on_loan, fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
     }
 }
 
@@ -219,9 +211,7 @@ impl Link for Tun {
     }
 
     fn counters(&self) -> LinkCounters {
-        let mut counters = LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) };
-        SynSieve::count(self.syn_sieve.as_ref(), &mut counters);
-        counters
+        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) }
     }
 }
 

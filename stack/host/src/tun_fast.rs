@@ -22,7 +22,6 @@ use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Gather, Link, LinkError, Received, Sent};
 use crate::name_lock::NameLock;
 use crate::netlink::OnLoan;
-use crate::syn_sieve::SynSieve;
 use crate::sys;
 use crate::tun::{
     IS_NO_TUN, TunConfig, before, check_ip, configure, not_opened, on_read_error, on_write_error,
@@ -33,7 +32,6 @@ use crate::vnet::{Incoming, finish, header_for, read_header};
 #[derive(Debug)]
 pub struct TunFast {
     /// The first queue has that of the device, and removes it before others may open the device.
-    syn_sieve: Option<SynSieve>,
     // Before the descriptor in order of drop: the last queue clears the device's flags while it is open.
     offloads: Arc<Offloads>,
     fd: OwnedFd,
@@ -118,10 +116,8 @@ impl TunFast {
         }
         configure(&name, &config.settings(), offloads.on_loan.as_mut())?;
         let offloads = Arc::new(offloads);
-        let mut syn_sieve = SynSieve::on(config, &name, (offloads.fd.as_fd(), queues.count()));
         let queue = |device| TunFast {
             offloads: Arc::clone(&offloads),
-            syn_sieve: syn_sieve.take(),
             fd: sys::owned(device),
             name: name.clone(),
             mtu: config.mtu,
@@ -168,13 +164,6 @@ enum Queues {
 }
 
 impl Queues {
-    fn count(self) -> u16 {
-        match self {
-            Queues::One => 1,
-            Queues::Several(count) => count,
-        }
-    }
-
     /// The error for an existing device of another kind.
     fn is_another(self) -> &'static str {
         match self {
@@ -267,9 +256,7 @@ impl Link for TunFast {
     }
 
     fn counters(&self) -> LinkCounters {
-        let mut counters = LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) };
-        SynSieve::count(self.syn_sieve.as_ref(), &mut counters);
-        counters
+        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) }
     }
 }
 

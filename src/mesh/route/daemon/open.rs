@@ -98,7 +98,6 @@ fn open_tun(config: &Config, mtu: u16) -> Result<(Tun, u32), Failure> {
         routes: vec![config.network],
         loan_beside: Some(config.state.clone()),
         // SYNs here are for others.
-        drops_flood: false,
         ..TunConfig::new(&config.tun)
     });
     let tun = tun.map_err(|error| Failure::failed("open a TUN device", error))?;

@@ -9,7 +9,6 @@ use seccompiler::{
 };
 
 use super::refused;
-use crate::sys;
 use lists::{
     DECIDED, EVENTS, FILES, MEMORY, MMAP, Named, OLDER, OLDEST, REFUSED, SIGNALS, SOCKETS, THREADS, TIME,
     WIDTH,
@@ -39,7 +38,7 @@ const WRITE: u64 = libc::PROT_WRITE as u64;
 const EXEC: u64 = libc::PROT_EXEC as u64;
 /// Requests for sizes and flags, and for settings of a TUN device that outlive its user.
 #[allow(clippy::unnecessary_cast, reason = "the type of a request differs between C libraries")]
-const REQUESTS: [u64; 13] = [
+const REQUESTS: [u64; 12] = [
     libc::FIONBIO as u64,
     libc::FIONREAD as u64,
     libc::FIOCLEX as u64,
@@ -52,7 +51,6 @@ const REQUESTS: [u64; 13] = [
     libc::SIOCGIFHWADDR as u64,
     libc::TUNSETOFFLOAD as u64,
     libc::TUNSETSTEERINGEBPF as u64,
-    sys::TUNSETFILTEREBPF as u64,
 ];
 
 /// Calls that are always allowed.
