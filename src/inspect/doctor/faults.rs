@@ -229,8 +229,7 @@ faults! {
     DEVICE_OVERFLOWED "device-overflowed" of "device" Warning
     spoils "packets are lost before the node reads them, most often in a flood of SYNs"
     found "`tx_dropped` of the TUN device"
-    remedy "in a flood: nft 'table inet flood { chain in { type filter hook postrouting priority 0; oifname {IF} \
-            tcp flags syn / fin,syn,rst,ack limit rate over 20000/second drop; }; }'"
+    remedy "in a flood of SYNs: the rule of nftables in docs/node.md, under Bounds, with `oifname {IF} tcp flags syn`"
 
     DEVICE_NO_TUN "device-no-tun" of "device" Failure
     spoils "a node cannot make its TUN"
