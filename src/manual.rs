@@ -7,6 +7,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
+use hopwise_lab::named;
 
 use crate::failure::{Failure, say};
 
@@ -57,7 +58,7 @@ pub(crate) fn write(arguments: &Pages, whole: Command) -> Result<(), Failure> {
 /// The page of a command, and those of the commands below it.
 fn add(command: &Command, folder: &Path) -> Result<(), Failure> {
     let path = folder.join(format!("{}.1", command.get_display_name().unwrap_or("hopwise")));
-    let written = page(command).and_then(|page| fs::write(&path, page));
+    let written = page(command).and_then(|page| named::write(&path, page));
     written.map_err(|error| Failure::failed("write a page", format_args!("{}: {error}", path.display())))?;
     command.get_subcommands().filter(|one| !one.is_hide_set()).try_for_each(|one| add(one, folder))
 }

@@ -6,6 +6,10 @@ mod bent;
 mod figures;
 #[path = "trial/folder.rs"]
 mod folder;
+#[path = "trial/named.rs"]
+mod named;
+#[path = "trial/outside.rs"]
+mod outside;
 #[path = "trial/pages.rs"]
 mod pages;
 #[path = "trial/readme.rs"]

@@ -13,7 +13,7 @@ use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
-use crate::plain;
+use crate::{named, plain};
 
 mod assign;
 mod digest;
@@ -205,12 +205,7 @@ impl Document {
         let name = path.display().to_string();
         let unreadable = |problem: String| LoadError::Unreadable { name: name.clone(), problem };
         let no_file = |error: std::io::Error| unreadable(words::unreadable(&error, path));
-        let facts = std::fs::metadata(path).map_err(no_file)?;
-        if facts.len() > LARGEST_FILE {
-            let problem = format!("{} bytes are too many for a YAML file", facts.len());
-            return Err(unreadable(problem));
-        }
-        let text = std::fs::read_to_string(path).map_err(no_file)?;
+        let text = named::read(path, LARGEST_FILE).map_err(no_file)?;
         Document::parse(&name, &text).map_err(LoadError::Refused)
     }
 

@@ -91,6 +91,11 @@ pub struct Record {
     pub series_sum: Option<String>,
 }
 
+/// Path of a run's series, below the trial's folder.
+pub(crate) fn series_of(id: &str) -> String {
+    format!("series/{id}.csv")
+}
+
 /// No number of a run's result is beyond this.
 const LARGEST: f64 = 1e12;
 
@@ -108,6 +113,20 @@ impl Record {
             .filter(|(key, _)| *key != "seed")
             .find_map(|(key, value)| absurd(format!("result.{key}"), value))?;
         Some(format!("{at} is {number:e}, expected a number from -{LARGEST:e} to {LARGEST:e}"))
+    }
+
+    /// The first member that names another file than the run's own: where it stands, and what would do.
+    pub(crate) fn misplaced(&self) -> Option<String> {
+        let Record { id, series, series_sum, .. } = self;
+        if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+            return Some(format!("id is `{id}`, expected letters, digits and hyphens"));
+        }
+        let own = series_of(id);
+        match (series.as_ref()?, series_sum) {
+            (series, _) if *series != own => Some(format!("series is `{series}`, expected `{own}`")),
+            (_, None) => Some(format!("`series_sum` is missing, expected the SHA-256 of {own}")),
+            _ => None,
+        }
     }
 
     /// The value at a path that the trial varies, as people write it: the point's, or the one in force.

@@ -4,9 +4,10 @@
 //! cost of a run stands apart: the same trial leaves the same files.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use hopwise_core::narrow::as_u32;
@@ -16,7 +17,8 @@ use serde::Serialize;
 use super::campaign::Campaign;
 use super::cost::{Cost, Spent};
 use super::csv;
-use super::record::{Record, Trial};
+use super::folder::{self, UNFINISHED};
+use super::record::{Record, Trial, series_of};
 use super::seal;
 
 /// The folder of a trial that this program alone writes.
@@ -79,8 +81,6 @@ const COSTS: &str = "costs";
 const SERIES: &str = "series";
 /// A file for each run in real time that was repeated: the reason of each try that does not count, a line each.
 const SPOILT: &str = "spoilt";
-/// Suffix of a file that is not complete yet.
-const UNFINISHED: &str = ".part";
 
 impl Store {
     /// Opens or makes the folder; returns the name under which an older trial is kept, if there was one.
@@ -110,9 +110,8 @@ impl Store {
             }
         }
         for name in [RUNS, COSTS, SERIES] {
-            let path = store.folder.join(name);
-            fs::create_dir_all(&path).map_err(|error| failed(&path, error))?;
-            store.sweep(&path)?;
+            store.make(name)?;
+            store.sweep(name)?;
         }
         store.write(PLAN, trial.text().as_bytes())?;
         Ok((store, kept))
@@ -144,7 +143,8 @@ impl Store {
         };
         fs::create_dir_all(folder).map_err(refuse)?;
         let path = folder.join(LOCK);
-        let lock = File::options().create(true).append(true).open(&path).map_err(refuse)?;
+        let lock = folder::open_lock(folder, LOCK)
+            .map_err(|error| refuse(io::Error::new(error.kind(), format!("{LOCK}: {error}"))))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Store { folder: folder.to_owned(), _lock: lock }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::Refused {
@@ -161,13 +161,12 @@ impl Store {
 
     /// The plan of the folder's trial.
     fn plan(&self) -> Result<Option<Trial>, StoreError> {
-        let path = self.folder.join(PLAN);
-        match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| {
+        match folder::read(&self.folder, PLAN) {
+            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
                 self.refuse(format!("its {PLAN} is not understood ({error}): choose another --out"))
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed(&path, error)),
+            Err(error) => Err(failed(&self.folder.join(PLAN), error)),
         }
     }
 
@@ -207,11 +206,10 @@ impl Store {
     /// more or fewer of them are the same trial.
     fn check_runs(&self, campaign: &Campaign) -> Result<(), StoreError> {
         let ours: BTreeSet<&str> = campaign.runs.iter().map(|run| run.id.as_str()).collect();
-        let Ok(entries) = fs::read_dir(self.folder.join(RUNS)) else { return Ok(()) };
-        let names =
-            entries.filter_map(|entry| Some(entry.ok()?.path().file_stem()?.to_string_lossy().into_owned()));
-        for id in names.filter(|name| !ours.contains(name.as_str())) {
-            if let Some(problem) = self.find(&id).and_then(|record| campaign.difference(&record)) {
+        let names = self.names_of_runs();
+        let names = names.iter().filter_map(|name| name.to_str()?.strip_suffix(".json"));
+        for id in names.filter(|name| !ours.contains(name)) {
+            if let Some(problem) = self.find(id).and_then(|record| campaign.difference(&record)) {
                 let problem = format!(
                     "{problem}: --resume goes on with the same trial, with more seeds or fewer; choose another --out \
                      for another one"
@@ -235,14 +233,24 @@ impl Store {
     }
 
     /// Removes half-written files of a program that was killed.
-    fn sweep(&self, folder: &Path) -> Result<(), StoreError> {
-        let entries = fs::read_dir(folder).map_err(|error| failed(folder, error))?;
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+    fn sweep(&self, name: &str) -> Result<(), StoreError> {
+        let folder = self.folder.join(name);
+        let names = folder::names(&self.folder, name).map_err(|error| failed(&folder, error))?;
+        for path in names.iter().map(|name| folder.join(name)) {
             if path.to_string_lossy().ends_with(UNFINISHED) {
                 fs::remove_file(&path).map_err(|error| failed(&path, error))?;
             }
         }
         Ok(())
+    }
+
+    /// Makes a folder in the trial's, if it is not there.
+    pub fn make(&self, name: impl AsRef<Path>) -> Result<(), StoreError> {
+        folder::make(&self.folder, &name).map_err(|error| failed(&self.folder.join(name), error))
+    }
+
+    fn names_of_runs(&self) -> Vec<OsString> {
+        folder::names(&self.folder, RUNS).unwrap_or_default()
     }
 
     /// The run's record, if it is there and unchanged.
@@ -255,16 +263,17 @@ impl Store {
 
     /// Records that are there and have changed: their runs will be made again.
     pub fn broken(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.folder.join(RUNS)).into_iter().flatten();
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let is_whole = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|line| seal::check(&line).is_ok());
-        let mut broken: Vec<_> = paths.filter(|path| !is_whole(path)).collect();
-        broken.sort();
-        broken
+        let paths = self.names_of_runs().into_iter().map(|name| Path::new(RUNS).join(name));
+        let is_whole = |path: &PathBuf| self.read(path).is_some_and(|line| seal::check(&line).is_ok());
+        paths.filter(|path| !is_whole(path)).map(|path| self.folder.join(path)).collect()
     }
 
     fn line(&self, id: &str) -> Option<String> {
-        fs::read_to_string(self.folder.join(RUNS).join(format!("{id}.json"))).ok()
+        self.read(format!("{RUNS}/{id}.json"))
+    }
+
+    fn read(&self, name: impl AsRef<Path>) -> Option<String> {
+        folder::read(&self.folder, name).ok()
     }
 
     /// A run has ended. Its record comes last: where it is, the rest is too.
@@ -279,24 +288,19 @@ impl Store {
 
     /// The number of the run's tries that do not count.
     pub fn spoilt(&self, id: &str) -> u32 {
-        fs::read_to_string(self.spoilt_of(id)).map_or(0, |text| as_u32(text.lines().count()))
+        self.read(spoilt_of(id)).map_or(0, |text| as_u32(text.lines().count()))
     }
 
     /// A try of the run does not count; the reason is one line.
     pub fn note_spoilt(&self, id: &str, why: &str) -> Result<(), StoreError> {
-        let path = self.spoilt_of(id);
-        let file = fs::create_dir_all(self.folder.join(SPOILT))
-            .and_then(|()| File::options().create(true).append(true).open(&path));
-        file.and_then(|mut file| writeln!(file, "{why}")).map_err(|error| failed(&path, error))
-    }
-
-    fn spoilt_of(&self, id: &str) -> PathBuf {
-        self.folder.join(SPOILT).join(format!("{id}.txt"))
+        let name = spoilt_of(id);
+        self.make(SPOILT)?;
+        self.write(&name, format!("{}{why}\n", self.read(&name).unwrap_or_default()).as_bytes())
     }
 
     /// Path of a run's series.
     pub fn series_of(id: &str) -> String {
-        format!("{SERIES}/{id}.csv")
+        series_of(id)
     }
 
     /// Reopens a trial that goes on: the file of all its runs is out of date.
@@ -338,7 +342,7 @@ impl Store {
     }
 
     fn costs(&self, id: &str) -> String {
-        fs::read_to_string(self.folder.join(COSTS).join(format!("{id}.json"))).unwrap_or_default()
+        self.read(format!("{COSTS}/{id}.json")).unwrap_or_default()
     }
 
     /// Writes a file of the folder as a whole or not at all.
@@ -351,31 +355,12 @@ impl Store {
         name: &str,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), StoreError> {
-        write_by(&self.folder.join(name), write)
+        folder::write_by(&self.folder, name, write).map_err(|error| failed(&self.folder.join(name), error))
     }
 }
 
-/// Writes a file as a whole or not at all.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    write_by(path, |to| to.write_all(bytes))
-}
-
-fn write_by(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
-    let mut part = path.to_owned().into_os_string();
-    part.push(UNFINISHED);
-    let part = PathBuf::from(part);
-    let written = File::create(&part).and_then(|file| {
-        let mut file = BufWriter::new(file);
-        write(&mut file)?;
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        fs::rename(&part, path)?;
-        // A synced folder makes the new name durable.
-        path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-    });
-    written.map_err(|error| {
-        let _ = fs::remove_file(&part);
-        failed(path, error)
-    })
+fn spoilt_of(id: &str) -> String {
+    format!("{SPOILT}/{id}.txt")
 }
 
 fn gone(id: &str) -> io::Error {

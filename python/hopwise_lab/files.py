@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import math
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,36 @@ from .errors import LabError
 Json = dict[str, Any]
 
 
+#: No file of a trial or a run comes near this.
+_LARGEST = 1 << 30
+# A link in somebody else's folder leads out of it, and a pipe is waited for. Not all systems have both.
+_CAREFUL = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def below(folder: Path, *names: str) -> Path:
+    """A path below a folder of a trial, in which no folder on the way is a link."""
+    path = folder
+    for name in names:
+        if path != folder and path.is_symlink():
+            raise LabError(path, "it is a link, and links are not followed below a trial's folder; expected a folder")
+        if name in ("", ".", "..") or Path(name).name != name:
+            raise LabError(folder, f"`{name}` leads out of the folder; expected the name of something in it")
+        path = path / name
+    return path
+
+
 def text_of(path: Path, wanted: str) -> str:
-    """The text of a file; `wanted` says what is expected where there is none."""
+    """The text of a regular file that is no link; `wanted` says what is expected where there is none."""
+    if path.is_symlink():
+        raise LabError(path, f"it is a link, and links are not followed here; expected {wanted}")
     try:
-        return path.read_bytes().decode()
+        with open(os.open(path, _CAREFUL), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise LabError(path, f"it is a folder, a pipe or a device; expected {wanted}")
+            text = file.read(_LARGEST + 1)
+        if len(text) > _LARGEST:
+            raise LabError(path, f"it has more than {_LARGEST >> 20} MiB; expected {wanted}")
+        return text.decode()
     except FileNotFoundError:
         raise LabError(path, f"there is no such file; expected {wanted}") from None
     except UnicodeDecodeError as error:

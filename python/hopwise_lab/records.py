@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,13 @@ def check_shape(path: Path, line: int, record: Json, version: str) -> None:
             if not isinstance(holder, dict) or not isinstance(holder.get(name), kind):
                 problem = f"line {line}: no `{place}{name}` as this package knows it; hopwise {version} wrote this"
                 raise LabError(path, f"{problem}, expected records of 0.1")
+    if not re.fullmatch("[0-9A-Za-z-]+", record["id"]):
+        raise LabError(path, f"line {line}: id is `{record['id']}`; expected letters, digits and hyphens")
+    own = f"series/{record['id']}.csv"
+    if record.get("series", own) != own:
+        raise LabError(path, f"line {line}: series is `{record['series']}`; expected `{own}`")
+    if "series" in record and not isinstance(record.get("series_sum"), str):
+        raise LabError(path, f"line {line}: `series_sum` is missing; expected the SHA-256 of {own}")
 
 
 def plain(value: object) -> object:

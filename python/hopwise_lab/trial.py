@@ -103,7 +103,8 @@ class Trial:
                 f"a seed that has one: {having}" if having else "a trial in the world sim, whose first seed has them"
             )
             raise LabError(_name(record), f"the run has no series; expected {wanted}")
-        return Series.read(self._folder_of[record["id"]] / record["series"], record.get("series_sum"))
+        path = files.below(self._folder_of[record["id"]], "series", f"{record['id']}.csv")
+        return Series.read(path, record["series_sum"])
 
     def means(self, figure: str, runs: pd.DataFrame | None = None) -> pd.DataFrame:
         """The mean of a column for each point and arm, with the 95 % interval by Student's t (`low`, `high`, `n`).
@@ -277,7 +278,7 @@ class Part:
 
     def _unfinished(self, wanted: bool) -> list[Json]:
         found = []
-        for path in sorted((self.folder / "runs").glob("*.json")):
+        for path in sorted(files.below(self.folder, "runs", "*").parent.glob("*.json")):
             try:
                 lines = list(files.sealed_lines(path, _WANTED))
             except LabError:

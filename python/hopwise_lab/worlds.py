@@ -29,7 +29,10 @@ class Worlds:
                 path = folder / "agreement.json"
                 raise LabError(path, f"no list `{member}`; expected an agreement as hopwise 0.1 writes it")
         #: The trials by world, the reference first.
-        self.trials: dict[str, Trial] = {world: load_trial(folder / world) for world in self.agreement["worlds"]}
+        self.trials: dict[str, Trial] = {
+            world: load_trial(files.below(folder, str(world), "trial.json").parent)
+            for world in self.agreement["worlds"]
+        }
 
     def __repr__(self) -> str:
         return f"Worlds({self.agreement.get('scenario')} in {', '.join(self.trials)})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -163,3 +164,54 @@ def test_files_of_a_run_that_do_not_belong_together_are_refused(run: Path, tmp_p
     (folder / "run.json").write_text('{\n"a": ')
     with pytest.raises(lab.LabError, match="run.json: no JSON at line 2, column"):
         lab.load_run(folder)
+
+
+def series_of(copy: Path) -> tuple[str, Path]:
+    """The arm of the first record with a series, and that file."""
+    record = next(
+        record for record in map(json.loads, (copy / "records.jsonl").read_text().splitlines()) if "series" in record
+    )
+    return record["arm"], copy / record["series"]
+
+
+def test_links_and_special_files_are_not_read(copy: Path, tmp_path: Path) -> None:
+    arm, series = series_of(copy)
+    for name in ("trial.json", "records.jsonl", "records.csv", "summary.json", str(series.relative_to(copy))):
+        path = copy / name
+        kept = path.rename(tmp_path / "kept")
+        for link in (kept, Path("/dev/zero")):
+            path.symlink_to(link)
+            with pytest.raises(lab.LabError, match="it is a link"):
+                lab.load_trial(copy).series(arm)
+            path.unlink()
+        os.mkfifo(path)
+        with pytest.raises(lab.LabError, match="a pipe or a device"):
+            lab.load_trial(copy).series(arm)
+        path.unlink()
+        kept.rename(path)
+    (copy / "series").rename(tmp_path / "series")
+    (copy / "series").symlink_to(tmp_path / "series")
+    with pytest.raises(lab.LabError, match="series: it is a link"):
+        lab.load_trial(copy).series(arm)
+
+
+def test_a_series_is_that_of_its_own_record(copy: Path) -> None:
+    lines = (copy / "records.jsonl").read_text().split("\n")
+    nth = next(nth for nth, line in enumerate(lines) if '"series"' in line)
+    changes: list[tuple[str, object, str]] = [
+        ("series", "/etc/passwd", "series is `/etc/passwd`; expected `series/"),
+        ("series", "../../x.csv", "series is `../../x.csv`; expected `series/"),
+        ("series_sum", None, "`series_sum` is missing; expected the SHA-256 of series/"),
+        ("id", "../../x", "id is `../../x`; expected letters, digits and hyphens"),
+    ]
+    for name, value, wanted in changes:
+        changed = resealed(lines[nth], lambda record: record.update({name: value}))
+        (copy / "records.jsonl").write_text("\n".join([*lines[:nth], changed, *lines[nth + 1 :]]))
+        refused(copy, f"records.jsonl: line {nth + 1}: ", wanted)
+
+
+def test_a_world_is_a_folder_in_that_of_all_worlds(tmp_path: Path) -> None:
+    for world in ("/etc", "../x", ".."):
+        (tmp_path / "agreement.json").write_text(json.dumps({"worlds": [world], "points": []}))
+        with pytest.raises(lab.LabError, match="leads out of the folder"):
+            lab.load_worlds(tmp_path)

@@ -3,10 +3,9 @@
 //! A process of its own stays root, can open that file's folder and no other, and ends with the daemon. Each byte that
 //! it receives is a request for the file.
 
-use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -17,7 +16,7 @@ use caps::Capability;
 use clap::Args;
 use hopwise_host::confine::Paths;
 use hopwise_host::wait_to_read;
-use rustix::fs::OFlags;
+use hopwise_lab::named;
 use serde::{Deserialize, Serialize};
 
 use super::confine::{Confine, Needs, confine, folders_of};
@@ -153,18 +152,9 @@ fn ends_soon(process: &mut Child) -> bool {
 
 /// Reads the file in this process.
 pub(crate) fn find(path: &Path) -> io::Result<Found> {
-    let no_waiting = OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(no_waiting).open(path)?;
+    let file = named::open_file(path)?;
     let facts = file.metadata()?;
-    if !facts.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
-    }
-    let (mode, owner, mut text) = (facts.mode(), facts.uid(), String::new());
-    let bytes = file.take(LARGEST + 1).read_to_string(&mut text)?;
-    if bytes as u64 > LARGEST {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is no file of a daemon's"));
-    }
-    Ok(Found { text, mode, owner })
+    Ok(Found { text: named::bounded(file, LARGEST)?, mode: facts.mode(), owner: facts.uid() })
 }
 
 /// Answer with a file each time that standard input brings a byte

@@ -1,12 +1,12 @@
 //! The arguments of `hopwise exec`.
 
 use std::ffi::OsString;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hopwise_core::endpoint::AgentChoice;
+use hopwise_lab::named;
 
 use super::outward::{Node, Outward};
 use crate::failure::Failure;
@@ -14,6 +14,8 @@ use crate::node::socks5_client::{LONGEST_WORD, Wishes};
 
 /// The address at which the examples of a node have their SOCKS5 server.
 const USUAL: &str = "127.0.0.1:1080";
+/// No file with a name and a password comes near this.
+const LARGEST: u64 = 1 << 20;
 
 /// Run a command whose TCP goes through a Hopwise node or the kernel, as it is and without root
 #[derive(Args, Debug)]
@@ -89,7 +91,7 @@ impl Arguments {
 
 fn read_login(path: &Path) -> Result<(String, String), Failure> {
     let place = || path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|error| Failure::refused(place(), error))?;
+    let text = named::read(path, LARGEST).map_err(|error| Failure::refused(place(), error))?;
     let login = text.lines().next().and_then(|line| line.split_once(':'));
     let login = login.filter(|(name, password)| {
         !name.is_empty() && name.len() <= LONGEST_WORD && password.len() <= LONGEST_WORD

@@ -9,11 +9,11 @@ mod ini;
 mod ours;
 mod yaml;
 
-use std::fs;
 use std::path::Path;
 
 use clap::Args;
 use hopwise_lab::located::Document;
+use hopwise_lab::named;
 
 use super::host::Host;
 use crate::failure::{Failure, remark};
@@ -79,14 +79,7 @@ impl Inventory {
 pub(crate) fn load(path: &Path) -> Result<Inventory, Failure> {
     let name = path.display().to_string();
     let refused = |problem: &dyn std::fmt::Display| Failure::refused(name.clone(), problem);
-    let facts = fs::metadata(path).map_err(|error| refused(&error))?;
-    if facts.is_dir() {
-        return Err(refused(&"a folder: expected a file, such as the inventory in it"));
-    }
-    if facts.len() > LARGEST {
-        return Err(refused(&format_args!("{} bytes are too many for an inventory", facts.len())));
-    }
-    let text = fs::read_to_string(path).map_err(|error| refused(&error))?;
+    let text = named::read(path, LARGEST).map_err(|error| refused(&error))?;
     if text.starts_with("#!") {
         return Err(refused(
             &"a program: expected a file, such as what `ansible-inventory --list --yaml` prints of it",

@@ -1,6 +1,5 @@
 //! `hopwise trace`: reads a trace, filters it, and prints it for people or programs.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
 
@@ -8,6 +7,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use hopwise_core::Instant;
 use hopwise_core::trace::text::{EVENT_NAMES, TraceLine, TraceReader};
+use hopwise_lab::named;
 
 use crate::failure::{self, Failure};
 
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return copy(arguments, "standard input", &mut io::stdin().lock(), out);
     }
     let name = arguments.file.display().to_string();
-    let file = File::open(&arguments.file).map_err(|error| Failure::refused(&name, error))?;
+    let file = named::open(&arguments.file).map_err(|error| Failure::refused(&name, error))?;
     copy(arguments, &name, &mut BufReader::new(file), out)
 }
 

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use hopwise_lab::claims::plans::{self, Computed, PlanClaim};
 use hopwise_lab::claims::table::{self, Line, Row, Under};
 use hopwise_lab::claims::{Reading, claimed, measured, readings, resting_on, rests_on};
+use hopwise_lab::folder;
 use hopwise_lab::located::Document;
+use hopwise_lab::named;
 use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::report::{picture_of_claims, picture_of_premises};
 use hopwise_lab::scenario::point::Point;
@@ -32,6 +34,9 @@ use page::Page;
 use settings::{Ruled, ruled};
 
 const QUICK_SEEDS: u32 = 2;
+
+/// No file of a paper comes near this.
+const LARGEST: u64 = 16 << 20;
 
 /// The name of the rules where nothing is run.
 const ARITHMETIC: &str = "arithmetic";
@@ -208,22 +213,33 @@ fn runs(
     Ruled { setting, scenario, .. }: &Ruled,
 ) -> Result<(Trial, Vec<Record>), Failure> {
     let seeds = arguments.quick.then_some(QUICK_SEEDS);
-    let folder = folder_of(arguments, (paper, file)).join(setting.folder());
+    let below = below(arguments, (paper, file)).join(setting.folder());
+    let folder = arguments.out.join(&below);
+    let failed = |error| Failure::failed("finding runs", format_args!("{}: {error}", folder.display()));
     if arguments.kept {
-        return kept::read(scenario, seeds, &folder);
+        match folder::names(&arguments.out, &below) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => return kept::read(scenario, seeds, &folder),
+        }
     }
+    folder::make(&arguments.out, &below).map_err(failed)?;
     let name = format!("{paper}/{}, {nth}, under {}", name_of(file), setting.name);
     completed(scenario, seeds, &folder, &name)
 }
 
 /// The folder of a figure's runs.
-fn folder_of(arguments: &Arguments, (paper, file): (&str, &Path)) -> PathBuf {
+fn folder_of(arguments: &Arguments, of: (&str, &Path)) -> PathBuf {
+    arguments.out.join(below(arguments, of))
+}
+
+/// The same below the folder of all results.
+fn below(arguments: &Arguments, (paper, file): (&str, &Path)) -> PathBuf {
     let pace = match (arguments.quick, arguments.first_reading) {
         (true, _) => "quick",
         (_, true) => "first-reading",
         _ => "full",
     };
-    arguments.out.join(pace).join(paper).join(name_of(file))
+    Path::new(pace).join(paper).join(name_of(file))
 }
 
 /// Keeps the figure's file, its table and its picture beside its runs.
@@ -235,11 +251,13 @@ fn keep(arguments: &Arguments, of: (&str, &Path), rows: &[Row]) -> Result<(), Fa
     let failed = |error| Failure::failed("keeping the claims", format_args!("{}: {error}", folder.display()));
     let of_radio = arguments.radio.map(|radio| format!("-{radio}")).unwrap_or_default();
     let write = |name: &str, end: &str, text: String| {
-        if text.is_empty() { Ok(()) } else { fs::write(folder.join(format!("{name}{of_radio}.{end}")), text) }
+        let name = format!("{name}{of_radio}.{end}");
+        if text.is_empty() { Ok(()) } else { folder::write(&folder, name, text) }
     };
-    fs::create_dir_all(&folder)
-        .and_then(|()| fs::copy(of.1, folder.join("figure.yaml")))
-        .and_then(|_| write("claims", "csv", table::csv(rows)))
+    folder::make(&arguments.out, below(arguments, of))
+        .and_then(|()| named::read_file(of.1, LARGEST))
+        .and_then(|text| folder::write(&folder, "figure.yaml", text))
+        .and_then(|()| write("claims", "csv", table::csv(rows)))
         .and_then(|()| write("claims", "svg", picture_of_claims(rows)))
         .and_then(|()| write("premise", "svg", picture_of_premises(rows)))
         .map_err(failed)
@@ -281,7 +299,7 @@ fn not_run(arguments: &Arguments) -> Result<Vec<NotRun>, Failure> {
     let file = arguments.papers.join("not-run.yaml");
     let refused =
         |error: &dyn std::fmt::Display| Failure::refused(file.display().to_string(), error.to_string());
-    let text = match fs::read_to_string(&file) {
+    let text = match named::read_file(&file, LARGEST) {
         // A folder of one's own need not have it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         text => text.map_err(|error| refused(&error))?,

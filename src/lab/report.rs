@@ -2,12 +2,12 @@
 
 pub(crate) mod graphs;
 
-use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
 use hopwise_lab::findings::Findings;
+use hopwise_lab::named;
 use hopwise_lab::report::{Bundle, html};
 
 use crate::failure::{self, Failure, printed};
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut bundle = read(&arguments.folders)?;
     graphs::add(&mut bundle, &arguments.folders);
     let out = arguments.out.clone().unwrap_or_else(|| arguments.folders[0].join("report.html"));
-    fs::write(&out, html(&bundle))
+    named::write(&out, html(&bundle))
         .map_err(|error| Failure::failed("writing the report", format_args!("{}: {error}", out.display())))?;
     let text = Findings::of(&bundle.trial, &bundle.records).text(table::width());
     let (planned, there) = bundle.runs();

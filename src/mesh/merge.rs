@@ -1,12 +1,12 @@
 //! `hopwise mesh merge`: the recordings of several nodes as one field.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hopwise_air::channel::recording::{Merged, Source, merge};
+use hopwise_lab::named;
 use serde::Serialize;
 
 use super::record::Named;
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let error = refused.error;
         Failure::refused(format!("{}:{}:{}", names[refused.file], error.line, error.column), error)
     })?;
-    fs::write(out, &merged.text).map_err(|error| Failure::refused(out.display().to_string(), error))?;
+    named::write(out, &merged.text).map_err(|error| Failure::refused(out.display().to_string(), error))?;
     let report = Report::of(merged, out, &names);
     report.remarks().iter().for_each(|line| remark(line));
     if *json {
@@ -105,7 +105,7 @@ fn refuse_own(files: &[PathBuf], out: &Path) -> Result<(), Failure> {
 fn read(path: &Path) -> Result<String, Failure> {
     let refused = |error: &dyn std::fmt::Display| Failure::refused(path.display().to_string(), error);
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| refused(&error))?;
+    let file = named::open(path).map_err(|error| refused(&error))?;
     file.take((LARGEST_MIB << 20) + 1).read_to_end(&mut bytes).map_err(|error: io::Error| refused(&error))?;
     if bytes.len() as u64 > LARGEST_MIB << 20 {
         return Err(refused(&format!("expected a recording of at most {LARGEST_MIB} MiB")));

@@ -13,7 +13,7 @@ pub(crate) use arguments::Arguments;
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let plans = plans(arguments)?;
     if let Some(path) = &arguments.svg {
-        std::fs::write(path, draw::svg(&plans)).map_err(|error| {
+        hopwise_lab::named::write(path, draw::svg(&plans)).map_err(|error| {
             Failure::failed("write the drawing", format_args!("{}: {error}", path.display()))
         })?;
     }

@@ -34,7 +34,7 @@ fn as_of_another_version(folder: &Folder, out: &str) {
 }
 
 /// Replaces the checksum with that of the present text, if it has one.
-fn resealed(text: &str) -> String {
+pub(crate) fn resealed(text: &str) -> String {
     let Some((before, _)) = text.rsplit_once("\"sum\"") else { return text.to_owned() };
     seal(&format!("{}}}", before.trim_end().trim_end_matches(',')))
 }

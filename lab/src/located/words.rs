@@ -112,6 +112,8 @@ pub(super) fn unreadable(error: &io::Error, path: &Path) -> String {
             let name = User::from_uid(own).ok().flatten().map_or_else(|| own.to_string(), |user| user.name);
             format!("{error}; this runs as user `{name}`, who may not read it or look into its folder")
         }
+        // Such an error says itself what is expected.
+        io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge => error.to_string(),
         _ => format!("{error}; expected a YAML file"),
     }
 }

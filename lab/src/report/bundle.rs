@@ -1,8 +1,8 @@
 //! A trial's folder, or the folders of its shards, read back.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::graphs::Graph;
 use super::series::Series;
 use crate::findings::label;
+use crate::folder;
 use crate::record::{Record, Trial};
 use crate::seal::{self, Broken};
 use crate::settings::difference;
@@ -128,8 +129,8 @@ impl Joined {
             self.check_record(folder, &trial, &record)?;
             if let Some(path) = &record.series {
                 let file = folder.join(path);
-                let text = fs::read_to_string(&file).map_err(|error| refused(&file, error))?;
-                if record.series_sum.as_ref().is_some_and(|sum| *sum != seal::sum(&text)) {
+                let text = folder::read(folder, path).map_err(|error| refused(&file, error))?;
+                if record.series_sum.as_ref() != Some(&seal::sum(&text)) {
                     let problem = format!("it was changed since it was written; {AGAIN}");
                     return Err(refused(&file, problem));
                 }
@@ -189,19 +190,29 @@ impl Joined {
     /// The finished runs of an unfinished trial.
     fn unfinished(&mut self, folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> {
         let goes_on = "the command that began it goes on with --resume";
-        let entries = fs::read_dir(folder.join(RUNS)).into_iter().flatten();
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let names = match folder::names(folder, RUNS) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            names => names.map_err(|error| refused(&folder.join(RUNS), error))?,
+        };
         let mut records = Vec::new();
-        for path in paths {
-            let Ok(text) = fs::read_to_string(&path) else { continue };
-            // A file that is being written, or was when the power failed, is no record yet.
-            let Some(record) = check(trial, &text).ok().and_then(|()| serde_json::from_str(&text).ok())
-            else {
-                continue;
+        for name in names.iter().map(|name| Path::new(RUNS).join(name)) {
+            let path = folder.join(&name);
+            let text = match folder::read(folder, &name) {
+                // A file that is being written, or was when the power failed, is no record yet.
+                Err(error)
+                    if [io::ErrorKind::NotFound, io::ErrorKind::InvalidData].contains(&error.kind()) =>
+                {
+                    continue;
+                }
+                text => text.map_err(|error| refused(&path, error))?,
             };
-            if is_planned(trial, &record) {
-                records.push(sound(&path, 1, record)?);
+            let record = check(trial, &text).ok().and_then(|()| serde_json::from_str::<Record>(&text).ok());
+            let Some(record) = record.filter(|record| is_planned(trial, record)) else { continue };
+            if path.file_stem().and_then(OsStr::to_str) != Some(record.id.as_str()) {
+                let problem = format!("it is the record of another run: expected {RUNS}/{}.json", record.id);
+                return Err(refused(&path, problem));
             }
+            records.push(sound(&path, 1, record)?);
         }
         records.sort_by(|a, b| a.id.cmp(&b.id));
         if records.is_empty() {
@@ -233,7 +244,7 @@ const WANTED: &str = "expected a folder that hopwise trial has written";
 
 fn read_trial(folder: &Path) -> Result<Trial, ReadError> {
     let file = folder.join(PLAN);
-    let text = fs::read_to_string(&file).map_err(|error| {
+    let text = folder::read(folder, PLAN).map_err(|error| {
         let is_missing = error.kind() == io::ErrorKind::NotFound;
         if is_missing && folder.join("run.json").exists() {
             return refused(folder, format!("it holds what hopwise run has written; {WANTED}"));
@@ -261,7 +272,7 @@ fn check(trial: &Trial, text: &str) -> Result<(), Broken> {
 
 fn read_records(folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> {
     let file = folder.join(RECORDS);
-    let text = fs::read_to_string(&file).map_err(|error| refused(&file, error))?;
+    let text = folder::read(folder, RECORDS).map_err(|error| refused(&file, error))?;
     let parse = |(line, text): (usize, &str)| {
         let problem = |error| format!("line {line}: {error}");
         check(trial, text).map_err(|broken| refused(&file, format!("line {line}: {broken}; {AGAIN}")))?;
@@ -273,7 +284,7 @@ fn read_records(folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> 
 }
 
 fn sound(file: &Path, line: usize, record: Record) -> Result<Record, ReadError> {
-    match record.absurdity() {
+    match record.misplaced().or_else(|| record.absurdity()) {
         Some(problem) => Err(refused(file, format!("line {line}: {problem}"))),
         None => Ok(record),
     }

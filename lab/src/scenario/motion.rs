@@ -1,7 +1,6 @@
 //! Nodes that move: random waypoint (`mobility:`), and files of ns-2 and BonnMotion (`topology: { kind: movements }`).
 
-use std::fs;
-use std::io::{Error, ErrorKind};
+use std::io::Error;
 use std::path::Path;
 
 use hopwise_air::medium::Position;
@@ -9,18 +8,14 @@ use hopwise_air::motion::{Track, Waypoint};
 
 use super::json_schema;
 use super::schema::{ScenarioFile, Shape};
-use crate::keys;
 use crate::located::{Document, Refusal, YamlPath};
+use crate::{keys, named};
 
-/// The largest file: a device must not fill the memory.
+/// No file of movements or of a channel comes near this.
 const LARGEST_FILE: u64 = 256 << 20;
 
 pub(super) fn read_text(name: &str) -> Result<String, Error> {
-    let facts = fs::metadata(Path::new(name))?;
-    if !facts.is_file() || facts.len() > LARGEST_FILE {
-        return Err(Error::new(ErrorKind::InvalidInput, format!("{name} is no file of at most 256 MiB")));
-    }
-    fs::read_to_string(Path::new(name))
+    named::read_file(Path::new(name), LARGEST_FILE)
 }
 
 /// A track for each place, or none if no node moves. A node that does not move is put at its place in the file.

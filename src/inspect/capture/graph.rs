@@ -4,17 +4,18 @@ mod points;
 mod svg;
 mod xplot;
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use hopwise_lab::named;
 use hopwise_lab::units::Time;
 
 use crate::failure::{Failure, say};
 
 use super::follow::Flow;
+use super::source::Source;
 use points::{Points, Wanted};
 
 /// Draw the time-sequence graph of a connection: its data, what was sent again, and each ACK with its reason
@@ -59,7 +60,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let points = Points::read(&arguments.file, &wanted)?;
     let text = if is_of(&arguments.out, "xpl") { xplot::text(&points) } else { svg::text(&points) };
     let out = arguments.out.display();
-    fs::write(&arguments.out, text).map_err(|error| Failure::refused(out.to_string(), error))?;
+    named::write(&arguments.out, text).map_err(|error| Failure::refused(out.to_string(), error))?;
     let (from, to) = points.flow;
     say(&format!(
         "{out}: {from} to {to}, {} packets with data, {} ACKs",
@@ -73,9 +74,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 pub(crate) struct Drawing(Points);
 
 impl Drawing {
-    /// Reads the largest flow of a file, with its first packets; nothing where no flow has data.
-    pub(crate) fn read(file: &Path, most: usize) -> Result<Option<Drawing>, Failure> {
-        Ok(Points::of_largest(file, most)?.map(Drawing))
+    /// Reads the largest flow of a file below a folder, with its first packets; nothing where no flow has data.
+    pub(crate) fn read(folder: &Path, file: &Path, most: usize) -> Result<Option<Drawing>, Failure> {
+        let path = folder.join(file);
+        let refused = |error| Failure::refused(path.display().to_string(), error);
+        let open = || Source::of(&path, Box::new(hopwise_lab::folder::open(folder, file).map_err(refused)?));
+        Ok(Points::of_largest(&open, most)?.map(Drawing))
     }
 
     pub(crate) fn svg(&self) -> String {

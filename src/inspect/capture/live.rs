@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use hopwise_host::own_file::folder_of;
+use hopwise_host::own_file::{begin_own, folder_of};
 use hopwise_host::wait_for;
 use rustix::event::{PollFd, PollFlags};
 
@@ -90,7 +90,8 @@ fn output(path: Option<&Path>) -> Result<File, Failure> {
         let out = io::stdout().as_fd().try_clone_to_owned();
         return out.map(File::from).map_err(|error| Failure::failed("stream", error));
     };
-    let opened = File::options().write(true).create(true).truncate(true).open(path);
+    let is_stream = fs::metadata(path).is_ok_and(|facts| !facts.is_file());
+    let opened = if is_stream { File::options().write(true).open(path) } else { begin_own(path, 0o644) };
     opened.map_err(|error| Failure::refused(path.display().to_string(), error))
 }
 

@@ -1,7 +1,6 @@
 //! Reads the packets of a pcapng file in their order. A block is the most that is in memory, and a file that ends early
 //! gives what it has.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,8 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsBlock;
 use pcap_file::pcapng::{Block, PcapNgParser};
 use pcap_file::{DataLink, Endianness, PcapError};
+
+use hopwise_lab::named;
 
 use crate::failure::Failure;
 use crate::inspect::pcapng::Kind;
@@ -82,9 +83,16 @@ pub(super) struct Packet {
 /// Hands over the packets of a file until `take` returns false.
 pub(super) fn each(
     path: &Path,
+    take: impl FnMut(&Packet) -> Result<bool, Failure>,
+) -> Result<Source, Failure> {
+    each_of(Source::open(path)?, take)
+}
+
+/// The same for a file that is open already.
+pub(super) fn each_of(
+    mut source: Source,
     mut take: impl FnMut(&Packet) -> Result<bool, Failure>,
 ) -> Result<Source, Failure> {
-    let mut source = Source::open(path)?;
     while let Some(item) = source.next()? {
         if let Item::Packet(packet) = item
             && !take(&packet)?
@@ -111,7 +119,7 @@ pub(super) enum Item {
 
 pub(super) struct Source {
     path: PathBuf,
-    input: File,
+    input: Box<dyn Read>,
     parser: Option<PcapNgParser>,
     buffer: Vec<u8>,
     /// The part of the buffer that was not taken.
@@ -127,10 +135,15 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn open(path: &Path) -> Result<Source, Failure> {
-        let refused = |problem: &dyn std::fmt::Display| Failure::refused(path.display().to_string(), problem);
+        let input = named::open(path).map_err(|error| Failure::refused(path.display().to_string(), error))?;
+        Source::of(path, Box::new(input))
+    }
+
+    /// Reads a file that is open already.
+    pub(super) fn of(path: &Path, input: Box<dyn Read>) -> Result<Source, Failure> {
         let mut source = Source {
             path: path.to_owned(),
-            input: File::open(path).map_err(|error| refused(&error))?,
+            input,
             parser: None,
             buffer: vec![0; FIRST_READ],
             from: 0,
@@ -150,7 +163,7 @@ impl Source {
             }
             Kind::Other => "it is no capture: expected one in pcapng",
         };
-        Err(refused(&problem))
+        Err(Failure::refused(path.display().to_string(), problem))
     }
 
     pub(super) fn path(&self) -> &Path {

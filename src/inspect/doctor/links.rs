@@ -4,6 +4,7 @@ use std::io;
 
 use hopwise_host::Raw;
 use hopwise_host::netlink::{computes_checksums, joining_offloads};
+use hopwise_lab::named;
 
 use super::finding::Finding;
 use super::{System, faults, interfaces};
@@ -91,7 +92,7 @@ fn mtu(system: &System, link: &Link) -> Finding {
 fn recording(link: &Link) -> Finding {
     let file = link.file.clone().unwrap_or_default();
     let shown = file.display();
-    match std::fs::File::open(&file) {
+    match named::open(&file) {
         Ok(_) => Finding::ok(faults::RECORDING_UNREAD.check, format!("{shown} can be read")),
         Err(error) => faults::RECORDING_UNREAD.found(format!("{shown}: {error}")),
     }

@@ -1,10 +1,10 @@
 //! Reads the blocks of a pcapng file. Any bytes are read or refused, and no block takes more memory than is allowed.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
 use hopwise_core::tcp::decisions::{BLOCK_TYPE, LONGEST_BLOCK};
+use hopwise_lab::named;
 
 use crate::failure::Failure;
 use crate::inspect::pcapng::{Kind, LONGEST, PACKET, SECTION};
@@ -40,7 +40,7 @@ pub(super) enum End {
 }
 
 pub(super) struct Blocks {
-    input: BufReader<File>,
+    input: Box<dyn BufRead>,
     /// The bytes that were read.
     at: u64,
     is_big_endian: bool,
@@ -66,9 +66,10 @@ impl From<io::Error> for Stop {
 pub(super) fn each(path: &Path, mut take: impl FnMut(Block<'_>) -> bool) -> Result<End, Failure> {
     let name = path.display().to_string();
     let refused = |problem: &dyn std::fmt::Display| Failure::refused(&name, problem);
-    let file = File::open(path).map_err(|error| refused(&error))?;
-    let mut blocks = Blocks { input: BufReader::new(file), at: 0, is_big_endian: false, body: Vec::new() };
-    blocks.check_beginning().map_err(|problem| refused(&problem))?;
+    let mut file = named::open(path).map_err(|error| refused(&error))?;
+    let begin = beginning(&mut file).map_err(|problem| refused(&problem))?;
+    let input = Box::new(BufReader::new(Cursor::new(begin).chain(file)));
+    let mut blocks = Blocks { input, at: 0, is_big_endian: false, body: Vec::new() };
     loop {
         match blocks.next(&mut take) {
             Ok(true) => {}
@@ -79,30 +80,20 @@ pub(super) fn each(path: &Path, mut take: impl FnMut(Block<'_>) -> bool) -> Resu
     }
 }
 
-impl Blocks {
-    /// A file of another kind is refused by its first bytes.
-    fn check_beginning(&mut self) -> Result<(), String> {
-        let mut begin = [0; 4];
-        let mut filled = 0;
-        while filled < begin.len() {
-            match self.input.read(&mut begin[filled..]) {
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-        let problem = match Kind::of(&begin[..filled]) {
-            Kind::Empty => "it is empty",
-            Kind::Pcapng => {
-                self.input.seek_relative(-4).map_err(|error| error.to_string())?;
-                return Ok(());
-            }
-            Kind::Classic => "it is a classic pcap, which has no decisions",
-            Kind::Other => "it is no capture",
-        };
-        Err(format!("{problem}: expected a capture that Hopwise wrote, in pcapng"))
-    }
+/// The first bytes of a capture. A file of another kind is refused by them.
+fn beginning(file: &mut impl Read) -> Result<Vec<u8>, String> {
+    let mut begin = Vec::new();
+    file.take(4).read_to_end(&mut begin).map_err(|error| error.to_string())?;
+    let problem = match Kind::of(&begin) {
+        Kind::Pcapng => return Ok(begin),
+        Kind::Empty => "it is empty",
+        Kind::Classic => "it is a classic pcap, which has no decisions",
+        Kind::Other => "it is no capture",
+    };
+    Err(format!("{problem}: expected a capture that Hopwise wrote, in pcapng"))
+}
 
+impl Blocks {
     fn next(&mut self, take: &mut impl FnMut(Block<'_>) -> bool) -> Result<bool, Stop> {
         if self.is_at_end()? {
             return Ok(false);

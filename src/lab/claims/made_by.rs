@@ -1,10 +1,10 @@
 //! The builds and machines behind a figure's runs, and the cost of these.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use hopwise_lab::cost::Origin;
+use hopwise_lab::folder;
 use hopwise_lab::machine::Machine;
 use hopwise_lab::record::Trial;
 use hopwise_lab::sim::certificate_hash;
@@ -12,6 +12,8 @@ use hopwise_lab::version;
 use serde::Deserialize;
 
 use crate::failure::Failure;
+
+const FILE: &str = "costs.jsonl";
 
 /// The makers of a figure's runs.
 #[derive(Debug, Default)]
@@ -44,11 +46,11 @@ impl MadeBy {
 
     /// Adds the runs of a trial in its folder, as the file of their costs tells of them.
     pub(super) fn add(&mut self, trial: &Trial, folder: &Path) -> Result<(), Failure> {
-        let path = folder.join("costs.jsonl");
+        let path = folder.join(FILE);
         let failed = |error: &dyn std::fmt::Display| {
             Failure::failed("reading what runs cost", format_args!("{}: {error}", path.display()))
         };
-        for line in fs::read_to_string(&path).map_err(|error| failed(&error))?.lines() {
+        for line in folder::read(folder, FILE).map_err(|error| failed(&error))?.lines() {
             let spent = serde_json::from_str(line).map_err(|error| failed(&error))?;
             self.add_run(trial.commit.as_ref(), spent);
         }

@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 
 use hopwise_lab::claims::table::{Row, Under};
+use hopwise_lab::folder;
 use hopwise_lab::located::Document;
 use hopwise_lab::report::{picture_of_claims, picture_of_premises};
 
@@ -51,8 +52,8 @@ pub(super) fn write(
         Picture { says: "Measured over what it rests on", end: "-premise", svg: picture_of_premises(rows) },
     ];
     let drawn: Vec<&Picture> = pictures.iter().filter(|picture| !picture.svg.is_empty()).collect();
-    let path = folder.join(format!("{name}.md"));
-    let before = match fs::read_to_string(&path) {
+    let name = format!("{name}.md");
+    let before = match folder::read(folder, &name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         text => text.map_err(failed)?,
     };
@@ -64,9 +65,9 @@ pub(super) fn write(
     let sections = sections(&before, &id, own).into_iter();
     let sections = sections.map(|section| marked(&section, page, &digest_of)).collect();
     let not_run: Vec<&NotRun> = not_run.iter().filter(|one| page.tells_of(&one.paper)).collect();
-    fs::write(&path, text_of(page, sections, &not_run)).map_err(failed)?;
+    folder::write(folder, &name, text_of(page, sections, &not_run)).map_err(failed)?;
     for Picture { end, svg, .. } in drawn {
-        fs::write(folder.join(format!("{}{end}.svg", page.stem(paper, file))), svg).map_err(failed)?;
+        folder::write(folder, format!("{}{end}.svg", page.stem(paper, file)), svg).map_err(failed)?;
     }
     Ok(())
 }

@@ -14,10 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hopwise_host::{Behind, Clock, Namespace, run_behind, wait_to_read};
+use hopwise_lab::folder;
 use hopwise_lab::live::part::{BEGIN, CLOCK, Carried, Ended, Part, Routed, Says};
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use process::{Does, Process, ourselves};
+use process::{Does, Process, log_of, ourselves};
 
 use super::listening::{EARLY, Heard, Place, listen};
 use crate::failure::Failure;
@@ -29,7 +30,6 @@ const LISTENS_FOR: Duration = Duration::from_millis(100);
 /// The folder in which daemons keep their state. Each has one of its own, so that nothing of it outlives its process.
 const STATE: &str = "/run/hopwise";
 /// The folder for the logs of daemons, in that for results.
-const LOGS: &str = "routing";
 /// The messages there and back by which a clock is read; the fastest one counts.
 const EXCHANGES: u32 = 8;
 
@@ -149,7 +149,7 @@ impl Children {
     ) -> Result<(), Failure> {
         let failed = |error: &dyn Display| Failure::failed(does.doing(), format_args!("{name}: {error}"));
         // A run before, which failed, may have left one.
-        let _ = fs::remove_file(self.out.join(LOGS).join(format!("{name}.log")));
+        let _ = folder::remove(&self.out, log_of(name));
         let log = memfd_create("log", MemfdFlags::CLOEXEC).map_err(|error| failed(&error))?;
         let log = File::from(log);
         let stderr = log.try_clone().map_err(|error| failed(&error))?;
@@ -333,7 +333,7 @@ impl Children {
     fn failed(&self, nth: usize, problem: &str) -> Failure {
         let process = &self.all[nth];
         let Process { name, does, .. } = process;
-        let kept = match process.keep_log(&self.out.join(LOGS)) {
+        let kept = match process.keep_log(&self.out) {
             Ok(Some(file)) => format!("; its log is {}", file.display()),
             Ok(None) => String::new(),
             Err(error) => format!("; its log cannot be kept: {error}"),
@@ -343,7 +343,7 @@ impl Children {
 
     /// Keeps the logs of all daemons beside captures.
     pub(super) fn keep_logs(&self, folder: &Path) -> Result<(), Failure> {
-        let kept = self.all.iter().try_for_each(|process| process.keep_log(&folder.join(LOGS)).map(drop));
+        let kept = self.all.iter().try_for_each(|process| process.keep_log(folder).map(drop));
         kept.map_err(|error| Failure::failed("keep the logs of routing", error))
     }
 }

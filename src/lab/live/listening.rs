@@ -1,11 +1,12 @@
 //! The messages of a process of a live run, and the files that it hands over between them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::ChildStdout;
 use std::sync::mpsc::Sender;
 
+use hopwise_host::own_file::begin_own;
 use hopwise_lab::live::part::Says;
 
 /// The problem of a process whose output has ended too soon.
@@ -91,7 +92,7 @@ fn take_file(output: &mut impl Read, bytes: u64, path: &Path) -> io::Result<()> 
         return Err(io::Error::other(problem));
     }
     let part = path.with_extension("part");
-    let copied = io::copy(&mut output.take(bytes), &mut File::create(&part)?)?;
+    let copied = io::copy(&mut output.take(bytes), &mut begin_own(&part, 0o644)?)?;
     if copied < bytes {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }

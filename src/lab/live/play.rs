@@ -1,11 +1,11 @@
 //! One run of a plan on a field, from the start of its processes to its result.
 
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hopwise_core::Instant;
+use hopwise_lab::folder;
 use hopwise_lab::live::air::stations;
 use hopwise_lab::live::guest::Wanted;
 use hopwise_lab::live::part::{Ended, Part, Routed};
@@ -134,10 +134,10 @@ fn has_endpoints(run: &Run<'_>) -> bool {
 
 /// The folder for captures of endpoints.
 pub(super) fn ends_folder(run: &Run<'_>) -> Result<Option<PathBuf>, Failure> {
-    let folder = run.captures().filter(|_| has_endpoints(run)).map(|folder| folder.join("ends"));
-    let made = folder.as_ref().map_or(Ok(()), fs::create_dir_all);
+    let folder = run.captures().filter(|_| has_endpoints(run));
+    let made = folder.map_or(Ok(()), |folder| folder::make(folder, "ends"));
     made.map_err(|error| Failure::failed("make a folder for captures", error))?;
-    Ok(folder)
+    Ok(folder.map(|folder| folder.join("ends")))
 }
 
 /// Lets the programs run. Returns the results of each node, and the counts of its routing.

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
+use hopwise_host::own_file::begin_own;
 use hopwise_host::{Observer, SeenPacket};
 use parking_lot::Mutex;
 
@@ -34,7 +35,7 @@ struct Written {
 impl Traced {
     pub(super) fn begin(path: &Path) -> Result<Traced, Failure> {
         let failed = |error| Failure::failed("begin a trace", format_args!("{}: {error}", path.display()));
-        let file = File::create(path).map_err(failed)?;
+        let file = begin_own(path, 0o644).map_err(failed)?;
         let (say, hear) = channel();
         let written = Arc::new(Mutex::new(Written { text: TraceText::new(), say: Some(say) }));
         let writing = thread::Builder::new().name("trace".into());

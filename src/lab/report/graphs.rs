@@ -1,8 +1,9 @@
 //! The time-sequence graphs of a report, from the captures beside its records.
 
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use hopwise_lab::folder;
 use hopwise_lab::record::Record;
 use hopwise_lab::report::{Bundle, Graph};
 
@@ -21,31 +22,40 @@ pub(crate) fn add(bundle: &mut Bundle, folders: &[PathBuf]) {
 
 fn of_run(id: &str, folders: &[PathBuf]) -> Option<Graph> {
     let below = Path::new("captures").join(id).join("ends");
-    let folder = folders.iter().map(|folder| folder.join(&below)).find(|folder| folder.is_dir())?;
-    let read = captures(&folder).into_iter().filter_map(|path| Some((read(&path)?, path)));
+    let (folder, files) = folders.iter().find_map(|folder| Some((folder, captures(folder, &below)?)))?;
+    let read = files.into_iter().filter_map(|file| Some((read(folder, &file)?, file)));
     // The receiver knows the reasons of ACKs, and of equal files the first counts.
-    let (drawing, path) = read.max_by_key(|(drawing, path)| {
-        (drawing.reasons(), drawing.packets(), std::cmp::Reverse(path.clone()))
+    let (drawing, file) = read.max_by_key(|(drawing, file)| {
+        (drawing.reasons(), drawing.packets(), std::cmp::Reverse(file.clone()))
     })?;
-    let file = below.join(path.file_name()?).display().to_string();
+    let file = file.display().to_string();
     let (drawn, left) = (drawing.packets(), drawing.left());
     Some(Graph { run: id.to_owned(), file, svg: drawing.svg(), drawn, left })
 }
 
-/// The captures in a folder, in the order of their names.
-fn captures(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut captures: Vec<_> =
-        paths.filter(|path| path.extension().is_some_and(|of| of == "pcapng")).collect();
-    captures.sort();
-    captures
+/// The captures in a folder below another, in the order of their names; nothing where there is no such folder.
+fn captures(folder: &Path, below: &Path) -> Option<Vec<PathBuf>> {
+    let names = match folder::names(folder, below) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        names => names,
+    };
+    let files = names.map(|names| names.iter().map(|name| below.join(name)).collect::<Vec<_>>());
+    let mut files = files.unwrap_or_else(|error| {
+        without_graph(&format!("{}: {error}", folder.join(below).display()));
+        Vec::new()
+    });
+    files.retain(|file| file.extension().is_some_and(|of| of == "pcapng"));
+    Some(files)
 }
 
-fn read(path: &Path) -> Option<Drawing> {
-    let read = Drawing::read(path, MOST_PACKETS);
+fn read(folder: &Path, file: &Path) -> Option<Drawing> {
+    let read = Drawing::read(folder, file, MOST_PACKETS);
     read.unwrap_or_else(|problem| {
-        failure::remark(&format!("no graph of it: {problem}"));
+        without_graph(&problem);
         None
     })
+}
+
+fn without_graph(problem: &dyn std::fmt::Display) {
+    failure::remark(&format!("no graph of it: {problem}"));
 }

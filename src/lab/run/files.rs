@@ -1,11 +1,11 @@
 //! Files that a run leaves behind.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use hopwise_air::airtime;
 use hopwise_lab::cost::{Cost, Spent};
+use hopwise_lab::folder;
 use hopwise_lab::result::{FlowRow, RunResult};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::{NodeResult, QueueWait, Results};
@@ -18,7 +18,6 @@ pub(crate) fn write(folder: &Path, result: &RunResult, cost: &Cost, settings: &V
     let failed = |error: &dyn std::fmt::Display| {
         Failure::failed("writing results", format_args!("{}: {error}", folder.display()))
     };
-    fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     // Without its cost, so that two runs of one seed are equal to the byte.
     let mut run = serde_json::to_vec_pretty(result).map_err(|error| failed(&error))?;
     run.push(b'\n');
@@ -30,26 +29,25 @@ pub(crate) fn write(folder: &Path, result: &RunResult, cost: &Cost, settings: &V
         ("flows.csv", flows(result).into_bytes()),
         ("cost.json", cost),
     ] {
-        fs::write(folder.join(name), text).map_err(|error| failed(&error))?;
+        write_one(folder, name, &text)?;
     }
     Ok(())
 }
 
 /// air.csv.
 pub(crate) fn write_air(folder: &Path, results: &Results, prepared: &Prepared) -> Result<(), Failure> {
-    write_table(&folder.join("air.csv"), &air(results, prepared))
+    write_one(folder, "air.csv", air(results, prepared).as_bytes())
 }
 
 /// series.csv.
 pub(crate) fn write_series(folder: &Path, series: &str) -> Result<(), Failure> {
-    fs::create_dir_all(folder)
-        .map_err(|error| Failure::failed("writing results", format_args!("{}: {error}", folder.display())))?;
-    write_table(&folder.join("series.csv"), series)
+    write_one(folder, "series.csv", series.as_bytes())
 }
 
-fn write_table(file: &Path, table: &str) -> Result<(), Failure> {
-    let written = fs::write(file, table);
-    written.map_err(|error| Failure::failed("writing results", format_args!("{}: {error}", file.display())))
+fn write_one(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+    folder::write(folder, name, bytes).map_err(|error| {
+        Failure::failed("writing results", format_args!("{}: {error}", folder.join(name).display()))
+    })
 }
 
 fn flows(result: &RunResult) -> String {

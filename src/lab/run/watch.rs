@@ -14,6 +14,7 @@ use hopwise_core::narrow::as_u32;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 use hopwise_host::own_file::begin_own;
+use hopwise_lab::folder;
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::Host;
 
@@ -101,8 +102,8 @@ impl Watch {
         prepared: &Prepared,
         folder: &Path,
     ) -> Result<(), Failure> {
+        folder::make(folder, "ends").map_err(|error| unwritten(folder, &error))?;
         let folder = folder.join("ends");
-        fs::create_dir_all(&folder).map_err(|error| unwritten(&folder, &error))?;
         for node in ends_of_flows(prepared) {
             let place = &mut self.files.borrow_mut().ends[node as usize];
             if place.is_none() {

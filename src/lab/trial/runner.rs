@@ -1,7 +1,7 @@
 //! Makes the runs of a trial, several at a time.
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -312,7 +312,10 @@ impl Work<'_> {
     fn live(&self, run: &Planned, prepared: &Prepared, director: &mut Director<'_>) -> Result<Made, Unmade> {
         let trial = &self.campaign.trial;
         let (point, arm) = (&trial.points[run.point], &trial.arms[run.arm]);
-        let folder = self.store.folder().join("captures").join(&run.id);
+        let folder = self.store.folder().join(captures_of(run));
+        if self.how.capture {
+            self.store.make(captures_of(run)).map_err(Failure::from)?;
+        }
         let meter = Meter::start();
         let asked = Run {
             part: self.scenario.part(point, arm, run.seed),
@@ -355,7 +358,8 @@ impl Work<'_> {
     /// Repeats the run, so that a capture changes nothing in the kept results.
     fn capture(&self, run: &Planned, prepared: &Prepared) -> Result<(), Failure> {
         let unbuilt = |error| Failure::failed("building the world", error);
-        let folder: PathBuf = self.store.folder().join("captures").join(&run.id);
+        self.store.make(captures_of(run))?;
+        let folder = self.store.folder().join(captures_of(run));
         let plan = Plan { trace_events: TRACE_EVENTS, ..prepared.plan.clone() };
         let mut simulation = Simulation::new(&plan).map_err(unbuilt)?;
         let wanted = Wanted { capture: true, frames: false, trace: false };
@@ -365,4 +369,9 @@ impl Work<'_> {
         simulation.run_until(prepared.plan.end());
         watch.end()
     }
+}
+
+/// The folder of a run's captures, below the trial's.
+fn captures_of(run: &Planned) -> PathBuf {
+    Path::new("captures").join(&run.id)
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use hopwise_lab::agreement::{Agreement, InWorld};
 use hopwise_lab::campaign::Campaign;
+use hopwise_lab::folder;
 use hopwise_lab::scenario::Scenario;
 use hopwise_lab::world::World;
 
@@ -34,17 +35,24 @@ pub(super) fn run(arguments: &Arguments, worlds: &[World]) -> Result<(), Failure
         let (campaign, _) = Campaign::of_this_world(scenario, arguments.seeds).map_err(Failure::Located)?;
         check(&campaign, budget.share_of_live(), hosts.as_deref())?;
     }
-    let folder = arguments.of.folder(&scenarios[0]);
+    let out = arguments.of.folder(&scenarios[0]);
+    let failed = |name: &'static str| {
+        let path = out.join(name);
+        move |error: std::io::Error| {
+            Failure::failed("writing results", format_args!("{}: {error}", path.display()))
+        }
+    };
     let mut ran = Vec::new();
     for scenario in &scenarios {
         let world = scenario.world();
         let limits = (budget.share(world), hosts.as_deref());
-        ran.push(in_world(arguments, scenario, &folder.join(world.name()), limits)?);
+        folder::make(&out, world.name()).map_err(failed(world.name()))?;
+        ran.push(in_world(arguments, scenario, &out.join(world.name()), limits)?);
     }
     let agreement = Agreement::of(&ran);
     let json = format!("{}\n", agreement.json());
-    hopwise_lab::store::write_whole(&folder.join(AGREEMENT), json.as_bytes())?;
-    printed(printing::agreement(&agreement, &folder, arguments.json))
+    folder::write(&out, AGREEMENT, json).map_err(failed(AGREEMENT))?;
+    printed(printing::agreement(&agreement, &out, arguments.json))
 }
 
 /// Makes the trial of one world in its own folder, and reports it.

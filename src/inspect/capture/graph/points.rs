@@ -9,7 +9,7 @@ use hopwise_core::wire::{Flags, TcpView};
 
 use super::super::follow::{Bases, Flow, Segment};
 use super::super::packets::{layers, tcp};
-use super::super::source::{Interface, Packet, each};
+use super::super::source::{Interface, Packet, Source, each_of};
 use super::super::summary::Ack as Told;
 use super::super::why::said;
 use crate::failure::Failure;
@@ -73,29 +73,32 @@ pub(super) struct Points {
 impl Points {
     pub(super) fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Points, Failure> {
         let refused = |problem: String| Failure::refused(path.display().to_string(), problem);
-        let looked = Looked::at(path)?;
+        let looked = Looked::at(Source::open(path)?)?;
         let flow = match wanted.flow {
             Some(flow) => Some(flow).filter(|flow| looked.bytes.contains_key(flow)),
             None => looked.largest(),
         };
         match flow {
-            Some(flow) => Points::of(path, looked, flow, wanted),
+            Some(flow) => Points::of(Source::open(path)?, looked, flow, wanted),
             None => Err(refused(looked.without(wanted.flow))),
         }
     }
 
     /// The first packets of the largest flow; nothing where no flow has data.
-    pub(super) fn of_largest(path: &Path, most: usize) -> Result<Option<Points>, Failure> {
-        let looked = Looked::at(path)?;
+    pub(super) fn of_largest(
+        open: &dyn Fn() -> Result<Source, Failure>,
+        most: usize,
+    ) -> Result<Option<Points>, Failure> {
+        let looked = Looked::at(open()?)?;
         let wanted = Wanted { flow: None, interface: None, from: Duration::ZERO, to: Duration::MAX, most };
-        looked.largest().map(|flow| Points::of(path, looked, flow, &wanted)).transpose()
+        looked.largest().map(|flow| Points::of(open()?, looked, flow, &wanted)).transpose()
     }
 
-    fn of(path: &Path, looked: Looked, flow: Flow, wanted: &Wanted<'_>) -> Result<Points, Failure> {
-        let refused = |problem: String| Failure::refused(path.display().to_string(), problem);
+    fn of(source: Source, looked: Looked, flow: Flow, wanted: &Wanted<'_>) -> Result<Points, Failure> {
+        let refused = |problem: String| Failure::refused(source.path().display().to_string(), problem);
         let interface = looked.interface(flow, wanted.interface).map_err(refused)?;
         let mut reading = Reading::new(flow, interface, looked.bases);
-        each(path, |packet| {
+        each_of(source, |packet| {
             reading.hear(packet, looked.begin, wanted);
             Ok(true)
         })?;
@@ -140,9 +143,9 @@ struct Looked {
 }
 
 impl Looked {
-    fn at(path: &Path) -> Result<Looked, Failure> {
+    fn at(source: Source) -> Result<Looked, Failure> {
         let (mut looked, mut begin) = (Looked::default(), None);
-        let source = each(path, |packet| {
+        let source = each_of(source, |packet| {
             begin.get_or_insert(packet.at);
             let Some(segment) = layers(packet.link, &packet.block.data).ip.and_then(Segment::of) else {
                 return Ok(true);

@@ -1,11 +1,16 @@
 //! A process of a live run, with its pipe and its log.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+
+use hopwise_lab::folder;
+
+/// The folder of daemons' logs.
+const LOGS: &str = "routing";
 
 #[derive(Debug)]
 pub(super) struct Process {
@@ -65,16 +70,21 @@ impl Process {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Writes the log of a daemon to the folder.
-    pub(super) fn keep_log(&self, folder: &Path) -> io::Result<Option<PathBuf>> {
+    /// Writes the log of a daemon to a folder of the results.
+    pub(super) fn keep_log(&self, results: &Path) -> io::Result<Option<PathBuf>> {
         if self.log.is_none() || self.is_far {
             return Ok(None);
         }
-        let file = folder.join(format!("{}.log", self.name));
-        fs::create_dir_all(folder)?;
-        fs::write(&file, self.log()?)?;
-        Ok(Some(file))
+        let file = log_of(&self.name);
+        folder::make(results, LOGS)?;
+        folder::write(results, &file, self.log()?)?;
+        Ok(Some(results.join(file)))
     }
+}
+
+/// The file of a daemon's log, below the folder of results.
+pub(super) fn log_of(name: &str) -> PathBuf {
+    Path::new(LOGS).join(format!("{name}.log"))
 }
 
 /// This program, also if another one has been put in its place meanwhile. Its streams are ours.

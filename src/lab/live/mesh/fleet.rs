@@ -25,8 +25,6 @@ use crate::fleet::ssh::Connections;
 const WITHIN: Duration = Duration::from_secs(20);
 /// The pause between two questions to a host that does not answer.
 const ASK_EVERY: Duration = Duration::from_secs(2);
-/// The file of a trial with what was found on its hosts before the first run.
-const PREFLIGHT: &str = "preflight.json";
 
 /// A host that was reached.
 #[derive(Clone, Debug)]
@@ -67,7 +65,7 @@ impl Fleet {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
         let found = runtime.block_on(preflight::examine(&hosts, &connections, needs));
-        found.keep(&out.join(PREFLIGHT))?;
+        found.keep(out)?;
         for line in found.warnings() {
             remark(&line);
         }

@@ -1,11 +1,11 @@
 //! The state of the hosts before the first run: the report of each, and the findings of `hopwise doctor` there.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 
+use hopwise_lab::folder;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -16,6 +16,8 @@ use crate::inspect::doctor::{self, Finding, Verdict};
 
 /// The folder of a host in which a run keeps its capture until the end.
 const CAPTURES: &str = "/tmp";
+/// The file of a trial with what was found on its hosts before the first run.
+const FILE: &str = "preflight.json";
 
 /// The parts of a trial that make more checks count.
 #[derive(Clone, Copy, Debug)]
@@ -105,12 +107,15 @@ pub(super) async fn is_in_mesh(host: &Host, address: Ipv4Addr, connections: &Arc
 }
 
 impl Preflight {
-    pub(super) fn keep(&self, path: &Path) -> Result<(), Failure> {
+    pub(super) fn keep(&self, folder: &Path) -> Result<(), Failure> {
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::failed("keep what was found on the hosts", format_args!("{}: {error}", path.display()))
+            Failure::failed(
+                "keep what was found on the hosts",
+                format_args!("{}: {error}", folder.join(FILE).display()),
+            )
         };
         let text = serde_json::to_string_pretty(self).map_err(|error| failed(&error))?;
-        fs::write(path, text + "\n").map_err(|error| failed(&error))
+        folder::write(folder, FILE, text + "\n").map_err(|error| failed(&error))
     }
 
     /// A line for each warning.

@@ -1,0 +1,231 @@
+//! Files in the folder of a trial or a run. Somebody else may have made the folder: an archive carries links.
+//!
+//! A file is opened below the folder by each component of its name. No link is followed, and no special file is opened,
+//! so that nothing leads out of the folder and nothing is waited for.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fsync, mkdirat, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::named::bounded;
+
+/// No file of a trial comes near this.
+const LARGEST: u64 = 1 << 30;
+/// Suffix of a file that is not complete yet.
+pub(crate) const UNFINISHED: &str = ".part";
+/// Flags of each file and folder that is opened here.
+const CAREFUL: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+const NEW: Mode = Mode::from_raw_mode(0o666);
+
+/// The text of a file in the folder.
+pub fn read(folder: &Path, name: impl AsRef<Path>) -> io::Result<String> {
+    bounded(open(folder, name)?, LARGEST)
+}
+
+/// Opens a file in the folder for reading.
+pub fn open(folder: &Path, name: impl AsRef<Path>) -> io::Result<File> {
+    let (at, own) = way(folder, name.as_ref())?;
+    open_at(&at, own, OFlags::RDONLY)
+}
+
+/// Opens or makes the file that a program locks as long as it writes to the folder.
+pub(crate) fn open_lock(folder: &Path, name: &str) -> io::Result<File> {
+    let (at, own) = way(folder, Path::new(name))?;
+    open_at(&at, own, OFlags::RDWR | OFlags::CREATE)
+}
+
+/// Writes a file in the folder as a whole or not at all. The name stays with what it had until the file is whole.
+pub fn write(folder: &Path, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    write_by(folder, name, |to| to.write_all(bytes.as_ref()))
+}
+
+/// The same as [`write`], for a file that is written in pieces.
+pub(crate) fn write_by(
+    folder: &Path,
+    name: impl AsRef<Path>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let (at, own) = way(folder, name.as_ref())?;
+    let before = match permissions(&at, own) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        found => Some(found?),
+    };
+    let mut part = own.to_owned();
+    part.push(UNFINISHED);
+    // A program that was killed may have left one.
+    let _ = unlinkat(&at, &part, AtFlags::empty());
+    let file = openat(&at, &part, CAREFUL | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, NEW)?;
+    let whole = || {
+        let mut file = BufWriter::new(File::from(file));
+        write(&mut file)?;
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        // Users who could not read the old file cannot read the new one.
+        before.map_or(Ok(()), |mode| fchmod(&file, mode))?;
+        file.sync_all()?;
+        renameat(&at, &part, &at, own)?;
+        // A synced folder makes the new name durable.
+        Ok(fsync(&at)?)
+    };
+    whole().inspect_err(|_| {
+        let _ = unlinkat(&at, &part, AtFlags::empty());
+    })
+}
+
+/// Makes a folder in the folder, if it is not there.
+pub fn make(folder: &Path, name: impl AsRef<Path>) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut at = enter(CWD, folder.as_os_str(), OFlags::empty())?;
+    for own in plain(name.as_ref())? {
+        match mkdirat(&at, own, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => at = step(&at, own)?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file in the folder.
+pub fn remove(folder: &Path, name: impl AsRef<Path>) -> io::Result<()> {
+    let (at, own) = way(folder, name.as_ref())?;
+    Ok(unlinkat(&at, own, AtFlags::empty())?)
+}
+
+/// The names in a folder of the folder, in their order.
+pub fn names(folder: &Path, name: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
+    let (at, own) = way(folder, name.as_ref())?;
+    let names = Dir::new(step(&at, own)?)?
+        .map(|entry| Ok(OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned()));
+    let mut names = names.collect::<io::Result<Vec<_>>>()?;
+    names.retain(|name| name != "." && name != "..");
+    names.sort();
+    Ok(names)
+}
+
+/// The folder that a file stands in, and the file's own name there.
+fn way<'a>(folder: &Path, name: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
+    let mut names = plain(name)?;
+    let own = names.pop().ok_or_else(|| outside(name))?;
+    let mut at = enter(CWD, folder.as_os_str(), OFlags::empty())?;
+    for name in names {
+        at = step(&at, name)?;
+    }
+    Ok((at, own))
+}
+
+/// The components of a name that stays below its folder.
+fn plain(name: &Path) -> io::Result<Vec<&OsStr>> {
+    let own = |component| match component {
+        Component::Normal(own) => Ok(own),
+        _ => Err(outside(name)),
+    };
+    name.components().map(own).collect()
+}
+
+fn outside(name: &Path) -> io::Error {
+    let problem = format!("`{}` leads out of the folder: expected a name below it", name.display());
+    io::Error::new(io::ErrorKind::InvalidInput, problem)
+}
+
+/// Enters a folder of a folder.
+fn step(at: &OwnedFd, own: &OsStr) -> io::Result<OwnedFd> {
+    let problem = match kind(at, own)? {
+        FileType::Directory => return enter(at, own, OFlags::NOFOLLOW),
+        FileType::Symlink => "is a link, and links are not followed below a trial's folder",
+        _ => "is no folder",
+    };
+    let problem = format!("`{}` {problem}: expected a folder", own.display());
+    Err(io::Error::new(io::ErrorKind::NotADirectory, problem))
+}
+
+fn enter(at: impl AsFd, name: &OsStr, more: OFlags) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
+    Ok(openat(at, name, flags, Mode::empty())?)
+}
+
+fn open_at(at: &OwnedFd, own: &OsStr, flags: OFlags) -> io::Result<File> {
+    match permissions(at, own) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && flags.contains(OFlags::CREATE) => {}
+        found => drop(found?),
+    }
+    let file = File::from(openat(at, own, CAREFUL | flags, NEW)?);
+    // Another file may stand there by now.
+    if file.metadata()?.is_file() { Ok(file) } else { Err(no_file()) }
+}
+
+/// The permissions of a regular file; all else is refused.
+fn permissions(at: &OwnedFd, own: &OsStr) -> io::Result<Mode> {
+    let facts = statat(at, own, AtFlags::SYMLINK_NOFOLLOW)?;
+    match FileType::from_raw_mode(facts.st_mode) {
+        FileType::RegularFile => Ok(Mode::from_raw_mode(facts.st_mode) & Mode::from_raw_mode(0o777)),
+        FileType::Symlink => {
+            let problem = "it is a link, and links are not followed here: expected a regular file";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, problem))
+        }
+        _ => Err(no_file()),
+    }
+}
+
+fn kind(at: &OwnedFd, own: &OsStr) -> io::Result<FileType> {
+    Ok(FileType::from_raw_mode(statat(at, own, AtFlags::SYMLINK_NOFOLLOW)?.st_mode))
+}
+
+fn no_file() -> io::Error {
+    let problem = "it is a folder, a pipe or a device: expected a regular file";
+    io::Error::new(io::ErrorKind::InvalidInput, problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn problem<T>(done: io::Result<T>) -> String {
+        done.err().map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn a_file_is_replaced_by_what_is_whole_and_by_no_way_out() {
+        let root = std::env::temp_dir().join(format!("hopwise-folder-{}", std::process::id()));
+        let folder = root.join("trial");
+        make(&folder, "a/b").expect("a folder");
+        fs::write(root.join("x"), "precious").expect("a file");
+        write(&folder, "a/b/x", "old").expect("a file");
+        fs::set_permissions(folder.join("a/b/x"), fs::Permissions::from_mode(0o600)).expect("it is ours");
+        write_by(&folder, "a/b/x", |_| Err(io::ErrorKind::StorageFull.into())).expect_err("it is not whole");
+        assert_eq!(read(&folder, "a/b/x").ok().as_deref(), Some("old"));
+        // A killed program left it, and somebody put a link in its place.
+        symlink(root.join("x"), folder.join("a/b/x.part")).expect("a link");
+        write(&folder, "a/b/x", "new").expect("a file");
+        let mode = fs::metadata(folder.join("a/b/x")).expect("a file").permissions().mode();
+        assert_eq!((read(&folder, "a/b/x").ok().as_deref(), mode & 0o777), (Some("new"), 0o600));
+        assert_eq!(names(&folder, "a/b").expect("a folder"), ["x"]);
+        for out in ["../x", "a/../../x", "/etc/passwd", "", "."] {
+            let wanted = format!("`{out}` leads out of the folder: expected a name below it");
+            let all = [
+                problem(open(&folder, out)),
+                problem(write(&folder, out, "")),
+                problem(remove(&folder, out)),
+            ];
+            assert_eq!(all, [wanted.as_str(); 3], "{out}");
+        }
+        symlink(&root, folder.join("link")).expect("a link");
+        let all = [
+            problem(read(&folder, "link/x")),
+            problem(write(&folder, "link/x", "")),
+            problem(make(&folder, "link/y")),
+        ];
+        assert!(all.iter().all(|said| said.starts_with("`link` is a link")), "{all:?}");
+        assert!(problem(names(&folder, "link")).starts_with("`link` is a link"));
+        assert_eq!(fs::read_to_string(root.join("x")).ok().as_deref(), Some("precious"));
+        fs::remove_dir_all(root).expect("it is there");
+    }
+}
