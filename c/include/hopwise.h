@@ -1,7 +1,7 @@
 /* Hopwise's sockets: TCP of the program's own. docs/library.md explains them. Made by cbindgen: do not edit.
  *
- * fork: networks and sockets stay with the parent. In the child each of their handles is EBADF, and no call of the child
- * does anything to the parent's connections. The child may open networks of its own.
+ * fork: networks and sockets stay with the parent. In the child each of their handles is EBADF, and no call of the
+ * child does anything to the parent's connections. The child may open networks of its own.
  *
  * Signals: a call that waits fails with EINTR when a signal's handler has run, unless all handlers of the program have
  * SA_RESTART. */

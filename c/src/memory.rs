@@ -115,9 +115,10 @@ impl<T: Default + Sync> PerProcess<T> {
         loop {
             let found = self.0.load(Ordering::Acquire);
             // SAFETY: it is null, or a box below was leaked there.
-            match unsafe { found.as_ref() } {
-                Some(generation) if generation.number == number => return &generation.value,
-                _ => {}
+            if let Some(generation) = unsafe { found.as_ref() }
+                && generation.number == number
+            {
+                return &generation.value;
             }
             let new = Box::leak(Box::new(Generation { number, value: T::default() }));
             // If another thread is faster, its value counts, and this one, which is small, stays unused.

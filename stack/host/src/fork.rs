@@ -1,6 +1,6 @@
-//! Copies of this process by fork(2). A child has the memory and the descriptors of its parent, and none of the parent's
-//! threads. Nobody drives its copy of a stack, the parent's threads may have held the locks, and a packet that the child
-//! sends there, or a drop, would end connections of the parent.
+//! Copies of this process by fork(2). A child has the memory and the descriptors of its parent, and none of the
+//! parent's threads. Its copy of a stack has no driver, and the parent's threads may have held the locks. A packet that
+//! the child sends there, or a drop, would end connections of the parent.
 #![expect(unsafe_code, reason = "the C library takes the address of a function")]
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -82,8 +82,8 @@ pub fn is_ignored(number: i32) -> bool {
     action_of(number).is_some_and(|action| action.sa_sigaction == libc::SIG_IGN)
 }
 
-/// Returns whether all handlers of this process ask that a call which they interrupt goes on (`SA_RESTART`). Handlers of
-/// faults do not count: a thread that waits makes none.
+/// Returns whether all handlers of this process ask that a call which they interrupt goes on (`SA_RESTART`). Handlers
+/// of faults do not count: a thread that waits makes none.
 pub fn all_restart() -> bool {
     const FAULTS: [i32; 6] =
         [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
@@ -93,7 +93,7 @@ pub fn all_restart() -> bool {
     handlers.all(|action| action.sa_flags & libc::SA_RESTART != 0)
 }
 
-/// What happens at a signal; `None` for a number that the C library keeps for itself.
+/// The action at a signal; `None` for a number that the C library keeps for itself.
 fn action_of(number: i32) -> Option<libc::sigaction> {
     // SAFETY: a whole structure of zeros is a valid action, the call writes to it alone, and no new action is given.
     unsafe {
