@@ -1,6 +1,9 @@
 /* A server and a client in one thread, by a poll loop over both ends of one connection.
  *
- * cc -I c/include c/examples/fetch.c -L target/release -lhopwise_c -o fetch
+ * cargo build --release -p hopwise-c
+ * ln -sf libhopwise_c.so target/release/libhopwise.so.0
+ * cc -I c/include c/examples/fetch.c -L target/release -lhopwise_c -Wl,-rpath,target/release -o fetch
+ * ./fetch < README.md
  *
  * Standard input goes to the server, which returns it; what comes back goes to standard output. */
 

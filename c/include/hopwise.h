@@ -1,4 +1,10 @@
-/* Hopwise's sockets: TCP of the program's own. docs/library.md explains them. Made by cbindgen: do not edit. */
+/* Hopwise's sockets: TCP of the program's own. docs/library.md explains them. Made by cbindgen: do not edit.
+ *
+ * fork: networks and sockets stay with the parent. In the child each of their handles is EBADF, and no call of the
+ * child does anything to the parent's connections. The child may open networks of its own.
+ *
+ * Signals: a call that waits fails with EINTR when a signal's handler has run, unless all handlers of the program have
+ * SA_RESTART. */
 
 #ifndef HOPWISE_H
 #define HOPWISE_H
@@ -105,12 +111,15 @@ int hopwise_port(int listener);
 int hopwise_accept(int listener);
 
 /*
- Reads what has come, at most `len` bytes. Returns how many there were; 0 is the end.
+ Reads what has come, at most `len` bytes. Returns how many there were; 0 is the end. The rest of the buffer stays as
+ it is.
 
  # Safety
  `into` has room for `len` bytes.
  */
-ssize_t hopwise_recv(int socket, void *into, size_t len);
+ssize_t hopwise_recv(int socket,
+                     void *into,
+                     size_t len);
 
 /*
  Writes as much of the data as there is room for, at least a byte. Returns how many bytes were taken.
@@ -150,14 +159,14 @@ int hopwise_set_timeout(int socket,
 int hopwise_close(int handle);
 
 /*
- Ends a network, after at most `ms` milliseconds for what was written to be delivered. Returns the number of
- connections that were reset at that time.
+ Ends a network, after at most `ms` milliseconds for what was written to be delivered, or without end if `ms` is
+ negative. Returns the number of connections that were reset at that time. No signal ends this wait.
  */
 int hopwise_finish(int network,
                    int ms);
 
 /*
- The text of the last error of this thread. It stays valid until the next one.
+ The text of the last error of this thread, in a buffer of the thread's own that the next error writes anew.
  */
 const char *hopwise_error(void);
 

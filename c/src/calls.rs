@@ -265,15 +265,17 @@ pub extern "C" fn hopwise_accept(listener: c_int) -> c_int {
     answer(stream.map(|stream| table::insert(Handle::Stream(stream))))
 }
 
-/// Reads what has come, at most `len` bytes. Returns how many there were; 0 is the end.
+/// Reads what has come, at most `len` bytes. Returns how many there were; 0 is the end. The rest of the buffer stays as
+/// it is.
 ///
 /// # Safety
 /// `into` has room for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hopwise_recv(socket: c_int, into: *mut c_void, len: size_t) -> ssize_t {
+    let recv = |into: &mut [u8]| with_stream(socket, |stream| stream.recv(into));
     // SAFETY: the caller vouches for the room.
-    let buffer = unsafe { memory::buffer(into.cast(), len) };
-    answer(buffer.and_then(|into| with_stream(socket, |stream| counted(stream.recv(into)?))))
+    let read = unsafe { memory::fill(into.cast(), len, recv) };
+    answer(read.and_then(counted))
 }
 
 /// Writes as much of the data as there is room for, at least a byte. Returns how many bytes were taken.
@@ -328,8 +330,8 @@ pub extern "C" fn hopwise_close(handle: c_int) -> c_int {
     number(table::remove(handle).map(drop))
 }
 
-/// Ends a network, after at most `ms` milliseconds for what was written to be delivered. Returns the number of
-/// connections that were reset at that time.
+/// Ends a network, after at most `ms` milliseconds for what was written to be delivered, or without end if `ms` is
+/// negative. Returns the number of connections that were reset at that time. No signal ends this wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn hopwise_finish(network: c_int, ms: c_int) -> c_int {
     let within = time(ms).unwrap_or(Duration::MAX);
@@ -341,7 +343,7 @@ pub extern "C" fn hopwise_finish(network: c_int, ms: c_int) -> c_int {
     answer(finish())
 }
 
-/// The text of the last error of this thread. It stays valid until the next one.
+/// The text of the last error of this thread, in a buffer of the thread's own that the next error writes anew.
 #[unsafe(no_mangle)]
 pub extern "C" fn hopwise_error() -> *const c_char {
     errors::last()

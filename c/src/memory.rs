@@ -1,10 +1,16 @@
-//! The room of unsafe code: C's strings, C's buffers, and `errno`.
+//! The room of unsafe code: C's strings, C's buffers, `errno`, and the value that each process has for itself.
 #![expect(unsafe_code, reason = "C's memory has no types")]
 
+use std::cell::RefCell;
 use std::ffi::CStr;
 use std::io;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
+use hopwise_sockets::fork;
 use libc::{c_char, c_int, size_t};
+
+/// The most that one read fills of a buffer.
+const MOST_READ: usize = 1 << 16;
 
 /// A string of C's; None for a null pointer.
 ///
@@ -30,21 +36,34 @@ pub(crate) unsafe fn bytes<'a>(from: *const u8, len: size_t) -> io::Result<&'a [
     Ok(if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(from, len) } })
 }
 
-/// A buffer that C wants to have filled.
+/// Fills a buffer of C's by a function that returns how many bytes it has written, and leaves the others as they are.
+/// They may hold nothing yet, so that the function gets a buffer of ours, one for each thread.
 ///
 /// # Safety
-/// The pointer leads to `len` bytes of nobody else's while the slice lives, or is null.
-pub(crate) unsafe fn buffer<'a>(into: *mut u8, len: size_t) -> io::Result<&'a mut [u8]> {
+/// The pointer leads to `len` bytes that nobody else uses meanwhile, or is null.
+pub(crate) unsafe fn fill(
+    into: *mut u8,
+    len: size_t,
+    read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+) -> io::Result<usize> {
+    thread_local! {
+        static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
     check(into.is_null(), len)?;
-    if len == 0 {
-        return Ok(&mut []);
+    // It is away while a read waits, and at the end of a thread: a handler of a signal may read too, and so may the
+    // destructors of the thread's own values.
+    let mut buffer = BUFFER.try_with(RefCell::take).unwrap_or_default();
+    let most = len.min(MOST_READ);
+    if buffer.len() < most {
+        buffer.resize(most, 0);
     }
-    // SAFETY: the caller vouches for `len` bytes. They may hold anything yet, and are made zeros before they are a
-    // slice.
-    unsafe {
-        std::ptr::write_bytes(into, 0, len);
-        Ok(std::slice::from_raw_parts_mut(into, len))
+    let read = read(&mut buffer[..most]);
+    if let Ok(read @ 1..) = read {
+        // SAFETY: the caller vouches for `len` bytes, which are no fewer than `most`; our buffer is none of C's.
+        unsafe { std::ptr::copy_nonoverlapping(buffer[..most.min(read)].as_ptr(), into, most.min(read)) }
     }
+    let _ = BUFFER.try_with(|of_thread| of_thread.replace(buffer));
+    read
 }
 
 fn check(is_null: bool, len: size_t) -> io::Result<()> {
@@ -74,4 +93,36 @@ pub(crate) unsafe fn write_two(into: *mut c_int, [first, second]: [c_int; 2]) ->
 pub(crate) fn set_errno(number: c_int) {
     // SAFETY: the C library gives each thread a number of its own, which lives as long as the thread.
     unsafe { *libc::__errno_location() = number }
+}
+
+/// A value that each process has for itself. A forked child begins with a new one. It leaves its copy of the parent's
+/// alone, whose locks may be held by threads that the child does not have.
+pub(crate) struct PerProcess<T>(AtomicPtr<Generation<T>>);
+
+struct Generation<T> {
+    number: u32,
+    value: T,
+}
+
+impl<T: Default + Sync> PerProcess<T> {
+    pub(crate) const fn new() -> PerProcess<T> {
+        PerProcess(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// The value of this process.
+    pub(crate) fn get(&self) -> &'static T {
+        let number = fork::generation();
+        loop {
+            let found = self.0.load(Ordering::Acquire);
+            // SAFETY: it is null, or a box below was leaked there.
+            if let Some(generation) = unsafe { found.as_ref() }
+                && generation.number == number
+            {
+                return &generation.value;
+            }
+            let new = Box::leak(Box::new(Generation { number, value: T::default() }));
+            // If another thread is faster, its value counts, and this one, which is small, stays unused.
+            let _ = self.0.compare_exchange(found, new, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
 }

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hopwise_sockets::Network;
 use hopwise_sockets::blocking::{TcpListener, TcpStream};
 
+use crate::memory::PerProcess;
+
 /// A socket or a network.
 #[derive(Debug)]
 pub(crate) enum Handle {
@@ -32,10 +34,13 @@ impl Handle {
     }
 }
 
-static TABLE: Mutex<BTreeMap<RawFd, Arc<Handle>>> = Mutex::new(BTreeMap::new());
+type Table = BTreeMap<RawFd, Arc<Handle>>;
 
-fn table() -> MutexGuard<'static, BTreeMap<RawFd, Arc<Handle>>> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+/// A forked child has none of its parent's handles: what it did by them would end the parent's connections.
+static TABLE: PerProcess<Mutex<Table>> = PerProcess::new();
+
+fn table() -> MutexGuard<'static, Table> {
+    TABLE.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Files a handle, and returns its number.

@@ -1,20 +1,7 @@
 /* Connects that do not wait: one that is answered, and one that is refused. */
 
-#include <errno.h>
-#include <hopwise.h>
+#include "claim.h"
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* Ends the program if something is not as it should be. */
-static void claim(int holds, const char *what)
-{
-    if (holds)
-        return;
-    fprintf(stderr, "not so: %s; the last error: %s (%s)\n", what, hopwise_error(), strerror(errno));
-    exit(1);
-}
 
 static int writable(int socket, int wait)
 {

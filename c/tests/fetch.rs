@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -29,29 +30,46 @@ fn the_header_is_the_one_that_cbindgen_makes() {
     );
 }
 
-/// The library under the names that C finds it by, in a folder of the test's own.
-fn installed(test: &str) -> PathBuf {
+/// A new folder of the test's own.
+fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("it can be made");
+    folder
+}
+
+/// Copies the library, which cargo builds with these tests.
+fn copy_library(to: &Path) {
     let program = std::env::current_exe().expect("it runs");
     let built = program.parent().expect("it is in a folder").join("libhopwise_c.so");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    fs::create_dir_all(&folder).expect("it can be made");
-    fs::copy(&built, folder.join("libhopwise.so.0")).expect("cargo builds it with this test");
-    let link = folder.join("libhopwise.so");
-    let _ = fs::remove_file(&link);
-    std::os::unix::fs::symlink("libhopwise.so.0", link).expect("it can be made");
+    fs::copy(&built, to).expect("cargo builds it with this test");
+}
+
+/// The library under the names that C finds it by, in a folder of the test's own.
+fn installed(test: &str) -> PathBuf {
+    let folder = folder(test);
+    copy_library(&folder.join("libhopwise.so.0"));
+    symlink("libhopwise.so.0", folder.join("libhopwise.so")).expect("it can be made");
     folder
+}
+
+fn has_compiler(test: &str) -> bool {
+    let has = Command::new("cc").arg("--version").output().is_ok();
+    if !has {
+        println!("skipped: {test}: the command cc is not installed");
+    }
+    has
 }
 
 /// A program in C that is linked with the library; None, after a line that says why, where there is no compiler.
 fn compiled(test: &str, source: &str) -> Option<PathBuf> {
-    if Command::new("cc").arg("--version").output().is_err() {
-        println!("skipped: {test}: the command cc is not installed");
+    if !has_compiler(test) {
         return None;
     }
     let (room, folder) = (Path::new(ROOM), installed(test));
     let program = folder.join("program");
     let compiled = Command::new("cc")
-        .args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-I"])
+        .args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"])
         .arg(room.join("include"))
         .arg(room.join(source))
         .arg("-o")
@@ -66,11 +84,54 @@ fn compiled(test: &str, source: &str) -> Option<PathBuf> {
     Some(program)
 }
 
-#[test]
-fn a_connect_in_c_need_not_wait() {
-    let Some(program) = compiled("a_connect_in_c_need_not_wait", "tests/connect.c") else { return };
+/// Compiles a program in C that says itself what is not as it should be, and runs it.
+fn check(test: &str, source: &str) {
+    let Some(program) = compiled(test, source) else { return };
     let done = Command::new(&program).output().expect("it runs");
     assert!(done.status.success(), "{}: {}", done.status, String::from_utf8_lossy(&done.stderr));
+}
+
+#[test]
+fn a_connect_in_c_need_not_wait() {
+    check("a_connect_in_c_need_not_wait", "tests/connect.c");
+}
+
+#[test]
+fn a_forked_child_does_nothing_to_the_connections_of_its_parent() {
+    check("a_forked_child_does_nothing_to_the_connections_of_its_parent", "tests/fork.c");
+}
+
+#[test]
+fn calls_write_what_they_say_and_leave_other_memory_as_it_is() {
+    check("calls_write_what_they_say_and_leave_other_memory_as_it_is", "tests/memory.c");
+}
+
+#[test]
+fn a_signal_ends_a_wait_unless_handlers_ask_for_a_restart() {
+    check("a_signal_ends_a_wait_unless_handlers_ask_for_a_restart", "tests/signals.c");
+}
+
+#[test]
+fn the_example_is_built_and_run_by_the_lines_at_its_head() {
+    let test = "the_example_is_built_and_run_by_the_lines_at_its_head";
+    if !has_compiler(test) {
+        return;
+    }
+    let (clone, room) = (folder(test), Path::new(ROOM));
+    symlink(room, clone.join("c")).expect("it can be made");
+    fs::write(clone.join("README.md"), "what is sent\n").expect("it can be written");
+    let built = clone.join("target/release");
+    fs::create_dir_all(&built).expect("it can be made");
+    copy_library(&built.join("libhopwise_c.so"));
+    let source = fs::read_to_string(room.join("examples/fetch.c")).expect("it can be read");
+    let head = source.split("\n *\n").nth(1).expect("lines between two empty ones");
+    let (of_cargo, lines): (Vec<_>, Vec<_>) =
+        head.lines().map(|line| line.trim_start_matches(" * ")).partition(|line| line.starts_with("cargo"));
+    assert_eq!(of_cargo, ["cargo build --release -p hopwise-c"], "{head}");
+    let run =
+        Command::new("sh").args(["-ec", &lines.join("\n")]).current_dir(&clone).output().expect("it runs");
+    assert!(run.status.success(), "{}: {}", run.status, String::from_utf8_lossy(&run.stderr));
+    assert_eq!(String::from_utf8_lossy(&run.stdout), "what is sent\n");
 }
 
 #[test]

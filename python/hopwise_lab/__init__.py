@@ -6,6 +6,8 @@ import hopwise_lab as lab
 trial = lab.load_trial("results/quickstart")
 trial.runs                                  # a row for each run, the columns of records.csv
 trial.means("goodput_kbps")                 # for each point and arm, with 95 % intervals
+trial.plot("goodput_kbps")                  # the same as a figure
+trial.table("goodput_kbps", to="latex")     # the same as a table for a paper
 trial.compare("goodput_kbps")               # each arm against the baseline, block by block
 trial.series("train").line("cwnd_segments", "f0")
 ```

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pandas as pd
 
-from . import files, records, statistics
+from . import figures, files, records, statistics
 from .errors import LabError
 from .files import Json
 from .series import Series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _WANTED = "a folder that hopwise trial has written"
 _GOES_ON = "the command that began it goes on with --resume"
@@ -117,6 +121,42 @@ class Trial:
             found = statistics.mean(list(values.values()))
             rows.append([*point, arm, found.mean, found.low, found.high, found.n])
         return pd.DataFrame(rows, columns=[*self.paths, "arm", "mean", "low", "high", "n"])
+
+    def plot(self, figure: str, runs: pd.DataFrame | None = None, axes: Axes | None = None) -> Figure:
+        """Draws the means of a column with their 95 % intervals, and returns matplotlib's figure.
+
+        There is a line for each arm over the matrix's first path, and for each point of its other paths; without a
+        matrix the arms stand side by side. The figure is as wide as a column of a paper, or it is that of `axes`.
+        """
+        drawn: Figure = figures.draw(self.means(figure, runs), figure, self.paths, axes)
+        return drawn
+
+    @overload
+    def table(
+        self, figure: str, to: None = None, runs: pd.DataFrame | None = None, digits: int | None = None
+    ) -> pd.DataFrame: ...
+
+    @overload
+    def table(
+        self,
+        figure: str,
+        to: Literal["latex", "markdown", "html"],
+        runs: pd.DataFrame | None = None,
+        digits: int | None = None,
+    ) -> str: ...
+
+    def table(
+        self, figure: str, to: str | None = None, runs: pd.DataFrame | None = None, digits: int | None = None
+    ) -> pd.DataFrame | str:
+        """The means of a column with their 95 % intervals: a row for each arm, a column for each point.
+
+        `to` is None for a DataFrame of texts, or "latex", "markdown" or "html". Numbers have `digits` decimals, and
+        without it as many as leave the middle one of the intervals two digits.
+        """
+        if to is not None:
+            self._known("to", to, ["latex", "markdown", "html"])
+        cells = figures.table(self.means(figure, runs), figure, self.paths, digits)
+        return cells if to is None else figures.written(cells, to)
 
     def compare(
         self,

@@ -226,20 +226,24 @@ class Socket(_Waits):
 
     def close(self) -> None:
         """Closes the connection, once its files are closed too. What was sent is delivered while its network lives."""
-        with self._lock:
-            self._is_closed = True
-            if self._files == 0:
-                self._native.close()
+        # A forked child has nothing to close, and may find the lock held by a thread that it does not have.
+        if self.fileno() >= 0:
+            with self._lock:
+                self._is_closed = True
+                if self._files == 0:
+                    self._native.close()
 
     def _file_opened(self) -> None:
-        with self._lock:
-            self._files += 1
+        if self.fileno() >= 0:
+            with self._lock:
+                self._files += 1
 
     def _file_closed(self) -> None:
-        with self._lock:
-            self._files -= 1
-            if self._files == 0 and self._is_closed:
-                self._native.close()
+        if self.fileno() >= 0:
+            with self._lock:
+                self._files -= 1
+                if self._files == 0 and self._is_closed:
+                    self._native.close()
 
     def __repr__(self) -> str:
         if self.fileno() < 0:

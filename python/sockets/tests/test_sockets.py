@@ -275,6 +275,8 @@ def test_settings_that_cannot_work_are_refused_with_what_would_be_accepted() -> 
         Network.tun("10.7.0.1/24", kernel="10.8.0.2/24")
     with pytest.raises(ValueError, match="in no subnet"):
         Network.device("lo", "10.7.0.1/24", gateway="10.8.0.1")
+    with pytest.raises(ValueError, match="expected an address of its own"):
+        Network.pair("10.7.0.1/24", "10.7.0.1/24")
 
 
 def test_addresses_of_ipv6_are_written_as_python_does() -> None:

@@ -22,6 +22,7 @@ pub mod enclosure;
 mod fault;
 pub mod firewall;
 mod first_links;
+pub mod fork;
 mod frames;
 #[doc(hidden)]
 pub mod fuzzing;

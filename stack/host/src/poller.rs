@@ -35,10 +35,16 @@ pub fn wait_for(fds: &mut [PollFd<'_>], most: Duration) -> io::Result<usize> {
 
 /// Waits until there is something to read. A signal begins the wait anew.
 pub fn wait_to_read(fd: BorrowedFd<'_>, most: Duration) -> io::Result<()> {
-    wait_until(fd, Interest::Read, Some(most))
+    loop {
+        match wait_until(fd, Interest::Read, Some(most)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
 }
 
-/// The same for any interest; without end if there is no longest time.
+/// Waits for any interest; without end if there is no longest time. A signal that the program catches ends the wait
+/// with an error of the kind `Interrupted`.
 pub fn wait_until(fd: BorrowedFd<'_>, interest: Interest, most: Option<Duration>) -> io::Result<()> {
     let flags = match interest {
         Interest::Nothing => PollFlags::empty(),
@@ -47,12 +53,9 @@ pub fn wait_until(fd: BorrowedFd<'_>, interest: Interest, most: Option<Duration>
         Interest::ReadAndRoom => PollFlags::IN | PollFlags::OUT,
     };
     let most = most.map(timespec);
-    loop {
-        match poll(&mut [PollFd::from_borrowed_fd(fd, flags)], most.as_ref()) {
-            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-            Err(Errno::INTR) => {}
-            done => return Ok(done.map(drop)?),
-        }
+    match poll(&mut [PollFd::from_borrowed_fd(fd, flags)], most.as_ref())? {
+        0 => Err(io::ErrorKind::TimedOut.into()),
+        _ => Ok(()),
     }
 }
 

@@ -79,11 +79,26 @@ pub fn end_by(number: i32) {
 
 /// Returns whether this process was started with this signal ignored, as by nohup(1).
 pub fn is_ignored(number: i32) -> bool {
+    action_of(number).is_some_and(|action| action.sa_sigaction == libc::SIG_IGN)
+}
+
+/// Returns whether all handlers of this process ask that a call which they interrupt goes on (`SA_RESTART`). Handlers
+/// of faults do not count: a thread that waits makes none.
+pub fn all_restart() -> bool {
+    const FAULTS: [i32; 6] =
+        [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
+    let handlers = (1..=libc::SIGRTMAX()).filter(|number| !FAULTS.contains(number)).filter_map(action_of);
+    let mut handlers =
+        handlers.filter(|action| ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction));
+    handlers.all(|action| action.sa_flags & libc::SA_RESTART != 0)
+}
+
+/// The action at a signal; `None` for a number that the C library keeps for itself.
+fn action_of(number: i32) -> Option<libc::sigaction> {
     // SAFETY: a whole structure of zeros is a valid action, the call writes to it alone, and no new action is given.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
-        libc::sigaction(number, std::ptr::null(), &raw mut action) == 0
-            && action.sa_sigaction == libc::SIG_IGN
+        (libc::sigaction(number, std::ptr::null(), &raw mut action) == 0).then_some(action)
     }
 }
 

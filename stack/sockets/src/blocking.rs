@@ -3,6 +3,9 @@
 //! A socket's descriptor is readable when a [`recv`](TcpStream::recv) or an [`accept`](TcpListener::accept) would not
 //! wait, and writable when a [`send`](TcpStream::send) would not. Any poll loop may watch it. It carries no data: a
 //! program neither reads, writes nor closes it.
+//!
+//! A call that waits fails with [`Interrupted`](io::ErrorKind::Interrupted) when a signal's handler has run, unless all
+//! handlers of the program have `SA_RESTART`. The signals of faults, such as SIGSEGV, do not count.
 
 mod bell;
 mod errno;
@@ -20,7 +23,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
 use hopwise_core::tcp::Info;
-use hopwise_host::{Clock, Interest, wait_until};
+use hopwise_host::{Clock, Interest, signals, wait_until};
 
 use crate::Network;
 use bell::{Bell, Side};
@@ -54,7 +57,10 @@ impl Waits {
             let clock = *begun.get_or_insert_with(Clock::start);
             let most = *self.most.lock().unwrap_or_else(PoisonError::into_inner);
             let rest = most.map(|most| most.saturating_sub(clock.now().since(Instant::ZERO)));
-            wait_until(bell.descriptor(), interest, rest)?;
+            match wait_until(bell.descriptor(), interest, rest) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted && signals::all_restart() => {}
+                done => done?,
+            }
         }
     }
 
@@ -91,6 +97,7 @@ impl TcpStream {
         for address in to.to_socket_addrs()? {
             match TcpStream::begin(network, address, options).and_then(|stream| stream.stand(within)) {
                 Ok(stream) => return Ok(stream),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
                 Err(error) => last = error,
             }
         }

@@ -13,6 +13,7 @@ mod network;
 
 pub use hopwise_core::endpoint::{AgentChoice, ConnectOptions, ListenOptions};
 pub use hopwise_core::tcp::{Info, TcpConfig};
+pub use hopwise_host::fork;
 pub use hopwise_host::{OwnedReadHalf, OwnedWriteHalf, Stack, Stopped, TcpListener, TcpStream};
 
 pub use network::{Network, NetworkBuilder, NetworkError};

@@ -44,12 +44,17 @@ impl Network {
     /// and serves tests.
     pub fn pair(address: &str, others: &str) -> Result<(Network, Network), NetworkError> {
         let [address, others] = [address, others].map(|text| builder::read_address("address", text));
+        let (address, others) = (address?, others?);
+        if address.address() == others.address() {
+            let problem = "the other network has it: expected an address of its own for each";
+            return Err(builder::setting("address", others, problem));
+        }
         let (near, far) = Wire::pair(MTU).map_err(NetworkError::Link)?;
         let open = |wire, address| {
             let config = config(&wire, vec![address], NextHop::Link)?;
             Network::start(StackConfig::new(config), Box::new(wire))
         };
-        Ok((open(near, address?)?, open(far, others?)?))
+        Ok((open(near, address)?, open(far, others)?))
     }
 
     fn start(config: StackConfig, link: Box<dyn Link>) -> Result<Network, NetworkError> {

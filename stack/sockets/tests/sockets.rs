@@ -166,4 +166,10 @@ fn settings_that_cannot_work_are_refused_before_a_device_is_opened() {
         assert!(text.starts_with(name) && text.contains(problem), "{text}");
         assert_eq!(std::io::Error::from(error).kind(), ErrorKind::InvalidInput);
     }
+    // One address would be at both ends of the wire, whatever its subnet.
+    for others in ["10.7.0.1/24", "10.7.0.1/16"] {
+        let error = Network::pair("10.7.0.1/24", others).expect_err("it is refused");
+        let text = error.to_string();
+        assert!(text.contains(others) && text.contains("expected an address of its own"), "{text}");
+    }
 }

@@ -11,6 +11,7 @@ pub fn errno(error: &io::Error) -> i32 {
     match error.kind() {
         Kind::WouldBlock => libc::EAGAIN,
         Kind::TimedOut => libc::ETIMEDOUT,
+        Kind::Interrupted => libc::EINTR,
         Kind::ConnectionRefused => libc::ECONNREFUSED,
         Kind::ConnectionReset => libc::ECONNRESET,
         Kind::ConnectionAborted => libc::ECONNABORTED,

@@ -158,7 +158,11 @@ impl NetworkBuilder {
     }
 }
 
-fn setting(name: &'static str, given: impl fmt::Display, problem: impl fmt::Display) -> NetworkError {
+pub(super) fn setting(
+    name: &'static str,
+    given: impl fmt::Display,
+    problem: impl fmt::Display,
+) -> NetworkError {
     NetworkError::Setting { name, given: given.to_string(), problem: problem.to_string() }
 }
 
