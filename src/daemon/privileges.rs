@@ -271,3 +271,20 @@ fn bound(kept: &CapsHashSet) -> Result<(), PrivilegeError> {
     let mut others = all.difference(kept);
     others.try_for_each(|other| caps::drop(None, CapSet::Bounding, *other).map_err(|error| bound(&error)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_called_by_its_name_and_one_without_by_its_number() {
+        assert_eq!(name_of(Uid::from_raw(0)), "root");
+        assert_eq!(name_of(Uid::from_raw(4_294_000_000)), "uid 4294000000");
+    }
+
+    #[test]
+    fn a_daemon_of_root_s_is_nobody_else_s() {
+        let own = own();
+        assert!(own.name == OWN || NAMELESS.contains(&own.uid.as_raw()), "{own:?}");
+    }
+}

@@ -121,6 +121,7 @@ fn a_node_works_with_no_more_than_its_unit_leaves_it() {
         let page = field.curl(&["-s", "--socks5-hostname", "127.0.0.1:1080", "http://10.9.0.2/"]);
         assert_eq!(String::from_utf8_lossy(&page.stdout), PAGE, "{kind} {}", field.log());
         assert!(!field.log().contains("addresses of IPv6 will go"), "{}", field.log());
+        assert!(field.log().contains("user=\"nobody\""), "its user has a name: {}", field.log());
         daemon.tell(Signal::TERM);
         assert_eq!(daemon.ended(), Some(0), "{kind} {}", field.log());
     }
