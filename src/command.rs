@@ -79,6 +79,15 @@ fn with_names(mut error: clap::Error, words: impl Iterator<Item = String>) -> cl
     error
 }
 
+/// Prints what is wrong with the command line, or the help that it asks for. A command that `exec` runs may itself end
+/// with the usual status.
+fn refused(error: &clap::Error, subcommand: Option<String>) -> ExitCode {
+    // A closed pipe has enough of it.
+    let _ = error.print();
+    let is_exec = error.use_stderr() && subcommand.is_some_and(|word| word == "exec");
+    if is_exec { exec::NOT_RUN.into() } else { u8::try_from(error.exit_code()).unwrap_or(2).into() }
+}
+
 /// Does what the command line asks for.
 pub(crate) fn run() -> ExitCode {
     if let Some(commit) = option_env!("HOPWISE_COMMIT") {
@@ -86,7 +95,7 @@ pub(crate) fn run() -> ExitCode {
     }
     let Command { subcommand } = match Command::try_parse() {
         Ok(command) => command,
-        Err(error) => with_names(error, std::env::args()).exit(),
+        Err(error) => return refused(&with_names(error, std::env::args()), std::env::args().nth(1)),
     };
     // Dropped last, so that the failure is in the log.
     let _flushed = daemon::log::Flushed;

@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use outside::Outside;
 
 /// The status if no command was run, as of `env` and `timeout`.
-const NOT_RUN: u8 = 125;
+pub(crate) const NOT_RUN: u8 = 125;
 
 /// Runs the command, and returns its status.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {

@@ -216,6 +216,18 @@ fn a_seed_that_is_none_is_told_the_range() {
     }
 }
 
+/// A command that `exec` runs may itself end with 2.
+#[test]
+fn wrong_options_of_exec_are_told_from_a_status_of_its_command() {
+    let status = |words: &[&str]| hopwise(words, "").status.code();
+    for words in
+        [&["exec"][..], &["exec", "--"], &["exec", "--node", "x", "--", "true"], &["exec", "--login"]]
+    {
+        assert_eq!(status(words), Some(125), "{words:?}");
+    }
+    assert_eq!((status(&["exec", "--help"]), status(&["status", "--no"])), (Some(0), Some(2)));
+}
+
 /// Root may open each link, so these commands run as `nobody`.
 #[test]
 fn who_may_not_open_a_link_is_told_the_command_of_root() {

@@ -274,6 +274,20 @@ fn a_system_without_namespaces_for_users_is_told_with_its_remedy() {
 }
 
 #[test]
+fn root_s_command_has_a_host_name_of_its_own() {
+    let test = "root_s_command_has_a_host_name_of_its_own";
+    if !can_run(test, &["hostname"]) {
+        return;
+    }
+    let host = Host::new(test, CLOSED);
+    let script = "\
+        unshare -u sh -c 'hostname before
+            '$BARE' exec -- sh -c \"echo inside > /proc/sys/kernel/hostname; cat /proc/sys/kernel/hostname\"
+            hostname'";
+    assert_eq!(host.run(script).split_whitespace().collect::<Vec<_>>(), ["inside", "before"]);
+}
+
+#[test]
 fn a_node_carries_the_commands_connections_with_the_agents_that_are_asked_for() {
     let test = "a_node_carries_the_commands_connections_with_the_agents_that_are_asked_for";
     if !can_run(test, &["curl", "python3"]) {

@@ -3,6 +3,7 @@
 //! `scripts/check-packages` installs packages, which takes a root of Debian's; here they are only unpacked.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
@@ -166,6 +167,7 @@ fn assert_unit_of_interfaces(tree: &Path) {
         "ExecStart=/usr/bin/hopwise mesh up --no-confirm --state /run/hopwise /etc/hopwise/mesh.yaml\n",
         "ExecStop=/usr/bin/hopwise mesh down --state /run/hopwise\n",
         "Restart=on-failure\n",
+        "ReadWritePaths=/run /tmp -/run/hopwise\n",
     ] {
         assert!(unit.contains(line), "{line}: {unit}");
     }
@@ -182,6 +184,81 @@ fn the_same_command_gives_the_same_package() {
     let [one, other] = ["one", "other"].map(|name| package(&folder.join(name)));
     assert!(fs::read(one).expect("a package") == fs::read(other).expect("a package"), "their bytes differ");
     fs::remove_dir_all(folder).expect("it is ours");
+}
+
+/// Programs that install or build nothing, before those of the machine.
+fn without_tools(folder: &Path) -> String {
+    for name in ["apt-get", "cargo", "rustup"] {
+        let path = folder.join(name);
+        fs::write(&path, format!("#!/bin/sh\necho {name} >> {}/called\nexit 1\n", folder.display()))
+            .expect("the folder can be written");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    }
+    format!("{}:{}", folder.display(), env::var("PATH").expect("there is one"))
+}
+
+#[test]
+fn a_machine_without_libpcap_hears_so_before_a_build_for_another_one() {
+    let test = "a_machine_without_libpcap_hears_so_before_a_build_for_another_one";
+    if !can_package(test) {
+        return;
+    }
+    let header = Path::new("/usr/include/pcap");
+    let may_hide = Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success());
+    if !may_hide && header.exists() {
+        return println!("skipped: {test}: needs root, to hide {}", header.display());
+    }
+    let folder = folder(test);
+    let other = if cfg!(target_arch = "aarch64") { "amd64" } else { "arm64" };
+    let hidden = "[ ! -e /usr/include/pcap ] || mount -t tmpfs none /usr/include/pcap; exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", hidden, "sh"]).arg(Path::new(ROOT).join("scripts/package")).arg(other);
+    let done = command.env_remove("HOPWISE").env("PATH", without_tools(&folder)).output().expect("it starts");
+    let said = text(&done.stdout) + &text(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("install it (on Debian: apt-get install libpcap-dev)"), "{said}");
+    let called = fs::read_to_string(folder.join("called")).expect("apt-get was tried");
+    assert!(called.lines().all(|name| name == "apt-get"), "{called}");
+    fs::remove_dir_all(folder).expect("it is ours");
+}
+
+/// They run on the building machine alone, for less time than the optimiser would take.
+#[test]
+fn macros_and_build_scripts_of_others_are_not_optimised_for_a_package() {
+    let test = "macros_and_build_scripts_of_others_are_not_optimised_for_a_package";
+    let folder = folder(test);
+    let mut command = Command::new(env!("CARGO"));
+    command.args([
+        "build",
+        "--locked",
+        "--offline",
+        "-p",
+        "hopwise",
+        "--bin",
+        "hopwise",
+        "--profile",
+        "dist",
+    ]);
+    // With a target, units without a platform are those of the building machine.
+    let target = format!("{}-unknown-linux-gnu", env::consts::ARCH);
+    command.args(["--target", &target, "--unit-graph", "-Z", "unstable-options"]);
+    command.current_dir(ROOT).env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &folder);
+    let done = command.output().expect("it built this test");
+    let graph: serde_json::Value = match serde_json::from_slice(&done.stdout) {
+        Ok(graph) => graph,
+        Err(_) => return println!("skipped: {test}: this cargo tells no units: {}", text(&done.stderr)),
+    };
+    let level =
+        |unit: &serde_json::Value| unit["profile"]["opt_level"].as_str().unwrap_or_default().to_owned();
+    let is_ours = |unit: &serde_json::Value| unit["pkg_id"].as_str().is_some_and(|id| id.contains(ROOT));
+    let units = graph["units"].as_array().expect("a list").iter();
+    let (here, there): (Vec<_>, Vec<_>) = units.partition(|unit| unit["platform"].is_null());
+    assert!(here.iter().filter(|unit| !is_ours(unit)).all(|unit| level(unit) == "0") && here.len() > 30);
+    let built: Vec<_> = there.into_iter().filter(|unit| unit["mode"] == "build").collect();
+    assert!(
+        built.iter().all(|unit| level(unit) == if is_ours(unit) { "3" } else { "s" }) && built.len() > 100
+    );
+    let _ = fs::remove_dir_all(folder);
 }
 
 #[test]

@@ -25,7 +25,8 @@ fn disk_options() -> String {
         let mut lines = users.lines().map(|line| line.split(':'));
         lines.find_map(|mut words| (words.next() == Some(name)).then(|| words.nth(1)).flatten())
     };
-    let user = number("hopwise").or_else(|| number("nobody")).unwrap_or("65534");
+    // Without a user of that name, daemons have the first number of those that nobody gets.
+    let user = number("hopwise").unwrap_or("60706");
     format!("size=4m,mode=755,uid={user}")
 }
 

@@ -112,7 +112,7 @@ pub(crate) fn confine(how: Confine, privileges: &Privileges, needs: &Needs) -> R
     };
     tracing::info!(user, capabilities, confine = %how, "privileges dropped");
     if user == "nobody" {
-        tracing::warn!("other programs run as `nobody` and can end this one: make a user `hopwise`");
+        tracing::warn!("other programs run as `nobody` and can end this one: name another `user`");
     }
     // Until here, identity and capabilities belong to a single thread.
     log::flow().map_err(|error| Failure::failed("start the log", error))?;

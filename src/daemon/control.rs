@@ -133,7 +133,7 @@ fn listen(path: &Path) -> io::Result<StdListener> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MayAsk {
     All,
-    /// Many kinds of programs run as `nobody`, the routing daemon among them if there is no user `hopwise`.
+    /// Many kinds of programs run as `nobody`, the routing daemon among them if its file says so.
     OfRouting,
     Nothing,
 }
@@ -198,7 +198,7 @@ pub(super) async fn talk<Q: Question, A: Answer>(
     (&mut client).take(LONGEST_QUESTION).read_line(&mut line).await?;
     let response = match serde_json::from_str::<Q>(&line) {
         Ok(request) if may != MayAsk::All && !request.is_of_routing() => A::refused(
-            "only root may ask this of a daemon that is `nobody`: make a user `hopwise`".to_owned(),
+            "only root may ask this of a daemon that is `nobody`: give it another `user`".to_owned(),
         ),
         // An answer may wait for a disk.
         Ok(request) => {

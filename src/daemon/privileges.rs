@@ -3,19 +3,26 @@
 //! Capabilities belong to threads: all of this happens before there is a second one.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::ops::RangeInclusive;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, fchown};
 use std::path::Path;
 
 use caps::{CapSet, Capability, CapsHashSet};
-use nix::unistd::{Gid, Uid, User, geteuid, setgroups, setresgid, setresuid};
+use nix::unistd::{Gid, Group, Uid, User, geteuid, setgroups, setresgid, setresuid};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-/// The users of a daemon that is started as root and names none, the best first.
-const OWN: [&str; 2] = ["hopwise", "nobody"];
+/// The user of a daemon that is started as root and names none.
+const OWN: &str = "hopwise";
+/// Numbers that neither distributions nor systemd give to a user, for a machine without that one. The user `nobody` has
+/// other programs, which could end the daemon.
+const NAMELESS: RangeInclusive<u32> = 60_706..=61_183;
 /// The user `nobody`, also on a machine without names of users.
 pub(crate) const NOBODY: u32 = 65_534;
+/// The folder of sockets and states of all daemons.
+const SHARED: &str = "/run/hopwise";
 
 /// The capabilities for opening devices, sockets, packet programs, and other users' files.
 const OPENING: [Capability; 8] = [
@@ -77,6 +84,8 @@ impl std::error::Error for PrivilegeError {}
 pub(crate) struct Privileges {
     /// `None` if the daemon keeps its starting user.
     someone: Option<Someone>,
+    /// The name of the user that it has then. A confined daemon cannot look it up.
+    name: String,
 }
 
 impl Privileges {
@@ -87,7 +96,8 @@ impl Privileges {
             None if geteuid().is_root() => Some(own()),
             None => None,
         };
-        Ok(Privileges { someone })
+        let name = someone.as_ref().map_or_else(|| name_of(geteuid()), |someone| someone.name.clone());
+        Ok(Privileges { someone, name })
     }
 
     /// Users of daemons that root starts on this machine.
@@ -103,7 +113,7 @@ impl Privileges {
     }
 
     pub(crate) fn name(&self) -> String {
-        self.someone.as_ref().map_or_else(|| format!("uid {}", geteuid()), |someone| someone.name.clone())
+        self.name.clone()
     }
 
     /// Returns whether a daemon that is root now will become another user.
@@ -114,7 +124,7 @@ impl Privileges {
     /// The privileges of a daemon's helper, which keeps its user.
     pub(crate) fn of_helper() -> Result<Privileges, PrivilegeError> {
         give_up_new()?;
-        Ok(Privileges { someone: None })
+        Ok(Privileges { someone: None, name: name_of(geteuid()) })
     }
 
     /// Returns whether the configuration asks for root.
@@ -122,13 +132,22 @@ impl Privileges {
         self.someone.as_ref().is_some_and(|someone| someone.uid.is_root())
     }
 
-    /// Makes the folder of a file while this is root, if it will not stay root: other users need the folder, too.
+    /// Makes the folder of a file while this is root, and gives it to the user, who may otherwise not remove the file.
+    /// A folder that was there stays root's, but for that of all daemons.
     pub(crate) fn make_folder(&self, path: &Path) {
-        let folder = path.parent().filter(|folder| self.leaves_root() && !folder.as_os_str().is_empty());
-        if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+        let Some(someone) = self.someone.as_ref().filter(|_| self.leaves_root()) else { return };
+        let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return };
+        let is_new = !folder.exists();
+        if is_new {
             // Without it, the later opening reports the error.
             let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(folder);
             drop(made);
+        }
+        // A folder of `nobody` would be that of other programs.
+        if (is_new || folder == Path::new(SHARED)) && someone.uid.as_raw() != NOBODY {
+            // Without it, files stay until the next start.
+            let given = give(folder, someone);
+            drop(given);
         }
     }
 
@@ -197,11 +216,32 @@ fn someone(name: &str) -> Result<Someone, PrivilegeError> {
 
 /// A user of its own: programs of one user can end each other, and `nobody` has many.
 fn own() -> Someone {
-    OWN.iter().find_map(|name| someone(name).ok()).unwrap_or_else(|| Someone {
-        name: NOBODY.to_string(),
-        uid: Uid::from_raw(NOBODY),
-        gid: Gid::from_raw(NOBODY),
-    })
+    let nameless = || {
+        let is_free = |number: &u32| {
+            let user = User::from_uid(Uid::from_raw(*number));
+            let group = Group::from_gid(Gid::from_raw(*number));
+            matches!((user, group), (Ok(None), Ok(None)))
+        };
+        let number = NAMELESS.into_iter().find(is_free).unwrap_or(NOBODY);
+        let (uid, gid) = (Uid::from_raw(number), Gid::from_raw(number));
+        Someone { name: name_of(uid), uid, gid }
+    };
+    someone(OWN).unwrap_or_else(|_| nameless())
+}
+
+fn name_of(uid: Uid) -> String {
+    let user = User::from_uid(uid).ok().flatten();
+    user.map_or_else(|| format!("uid {uid}"), |user| user.name)
+}
+
+/// Gives a folder of root's to the user. A link is not followed.
+fn give(folder: &Path, someone: &Someone) -> io::Result<()> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = File::from(open(folder, flags, Mode::empty())?);
+    if folder.metadata()?.uid() != 0 {
+        return Ok(());
+    }
+    fchown(&folder, Some(someone.uid.as_raw()), Some(someone.gid.as_raw()))
 }
 
 fn become_user(someone: &Someone) -> Result<(), PrivilegeError> {
@@ -230,4 +270,21 @@ fn bound(kept: &CapsHashSet) -> Result<(), PrivilegeError> {
     let all = caps::read(None, CapSet::Bounding).map_err(|error| bound(&error))?;
     let mut others = all.difference(kept);
     others.try_for_each(|other| caps::drop(None, CapSet::Bounding, *other).map_err(|error| bound(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_called_by_its_name_and_one_without_by_its_number() {
+        assert_eq!(name_of(Uid::from_raw(0)), "root");
+        assert_eq!(name_of(Uid::from_raw(4_294_000_000)), "uid 4294000000");
+    }
+
+    #[test]
+    fn a_daemon_of_root_s_is_nobody_else_s() {
+        let own = own();
+        assert!(own.name == OWN || NAMELESS.contains(&own.uid.as_raw()), "{own:?}");
+    }
 }

@@ -29,10 +29,11 @@ The command has a network of its own, in which Hopwise ends its TCP over IPv4 an
 --sender, its connections go out by the node with this SOCKS5 server, with the agents asked for or else those of the
 node's rules. Addresses that the node has no route to, and datagrams such as those of DNS, go by the kernel's sockets.
 The host's own 127.0.0.1 is 198.18.0.2 for the command. No privileges are needed, and those of setuid programs such as
-sudo have no effect inside.
+sudo have no effect inside. Root's command keeps uid 0: it may write root's files and the machine's sysctls, but for
+those of the network and of the host's name. Run commands that are not trusted as another user.
 
 Signals, the terminal and the exit status are the command's; 125 means that it was not run, 126 that it cannot be
-executed, 127 that it was not found.")]
+executed, 127 that it was not found. Wrong options are 125, too.")]
 pub(crate) struct Arguments {
     /// SOCKS5 server of a running node (default with agents: 127.0.0.1:1080; default without: the kernel's sockets)
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::daemon::routes::RouteSnapshot;
 use crate::daemon::stations::StationSnapshot;
+use crate::failure::Failure;
 
 /// All hosts that were asked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -95,6 +96,18 @@ pub(crate) struct AirtimeReport {
 pub(crate) struct ClockReport {
     pub(crate) ahead_ms: f64,
     pub(crate) within_ms: f64,
+}
+
+impl Reports {
+    /// The end of a command that asked all hosts: a failure if some gave no answer, unless that does not count.
+    pub(crate) fn ended(&self, asking: &'static str, exit_zero: bool) -> Result<(), Failure> {
+        let silent = self.hosts.iter().filter(|host| host.problem.is_some()).count();
+        if silent == 0 || exit_zero {
+            return Ok(());
+        }
+        let all = self.hosts.len();
+        Err(Failure::failed(asking, format_args!("{silent} of {all} hosts gave no answer")))
+    }
 }
 
 impl HostReport {

@@ -27,6 +27,10 @@ pub(crate) const COLUMNS: [&str; 13] = [
 ];
 /// The columns of a neighbour, from the second on.
 const OF_NEIGHBOUR: usize = 5;
+/// The neighbours of a host that have a row: a host may tell any number.
+const MOST_NEIGHBOURS: usize = 16;
+/// The longest remark, in letters.
+const LONGEST_REMARK: usize = 512;
 
 /// The order of the hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +72,10 @@ pub(crate) fn page(reports: &Reports) -> String {
 
 /// The lines of what a table has no room for: hosts that gave no report, and why.
 pub(crate) fn remarks(reports: &Reports) -> Vec<String> {
-    let of = |host: &HostReport| Some(format!("{}: {}", host.host, host.problem.as_ref()?));
+    let of = |host: &HostReport| {
+        let remark = format!("{}: {}", host.host, host.problem.as_ref()?);
+        Some(plain::cut(&remark, LONGEST_REMARK))
+    };
     reports.hosts.iter().filter_map(of).collect()
 }
 
@@ -98,6 +105,7 @@ fn rows_of(
     let neighbours = host.neighbours.as_deref().unwrap_or_default();
     let mut rows: Vec<Vec<String>> = neighbours
         .iter()
+        .take(MOST_NEIGHBOURS)
         .map(|neighbour| {
             let mut row = vec![String::new(); COLUMNS.len()];
             row[1..=OF_NEIGHBOUR].clone_from_slice(&cells_of(neighbour, names));
@@ -113,6 +121,12 @@ fn rows_of(
         };
         row[1..=OF_NEIGHBOUR].fill("-".to_owned());
         neighbour.clone_into(&mut row[1]);
+        rows.push(row);
+    }
+    let more = neighbours.len().saturating_sub(MOST_NEIGHBOURS);
+    if more > 0 {
+        let mut row = vec![String::new(); COLUMNS.len()];
+        row[1] = format!("and {more} more");
         rows.push(row);
     }
     rows[0][0].clone_from(&host.host);
@@ -254,6 +268,28 @@ mod tests {
         ];
         assert_eq!(rows, wanted);
         assert_eq!(remarks(&fleet()), ["n3: ssh: no route"]);
+    }
+
+    #[test]
+    fn a_host_that_tells_of_too_many_neighbours_does_not_fill_the_screen() {
+        let of = |count: usize| {
+            let all = (0..count).map(|nth| neighbour((nth as u32).to_be_bytes(), None)).collect();
+            let host = HostReport { neighbours: Some(all), ..HostReport::none("n1", "x".repeat(100_000)) };
+            Reports { hosts: vec![host] }
+        };
+        let rows = rows(&of(60_010), None, Order::Inventory);
+        assert_eq!((rows.len(), rows[16][1].as_str()), (17, "and 59994 more"));
+        assert_eq!(super::rows(&of(16), None, Order::Inventory).len(), 16);
+        assert_eq!(remarks(&of(1))[0].chars().count(), LONGEST_REMARK);
+    }
+
+    #[test]
+    fn hosts_that_gave_no_answer_are_a_failure_of_the_command() {
+        let failure = fleet().ended("mesh status", false).expect_err("n3 is silent");
+        assert_eq!(failure.to_string(), "mesh status: 1 of 3 hosts gave no answer");
+        assert!(fleet().ended("mesh status", true).is_ok());
+        let answered = Reports { hosts: vec![fleet().hosts.remove(0)] };
+        assert!(answered.ended("mesh status", false).is_ok());
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::io::Write;
 use std::time::Duration;
 
 use hopwise_host::bringup::interface_with;
-use hopwise_host::nl80211::StationSource;
 use hopwise_host::{Clock, clock_is_synchronised, firewall::Ruleset};
 use hopwise_lab::{plain, version};
 use serde::{Deserialize, Serialize};
@@ -123,7 +122,7 @@ fn ended<'a>(arguments: &Arguments, findings: impl IntoIterator<Item = &'a Findi
 
 fn examine(arguments: &Arguments, config: Option<&NodeConfig>) -> Report {
     let system = System::at(&arguments.root);
-    let (names, others) = interfaces_of(&system, &arguments.interfaces);
+    let (names, others) = interfaces_of(&system, &arguments.interfaces, config);
     let interfaces: Vec<_> = names.iter().map(|name| InterfaceFacts::of(&system, name)).collect();
     let mut findings = of_machine(&system, config);
     findings.extend(others);
@@ -133,17 +132,41 @@ fn examine(arguments: &Arguments, config: Option<&NodeConfig>) -> Report {
     if let Some(folder) = &arguments.captures {
         findings.extend(captures::examine(folder, arguments.capture_rate.0));
     }
-    findings.extend(of_interfaces(&system, &interfaces, arguments.look.0));
+    let of_mesh = of_interfaces(&system, &interfaces, arguments.look.0);
+    let may_be_unused =
+        !is_named && config.is_none() && names.iter().all(|name| stations::is_down(&system, name));
+    if may_be_unused {
+        findings.extend(of_mesh.into_iter().map(of_unused));
+    } else {
+        findings.extend(of_mesh);
+    }
     findings.extend(left(arguments));
     findings.extend(firewall::examine());
     let forwarding = Forwarding::of(&system, &names);
     Report { findings, interfaces, forwarding, version: version::with_commit().to_owned() }
 }
 
+/// The finding about a radio that is down and that nothing names: it keeps no node from working.
+fn of_unused(finding: Finding) -> Finding {
+    match finding.fault.as_deref() {
+        Some(fault) if fault == faults::INTERFACE_DOWN.name => faults::RADIO_DOWN.found(finding.found),
+        _ => Finding { verdict: finding.verdict.min(Verdict::Warning), ..finding },
+    }
+}
+
 /// The names of the mesh's interfaces, and findings about those that are left out.
-fn interfaces_of(system: &System, wanted: &[String]) -> (Vec<String>, Vec<Finding>) {
-    if wanted.is_empty() {
-        return stations::radios_in_use(system);
+fn interfaces_of(
+    system: &System,
+    wanted: &[String],
+    config: Option<&NodeConfig>,
+) -> (Vec<String>, Vec<Finding>) {
+    match config {
+        _ if !wanted.is_empty() => {}
+        Some(config) => {
+            let radios = links::interfaces(config).filter(|name| stations::is_radio(system, name));
+            return (radios.cloned().collect(), Vec::new());
+        }
+        None => return stations::radios_in_use(system),
     }
     let (mut names, mut findings) = (Vec::new(), Vec::new());
     for word in wanted {
@@ -199,7 +222,7 @@ fn of_interfaces(system: &System, all: &[InterfaceFacts], look: Duration) -> Vec
     findings.extend(interfaces::same_mtu(&places));
     let mut radios = 0;
     for name in all.iter().map(|facts| facts.name.as_str()) {
-        if stations::is_wifi(system, name) || StationSource::open(name).is_ok() {
+        if stations::is_radio(system, name) {
             radios += 1;
             findings.extend(of_radio(system, name, look));
         }

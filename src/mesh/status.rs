@@ -20,11 +20,11 @@ Examples:
   hopwise mesh status                                    # this machine, by the sockets in /run/hopwise
   hopwise mesh status --inventory configs/inventory.yaml
   hopwise mesh status --inventory hosts.ini --limit roof --json | jq '.hosts[].neighbours'
-  hopwise mesh status --inventory hosts.ini --metrics > /var/lib/node_exporter/hopwise.prom
+  hopwise mesh status --inventory hosts.ini --metrics --exit-zero > /var/lib/node_exporter/hopwise.prom
 
 Hosts are reached by ssh, with the user's own configuration and without a password; `hopwise` has to be installed there.
 A fact that is not known is `-`, and --json has the reason. A host that gives no answer is a row, with its reason below
-the table.")]
+the table, and the exit status is 1. The table has a host's first 16 neighbours, and --json has all.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     chosen: Chosen,
@@ -40,6 +40,9 @@ pub(crate) struct Arguments {
     /// Print metrics in Prometheus' text format
     #[arg(long, conflicts_with = "json")]
     metrics: bool,
+    /// Exit status 0 also if hosts gave no answer
+    #[arg(long, requires = "inventory")]
+    exit_zero: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -56,7 +59,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         };
         asking.close().await;
         match reports {
-            Some(reports) => show(arguments, &reports).await,
+            Some(reports) => {
+                show(arguments, &reports).await?;
+                reports.ended("mesh status", arguments.exit_zero)
+            }
             None => Err(Failure::failed("ask the hosts", "a signal ended it")),
         }
     })

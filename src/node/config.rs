@@ -73,8 +73,8 @@ pub(crate) struct NodeConfig {
     /// Path of the control socket, for `hopwise status`, `top` and `capture` (default: no socket).
     #[schemars(with = "Option<String>")]
     pub(crate) control: Option<PathBuf>,
-    /// User that a daemon started by root becomes; root: it stays root (default: hopwise, or nobody where there is no
-    /// such user).
+    /// User that a daemon started by root becomes; root: it stays root (default: hopwise, or a
+    /// number without a name where there is no such user).
     pub(crate) user: Option<String>,
     /// Confinement of files and system calls by Landlock and seccomp, once everything is open (default on).
     #[serde(default)]

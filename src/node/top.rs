@@ -11,7 +11,6 @@ use crate::failure::{Failure, print};
 use crate::fleet::ask::Asking;
 use crate::fleet::host::Host;
 use crate::fleet::inventory::Chosen;
-use crate::fleet::report::Reports;
 use crate::fleet::{top, view};
 use crate::node::control::client::Control;
 use crate::node::snapshot::Snapshot;
@@ -50,6 +49,9 @@ pub(crate) struct Arguments {
     /// Longest time to wait for a host of the fleet
     #[arg(long, value_name = "TIME", default_value = "10s", requires = "inventory")]
     within: Time,
+    /// Exit status 0 also if hosts of the fleet gave no answer to --once
+    #[arg(long, requires_all = ["fleet", "once"])]
+    exit_zero: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -82,11 +84,13 @@ fn watch_fleet(arguments: &Arguments, hosts: Vec<Host>) -> Result<(), Failure> {
     if arguments.once {
         return runtime.block_on(async {
             let reports = tokio::select! {
-                reports = asking.round() => reports,
-                () = ending.next() => Reports::default(),
+                reports = asking.round() => Ok(reports),
+                () = ending.next() => Err(Failure::failed("ask the hosts", "a signal ended it")),
             };
             asking.close().await;
-            print(view::page(&reports)).await
+            let reports = reports?;
+            print(view::page(&reports)).await?;
+            reports.ended("top", arguments.exit_zero)
         });
     }
     refuse_without_terminal()?;

@@ -72,8 +72,8 @@ pub(super) struct Config {
     /// File for the trace (default: none).
     #[schemars(with = "Option<String>")]
     pub(super) trace: Option<PathBuf>,
-    /// User that a daemon started by root becomes; root: it stays root (default: hopwise, or nobody where there is no
-    /// such user).
+    /// User that a daemon started by root becomes; root: it stays root (default: hopwise, or a
+    /// number without a name where there is no such user).
     pub(super) user: Option<String>,
     /// Confinement of files and system calls by Landlock and seccomp, once everything is open (default on).
     #[serde(default)]

@@ -145,9 +145,7 @@ fn an_interface_comes_up_is_confirmed_and_goes_down_to_what_it_was() {
     for wanted in ["10.9.0.1/24", "fd09::1/64", "mtu 1500", "w0/forwarding:1", "all/forwarding:1"] {
         assert!(shown.contains(wanted), "{wanted}: {shown}");
     }
-    for gone in
-        ["inet 10.1.0", "inet6 fd01", "10.77.0.0", "generic-receive-offload: on", "tx-tcp-segmentation: on"]
-    {
+    for gone in ["inet 10.1.0", "inet6 fd01", "10.77.0.0"] {
         assert!(before.contains(gone) && !shown.contains(gone), "{gone}: {before}\n{shown}");
     }
     assert!(machine.reaches("10.9.0.2"));
@@ -171,6 +169,26 @@ fn an_interface_comes_up_is_confirmed_and_goes_down_to_what_it_was() {
     assert_eq!(machine.shown(), before);
     assert!(machine.does(&["down"]).contains("nothing was up"));
     assert_eq!(fs::read_dir(machine.path("state")).map(Iterator::count).unwrap_or(0), 0);
+}
+
+#[test]
+fn offloads_stay_on_unless_the_file_turns_them_off() {
+    let test = "offloads_stay_on_unless_the_file_turns_them_off";
+    if !can_run(test, &NEEDS) {
+        return;
+    }
+    let machine = Machine::new("offloads");
+    let before = machine.shown();
+    for (more, stay) in [("", true), ("offloads: true", true), ("offloads: false", false)] {
+        machine.does(&["up", &machine.file("mesh.yaml", more), "--no-confirm"]);
+        let shown = machine.shown();
+        for offload in ["generic-receive-offload: on", "tx-tcp-segmentation: on"] {
+            assert!(before.contains(offload), "{before}");
+            assert_eq!(shown.contains(offload), stay, "{more}: {shown}");
+        }
+        machine.does(&["down"]);
+        assert_eq!(machine.shown(), before);
+    }
 }
 
 #[test]
@@ -300,7 +318,11 @@ fn a_dry_run_changes_nothing_and_what_this_machine_lacks_is_refused_at_its_place
     let file = machine.file("mesh.yaml", WANTED);
     let before = machine.shown();
     let said = machine.does(&["up", &file, "--dry-run"]);
-    for wanted in ["w0: remove address 10.1.0.1/24", "w0: set its MTU to 1500 bytes", "w0: turn "] {
+    for wanted in [
+        "w0: remove address 10.1.0.1/24",
+        "w0: set its MTU to 1500 bytes",
+        "w0: set net/ipv4/conf/w0/forwarding to 1",
+    ] {
         assert!(said.contains(wanted), "{wanted}: {said}");
     }
     // They are undone in reverse: addresses go while IPv6 is still forwarded.
@@ -347,60 +369,148 @@ const NMCLI: &str = "#!/bin/sh\necho nmcli \"$@\" >> $CALLS\n\
 const WPA_CLI: &str = "#!/bin/sh\necho wpa_cli \"$@\" >> $CALLS\n\
     case $3 in disconnect) touch $CALLS.wpa; echo OK;; reconnect) rm $CALLS.wpa; echo OK;;\n\
     status) if [ -e $CALLS.wpa ]; then echo wpa_state=DISCONNECTED; else echo wpa_state=COMPLETED; fi;; esac\n";
-const DHCPCD: &str = "#!/bin/sh\n[ \"$1\" = run ] && sleep 600\necho dhcpcd \"$@\" >> $CALLS\n";
+/// It notes what its daemon would read.
+const NETWORKCTL: &str = "#!/bin/sh\nread=$(grep -hv -e '^#' -e '^$' /run/systemd/network/05-* | paste -sd ' ')\n\
+    echo networkctl \"$@\" \"$read\" >> $CALLS\n";
+const DAEMON: &str = "#!/bin/sh\n[ \"$1\" = run ] && sleep 600\necho ${0##*/} \"$@\" >> $CALLS\n";
+/// The unit that brings interfaces up when the machine starts.
+const UNIT: &str = include_str!("../../deploy/ansible/roles/hopwise/templates/hopwise-mesh.service.j2");
 
-/// Puts the commands into the folder `bin`, and starts a dhcpcd.
-fn put_managers(machine: &Machine) -> Running {
-    fs::create_dir(machine.path("bin")).expect("the folder can be written");
-    for (name, script) in [("nmcli", NMCLI), ("wpa_cli", WPA_CLI), ("dhcpcd", DHCPCD)] {
-        let path = machine.path(&format!("bin/{name}"));
-        fs::write(&path, script).expect("the folder can be written");
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    }
-    let dhcpcd = machine.node.start(&[machine.path("bin/dhcpcd"), "run".to_owned()]);
-    let runs = || {
-        let all = fs::read_dir("/proc").expect("it is mounted").flatten();
-        let words = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-        words.into_iter().any(|words| text(&words).contains(&machine.path("bin/dhcpcd")))
-    };
-    within_patience(until(runs));
-    dhcpcd
+/// The capabilities that the unit leaves to root, as setpriv takes them.
+fn of_unit() -> String {
+    let line = UNIT.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
+    let names = line.expect("the unit has a line").split(' ');
+    let names = names.map(|name| name.trim_start_matches("CAP_").to_lowercase());
+    names.fold("--bounding-set=-all".to_owned(), |all, name| format!("{all},+{name}"))
 }
+
+/// Runs a command with another folder in place of /run.
+const WITH_RUN: &str = "mount --bind $0 /run && exec \"$@\"";
+
+/// A machine with commands and daemons of managers.
+struct Managed {
+    machine: Machine,
+    _daemons: [Running; 2],
+}
+
+impl Managed {
+    fn new(test: &str) -> Managed {
+        let machine = Machine::new(test);
+        for folder in ["bin", "run"] {
+            fs::create_dir(machine.path(folder)).expect("the folder can be written");
+        }
+        let scripts = [
+            ("nmcli", NMCLI),
+            ("wpa_cli", WPA_CLI),
+            ("networkctl", NETWORKCTL),
+            ("dhcpcd", DAEMON),
+            ("systemd-networkd", DAEMON),
+        ];
+        for (name, script) in scripts {
+            let path = machine.path(&format!("bin/{name}"));
+            fs::write(&path, script).expect("the folder can be written");
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        }
+        let daemons = ["dhcpcd", "systemd-networkd"].map(|name| {
+            let path = machine.path(&format!("bin/{name}"));
+            let daemon = machine.node.start(&[path.clone(), "run".to_owned()]);
+            let runs = || {
+                let all = fs::read_dir("/proc").expect("it is mounted").flatten();
+                let words = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+                words.into_iter().any(|words| text(&words).contains(&path))
+            };
+            within_patience(until(runs));
+            daemon
+        });
+        Managed { machine, _daemons: daemons }
+    }
+
+    fn does(&self, words: &[&str]) -> String {
+        let of = |name| self.machine.path(name);
+        let (state, run) = (of("state"), of("run"));
+        let rights = of_unit();
+        let shell = [
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            WITH_RUN,
+            &run,
+            "setpriv",
+            &rights,
+            "--inh-caps=-all",
+            HOPWISE,
+            "mesh",
+        ];
+        let words = [&shell[..], words, &["--state", &state]].concat();
+        let path = format!("{}:{}", of("bin"), std::env::var("PATH").expect("there is one"));
+        let mut command = self.machine.node.command(&words);
+        let output = command.env("PATH", path).env("CALLS", of("calls")).output().expect("it starts");
+        assert!(output.status.success(), "{output:?}");
+        text(&output.stdout)
+    }
+
+    /// The calls since the last look that tell a manager something.
+    fn called(&self) -> Vec<String> {
+        let calls = self.machine.path("calls");
+        let all = fs::read_to_string(&calls).unwrap_or_default();
+        let _ = fs::remove_file(&calls);
+        let told = all.lines().filter(|line| !line.contains("-t -f") && !line.contains("status"));
+        told.map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    /// The files for systemd-networkd.
+    fn files(&self) -> usize {
+        fs::read_dir(self.machine.path("run/systemd/network")).map_or(0, Iterator::count)
+    }
+}
+
+const ALONE: [&str; 4] = [
+    "nmcli device set w0 managed no",
+    "networkctl reload [Match] Name=w0 [Link] Unmanaged=yes",
+    "dhcpcd -x w0",
+    "wpa_cli -i w0 disconnect",
+];
+const BACK: [&str; 4] =
+    ["wpa_cli -i w0 reconnect", "dhcpcd -n w0", "networkctl reload", "nmcli device set w0 managed yes"];
 
 #[test]
 fn managers_are_told_to_leave_the_interface_alone_and_get_it_back() {
     let test = "managers_are_told_to_leave_the_interface_alone_and_get_it_back";
-    if !can_run(test, &NEEDS) {
+    if !can_run(test, &[&NEEDS[..], &["unshare", "mount", "setpriv"]].concat()) {
         return;
     }
-    let machine = Machine::new("managers");
-    let file = machine.file("mesh.yaml", WANTED);
-    let _dhcpcd = put_managers(&machine);
-    let (state, calls) = (machine.path("state"), machine.path("calls"));
-    let path = format!("{}:{}", machine.path("bin"), std::env::var("PATH").expect("there is one"));
-    let mesh = |words: &[&str]| {
-        let words = [&[HOPWISE, "mesh"], words, &["--state", &state]].concat();
-        let mut command = machine.node.command(&words);
-        let output = command.env("PATH", &path).env("CALLS", &calls).output().expect("it starts");
-        assert!(output.status.success(), "{output:?}");
-        text(&output.stdout)
-    };
-    let called = || {
-        let all = fs::read_to_string(&calls).unwrap_or_default();
-        let _ = fs::remove_file(&calls);
-        let told = all.lines().filter(|line| !line.contains("-t -f") && !line.contains("status"));
-        told.map(str::to_owned).collect::<Vec<_>>()
-    };
-    mesh(&["up", &file, "--no-confirm"]);
-    let alone = ["nmcli device set w0 managed no", "dhcpcd -x w0", "wpa_cli -i w0 disconnect"];
-    assert_eq!(called(), alone);
-    assert!(mesh(&["up", &file, "--no-confirm"]).contains("up already"), "{:?}", called());
-    called();
-    mesh(&["down"]);
-    let back = ["wpa_cli -i w0 reconnect", "dhcpcd -n w0", "nmcli device set w0 managed yes"];
-    assert_eq!(called(), back);
-    let file = machine.file("managed.yaml", &format!("{WANTED}, managed: true"));
-    mesh(&["up", &file, "--no-confirm"]);
-    mesh(&["down"]);
-    assert_eq!(called(), [""; 0], "with managed: true they keep it");
+    let managed = Managed::new("managers");
+    let file = managed.machine.file("mesh.yaml", WANTED);
+    managed.does(&["up", &file, "--no-confirm"]);
+    assert_eq!(managed.called(), ALONE);
+    assert!(managed.does(&["up", &file, "--no-confirm"]).contains("up already"), "{:?}", managed.called());
+    assert_eq!(managed.called(), [""; 0]);
+    managed.does(&["down"]);
+    assert_eq!(managed.called(), BACK);
+    assert_eq!(managed.files(), 0);
+    let file = managed.machine.file("managed.yaml", &format!("{WANTED}, managed: true"));
+    managed.does(&["up", &file, "--no-confirm"]);
+    managed.does(&["down"]);
+    assert_eq!(managed.called(), [""; 0], "with managed: true they keep it");
+}
+
+#[test]
+fn a_killed_one_and_an_interface_that_is_gone_leave_no_file_for_networkd() {
+    let test = "a_killed_one_and_an_interface_that_is_gone_leave_no_file_for_networkd";
+    if !can_run(test, &[&NEEDS[..], &["unshare", "mount", "setpriv"]].concat()) {
+        return;
+    }
+    let managed = Managed::new("networkd");
+    let file = managed.machine.file("mesh.yaml", WANTED);
+    managed.does(&["up", &file, "--within", "300s"]);
+    managed.machine.kill_keeper();
+    assert_eq!((managed.called(), managed.files()), (ALONE.map(str::to_owned).to_vec(), 1));
+    managed.does(&["down"]);
+    assert_eq!((managed.called(), managed.files()), (BACK.map(str::to_owned).to_vec(), 0));
+    managed.does(&["up", &file, "--no-confirm"]);
+    managed.called();
+    managed.machine.node.ip(&["link", "del", "w0"]);
+    managed.does(&["down"]);
+    assert_eq!((managed.called(), managed.files()), (vec!["networkctl reload".to_owned()], 0));
 }

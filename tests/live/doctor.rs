@@ -80,7 +80,11 @@ fn the_command_of_a_remedy_mends_what_was_injected() {
     }
     let wire = Wire::new("mends");
     wire.node.join(&wire.other, "w1", "10.2.0.1/24", "10.2.0.2/24");
-    let look = ["--interface", "w0", "--interface", "w1"];
+    // Its link takes packets as they came.
+    let config = wire.path("node.yaml");
+    fs::write(&config, "node: { name: a, address: 10.1.0.7/24 }\nlinks: [{ kind: raw, name: w0 }]\n")
+        .expect("the folder can be written");
+    let look = ["--interface", "w0", "--interface", "w1", "--config", &config];
     wire.node.sysctl("ipv4/conf/w1/rp_filter", "0");
     wire.node.sysctl("ipv4/conf/all/rp_filter", "0");
     wire.node.output(&["ethtool", "-K", "w0", "gro", "on", "tso", "on"]);
@@ -274,13 +278,14 @@ fn a_fleet_is_one_table_with_what_only_several_hosts_show() {
         one.ip(&["addr", "add", "10.3.0.9/32", "dev", "w0"]);
     }
     wire.other.ip(&["link", "set", "w0", "mtu", "1300"]);
+    wire.node.sysctl("ipv4/ip_default_ttl", "128");
     let inventory = inventory(&wire);
     let look = ["--fleet", inventory.as_str(), "--interface", "w0", "--acks"];
     let output = wire.after(&[], &look);
     let said = text(&output);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let row = |name: &str| said.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
-    assert!(row("n2 ").contains("no answer") && row("n0 ").contains("offloads-join"), "{said}");
+    assert!(row("n2 ").contains("no answer") && row("n0 ").contains("hop-limit-other"), "{said}");
     for fault in ["duplicate-address", "mtu-differs", "versions-differ"] {
         assert!(row("together ").contains(fault), "{fault}: {said}");
     }

@@ -29,6 +29,14 @@ pub(crate) fn assert_none_refused(log: &str) {
     }
 }
 
+/// The user of a daemon that root starts: `hopwise`, or the first number that nobody gets.
+pub(crate) fn user_of_daemons() -> u32 {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let number =
+        users.lines().find_map(|line| line.strip_prefix("hopwise:")?.split(':').nth(1)?.parse().ok());
+    number.unwrap_or(60_706)
+}
+
 impl Field {
     pub(crate) fn new(test: &str) -> Field {
         let folder = std::env::temp_dir().join(format!("hoplive-{}-{test}", std::process::id()));

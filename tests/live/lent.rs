@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
-use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
+use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text, user_of_daemons};
 use crate::namespace::can_run;
 
 /// The device was made to stay, and remains for the next program.
@@ -44,7 +44,8 @@ fn a_device_that_killed_nodes_changed_comes_back_with_the_next_end_and_by_repair
     for (nth, kind) in ["tun", "tun-fast"].into_iter().enumerate() {
         let field = Field::new(&format!("killed-lent-{nth}"));
         // Root trusts the files of a daemon's user in folders that are closed to others.
-        std::os::unix::fs::chown(&field.folder, Some(65_534), Some(65_534)).expect("root may");
+        let user = user_of_daemons();
+        std::os::unix::fs::chown(&field.folder, Some(user), Some(user)).expect("root may");
         fs::set_permissions(&field.folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
         for words in [
             "tuntap add hw0 mode tun",
@@ -274,6 +275,16 @@ fn what_the_kernel_keeps_of_its_own_refuses_nobody() {
     }
 }
 
+/// The route of an address, which `hopwise mesh up` may have given, is told by it.
+fn assert_told_by_whom(said: &str, taken: &str) {
+    let by = match taken {
+        "10.6.1.2/24" => "wire0 has 10.6.1.1/24 (`ip addr` shows it)",
+        _ if taken.starts_with("fd06:1::") => "wire0 has fd06:1::1/64 (`ip addr` shows it)",
+        _ => "(`ip route` shows it)",
+    };
+    assert!(said.contains(by) && said.contains("`addresses: []`") == by.contains("wire0"), "{said}");
+}
+
 /// With the route taken over, hosts behind it would be cut off; with the route left, the node would be.
 #[test]
 fn a_route_that_leads_elsewhere_is_not_taken_over() {
@@ -315,6 +326,7 @@ fn a_route_that_leads_elsewhere_is_not_taken_over() {
         let refused = field.refused(&config);
         let said = text(&refused.stderr);
         assert!(said.contains(&format!("a route to {taken} leads elsewhere already")), "{said}");
+        assert_told_by_whom(&said, taken);
         assert_eq!((refused.status.code(), routes()), (Some(1), before.clone()));
     }
     // A route through the device itself belongs to its owner, and stays as it is.

@@ -139,11 +139,18 @@ faults! {
     INTERFACE_DOWN "interface-down" of "interface" Failure
     spoils "nothing is sent and nothing is heard"
     found "`operstate` of the interface"
-    remedy "ip link set {IF} up"
+    remedy "ip link set {IF} up, or name it in the file of `hopwise mesh up`"
+
+    RADIO_DOWN "radio-down" of "interface" Warning
+    spoils "no mesh is on this machine's radio, if one is wanted there"
+    found "`operstate` of all radios, where neither --interface nor --config names one and none is up. Other \
+        failures of these radios are warnings then, too"
+    remedy "name it in the file of `hopwise mesh up`, which brings it up; an unused radio may stay as it is"
 
     OFFLOADS_JOIN "offloads-join" of "offloads" Warning
-    spoils "segments are joined or cut (GRO, LRO, TSO, GSO): captures and counts do not show those of the air"
-    found "the offloads that the kernel lists for the interface (ethtool's netlink)"
+    spoils "a node's link is handed segments that the kernel has joined, which never were packets of the air"
+    found "GRO and LRO of the interface of a `raw` or `pcap` link, by ethtool's netlink; elsewhere it is only noted \
+        that captures show joined segments"
     remedy "ethtool -K {IF} {OFFLOADS}"
 
     CHECKSUMS_LATE "checksums-late" of "checksums" Warning

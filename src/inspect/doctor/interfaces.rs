@@ -75,7 +75,7 @@ pub(super) fn examine(system: &System, facts: &InterfaceFacts) -> Vec<Finding> {
         return findings;
     }
     findings.push(match joining_offloads(name) {
-        Ok(joining) => offloads(name, &joining),
+        Ok(joining) => noted(name, &joining),
         Err(error) => Finding::skipped(faults::OFFLOADS_JOIN.check, format!("{name}: {error}")),
     });
     findings.push(machine::rp_filter_of(system, name));
@@ -90,6 +90,19 @@ pub(super) fn state(system: &System, name: &str) -> Finding {
         Some("down") => faults::INTERFACE_DOWN.found(format!("{name} is down")).with("IF", name),
         Some(state) => Finding::ok(faults::INTERFACE_DOWN.check, format!("{name} is {state}")),
     }
+}
+
+/// Offloads are as Linux has them, and of use to all programs: no fault of an interface of a mesh.
+pub(super) fn noted(name: &str, joining: &[String]) -> Finding {
+    let what = joining.join(", ");
+    let said = match joining {
+        [] => format!("{name} hands over what came"),
+        _ => format!(
+            "{name} joins or cuts segments ({what}): a capture there shows none of the air; `offloads: false` in the \
+             file of `hopwise mesh up` ends that, at a cost to all programs"
+        ),
+    };
+    Finding::ok(faults::OFFLOADS_JOIN.check, said)
 }
 
 /// Offloads by the kernel's names, which ethtool takes as well.

@@ -39,9 +39,18 @@ pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
             LinkKind::Replay => findings.push(recording(link)),
         }
     }
-    let towards_hosts = config.transparent.iter().flat_map(|transparent| &transparent.interfaces);
-    findings.extend(towards_hosts.map(|name| interfaces::state(system, name)));
+    findings.extend(towards_hosts(config).map(|name| interfaces::state(system, name)));
     findings
+}
+
+fn towards_hosts(config: &NodeConfig) -> impl Iterator<Item = &String> {
+    config.transparent.iter().flat_map(|transparent| &transparent.interfaces)
+}
+
+/// The interfaces of this machine that a configuration names.
+pub(super) fn interfaces(config: &NodeConfig) -> impl Iterator<Item = &String> {
+    let of_links = config.links.iter().filter(|link| matches!(link.kind, LinkKind::Raw | LinkKind::Pcap));
+    of_links.map(|link| &link.name).chain(towards_hosts(config))
 }
 
 /// An existing TUN belongs to a daemon, or was made to stay.

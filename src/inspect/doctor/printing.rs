@@ -28,6 +28,10 @@ pub(super) fn json(report: &impl Serialize) -> Result<String, Failure> {
 
 const COLUMNS: [&str; 6] = ["host", "verdict", "failures", "warnings", "skipped", "faults"];
 const TOGETHER: &str = "together";
+/// The faults of a host that are told, and the longest line of each, in letters: a host may tell any number of any
+/// length.
+const MOST_TOLD: usize = 32;
+const LONGEST: usize = 1024;
 
 /// A table of hosts, and below it each fault with its remedy.
 pub(super) fn fleet(report: &FleetReport) -> String {
@@ -36,8 +40,15 @@ pub(super) fn fleet(report: &FleetReport) -> String {
     let mut text = table::lines(&COLUMNS, &rows).join("\n") + "\n";
     let each = report.hosts.iter().map(|host| (host.host.as_str(), &host.report.findings));
     for (host, findings) in each.chain([(TOGETHER, &report.together)]) {
-        for finding in findings.iter().filter(|finding| finding.fault.is_some()) {
-            text += &format!("\n{}: {}", plain::line(host), line(finding).trim_end());
+        let faults: Vec<_> = findings.iter().filter(|finding| finding.fault.is_some()).collect();
+        for finding in faults.iter().take(MOST_TOLD) {
+            let told = line(finding);
+            let told: Vec<_> = told.lines().map(|line| plain::cut(line, LONGEST)).collect();
+            text += &format!("\n{}: {}", plain::line(host), told.join("\n"));
+        }
+        let more = faults.len().saturating_sub(MOST_TOLD);
+        if more > 0 {
+            text += &format!("\n{}: and {more} more faults: --json has them", plain::line(host));
         }
     }
     text + "\n"

@@ -20,19 +20,22 @@ pub(super) struct Looked {
     pub(super) rates: BTreeMap<StationAddress, BTreeSet<u64>>,
 }
 
-/// The interfaces that have stations, by what is in `/sys` and by who offers them.
-fn radios(system: &System) -> Vec<String> {
+/// Returns whether the interface has stations, by what is in `/sys` and by who offers them.
+pub(super) fn is_radio(system: &System, name: &str) -> bool {
     // The radio of `hopwise air` is no Wi-Fi for the kernel.
-    let is_radio = |name: &String| is_wifi(system, name) || StationSource::open(name).is_ok();
-    system.names("sys/class/net").into_iter().filter(is_radio).collect()
+    is_wifi(system, name) || StationSource::open(name).is_ok()
+}
+
+pub(super) fn is_down(system: &System, name: &str) -> bool {
+    system.read(&format!("sys/class/net/{name}/operstate")).as_deref() == Some("down")
 }
 
 /// The radios to look at where none is named. One that is down is of no harm beside another one that is up: the mesh
 /// uses that.
 pub(super) fn radios_in_use(system: &System) -> (Vec<String>, Vec<Finding>) {
-    let is_down =
-        |name: &String| system.read(&format!("sys/class/net/{name}/operstate")).as_deref() == Some("down");
-    let (down, up): (Vec<_>, Vec<_>) = radios(system).into_iter().partition(is_down);
+    let mut radios = system.names("sys/class/net");
+    radios.retain(|name| is_radio(system, name));
+    let (down, up): (Vec<_>, Vec<_>) = radios.into_iter().partition(|name| is_down(system, name));
     if up.is_empty() {
         return (down, Vec::new());
     }

@@ -120,6 +120,16 @@ fn the_links_of_a_configuration_are_looked_at() {
     assert!(findings.iter().any(|finding| finding.found.contains("lan9")), "{findings:?}");
 }
 
+#[test]
+fn a_host_of_a_fleet_with_faults_without_end_does_not_fill_the_screen() {
+    let findings = (0..40).map(|_| faults::CLOCK_SLOW.found("x".repeat(100_000))).collect();
+    let report = Report { findings, ..Report::default() };
+    let hosts = vec![fleet::HostReport { host: "n1".to_owned(), report, ..fleet::HostReport::default() }];
+    let told = printing::fleet(&fleet::FleetReport { hosts, together: Vec::new() });
+    assert!(told.contains("n1: and 8 more faults: --json has them"), "{}", told.len());
+    assert!(told.lines().all(|line| line.chars().count() < 1_100) && told.len() < 50_000);
+}
+
 /// A machine is in order without the things that a node does not use.
 #[test]
 fn what_a_node_has_no_use_for_is_not_looked_at() {

@@ -22,6 +22,9 @@ mod rates;
 
 use channel::Width;
 
+/// The most interfaces of a file, and the most addresses of an interface. Each is a step of its own, and undone alone.
+const MOST: usize = 256;
+
 /// The interfaces of a mesh on one machine.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -102,14 +105,18 @@ struct Interface {
     /// Forwarding of packets for others; IPv6 is forwarded as well if `addresses` has some of it (default: it stays as
     /// it is).
     forwarding: Option<bool>,
-    /// Offloads that join or cut segments (GRO, LRO, TSO, GSO) stay as they are. Without them, a captured or counted
-    /// segment is one on the air.
-    #[serde(default)]
+    /// Offloads that join or cut segments (GRO, LRO, TSO, GSO) stay as they are. With false they are turned off: a
+    /// captured or counted segment is then one on the air, and all programs get less out of the radio.
+    #[serde(default = "as_they_are")]
     offloads: bool,
-    /// Programs that configure interfaces (NetworkManager, dhcpcd, wpa_supplicant) keep this one. Otherwise they are
-    /// told to leave it alone.
+    /// Programs that configure interfaces (NetworkManager, systemd-networkd, dhcpcd, wpa_supplicant) keep this one.
+    /// Otherwise they are told to leave it alone.
     #[serde(default)]
     managed: bool,
+}
+
+fn as_they_are() -> bool {
+    true
 }
 
 /// The mode of an interface.
@@ -161,6 +168,7 @@ pub(super) fn read(document: &Document) -> Result<Config, Box<Refusal>> {
         let accepted = "at least one, such as [{ name: wlan0, mode: ibss, ssid: hopwise, channel: 1 }]";
         return Err(document.refuse(&root.key("interfaces"), "there is no interface", accepted));
     }
+    bounded(document, &root.key("interfaces"), file.interfaces.len())?;
     let mut interfaces: Vec<WantedInterface> = Vec::new();
     for (nth, interface) in file.interfaces.iter().enumerate() {
         let at = Place { document, at: root.key("interfaces").index(nth) };
@@ -172,6 +180,13 @@ pub(super) fn read(document: &Document) -> Result<Config, Box<Refusal>> {
         interfaces.push(at.wanted(interface)?);
     }
     Ok(Config { clock: file.clock, wanted: Wanted { country: file.country, interfaces } })
+}
+
+fn bounded(document: &Document, at: &YamlPath, count: usize) -> Result<(), Box<Refusal>> {
+    if count <= MOST {
+        return Ok(());
+    }
+    Err(document.refuse(at, format!("there are {count}"), &format!("at most {MOST}")))
 }
 
 fn check_country(document: &Document, at: &YamlPath, code: &str) -> Result<(), Box<Refusal>> {
@@ -298,6 +313,7 @@ impl Place<'_> {
     }
 
     fn addresses(&self, texts: &[String]) -> Result<Vec<Prefix>, Box<Refusal>> {
+        bounded(self.document, &self.key("addresses"), texts.len())?;
         let mut addresses: Vec<Prefix> = Vec::new();
         for (nth, text) in texts.iter().enumerate() {
             let at = self.key("addresses").index(nth);

@@ -58,8 +58,8 @@ struct File {
     keys: Option<PathBuf>,
     /// Largest difference between the clocks of nodes; it needs `keys` (default: any, as long as times grow).
     clock_within: Option<Time>,
-    /// User that a daemon started by root becomes; root: it stays root (default: hopwise, or nobody where there is no
-    /// such user).
+    /// User that a daemon started by root becomes; root: it stays root (default: hopwise, or a
+    /// number without a name where there is no such user).
     user: Option<String>,
     /// Confinement of files and system calls by Landlock and seccomp, once everything is open (default on).
     #[serde(default)]

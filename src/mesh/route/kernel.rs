@@ -118,7 +118,7 @@ impl Installed {
     fn refuse(&mut self, dst: Ipv4Addr, error: &NetlinkError) {
         self.routes.remove(&dst);
         self.refused.insert(dst);
-        if !matches!(error, NetlinkError::RouteTaken(_)) {
+        if !matches!(error, NetlinkError::RouteTaken { .. }) {
             tracing::warn!(%dst, %error, "route not installed");
         } else if self.clashes.insert(dst) {
             let clashes = self.clashes.len();

@@ -93,8 +93,13 @@ pub enum NetlinkError {
         /// The kernel's answer.
         error: Box<rtnetlink::Error>,
     },
-    /// A route to this subnet leads elsewhere.
-    RouteTaken(Prefix),
+    /// A route to a subnet leads elsewhere.
+    RouteTaken {
+        /// The subnet.
+        subnet: Prefix,
+        /// The interface whose own subnet it is, with its address there.
+        of: Option<(String, Prefix)>,
+    },
     /// The routes of this table belong to another program.
     TableTaken(u32),
     /// The device has this address already, with another subnet.
@@ -111,9 +116,14 @@ impl fmt::Display for NetlinkError {
             NetlinkError::NoDevice(error) => write!(f, "there is no such device: {error}"),
             NetlinkError::System { doing, error } => write!(f, "{doing}: {error}"),
             NetlinkError::Kernel { doing, error } => write!(f, "{doing}: {error}"),
-            NetlinkError::RouteTaken(route) => write!(
+            NetlinkError::RouteTaken { subnet, of: None } => write!(
                 f,
-                "a route to {route} leads elsewhere already (`ip route` shows it): take another subnet, or remove it"
+                "a route to {subnet} leads elsewhere already (`ip route` shows it): take another subnet, or remove it"
+            ),
+            NetlinkError::RouteTaken { subnet, of: Some((interface, address)) } => write!(
+                f,
+                "a route to {subnet} leads elsewhere already: {interface} has {address} (`ip addr` shows it); remove \
+                 that address (`addresses: []` in the file of `hopwise mesh up`), or take another subnet"
             ),
             NetlinkError::TableTaken(table) => write!(
                 f,
@@ -151,14 +161,19 @@ impl NetlinkError {
 
 /// Sets MTU, addresses and routes of a device and takes it up.
 pub fn configure(device: &str, settings: &DeviceSettings) -> Result<(), NetlinkError> {
-    apply(device, settings, &mut Added::default())
+    apply(device, settings, &mut Added::default(), true)
 }
 
 /// Applies the settings, and records additions even if it fails half-way.
-fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(), NetlinkError> {
+fn apply(
+    device: &str,
+    settings: &DeviceSettings,
+    added: &mut Added,
+    is_ours: bool,
+) -> Result<(), NetlinkError> {
     let index = index_of(device)?;
     if settings.addresses.iter().any(|prefix| prefix.address().is_ipv6()) {
-        keep_addresses(device);
+        keep_addresses(device, is_ours);
     }
     blocking(async move |handle| {
         check_free(&handle, index, &Wanted::all_of(settings)).await?;
@@ -240,10 +255,13 @@ fn keeps_addresses(device: &str) -> String {
     format!("ipv6/conf/{device}/keep_addr_on_down")
 }
 
-/// Keeps the IPv6 addresses of a device that goes down. Otherwise, no program would restore them.
-fn keep_addresses(device: &str) {
-    if let Err(error) = set_switch(&keeps_addresses(device), "1") {
-        tracing::warn!(device, %error, "its addresses of IPv6 will go when it goes down");
+/// Keeps the IPv6 addresses of a device that goes down. Otherwise, no program would restore them. A device that we made
+/// goes with us: its switch stays where all are read-only, as in a unit with ProtectKernelTunables.
+fn keep_addresses(device: &str, is_ours: bool) {
+    match set_switch(&keeps_addresses(device), "1") {
+        Err(error) if is_ours && error.kind() == io::ErrorKind::ReadOnlyFilesystem => {}
+        Err(error) => tracing::warn!(device, %error, "its addresses of IPv6 will go when it goes down"),
+        Ok(()) => {}
     }
 }
 

@@ -16,8 +16,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::poller::wait_to_read;
 
-/// The limit for an answer and for an end. Healthy programs take a moment, and seconds on a busy machine.
-pub(crate) const WITHIN: Duration = Duration::from_secs(10);
+/// The limit for an answer and for an end. Healthy programs take a moment, seconds on a busy machine, and more when a
+/// small one starts from a slow card. systemd waits for 90 s.
+pub(crate) const WITHIN: Duration = Duration::from_secs(30);
 
 /// A program that runs, in a process group of its own.
 #[derive(Debug)]

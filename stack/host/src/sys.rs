@@ -106,10 +106,11 @@ pub(crate) fn inherited(number: std::os::fd::RawFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// Moves this process, which has one thread, into a user, a network and a mount namespace of its own.
+/// Moves this process, which has one thread, into a user, a network, a mount and a UTS namespace of its own.
 pub(crate) fn enter_own_namespaces() -> io::Result<()> {
+    let own = libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWUTS;
     // SAFETY: it takes flags alone, and the kernel refuses it to a process with several threads.
-    let result = unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_NEWNS) };
+    let result = unsafe { libc::unshare(own) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

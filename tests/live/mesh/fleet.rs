@@ -188,6 +188,20 @@ fn a_fleet_is_one_table_and_hosts_that_do_not_answer_are_rows_with_their_reasons
     }));
     assert!(row(&table, "deaf ").contains("no answer"), "{table}");
     assert!(row(&table, "gone: ").contains("unreachable"), "{table}");
+    assert_statuses(&fleet);
+}
+
+/// Hosts that do not answer are a failure of the command.
+fn assert_statuses(fleet: &Fleet) {
+    for (words, status) in [
+        (&["top", "--fleet", "--once"][..], 1),
+        (&["top", "--fleet", "--once", "--exit-zero"], 0),
+        (&["mesh", "status"], 1),
+        (&["mesh", "status", "--exit-zero"], 0),
+    ] {
+        let more = ["--within", "6s", "--inventory", &fleet.path("hosts.yaml")];
+        assert_eq!(fleet.run(&[words, &more].concat()).status.code(), Some(status), "{words:?}");
+    }
 }
 
 /// The line of a table that begins so.

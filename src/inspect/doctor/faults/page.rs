@@ -13,7 +13,8 @@ This page is what `hopwise doctor --faults` prints; a test keeps it so. `hopwise
 keeps a node or a trial from working; a warning makes it worse, or other than expected. A test injects each fault.
 
 Words in capitals stand for values: `IF` for an interface, `MTU` for bytes. Interfaces of the mesh are those that
-`--interface` names, or else all radios. A radio that is down is then left out if another one is up.
+`--interface` names. Without it they are the radios that the file of `--config` names, and without both all radios. A
+radio that is down is then left out if another one is up.
 ";
 
 pub(in crate::inspect::doctor) fn page() -> String {

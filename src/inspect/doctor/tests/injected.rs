@@ -219,7 +219,10 @@ fn an_interface_that_is_gone_or_down_is_named() {
     let machine = Machine::new("down", &[("sys/class/net/w0/operstate", "down")]);
     one(&[interfaces::state(&machine.0, "w0")], "interface-down");
     one(&[interfaces::state(&machine.0, "w1")], "interface-missing");
-    one(&[interfaces::offloads("w0", &["rx-gro".to_owned()])], "offloads-join");
+    let joining = ["rx-gro".to_owned()];
+    one(&[interfaces::offloads("w0", &joining)], "offloads-join");
+    let noted = interfaces::noted("w0", &joining);
+    assert_eq!((noted.verdict, noted.fix), (Verdict::Ok, None), "Linux is as it is, for all programs");
 }
 
 #[test]

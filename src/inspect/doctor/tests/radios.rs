@@ -33,8 +33,8 @@ fn a_radio_that_is_down_is_left_out_beside_one_that_is_up_unless_it_is_named() {
                 (&format!("{}/phy80211/index", files[1]), "1"),
             ],
         );
-        let (names, findings) = interfaces_of(&machine.0, &[]);
-        let named = interfaces_of(&machine.0, &["wlan0".to_owned()]);
+        let (names, findings) = interfaces_of(&machine.0, &[], None);
+        let named = interfaces_of(&machine.0, &["wlan0".to_owned()], None);
         assert_eq!(named, (vec!["wlan0".to_owned()], Vec::new()));
         (names.join(" "), findings)
     };
@@ -43,4 +43,34 @@ fn a_radio_that_is_down_is_left_out_beside_one_that_is_up_unless_it_is_named() {
     assert_eq!((findings[0].check.as_str(), findings[0].verdict), ("interface", Verdict::Skipped));
     let (names, findings) = of("both-down", ["down", "down"]);
     assert_eq!((names.as_str(), findings.len()), ("wlan0 wlan1", 0));
+}
+
+/// A wired Pi has a radio that is down, and blocked until somebody gives its country.
+#[test]
+fn an_unused_radio_keeps_no_node_from_working_and_a_node_s_own_is_looked_at() {
+    let node = |link: &str| format!("node: {{ name: a, address: 10.7.0.2/24 }}\nlinks: [{link}]\n");
+    let (tun, raw) = (node("{ kind: tun, name: hw0 }"), node("{ kind: raw, name: wlan0 }"));
+    let machine = Machine::new(
+        "unused",
+        &[
+            ("sys/class/net/wlan0/operstate", "down"),
+            ("sys/class/net/wlan0/phy80211/rfkill0/soft", "1"),
+            ("sys/class/net/wlan0/phy80211/rfkill0/hard", "0"),
+            ("tun.yaml", &tun),
+            ("raw.yaml", &raw),
+        ],
+    );
+    let config = |name: &str| config::load(&machine.0.path(name)).expect("it is accepted");
+    assert_eq!(interfaces_of(&machine.0, &[], Some(&config("tun.yaml"))), (vec![], vec![]));
+    assert_eq!(interfaces_of(&machine.0, &[], Some(&config("raw.yaml"))), (vec!["wlan0".to_owned()], vec![]));
+    let (names, findings) = interfaces_of(&machine.0, &[], None);
+    assert_eq!((names, findings), (vec!["wlan0".to_owned()], vec![]));
+    let findings: Vec<_> = [interfaces::state(&machine.0, "wlan0"), radio::switch(&machine.0, "wlan0")]
+        .into_iter()
+        .map(of_unused)
+        .collect();
+    assert_eq!(findings.iter().map(|finding| finding.verdict).collect::<Vec<_>>(), [Verdict::Warning; 2]);
+    assert!(findings[0].fix.as_ref().is_some_and(|fix| fix.contains("hopwise mesh up")), "{findings:?}");
+    one(&findings[..1], "radio-down");
+    one(&findings[1..], "radio-blocked");
 }

@@ -30,6 +30,7 @@ fn every_key_reaches_what_is_wanted() {
     assert_eq!(radio.addresses.as_ref().map(Vec::len), Some(2));
     assert_eq!((radio.mtu, radio.forwards), (Some(1_500), Some(true)));
     assert!(radio.without_offloads && radio.without_managers);
+    assert!(!interfaces[2].without_offloads, "they stay as they are unless the file says otherwise");
     let mesh = interfaces[1].network.as_ref().expect("a radio");
     assert_eq!((mesh.kind, mesh.cell.forwards), (Kind::MESH, true));
     assert_eq!(mesh.cell.channel, Channel { mhz: 5_180, width: 2, centre_mhz: 5_190 });
@@ -63,6 +64,17 @@ fn a_key_that_does_not_fit_is_refused_with_what_would() {
         ("interfaces: [{ name: e0, mode: wired, mtu: 1000, addresses: [\"fd00::1/64\"] }]", "1280"),
         ("interfaces: [{ name: e0, mode: adhoc }]", "ibss"),
     ]);
+}
+
+#[test]
+fn interfaces_and_addresses_are_bounded() {
+    let addresses: Vec<_> = (0..256).map(|nth| format!("10.1.{nth}.1/24")).collect();
+    let of = |addresses: &str| format!("interfaces: [{{ name: e0, mode: wired, addresses: [{addresses}] }}]");
+    assert!(parse(&of(&addresses.join(", "))).is_ok());
+    let one_more = of(&format!("{}, 10.2.0.1/24", addresses.join(", ")));
+    let interfaces: Vec<_> = (0..257).map(|nth| format!("{{ name: e{nth}, mode: wired }}")).collect();
+    let interfaces = format!("interfaces: [{}]", interfaces.join(", "));
+    hold(&[(&one_more, "there are 257; at most 256"), (&interfaces, "there are 257; at most 256")]);
 }
 
 #[test]

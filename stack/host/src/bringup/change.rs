@@ -6,7 +6,7 @@ use std::io;
 use hopwise_core::ip::Prefix;
 
 use super::line;
-use super::managers::Manager;
+use super::managers::{Manager, networkd};
 use crate::namespace::{set_switch, switch_of};
 use crate::netlink::{self, Refused, device, features};
 use crate::nl80211::radio::{Cell, Kind, Radio, Rates};
@@ -93,14 +93,16 @@ impl Change {
             What::Offloads(names, is_on) => features::set_offloads(index, names, *is_on),
             What::Switch(key, value) => Ok(set_switch(&self.place(key)?, value)?),
             What::Country(code) => Radio::open()?.set_country(code),
-            What::Managed(manager, has) => manager.tell(&self.place("{}")?, *has),
+            What::Managed(manager, has) => manager.tell(index, &self.place("{}")?, *has),
         }
     }
 
     /// Undoes with it what was there before; an interface that is gone needs nothing.
     pub(super) fn make_back(&self) -> Result<(), Refused> {
         if self.index > 0 && device::device(self.index).is_err() {
-            return Ok(());
+            // A file about it stays without it.
+            let is_file = self.what == What::Managed(Manager::Networkd, true);
+            return if is_file { networkd::give(self.index) } else { Ok(()) };
         }
         match self.make() {
             // Its network was left already, when it went down.
@@ -162,7 +164,17 @@ impl Change {
     }
 }
 
-/// In words for people, behind the name of an interface.
+/// A change in words for people, behind the name of its interface if it has one.
+pub(super) fn told(interface: Option<&str>, what: &What) -> String {
+    match (interface, what) {
+        (None, what) => what.to_string(),
+        (Some(name), What::Switch(key, value)) => {
+            format!("{name}: {}", What::Switch(key.replace("{}", name), value.clone()))
+        }
+        (Some(name), what) => format!("{name}: {what}"),
+    }
+}
+
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

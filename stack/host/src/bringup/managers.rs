@@ -1,4 +1,6 @@
-//! Programs of a machine that configure interfaces by themselves: told by their own commands to leave one alone.
+//! Programs of a machine that configure interfaces by themselves: told by their own means to leave one alone.
+
+pub(super) mod networkd;
 
 use std::fmt;
 use std::fs;
@@ -16,17 +18,20 @@ use crate::running::run;
 pub(super) enum Manager {
     #[expect(clippy::enum_variant_names, reason = "the program has this name")]
     NetworkManager,
+    Networkd,
     Dhcpcd,
     WpaSupplicant,
 }
 
 impl Manager {
-    const ALL: [Manager; 3] = [Manager::NetworkManager, Manager::Dhcpcd, Manager::WpaSupplicant];
+    const ALL: [Manager; 4] =
+        [Manager::NetworkManager, Manager::Networkd, Manager::Dhcpcd, Manager::WpaSupplicant];
 
     /// Its word in a file on disk.
     pub(super) fn word(self) -> &'static str {
         match self {
             Manager::NetworkManager => "networkmanager",
+            Manager::Networkd => "networkd",
             Manager::Dhcpcd => "dhcpcd",
             Manager::WpaSupplicant => "wpa-supplicant",
         }
@@ -37,22 +42,26 @@ impl Manager {
     }
 
     /// The programs that hold an interface now.
-    pub(super) fn of(interface: &str) -> Vec<Manager> {
-        Manager::ALL.into_iter().filter(|manager| manager.holds(interface)).collect()
+    pub(super) fn of(index: u32, interface: &str) -> Vec<Manager> {
+        Manager::ALL.into_iter().filter(|manager| manager.holds(index, interface)).collect()
     }
 
-    fn holds(self, interface: &str) -> bool {
+    fn holds(self, index: u32, interface: &str) -> bool {
         match self {
             Manager::NetworkManager => said("nmcli", &["-t", "-f", "DEVICE,STATE", "device"])
                 .is_ok_and(|said| is_managed(&said, interface)),
-            Manager::Dhcpcd => has_dhcpcd(),
+            Manager::Networkd => networkd::holds(index),
+            // It does not tell which interfaces it has.
+            Manager::Dhcpcd => runs_here("dhcpcd"),
             Manager::WpaSupplicant => supplicant(interface).is_ok_and(|said| is_at_work(&said)),
         }
     }
 
     /// Gives the interface to the program, or takes it away.
-    pub(super) fn tell(self, interface: &str, has: bool) -> Result<(), Refused> {
+    pub(super) fn tell(self, index: u32, interface: &str, has: bool) -> Result<(), Refused> {
         let (program, words): (_, &[&str]) = match (self, has) {
+            (Manager::Networkd, true) => return networkd::give(index),
+            (Manager::Networkd, false) => return networkd::take(index, interface),
             (Manager::NetworkManager, true) => ("nmcli", &["device", "set", interface, "managed", "yes"]),
             (Manager::NetworkManager, false) => ("nmcli", &["device", "set", interface, "managed", "no"]),
             (Manager::Dhcpcd, true) => ("dhcpcd", &["-n", interface]),
@@ -77,6 +86,7 @@ impl fmt::Display for Manager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Manager::NetworkManager => "NetworkManager",
+            Manager::Networkd => "systemd-networkd",
             Manager::Dhcpcd => "dhcpcd",
             Manager::WpaSupplicant => "wpa_supplicant",
         })
@@ -110,13 +120,13 @@ fn is_at_work(said: &str) -> bool {
     state.is_some_and(|state| !["DISCONNECTED", "INTERFACE_DISABLED"].contains(&state))
 }
 
-/// A process of dhcpcd in this network namespace; it does not tell which interfaces it has.
-fn has_dhcpcd() -> bool {
+/// Returns whether a process of this name runs in this network namespace.
+fn runs_here(program: &str) -> bool {
     let Ok(own) = fs::metadata(OWN_NAMESPACE) else { return false };
     let is_one = |process: &Path| {
         let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
         let is_here = || fs::metadata(process.join("ns/net")).is_ok_and(|facts| facts.ino() == own.ino());
-        name.trim_end() == "dhcpcd" && is_here()
+        name.trim_end() == program && is_here()
     };
     fs::read_dir("/proc").into_iter().flatten().flatten().any(|entry| is_one(&entry.path()))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
-use super::change::{Change, StepError, What};
+use super::change::{Change, StepError, What, told};
 use super::managers::Manager;
 use super::wanted::{Network, Wanted, WantedInterface};
 use crate::netlink::device::{self, Device, OwnAddress};
@@ -36,10 +36,7 @@ impl Step {
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(interface) = &self.interface {
-            write!(f, "{interface}: ")?;
-        }
-        write!(f, "{}", self.change.what)
+        f.write_str(&told(self.interface.as_deref(), &self.change.what))
     }
 }
 
@@ -201,7 +198,7 @@ impl<'a> Making<'a> {
 
     fn steps(mut self, was_made: bool) -> Result<Vec<Step>, PlanError> {
         if self.wanted.without_managers {
-            for manager in Manager::of(&self.wanted.name) {
+            for manager in Manager::of(self.index, &self.wanted.name) {
                 // dhcpcd does not tell which interfaces it has: it was told already.
                 if !(was_made && manager == Manager::Dhcpcd) {
                     self.step(What::Managed(manager, false), vec![What::Managed(manager, true)]);

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::change::{Change, StepError};
+use super::change::{Change, StepError, told};
 use super::line;
 use super::plan::Step;
 use crate::journal::{self, Journal, OF_BRINGUP};
@@ -196,7 +196,7 @@ impl Record {
             match change.make_back() {
                 Ok(()) => done.changes += 1,
                 Err(refused) => {
-                    done.problems.push(format!("{}{}: {refused}", named(&change), change.what));
+                    done.problems.push(format!("{}: {refused}", in_words(&change)));
                     failed.push(change);
                 }
             }
@@ -216,10 +216,9 @@ impl Record {
     }
 }
 
-/// The name of a change's interface, with a colon.
-fn named(change: &Change) -> String {
+fn in_words(change: &Change) -> String {
     let device = crate::netlink::device::device(change.index);
-    device.map_or_else(|_| String::new(), |device| format!("{}: ", device.name))
+    told(device.ok().as_ref().map(|device| device.name.as_str()), &change.what)
 }
 
 fn phase(line: &str) -> Option<Phase> {

@@ -24,7 +24,7 @@ pub struct Forbidden {
 }
 
 /// A setting of the kernel, the value that forbids namespaces, and the remedy.
-const SETTINGS: [(&str, &str, &str); 5] = [
+const SETTINGS: [(&str, &str, &str); 6] = [
     (
         "kernel/unprivileged_userns_clone",
         "0",
@@ -50,6 +50,11 @@ const SETTINGS: [(&str, &str, &str); 5] = [
         "user/max_mnt_namespaces",
         "0",
         "user.max_mnt_namespaces is 0; to allow it: sudo sysctl user.max_mnt_namespaces=10000",
+    ),
+    (
+        "user/max_uts_namespaces",
+        "0",
+        "user.max_uts_namespaces is 0; to allow it: sudo sysctl user.max_uts_namespaces=10000",
     ),
 ];
 
@@ -80,9 +85,11 @@ impl fmt::Display for Forbidden {
     }
 }
 
-/// Moves this process, which must have one thread, into a user, a network and a mount namespace of its own. It keeps
-/// its user and group, and has all capabilities inside until it executes another program. `resolver` takes the place
-/// of `/etc/resolv.conf` there, and each copy that of the file after it, if the kernel lets it.
+/// Moves this process, which must have one thread, into a user, a network, a mount and a UTS namespace of its own. It
+/// keeps its user and group, and has all capabilities inside until it executes another program. A root keeps its number
+/// by that, and with it what the kernel asks of the number alone: files of root's, and switches of the machine in
+/// `/proc/sys`. Only those of its network and its name are its own. `resolver` takes the place of `/etc/resolv.conf`
+/// there, and each copy that of the file after it, if the kernel lets it.
 pub fn enter(resolver: Option<&Path>, copies: &[[PathBuf; 2]]) -> Result<(), EnclosureError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let forbidden = |error| EnclosureError::Forbidden(Forbidden::new(error));
@@ -135,6 +142,7 @@ mod tests {
         set("user/max_user_namespaces", "0\n");
         set("user/max_net_namespaces", "0\n");
         set("user/max_mnt_namespaces", "0\n");
+        set("user/max_uts_namespaces", "0\n");
         let all = told();
         for (_, _, remedy) in SETTINGS {
             assert!(all.contains(remedy), "{all}");

@@ -149,7 +149,7 @@ impl Before {
         let device = name_of(self.index)?;
         if !self.is_up && self.keeps_addresses.is_some() {
             // Also for its own addresses, which it had while it was down.
-            keep_addresses(&device);
+            keep_addresses(&device, false);
         }
         let restored = blocking(async |handle| {
             let removed = added.remove(&handle).await;
@@ -316,7 +316,7 @@ impl OnLoan {
             return Err(NetlinkError::TooSmallForAddresses(mtu));
         }
         loan.begin(settings)?;
-        apply(device, settings, &mut loan.added)
+        apply(device, settings, &mut loan.added, false)
     }
 }
 

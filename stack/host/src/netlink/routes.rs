@@ -11,7 +11,7 @@ use netlink_packet_route::route::{
 };
 use rtnetlink::{Handle, RouteMessageBuilder};
 
-use super::{DeviceSettings, NetlinkError, kernel};
+use super::{DeviceSettings, NetlinkError, device, kernel};
 
 /// The metrics of IPv6 routes without one: of a route (IP6_RT_PRIO_USER) and of an address (IP6_RT_PRIO_ADDRCONF). IPv4
 /// routes get 0.
@@ -89,10 +89,20 @@ impl Wanted {
 /// traffic.
 pub(super) async fn check_free(handle: &Handle, index: u32, wanted: &[Wanted]) -> Result<(), NetlinkError> {
     let look = |there: &RouteMessage| match wanted.iter().find(|wanted| wanted.is_taken_by(there, index)) {
-        Some(taken) => Err(NetlinkError::RouteTaken(taken.subnet)),
+        Some(taken) => {
+            Err(NetlinkError::RouteTaken { subnet: taken.subnet, of: holder(there, &taken.subnet) })
+        }
         None => Ok(()),
     };
     each_like(handle, wanted, look).await
+}
+
+/// The interface of a route, and its address, if the route is that of an address in this subnet.
+fn holder(there: &RouteMessage, subnet: &Prefix) -> Option<(String, Prefix)> {
+    let index = devices_of(there).next()?;
+    let is_in = |own: &Prefix| own.bits() == subnet.bits() && network_of(own) == network_of(subnet);
+    let address = device::addresses(index).ok()?.into_iter().map(|own| own.prefix).find(is_in)?;
+    Some((device::device(index).ok()?.name, address))
 }
 
 /// Those of these routes that the device does not have.

@@ -60,7 +60,10 @@ impl KernelRoutes {
         }
         // A replacement by the kernel would take any program's route; a removal takes only ours.
         self.remove(dst)?;
-        if self.add(dst, route)? { Ok(()) } else { Err(NetlinkError::RouteTaken(Prefix::host(dst.into()))) }
+        if self.add(dst, route)? {
+            return Ok(());
+        }
+        Err(NetlinkError::RouteTaken { subnet: Prefix::host(dst.into()), of: None })
     }
 
     /// Sets a route of ours again that may be gone. Returns whether it was.
