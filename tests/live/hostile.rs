@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hopwise_core::endpoint::ListenOptions;
 use hopwise_core::trace::{DropReason, TraceEvent, TraceKind};
-use hopwise_host::{Direction, LinkCounters, LinkDrop, Observer, SeenPacket, StackConfig, Tun, TunConfig};
+use hopwise_host::{Direction, LinkCounters, LinkDrop, Observer, SeenPacket, StackConfig, Tun};
 use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
 
