@@ -1,5 +1,7 @@
 //! Transparent nodes: hosts on the kernel's TCP on both sides of two nodes, which they know nothing of.
 
+#[path = "transparent/abandoned.rs"]
+mod abandoned;
 #[path = "transparent/crowds.rs"]
 mod crowds;
 #[path = "transparent/hangs.rs"]

@@ -11,9 +11,11 @@ use super::{CAUGHT, HELD};
 use crate::nfqueue::socket::{Judge, Queue, Queued, Verdict};
 use crate::sys::readable;
 
-/// A SYN that waits. One that is dropped without a decision waits until its queue ends, and is gone then.
-#[derive(Clone, Debug)]
-pub struct HeldSyn {
+/// The contents of a SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Syn {
+    /// The number of the interface by which it came.
+    pub interface: u32,
     /// The host that opens the connection.
     pub from: SocketAddr,
     /// The destination.
@@ -24,6 +26,13 @@ pub struct HeldSyn {
     pub hop_limit: u8,
     /// The six bits of RFC 2474.
     pub dscp: u8,
+}
+
+/// A SYN that waits. One that is dropped without a decision waits until its queue ends, and is gone then.
+#[derive(Clone, Debug)]
+pub struct HeldSyn {
+    /// Its contents.
+    pub syn: Syn,
     id: u32,
     mark: u32,
     judge: Judge,
@@ -68,29 +77,27 @@ impl HeldSyns {
                 guard.clear_ready();
                 continue;
             };
-            match read(&queued, &judge) {
-                Some(syn) => return Ok(syn),
+            match read(&queued) {
+                Some(syn) => return Ok(HeldSyn { syn, id: queued.id, mark: queued.mark, judge }),
                 None => judge.accept_with(queued.id, queued.mark & !HELD)?,
             }
         }
     }
 }
 
-fn read(queued: &Queued<'_>, judge: &Judge) -> Option<HeldSyn> {
+fn read(queued: &Queued<'_>) -> Option<Syn> {
     let ip = IpView::parse(queued.packet).ok()?;
     if ip.protocol != protocol::TCP || ip.fragment.is_some() {
         return None;
     }
     let half = |at: usize| Some(u16::from_be_bytes(ip.payload.get(at..at + 2)?.try_into().ok()?));
     let seq = ip.payload.get(4..8)?.try_into().ok()?;
-    Some(HeldSyn {
+    Some(Syn {
+        interface: queued.interface,
         from: SocketAddr::new(ip.src, half(0)?),
         to: SocketAddr::new(ip.dst, half(2)?),
         seq: u32::from_be_bytes(seq),
         hop_limit: ip.hop_limit,
         dscp: ip.dscp,
-        id: queued.id,
-        mark: queued.mark,
-        judge: judge.clone(),
     })
 }
