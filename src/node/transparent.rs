@@ -20,6 +20,9 @@
 //! **Firewalls.** A caught SYN has to pass the chains for the machine itself. If one of them drops it, the connection
 //! goes straight on after all, and so do others of its host for a while (`closed`).
 //!
+//! **Signatures.** A host that signs its segments (TCP-MD5, TCP-AO) would drop an answer of this machine's kernel. Its
+//! SYN goes straight on.
+//!
 //! **Hangs.** While a node hangs, another process lets its SYNs go on (`hangs`).
 
 mod closed;
@@ -64,6 +67,8 @@ pub(super) struct TransparentCounts {
     pub(super) no_node: AtomicU64,
     /// The part of these whose node could not open the connection, or refused to.
     pub(super) no_target: AtomicU64,
+    /// The part of these whose host signs its segments.
+    pub(super) signed: AtomicU64,
     /// The part of these that had too few hops left.
     pub(super) no_hops: AtomicU64,
     /// The part of these whose host has caught SYNs that do not come in.

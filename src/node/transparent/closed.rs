@@ -103,7 +103,7 @@ mod tests {
     fn syn(interface: u32, from: &str) -> Syn {
         let from = format!("{from}:40000").parse().expect("an address");
         let to = "10.2.0.2:80".parse().expect("an address");
-        Syn { interface, from, to, seq: 7, hop_limit: 64, dscp: 0 }
+        Syn { interface, from, to, seq: 7, hop_limit: 64, dscp: 0, is_signed: false }
     }
 
     #[tokio::test(start_paused = true)]

@@ -64,6 +64,8 @@ struct Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Straight {
     NoSeat,
+    /// The host would not take an answer without its signature.
+    Signed,
     NoHops,
     NoNode,
     NoTarget,
@@ -98,6 +100,9 @@ impl Entry {
 
     async fn decide(&self, syn: Syn) -> Result<Way, Straight> {
         let began = Instant::now();
+        if syn.is_signed {
+            return Err(Straight::Signed);
+        }
         let until = began + self.answers_within;
         let hop_limit = syn.hop_limit.checked_sub(HOPS_OF_A_PAIR).filter(|left| *left > 0);
         let hop_limit = hop_limit.ok_or(Straight::NoHops)?;
@@ -173,6 +178,7 @@ impl Entry {
         let counts = &self.carrying.counts;
         count(&counts.straight);
         match why {
+            Straight::Signed => count(&counts.signed),
             Straight::NoHops => count(&counts.no_hops),
             Straight::NoNode => count(&counts.no_node),
             Straight::NoTarget => count(&counts.no_target),

@@ -1,4 +1,5 @@
-//! Hosts that begin connections and abandon them. A SYN of theirs says nothing of the router's firewall.
+//! Hosts that begin connections and abandon them, and hosts that sign their segments. A SYN of theirs says nothing of
+//! the router's firewall.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZero;
@@ -12,6 +13,7 @@ use rustix::process::Signal;
 
 use super::hangs::stop;
 use super::{Chain, PORT, TOOLS, V4, V6};
+use crate::field::text;
 use crate::namespace::can_run;
 use crate::world::{until, within_patience};
 
@@ -87,4 +89,71 @@ fn connections_that_their_hosts_abandon_close_the_way_in_to_nobody() {
     let counts = ["caught", "straight", "not-let-in"].map(|what| chain.at_first(what));
     assert_eq!(counts, [6, 0, 0], "{}", chain.log(1));
     assert!(!chain.log(1).contains("did not come in"), "{}", chain.log(1));
+}
+
+/// The kernel here may lack one of the two kinds, so these SYNs are made by hand.
+#[test]
+fn a_syn_with_a_signature_goes_straight_on() {
+    if !can_run("a_syn_with_a_signature_goes_straight_on", &TOOLS) {
+        return;
+    }
+    let chain = Chain::new("signature");
+    chain.serve(PORT);
+    chain.exchange(V4[1], 1000);
+    let (_last, _first) = (chain.last(), chain.first());
+    let [md5, ao] = [&[19, 18][..], &[29, 16, 1, 1]];
+    for (nth, kind) in [md5, ao].into_iter().enumerate() {
+        let mut options = [&[2, 4, 5, 180], kind].concat();
+        options.resize(24, 0);
+        send_syn(&chain, SocketAddr::from(([10, 1, 0, 2], 40_000 + nth as u16)), &options);
+        within_patience(until(|| chain.at_first("straight") == nth as u64 + 1));
+    }
+    assert_eq!((chain.at_first("signed"), chain.at_first("caught")), (2, 0));
+    send_syn(&chain, SocketAddr::from(([10, 1, 0, 2], 40_009)), &[2, 4, 5, 180]);
+    within_patience(until(|| chain.at_first("caught") == 1));
+}
+
+/// A server that takes signed connections of the host alone, and that host. 14 is TCP_MD5SIG.
+const SIGNED: &str = "
+import socket, struct, sys
+def signed(peer):
+    s = socket.socket()
+    of = struct.pack('=H', socket.AF_INET) + struct.pack('!H4s', 0, socket.inet_aton(peer))
+    s.setsockopt(socket.IPPROTO_TCP, 14, struct.pack('=128sBBHI80s', of, 0, 0, 3, 0, b'key'))
+    return s
+if sys.argv[1] == 'try':
+    signed('10.1.0.2')
+elif sys.argv[1] == 'serve':
+    server = signed('10.1.0.2')
+    server.bind(('', 5000))
+    server.listen()
+    while True:
+        client, at = server.accept()
+        client.sendall(at[0].encode())
+        client.close()
+else:
+    s = signed('10.2.0.2')
+    s.settimeout(60)
+    s.connect(('10.2.0.2', 5000))
+    print(s.recv(99).decode())
+";
+
+#[test]
+fn hosts_that_sign_their_segments_reach_each_other_as_without_nodes() {
+    let test = "hosts_that_sign_their_segments_reach_each_other_as_without_nodes";
+    if !can_run(test, &[&TOOLS[..], &["python3"]].concat()) {
+        return;
+    }
+    let chain = Chain::new("signed");
+    let tried = chain.host.output(&["python3", "-c", SIGNED, "try"]);
+    if !tried.status.success() {
+        println!("skipped: {test}: this kernel has no TCP_MD5SIG: {}", text(&tried.stderr));
+        return;
+    }
+    let _server = chain.server.start(&["python3", "-c", SIGNED, "serve"]);
+    within_patience(until(|| chain.server.has_listener(PORT)));
+    let (_last, _first) = (chain.last(), chain.first());
+    let reached = chain.host.output(&["python3", "-c", SIGNED, "connect"]);
+    assert_eq!(text(&reached.stdout).trim(), "10.1.0.2", "{}", text(&reached.stderr));
+    assert_eq!((chain.at_first("signed"), chain.at_first("caught"), chain.at_last("opened")), (1, 0, 0));
 }

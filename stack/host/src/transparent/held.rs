@@ -11,6 +11,9 @@ use super::{CAUGHT, HELD};
 use crate::nfqueue::socket::{Judge, Queue, Queued, Verdict};
 use crate::sys::readable;
 
+/// The kinds of the options with which a host signs each segment: MD5 (RFC 2385) and TCP-AO (RFC 5925).
+const SIGNATURES: [u8; 2] = [19, 29];
+
 /// The contents of a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syn {
@@ -26,6 +29,8 @@ pub struct Syn {
     pub hop_limit: u8,
     /// The six bits of RFC 2474.
     pub dscp: u8,
+    /// True if the host signs its segments, and takes signed answers alone.
+    pub is_signed: bool,
 }
 
 /// A SYN that waits. One that is dropped without a decision waits until its queue ends, and is gone then.
@@ -99,5 +104,56 @@ fn read(queued: &Queued<'_>) -> Option<Syn> {
         seq: u32::from_be_bytes(seq),
         hop_limit: ip.hop_limit,
         dscp: ip.dscp,
+        is_signed: is_signed(ip.payload),
     })
+}
+
+/// Looks for a signature among the options of a segment (RFC 9293 §3.1). An option without a sound length ends them.
+fn is_signed(segment: &[u8]) -> bool {
+    const FIXED: usize = 20;
+    let header = segment.get(12).map_or(0, |words| usize::from(words >> 4) * 4);
+    let mut options = segment.get(FIXED..header).unwrap_or_default();
+    loop {
+        options = match options {
+            [] | [0, ..] => return false,
+            [1, rest @ ..] => rest,
+            [kind, ..] if SIGNATURES.contains(kind) => return true,
+            [_, len, ..] if *len >= 2 => options.get(usize::from(*len)..).unwrap_or_default(),
+            _ => return false,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(options: &[u8]) -> Vec<u8> {
+        let words = 5 + u8::try_from(options.len().div_ceil(4)).expect("few");
+        let mut segment = vec![0; 12];
+        segment.extend_from_slice(&[words << 4, 2, 0, 0, 0, 0, 0, 0]);
+        segment.extend_from_slice(options);
+        segment.resize(usize::from(words) * 4, 0);
+        segment
+    }
+
+    #[test]
+    fn a_signature_is_found_behind_other_options_and_in_options_alone() {
+        let mss = [2, 4, 5, 180];
+        for signature in [&[19, 18][..], &[29, 16, 1, 1]] {
+            let signature = [signature, &[0; 14]].concat();
+            assert!(is_signed(&with(&signature)));
+            assert!(is_signed(&with(&[&mss[..], &[1, 1], &signature].concat())));
+            assert!(!is_signed(&with(&[&mss[..], &[0], &signature].concat())), "behind the end of the list");
+            assert!(!is_signed(&[with(&mss), signature].concat()), "in the data");
+        }
+        // A timestamp with a 19 in it, lengths that make no sense, and cut segments.
+        for options in
+            [&[8, 10, 19, 18, 29, 16, 19, 18, 0, 0][..], &[5, 0, 19, 18], &[5, 1, 19, 18], &[5], &[5, 40, 19]]
+        {
+            assert!(!is_signed(&with(options)), "{options:?}");
+        }
+        let whole = with(&[&[19, 18][..], &[0; 16]].concat());
+        assert!((0..whole.len()).all(|len| !is_signed(&whole[..len])));
+    }
 }
