@@ -164,8 +164,8 @@ fn assert_unit_of_interfaces(tree: &Path) {
     let unit = unit.expect("it is in the package");
     for line in [
         "ConditionPathExists=/etc/hopwise/mesh.yaml\n",
-        "ExecStart=/usr/bin/hopwise mesh up --no-confirm --state /run/hopwise /etc/hopwise/mesh.yaml\n",
-        "ExecStop=/usr/bin/hopwise mesh down --state /run/hopwise\n",
+        "ExecStart=/usr/bin/hopwise mesh up --no-confirm --state /run/hopwise-mesh /etc/hopwise/mesh.yaml\n",
+        "ExecStop=/usr/bin/hopwise mesh down --state /run/hopwise-mesh\n",
         "Restart=on-failure\n",
         "ReadWritePaths=/run /tmp -/run/hopwise\n",
     ] {

@@ -4,6 +4,7 @@
 //! recorded ones, or asks the kernel. Its judgement is a function of what was read.
 
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 use hopwise_host::bringup::interface_with;
@@ -12,6 +13,7 @@ use hopwise_lab::{plain, version};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{self, Failure};
+use crate::mesh::bringup::STATE;
 use crate::node::config::{self, NodeConfig};
 
 mod acks;
@@ -253,7 +255,7 @@ fn left(arguments: &Arguments) -> Vec<Finding> {
     let (state, is_repair) = (&arguments.state, arguments.repair);
     let mut findings = switches::examine(state, is_repair);
     findings.extend(lent::examine(state, is_repair));
-    findings.extend(bringup::examine(state, is_repair));
+    findings.extend(bringup::examine([state, Path::new(STATE)], is_repair));
     findings.extend(rules::examine(is_repair));
     findings.push(routes::examine(is_repair));
     findings.push(queues::examine(is_repair));

@@ -17,10 +17,13 @@ mod told;
 pub(super) mod up;
 mod work;
 
+/// The folder of the files by default. It is root's: in `/run/hopwise` the daemons' user may remove a file of root.
+pub(crate) const STATE: &str = "/run/hopwise-mesh";
+
 /// The folder with the file of old states.
 #[derive(Args, Clone, Debug)]
 struct State {
     /// Folder of the file that says how to undo the changes
-    #[arg(long, value_name = "FOLDER", default_value = "/run/hopwise")]
+    #[arg(long, value_name = "FOLDER", default_value = STATE)]
     state: PathBuf,
 }

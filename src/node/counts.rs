@@ -53,6 +53,7 @@ impl Counts {
             ("transparent-straight", &transparent.straight),
             ("transparent-no-node", &transparent.no_node),
             ("transparent-no-target", &transparent.no_target),
+            ("transparent-signed", &transparent.signed),
             ("transparent-no-hops", &transparent.no_hops),
             ("transparent-not-let-in", &transparent.not_let_in),
             ("transparent-opened", &transparent.opened),

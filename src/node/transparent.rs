@@ -18,7 +18,10 @@
 //! of the next start.
 //!
 //! **Firewalls.** A caught SYN has to pass the chains for the machine itself. If one of them drops it, the connection
-//! goes straight on after all, and so do others for a while (`closed`).
+//! goes straight on after all, and so do others of its host for a while (`closed`).
+//!
+//! **Signatures.** A host that signs its segments (TCP-MD5, TCP-AO) would drop an answer of this machine's kernel. Its
+//! SYN goes straight on.
 //!
 //! **Hangs.** While a node hangs, another process lets its SYNs go on (`hangs`).
 
@@ -64,9 +67,11 @@ pub(super) struct TransparentCounts {
     pub(super) no_node: AtomicU64,
     /// The part of these whose node could not open the connection, or refused to.
     pub(super) no_target: AtomicU64,
+    /// The part of these whose host signs its segments.
+    pub(super) signed: AtomicU64,
     /// The part of these that had too few hops left.
     pub(super) no_hops: AtomicU64,
-    /// The part of these that the machine's firewall would not let in.
+    /// The part of these whose host has caught SYNs that do not come in.
     pub(super) not_let_in: AtomicU64,
     /// Connections that were opened for other nodes.
     pub(super) opened: AtomicU64,
@@ -177,8 +182,8 @@ pub(super) fn start(
     let Opened { led, caught, watcher, record } = opened;
     let led = Arc::new(led);
     let carrying = Carrying { shards, seats, counts, relayed, record };
-    if let Some(mut caught) = caught {
-        let entry = entry::Entry::new(carrying.clone(), transparent, caught.sockets.take());
+    if let Some(caught) = caught {
+        let entry = entry::Entry::new(carrying.clone(), transparent, caught.arrivals.clone());
         let serving = entry::serve(entry, (caught, watcher), stage.clone())
             .map_err(|error| Failure::failed("read held SYNs", error))?;
         let led = Arc::clone(&led);

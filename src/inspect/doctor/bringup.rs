@@ -1,17 +1,24 @@
 //! Interfaces that a killed `hopwise mesh up` left changed.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use hopwise_host::bringup::{Record, left_bringups};
+use hopwise_host::routing::forget_gone;
 
 use super::faults;
 use super::finding::Finding;
 
 const CHECK: &str = "mesh-up";
 
-/// A finding for each file of old states in this folder. With `is_repair` they are restored.
-pub(super) fn examine(folder: &Path, is_repair: bool) -> Vec<Finding> {
-    let left = left_bringups(folder);
+/// A finding for each file of old states in these folders. With `is_repair` they are restored.
+pub(super) fn examine(folders: [&Path; 2], is_repair: bool) -> Vec<Finding> {
+    if is_repair {
+        folders.into_iter().for_each(|folder| {
+            forget_gone(folder);
+        });
+    }
+    let left: BTreeSet<_> = folders.into_iter().flat_map(left_bringups).collect();
     if left.is_empty() {
         return vec![Finding::ok(CHECK, "no killed `hopwise mesh up` left an interface changed")];
     }

@@ -24,8 +24,13 @@ impl Own {
     }
 
     pub(crate) fn listens_at(&self, target: SocketAddr) -> bool {
-        let ip = target.ip().to_canonical();
-        self.ports.contains(&target.port()) && (self.addresses.contains(&ip) || is_own_address(ip))
+        self.ports.contains(&target.port()) && self.has(target.ip())
+    }
+
+    /// Returns whether packets to an address lead to this node or to its machine.
+    pub(crate) fn has(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.addresses.contains(&address) || is_own_address(address)
     }
 }
 
@@ -50,6 +55,7 @@ mod tests {
         {
             assert!(is_own(own), "{own}");
         }
+        assert!(own.has([10, 8, 0, 2].into()) && !own.has([10, 8, 0, 3].into()));
         for other in ["10.7.0.2:22", "127.0.0.1:80", "192.0.2.1:1080", "10.7.0.3:8080"] {
             assert!(!is_own(other), "{other}");
         }

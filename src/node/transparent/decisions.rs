@@ -1,6 +1,6 @@
 //! The decisions about connections of hosts, by their addresses: a SYN that comes again gets the same one.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ pub(super) type Ends = (SocketAddr, SocketAddr);
 const REPEATED_FOR: Duration = Duration::from_secs(150);
 /// The time that a caught SYN has until its connection stands: some of its repetitions.
 const STANDS_WITHIN: Duration = Duration::from_secs(15);
-/// The time after which the socket of a caught SYN is looked for. Most connections stand within milliseconds.
+/// The time after which the kernel is asked whether a caught SYN has come in. Most connections stand within
+/// milliseconds.
 const COMES_IN_WITHIN: Duration = Duration::from_secs(1);
 /// Connections that went straight on are forgotten beyond this, the oldest first. Their SYNs are then decided anew.
 const MOST_STRAIGHT: usize = 1 << 16;
@@ -36,6 +37,7 @@ enum State<W> {
     Waiting {
         seq: u32,
         since: Instant,
+        has_come_in: bool,
         with: W,
     },
     Carried {
@@ -94,7 +96,7 @@ impl<W> Decisions<W> {
     }
 
     pub(super) fn is_caught(&mut self, ends: Ends, (seq, with): (u32, W), now: Instant) {
-        self.states.insert(ends, State::Waiting { seq, since: now, with });
+        self.states.insert(ends, State::Waiting { seq, since: now, has_come_in: false, with });
     }
 
     /// The connection stands: it is carried from now on, with what waited for it.
@@ -107,18 +109,33 @@ impl<W> Decisions<W> {
         }
     }
 
-    /// Caught connections that have not stood for a while.
-    pub(super) fn late(&self, now: Instant) -> BTreeSet<Ends> {
+    /// Caught connections that have not stood for a while, and whose SYNs are not known to have come in.
+    pub(super) fn late(&self, now: Instant) -> Vec<Ends> {
         let is_old = |since: Instant| now.duration_since(since) >= COMES_IN_WITHIN;
-        let is_late = |state: &State<W>| matches!(state, State::Waiting { since, .. } if is_old(*since));
+        let is_late = |state: &State<W>| match state {
+            State::Waiting { since, has_come_in: false, .. } => is_old(*since),
+            _ => false,
+        };
         self.states.iter().filter(|(_, state)| is_late(state)).map(|(ends, _)| *ends).collect()
     }
 
-    /// A caught SYN did not come in: it goes straight on when it comes again. Returns whether it still waited.
-    pub(super) fn gives_up(&mut self, ends: Ends, now: Instant) -> bool {
-        let Some(State::Waiting { seq, .. }) = self.states.get(&ends) else { return false };
-        self.goes_straight(ends, *seq, now);
-        true
+    /// A caught SYN has come in. Its host decides about the rest.
+    pub(super) fn has_come_in(&mut self, ends: Ends) {
+        if let Some(State::Waiting { has_come_in, .. }) = self.states.get_mut(&ends) {
+            *has_come_in = true;
+        }
+    }
+
+    /// A caught SYN did not come in: it goes straight on when it comes again. Returns what waited for it, if it did.
+    pub(super) fn gives_up(&mut self, ends: Ends, now: Instant) -> Option<W> {
+        let Some(State::Waiting { seq, .. }) = self.states.get(&ends) else { return None };
+        let seq = *seq;
+        let waited = self.states.remove(&ends);
+        self.goes_straight(ends, seq, now);
+        match waited {
+            Some(State::Waiting { with, .. }) => Some(with),
+            _ => None,
+        }
     }
 
     pub(super) fn ended(&mut self, ends: Ends) {
@@ -200,13 +217,26 @@ mod tests {
         let now = Instant::now();
         decisions.is_caught(ends(1), (8, "way"), now);
         assert!(decisions.late(now).is_empty());
-        assert_eq!(decisions.late(now + COMES_IN_WITHIN), BTreeSet::from([ends(1)]));
-        assert!(decisions.gives_up(ends(1), now));
+        assert_eq!(decisions.late(now + COMES_IN_WITHIN), [ends(1)]);
+        assert_eq!(decisions.gives_up(ends(1), now), Some("way"));
         assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::LetGo);
-        assert!(!decisions.gives_up(ends(1), now) && decisions.late(now + COMES_IN_WITHIN).is_empty());
+        assert!(
+            decisions.gives_up(ends(1), now).is_none() && decisions.late(now + COMES_IN_WITHIN).is_empty()
+        );
         decisions.is_caught(ends(2), (8, "way"), now);
         assert_eq!(decisions.stands(ends(2)), Some("way"));
-        assert!(!decisions.gives_up(ends(2), now), "it has stood meanwhile");
+        assert!(decisions.gives_up(ends(2), now).is_none(), "it has stood meanwhile");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caught_syn_that_has_come_in_is_asked_for_once_and_waits_for_its_host() {
+        let mut decisions = Decisions::<&str>::default();
+        let now = Instant::now();
+        decisions.is_caught(ends(1), (8, "way"), now);
+        decisions.has_come_in(ends(1));
+        assert!(decisions.late(now + COMES_IN_WITHIN).is_empty());
+        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::Catch);
+        assert_eq!(decisions.stands(ends(1)), Some("way"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,15 +10,15 @@ use std::time::Duration;
 use hopwise_core::endpoint::ConnectOptions;
 use hopwise_host::TcpStream as MeshStream;
 use hopwise_host::netlink::is_connected;
-use hopwise_host::transparent::{Caught, HeldSyn, HeldSyns, Sockets};
+use hopwise_host::transparent::{Arrivals, Caught, HeldSyn, HeldSyns, Syn};
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout, timeout_at};
 
-use super::closed::Inward;
+use super::closed::{Closed, Host};
 use super::decisions::{Decisions, Ends, Verdict};
 use super::hangs::Pulse;
 use super::header::Told;
@@ -47,7 +47,8 @@ pub(super) struct Entry {
     decisions: Mutex<Decisions<Way>>,
     /// Nodes that have not answered since, and until when they are avoided.
     avoided: Mutex<BTreeMap<SocketAddr, Instant>>,
-    inward: Inward,
+    arrivals: Arrivals,
+    closed: Closed,
     pulse: Mutex<Pulse>,
 }
 
@@ -56,12 +57,15 @@ pub(super) struct Entry {
 struct Way {
     mesh: Unfinished<MeshStream>,
     seat: Seat,
+    syn: Syn,
 }
 
 /// Why a SYN goes straight on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Straight {
     NoSeat,
+    /// The host would not take an answer without its signature.
+    Signed,
     NoHops,
     NoNode,
     NoTarget,
@@ -72,7 +76,7 @@ enum Straight {
 }
 
 impl Entry {
-    pub(super) fn new(carrying: Carrying, config: &Transparent, sockets: Option<Sockets>) -> Arc<Entry> {
+    pub(super) fn new(carrying: Carrying, config: &Transparent, arrivals: Arrivals) -> Arc<Entry> {
         Arc::new(Entry {
             carrying,
             to: config.to.clone(),
@@ -82,26 +86,30 @@ impl Entry {
             idle: config.idle.0,
             decisions: Mutex::default(),
             avoided: Mutex::default(),
-            inward: Inward::new(sockets),
+            arrivals,
+            closed: Closed::default(),
             pulse: Mutex::new(Pulse::new()),
         })
     }
 
     /// The node that leads to the destination, with the port of the connection's class.
-    fn node_for(&self, syn: &HeldSyn) -> Option<SocketAddr> {
+    fn node_for(&self, syn: &Syn) -> Option<SocketAddr> {
         let towards = self.to.iter().find(|towards| towards.network.0.contains(syn.to.ip()))?;
         Some(SocketAddr::new(towards.node, port_of(&self.classes, self.port, (syn.from, syn.to), syn.dscp)))
     }
 
-    async fn decide(&self, syn: &HeldSyn) -> Result<Way, Straight> {
+    async fn decide(&self, syn: Syn) -> Result<Way, Straight> {
         let began = Instant::now();
+        if syn.is_signed {
+            return Err(Straight::Signed);
+        }
         let until = began + self.answers_within;
         let hop_limit = syn.hop_limit.checked_sub(HOPS_OF_A_PAIR).filter(|left| *left > 0);
         let hop_limit = hop_limit.ok_or(Straight::NoHops)?;
-        if self.inward.is_closed(syn.from.ip(), began) {
+        if self.closed.is_closed(Host::from(&syn), began) {
             return Err(Straight::NotLetIn);
         }
-        let node = self.node_for(syn).filter(|node| !self.is_avoided(*node)).ok_or(Straight::NoNode)?;
+        let node = self.node_for(&syn).filter(|node| !self.is_avoided(*node)).ok_or(Straight::NoNode)?;
         // The source of a SYN may be made up: no carried connection makes room for one.
         let seat = self.carrying.seats.take_free(syn.from.ip()).ok_or(Straight::NoSeat)?;
         let options = ConnectOptions::default();
@@ -117,7 +125,7 @@ impl Entry {
         let opened = timeout_at(until, ask(mesh.stream(), told)).await;
         match opened {
             Ok(Ok(())) if self.pulse.lock().hung_since(began) => Err(Straight::Hung),
-            Ok(Ok(())) => Ok(Way { mesh, seat }),
+            Ok(Ok(())) => Ok(Way { mesh, seat, syn }),
             Ok(Err(_)) | Err(_) => Err(Straight::NoTarget),
         }
     }
@@ -135,17 +143,24 @@ impl Entry {
         }
     }
 
-    /// Looks for caught SYNs that the firewall has not let in.
+    /// Looks for caught SYNs that have not come in. A SYN about which the kernel cannot be asked is looked for again.
     async fn looks_inward(&self) {
         let late = self.decisions.lock().late(Instant::now());
         if late.is_empty() {
             return;
         }
-        for ends in self.inward.missing(late).await {
+        let arrivals = self.arrivals.clone();
+        let told =
+            move || late.into_iter().filter_map(|ends| Some((ends, arrivals.has(ends).ok()?))).collect();
+        let told: Vec<_> = spawn_blocking(told).await.unwrap_or_default();
+        let mut decisions = self.decisions.lock();
+        for (ends, has_come_in) in told {
             let now = Instant::now();
-            if self.decisions.lock().gives_up(ends, now) {
+            if has_come_in {
+                decisions.has_come_in(ends);
+            } else if let Some(Way { syn, .. }) = decisions.gives_up(ends, now) {
                 self.counted(Straight::NotLetIn);
-                self.inward.close(ends.0.ip(), now);
+                self.closed.close(Host::from(&syn), &syn, now);
             }
         }
     }
@@ -163,6 +178,7 @@ impl Entry {
         let counts = &self.carrying.counts;
         count(&counts.straight);
         match why {
+            Straight::Signed => count(&counts.signed),
             Straight::NoHops => count(&counts.no_hops),
             Straight::NoNode => count(&counts.no_node),
             Straight::NoTarget => count(&counts.no_target),
@@ -171,11 +187,12 @@ impl Entry {
         }
     }
 
-    fn goes_straight(&self, syn: &HeldSyn, why: Straight) {
-        tracing::debug!(from = %syn.from, to = %syn.to, ?why, "a connection goes straight on");
+    fn goes_straight(&self, held: &HeldSyn, why: Straight) {
+        let Syn { from, to, seq, .. } = held.syn;
+        tracing::debug!(%from, %to, ?why, "a connection goes straight on");
         self.counted(why);
-        self.decisions.lock().goes_straight((syn.from, syn.to), syn.seq, Instant::now());
-        told(syn.let_go());
+        self.decisions.lock().goes_straight((from, to), seq, Instant::now());
+        told(held.let_go());
     }
 }
 
@@ -254,7 +271,7 @@ pub(super) fn serve(
         };
         drop(held);
         // It ends at once, unless someone has stopped it.
-        let _ = timeout(WATCHER_ENDS_WITHIN, tokio::task::spawn_blocking(move || drop(watcher))).await;
+        let _ = timeout(WATCHER_ENDS_WITHIN, spawn_blocking(move || drop(watcher))).await;
         cut_off
     })
 }
@@ -275,9 +292,10 @@ async fn let_go(
             }
         };
         match syn {
-            Ok(syn) => {
-                let verdict = entry.decisions.lock().about((syn.from, syn.to), syn.seq, has_kernel);
-                told(if verdict == Verdict::Catch { syn.catch() } else { syn.let_go() });
+            Ok(held) => {
+                let Syn { from, to, seq, .. } = held.syn;
+                let verdict = entry.decisions.lock().about((from, to), seq, has_kernel);
+                told(if verdict == Verdict::Catch { held.catch() } else { held.let_go() });
             }
             Err(error) => unread(&error).await,
         }
@@ -294,28 +312,29 @@ async fn unread(error: &io::Error) {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
-fn heard(entry: &Arc<Entry>, syn: HeldSyn, deciding: &mut JoinSet<()>) {
+fn heard(entry: &Arc<Entry>, held: HeldSyn, deciding: &mut JoinSet<()>) {
+    let syn = held.syn;
     let ends = (syn.from, syn.to);
     // The lock must not last as long as the match: a SYN that goes straight on takes it again.
     let verdict = entry.decisions.lock().about(ends, syn.seq, has_kernel);
     match verdict {
-        Verdict::Forget => told(syn.forget()),
-        Verdict::Catch => told(syn.catch()),
-        Verdict::LetGo => told(syn.let_go()),
-        Verdict::Decide if deciding.len() >= MOST_DECIDING => entry.goes_straight(&syn, Straight::NoSeat),
+        Verdict::Forget => told(held.forget()),
+        Verdict::Catch => told(held.catch()),
+        Verdict::LetGo => told(held.let_go()),
+        Verdict::Decide if deciding.len() >= MOST_DECIDING => entry.goes_straight(&held, Straight::NoSeat),
         Verdict::Decide => {
             let entry = Arc::clone(entry);
             deciding.spawn(async move {
-                let undecided = Undecided { entry: &entry, syn: Some(&syn) };
-                let decided = entry.decide(&syn).await;
+                let undecided = Undecided { entry: &entry, held: Some(&held) };
+                let decided = entry.decide(syn).await;
                 undecided.has_ended();
                 match decided {
                     Ok(way) => {
                         count(&entry.carrying.counts.caught);
                         entry.decisions.lock().is_caught(ends, (syn.seq, way), Instant::now());
-                        told(syn.catch());
+                        told(held.catch());
                     }
-                    Err(why) => entry.goes_straight(&syn, why),
+                    Err(why) => entry.goes_straight(&held, why),
                 }
             });
         }
@@ -325,19 +344,19 @@ fn heard(entry: &Arc<Entry>, syn: HeldSyn, deciding: &mut JoinSet<()>) {
 /// A SYN whose decision is broken off goes straight on.
 struct Undecided<'a> {
     entry: &'a Entry,
-    syn: Option<&'a HeldSyn>,
+    held: Option<&'a HeldSyn>,
 }
 
 impl Undecided<'_> {
     fn has_ended(mut self) {
-        self.syn = None;
+        self.held = None;
     }
 }
 
 impl Drop for Undecided<'_> {
     fn drop(&mut self) {
-        if let Some(syn) = self.syn {
-            self.entry.goes_straight(syn, Straight::Ending);
+        if let Some(held) = self.held {
+            self.entry.goes_straight(held, Straight::Ending);
         }
     }
 }
@@ -348,13 +367,13 @@ fn stands(entry: &Arc<Entry>, client: TcpStream, from: SocketAddr, relays: &mut 
     let Ok(to) = client.stream().local_addr() else { return };
     let ends = (from, to);
     let Some(way) = entry.decisions.lock().stands(ends) else { return };
-    entry.inward.stands(from.ip());
+    entry.closed.stands(Host::from(&way.syn));
     let entry = Arc::clone(entry);
     relays.spawn(async move {
         let _carried = Carried { entry: &entry, ends };
         let _open = Open::new(&entry.carrying.counts);
         let _line = entry.carrying.record.add(ends);
-        let Way { mesh, seat } = way;
+        let Way { mesh, seat, .. } = way;
         relay::bound_send_buffer(client.stream());
         let _ =
             relay::carry(client, mesh, &entry.carrying.relayed, Sits::Local(seat.sitter()), entry.idle).await;

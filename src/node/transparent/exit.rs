@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_core::endpoint::{ListenError, ListenOptions};
-use hopwise_host::netlink::is_own_address;
 use hopwise_host::{ShardsListener, TcpStream as MeshStream};
 use hopwise_lab::rules::Network;
 use tokio::io::AsyncWriteExt;
@@ -59,16 +58,22 @@ impl Exit {
         self.from.iter().any(|network| network.0.contains(node))
     }
 
-    /// Returns whether a node may tell these addresses. A client with an address of this machine would be trusted by
-    /// others as this machine.
+    /// Returns whether a node may tell these addresses. A client with an address of this machine would be answered as
+    /// this machine, and the kernel takes an own address in place of a broadcast.
     fn may_open(&self, told: &Told) -> bool {
         let client = told.from.ip();
         leads_to(self.targets.as_deref(), told.to.ip())
             && !self.own.listens_at(told.to)
-            && !client.is_unspecified()
-            && !client.is_multicast()
-            && !client.is_loopback()
-            && !is_own_address(client)
+            && is_of_host(client)
+            && !self.own.has(client)
+    }
+}
+
+/// Returns whether a host may have such an address. It is not of 0/8, 127/8, 224/4 or 240/4 (RFC 6890), nor a group.
+fn is_of_host(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => !matches!(address.octets()[0], 0 | 127 | 224..),
+        IpAddr::V6(address) => !address.is_unspecified() && !address.is_loopback() && !address.is_multicast(),
     }
 }
 
@@ -171,4 +176,33 @@ async fn open(exit: &Exit, mut mesh: Unfinished<MeshStream>, told: Told) {
     let _line = exit.carrying.record.add((told.from, told.to));
     let _open = Open::new(&exit.carrying.counts);
     let _ = relay::carry(target, mesh, &exit.carrying.relayed, Sits::Mesh(seat.sitter()), exit.idle).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_no_address_of_a_reserved_range_nor_of_a_group() {
+        let is_of_host = |text: &str| is_of_host(text.parse().expect("an address"));
+        for other in [
+            "0.0.0.0",
+            "0.0.0.5",
+            "127.0.0.2",
+            "224.0.0.1",
+            "239.1.1.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "ff02::1",
+            "::ffff:0.0.0.5",
+            "::ffff:255.255.255.255",
+        ] {
+            assert!(!is_of_host(other), "{other}");
+        }
+        for host in ["1.0.0.1", "10.1.0.2", "126.1.1.1", "223.255.255.1", "fd01::2", "2001:db8::1"] {
+            assert!(is_of_host(host), "{host}");
+        }
+    }
 }

@@ -2,9 +2,13 @@
 //!
 //! A node is never killed for a hang: its carried connections go on when it works again. Connections of hosts that have
 //! gone straight on meanwhile must not be caught then. The node looks at the clock for them ([`Pulse`]).
+//!
+//! The watcher may be killed, too. A confined process starts no other, so a third process, which does nothing else,
+//! waits for the watcher's end and starts it again. Without that process the watcher goes on.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::process::Command;
 use std::time::Duration;
 
 use caps::Capability;
@@ -68,12 +72,42 @@ pub(crate) struct Arguments {
     /// Confinement of the process: on, log or off
     #[arg(long)]
     confine: Confine,
+    /// Watch in this process, and not in one that is started again when it is killed
+    #[arg(long)]
+    alone: bool,
 }
 
-/// The watcher's side. The watch begins with the first beat, since a start may take long.
+fn failed(error: io::Error) -> Failure {
+    Failure::failed("watch the node", error)
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::failed("watch the node", error);
     log::begin_for_helper();
+    if arguments.alone { watch(arguments) } else { stand_by(arguments) }
+}
+
+/// Starts the watcher until the node has ended. The first watch begins with the first beat, since a start may take
+/// long.
+fn stand_by(arguments: &Arguments) -> Result<(), Failure> {
+    log::flow().map_err(failed)?;
+    if io::stdin().read(&mut [0]).map_err(failed)? == 0 {
+        return Ok(());
+    }
+    let (queue, how) = (arguments.queue.to_string(), arguments.confine.to_string());
+    let mut watcher = Command::new("/proc/self/exe");
+    watcher.args(["bypass", "--alone", "--queue", &queue, "--confine", &how]);
+    loop {
+        let ended = watcher.status().map_err(failed)?;
+        if ended.code().is_some() {
+            // It has said why, if the node has not ended.
+            return Ok(());
+        }
+        tracing::warn!(%ended, "the process that lets SYNs go on while the node hangs was killed: it is started again");
+    }
+}
+
+/// The watcher's side.
+fn watch(arguments: &Arguments) -> Result<(), Failure> {
     let privileges = Privileges::of_helper().map_err(|error| Failure::failed("watch the node", error))?;
     // The kernel asks for it with each verdict.
     let needs = Needs { capabilities: vec![Capability::CAP_NET_ADMIN], ..Needs::default() };
@@ -82,7 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let socket = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
     let mut bypass = Bypass::new(socket, arguments.queue);
     let mut buffer = [0; 64];
-    while beats.read(&mut buffer).map_err(failed)? > 0 {
+    loop {
         if !comes_again(&beats, PATIENCE).map_err(failed)? {
             tracing::warn!("the node hangs: new connections go straight on");
             let connections = bypass.let_go_until(beats.as_fd()).map_err(failed)?;
@@ -91,8 +125,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 "the node works again, or has ended: some went straight on meanwhile"
             );
         }
+        if beats.read(&mut buffer).map_err(failed)? == 0 {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod gone;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -208,8 +209,11 @@ impl Written {
 fn take(path: &Path, users: &[u32]) -> io::Result<File> {
     let file = open_own(path, OpenOptions::new().read(true).write(true).create(true).mode(0o600))?;
     let owner = file.metadata()?.uid();
-    if ![0, geteuid().as_raw()].contains(&owner) && !users.contains(&owner) {
-        let problem = format!("it belongs to user {owner}: expected a file of root or of the daemon's user");
+    let accepted: BTreeSet<_> = [0, geteuid().as_raw()].iter().chain(users).copied().collect();
+    if !accepted.contains(&owner) {
+        let named = |user: &u32| if *user == 0 { "root".to_owned() } else { format!("user {user}") };
+        let accepted = accepted.iter().map(named).collect::<Vec<_>>().join(" or of ");
+        let problem = format!("it belongs to user {owner}: expected a file of {accepted}");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
     }
     lock(&file)?;
@@ -226,4 +230,33 @@ fn lock(file: &File) -> io::Result<()> {
 /// The number of this boot.
 fn boot() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_user_is_refused_with_the_users_whose_files_count() {
+        if !geteuid().is_root() {
+            println!(
+                "skipped: a_file_of_another_user_is_refused_with_the_users_whose_files_count: only root can make one"
+            );
+            return;
+        }
+        let folder = std::env::temp_dir().join(format!("hopwise-journal-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("mesh.up");
+        fs::write(&path, "").expect("a file");
+        for planted in [&folder, &path] {
+            std::os::unix::fs::chown(planted, Some(1234), None).expect("root may");
+        }
+        let refused =
+            |users: &[u32]| Journal::open(&path, users).map(drop).map_err(|error| error.to_string());
+        let of = |accepted| Err(format!("it belongs to user 1234: expected a file of {accepted}"));
+        assert_eq!(refused(&[]), of("root"));
+        assert_eq!(refused(&[999]), of("root or of user 999"));
+        assert_eq!(refused(&[1234]), Ok(()));
+        fs::remove_dir_all(folder).expect("it is there");
+    }
 }

@@ -9,12 +9,12 @@
 //! device as the hosts' route would fail open, too. But a SYN that came there would have to be sent anew, past the
 //! firewall and the NAT that it should meet.
 
+mod arrivals;
 mod bypass;
 mod chains;
 mod held;
 mod iptables;
 mod left;
-mod sockets;
 mod ways;
 
 use std::fmt;
@@ -33,11 +33,11 @@ use crate::nfqueue::socket::Queue;
 use crate::nft::{OwnedTable, nft};
 use crate::sys;
 
+pub use arrivals::Arrivals;
 pub use bypass::Bypass;
-pub use held::{HeldSyn, HeldSyns};
+pub use held::{HeldSyn, HeldSyns, Syn};
 use iptables::InIptables;
 pub use left::{Left, left, remove_left};
-pub use sockets::Sockets;
 use ways::Ways;
 
 /// The bit of a packet's mark that leads it to a socket here.
@@ -127,8 +127,8 @@ pub struct Caught {
     pub held: HeldQueue,
     /// The listeners, which do not block.
     pub listeners: Vec<TcpListener>,
-    /// The list of sockets, unless it cannot be read.
-    pub sockets: Option<Sockets>,
+    /// The caught SYNs that have come in.
+    pub arrivals: Arrivals,
 }
 
 /// A queue that is bound, and that no runtime reads yet.
@@ -185,7 +185,7 @@ fn catch(config: &TransparentConfig) -> Result<Caught, TransparentError> {
             Err(error) => return Err(failed("listen for others")(error)),
         }
     }
-    Ok(Caught { held: HeldQueue(queue), listeners, sockets: Sockets::open().ok() })
+    Ok(Caught { held: HeldQueue(queue), listeners, arrivals: Arrivals::of(config.table) })
 }
 
 fn listen_for_others(any: IpAddr) -> io::Result<TcpListener> {

@@ -50,6 +50,53 @@ fn connections_go_straight_on_while_the_first_node_hangs_and_are_carried_afterwa
     assert_eq!(text(&queues.stdout), "", "the watcher has ended, too");
 }
 
+/// The processes of a namespace whose arguments have this word.
+fn processes(chain: &Chain, word: &str) -> Vec<Pid> {
+    let has = |pid: &Pid| {
+        let words = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
+    };
+    chain.first.pids().into_iter().filter(has).collect()
+}
+
+#[test]
+fn a_watcher_that_was_killed_is_started_again_and_one_without_its_starter_goes_on() {
+    let test = "a_watcher_that_was_killed_is_started_again_and_one_without_its_starter_goes_on";
+    if !can_run(test, &TOOLS) {
+        return;
+    }
+    let chain = Chain::new("rewatched");
+    chain.serve(PORT);
+    let (_last, mut first) = (chain.last(), chain.first());
+    let watchers = || processes(&chain, "--alone");
+    let starters = || {
+        let watchers = watchers();
+        processes(&chain, "bypass").into_iter().filter(|pid| !watchers.contains(pid)).collect::<Vec<_>>()
+    };
+    let kill = |pid: Pid| rustix::process::kill_process(pid, Signal::KILL).expect("it is there");
+    let mut hangs = 0;
+    let mut passes = |first: &Daemon| {
+        stop(first);
+        let seen = chain.exchange(V4[1], 1000);
+        assert_eq!(seen.host, seen.by_server, "it goes straight on");
+        hangs += 1;
+        work_again(&chain, first, hangs);
+    };
+    for _ in 0..2 {
+        within_patience(until(|| watchers().len() == 1));
+        let killed = watchers()[0];
+        kill(killed);
+        within_patience(until(|| watchers().len() == 1 && watchers()[0] != killed));
+        passes(&first);
+    }
+    kill(starters()[0]);
+    within_patience(until(|| starters().is_empty()));
+    passes(&first);
+    first.tell(Signal::TERM);
+    assert_eq!(first.ended(), Some(0));
+    within_patience(until(|| watchers().is_empty()));
+}
+
 /// The host sends it again, and that one goes straight on. The first one must not be caught any more.
 #[test]
 fn a_syn_that_a_node_held_when_it_hung_is_not_caught_afterwards() {

@@ -8,17 +8,19 @@ use super::links::each_link;
 use super::message::{Message, word};
 use hopwise_core::narrow::as_u8;
 
-/// A struct rtmsg, and the offset of the route's type. A local route leads to the machine itself.
+/// A struct rtmsg, and the offset of the route's type. These types lead to the machine itself: addresses of its own,
+/// broadcasts of its links, and IPv6's addresses for any router.
 pub(super) const NEW_ROUTE: u16 = 24;
 pub(super) const GET_ROUTE: u16 = 26;
 const ROUTE_TYPE: usize = 7;
-const LOCAL: u8 = 2;
+const HERE: [u8; 3] = [2, 3, 4];
 /// The attribute for a route's destination.
 pub(super) const DESTINATION: u16 = 1;
 /// The offset of the interface's number in a struct ifinfomsg.
 const INDEX: usize = 4;
 
-/// Returns whether packets to an address lead to this machine itself. They may, where the kernel cannot be asked.
+/// Returns whether packets to an address lead to this machine itself, alone or among others. They may, where the kernel
+/// cannot be asked.
 pub fn is_own_address(address: IpAddr) -> bool {
     let address = address.to_canonical();
     address.is_loopback() || leads_here(address).unwrap_or_else(|error| is_for_lack(&error))
@@ -41,7 +43,8 @@ fn leads_here(address: IpAddr) -> io::Result<bool> {
     let question = Message::new(GET_ROUTE, 0, 0).fixed(&header).attribute(DESTINATION, &bytes);
     let mut is_local = false;
     ask(open(None)?, question, |heard| {
-        is_local |= heard.kind == NEW_ROUTE && heard.body.get(ROUTE_TYPE) == Some(&LOCAL);
+        is_local |=
+            heard.kind == NEW_ROUTE && heard.body.get(ROUTE_TYPE).is_some_and(|kind| HERE.contains(kind));
     })?;
     Ok(is_local)
 }

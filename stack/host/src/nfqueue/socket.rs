@@ -29,6 +29,7 @@ const FAIL_OPEN: u32 = 1;
 const PACKET_HEADER: u16 = 1;
 const VERDICT_HEADER: u16 = 2;
 const MARK: u16 = 3;
+const INTERFACE: u16 = 5;
 const PAYLOAD: u16 = 10;
 /// The length of netfilter's own header: family, version, and the queue's number.
 const HEADER: usize = 4;
@@ -49,6 +50,8 @@ pub(crate) struct Queued<'a> {
     pub(crate) id: u32,
     /// 0 if it has none.
     pub(crate) mark: u32,
+    /// The number of the interface by which it came; 0 if it came by none.
+    pub(crate) interface: u32,
     pub(crate) packet: &'a [u8],
 }
 
@@ -159,9 +162,11 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Queued<'_>> {
     let attributes = heard.body.get(HEADER..)?;
     let id = attribute(attributes, PACKET_HEADER)?.get(..4)?;
     let id = u32::from_be_bytes(id.try_into().ok()?);
-    let mark =
-        attribute(attributes, MARK).and_then(|mark| mark.try_into().ok()).map_or(0, u32::from_be_bytes);
-    Some(Queued { id, mark, packet: attribute(attributes, PAYLOAD)? })
+    let number = |kind| {
+        attribute(attributes, kind).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
+    };
+    let (mark, interface) = (number(MARK), number(INTERFACE));
+    Some(Queued { id, mark, interface, packet: attribute(attributes, PAYLOAD)? })
 }
 
 #[cfg(test)]
@@ -172,8 +177,9 @@ mod tests {
     fn a_packet_is_read_with_the_number_that_its_verdict_names() {
         let header = [&7_u32.to_be_bytes()[..], &[8, 0, 2, 0]].concat();
         let written = message(PACKET, 0, 5).attribute(PACKET_HEADER, &header).attribute(MARK, &[4, 0, 0, 1]);
-        let bytes = written.attribute(PAYLOAD, b"packet").finish();
-        assert_eq!(read(&bytes), Some(Queued { id: 7, mark: 0x0400_0001, packet: b"packet" }));
+        let bytes = written.attribute(INTERFACE, &[0, 0, 0, 9]).attribute(PAYLOAD, b"packet").finish();
+        let queued = Queued { id: 7, mark: 0x0400_0001, interface: 9, packet: b"packet" };
+        assert_eq!(read(&bytes), Some(queued));
         assert!((0..bytes.len() - 2).all(|len| read(&bytes[..len]).is_none()));
         let other = message(CONFIGURE, 0, 5).attribute(PACKET_HEADER, &header).finish();
         assert_eq!(read(&other), None);

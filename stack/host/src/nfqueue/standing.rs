@@ -9,7 +9,7 @@ use crate::netlink::ask::{ask, open};
 use crate::netlink::message::{Message, attribute};
 
 /// The subsystem of nftables, and its messages (linux/netfilter/nf_tables.h).
-const SUBSYSTEM: u16 = 10 << 8;
+pub(crate) const SUBSYSTEM: u16 = 10 << 8;
 const NEW_CHAIN: u16 = SUBSYSTEM | 3;
 const GET_CHAIN: u16 = SUBSYSTEM | 4;
 const TABLE: u16 = 1;
@@ -19,7 +19,7 @@ const USES: u16 = 6;
 const HEADER: usize = 4;
 
 /// Families as netfilter numbers them.
-pub(super) const INET: u8 = 1;
+pub(crate) const INET: u8 = 1;
 pub(super) const IPV4: u8 = 2;
 pub(super) const IPV6: u8 = 10;
 
@@ -51,9 +51,13 @@ impl Standing {
     }
 }
 
+/// A name as netfilter takes it.
+pub(crate) fn terminated(text: &str) -> Vec<u8> {
+    [text.as_bytes(), &[0]].concat()
+}
+
 /// `None`: there is no such chain.
 fn uses(chain: &Chain) -> io::Result<Option<u32>> {
-    let terminated = |text: &str| [text.as_bytes(), &[0]].concat();
     let question = Message::new(GET_CHAIN, 0, 0)
         .fixed(&[chain.family, 0, 0, 0])
         .attribute(TABLE, &terminated(&chain.table))

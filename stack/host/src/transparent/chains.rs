@@ -1,18 +1,32 @@
 //! The chains of the nft table: they mark SYNs to be held, and lead packets of caught connections to their sockets.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::{CAUGHT, HELD, TransparentConfig};
 use crate::nfqueue::family;
 
 /// The beginning of the name of our table. The number of the table of routing follows.
-const TABLE: &str = "inet hopwise_transparent_";
+const TABLE: &str = "hopwise_transparent_";
+/// The stay of a SYN that has come in, in seconds, and the bound of such SYNs. A node asks for a SYN within 15 s, and
+/// seldom at all.
+const ARRIVED_FOR: u32 = 30;
+const MOST_ARRIVED: u32 = 65_535;
 /// A SYN that begins a connection.
 const SYN: &str = "tcp flags & (fin | syn | rst | ack) == syn";
 
 pub(super) fn table(number: u32) -> String {
+    format!("inet {}", name(number))
+}
+
+/// The name of our table without its family.
+pub(super) fn name(number: u32) -> String {
     format!("{TABLE}{number}")
+}
+
+/// The set of caught SYNs of an address's version that have come in.
+pub(super) fn arrivals_of(address: IpAddr) -> &'static str {
+    if address.is_ipv4() { "arrived4" } else { "arrived6" }
 }
 
 /// The chains, before and after the place of iptables' table `mangle` (-150). `queues` if nft itself can hold packets.
@@ -27,7 +41,7 @@ pub(super) fn of(config: &TransparentConfig, ports: &[SocketAddr], queues: bool)
             config.queue
         );
     }
-    chains + &end(ports)
+    chains + &end(ports) + &arrive(ports)
 }
 
 /// Makes and removes a table whose only chain has a queue, in one step. An nft that
@@ -96,6 +110,31 @@ fn end(ports: &[SocketAddr]) -> String {
     format!("chain end {{ type filter hook prerouting priority -149; policy accept; {rules}}}; ")
 }
 
+/// Notes caught SYNs that have passed all other chains of `input`: this one has the last priority. A host repeats its
+/// SYN, and that lengthens the stay in the set.
+fn arrive(ports: &[SocketAddr]) -> String {
+    let (mut sets, mut rules) = (String::new(), String::new());
+    for listener in ports {
+        let (set, family) = (arrivals_of(listener.ip()), family(listener.ip()));
+        let address = if listener.is_ipv4() { "ipv4_addr" } else { "ipv6_addr" };
+        // Writing to a String does not fail.
+        let _ = write!(
+            sets,
+            "set {set} {{ type {address} . inet_service . {address} . inet_service; flags dynamic,timeout; timeout \
+             {ARRIVED_FOR}s; size {MOST_ARRIVED}; }}; "
+        );
+        let _ = write!(
+            rules,
+            "meta mark & {CAUGHT:#x} == {CAUGHT:#x} {SYN} update @{set} {{ {family} saddr . tcp sport . {family} daddr \
+             . tcp dport }}; "
+        );
+    }
+    if ports.is_empty() {
+        return String::new();
+    }
+    format!("{sets}chain arrive {{ type filter hook input priority {}; policy accept; {rules}}}; ", i32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +163,10 @@ mod tests {
             "meta nfproto ipv4 tproxy ip to :5000 accept; ",
             "meta nfproto ipv6 tproxy ip6 to :5001 accept; ",
             "meta mark set meta mark & 0xfdffffff; ",
+            "set arrived6 { type ipv6_addr . inet_service . ipv6_addr . inet_service; flags dynamic,timeout; timeout \
+             30s; size 65535; }; chain arrive { type filter hook input priority 2147483647; policy accept; meta mark & \
+             0x4000000 == 0x4000000 tcp flags & (fin | syn | rst | ack) == syn update @arrived4 { ip saddr . tcp sport \
+             . ip daddr . tcp dport }; ",
         ] {
             assert!(chains.contains(rule), "{rule} in {chains}");
         }

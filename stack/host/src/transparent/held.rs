@@ -11,9 +11,14 @@ use super::{CAUGHT, HELD};
 use crate::nfqueue::socket::{Judge, Queue, Queued, Verdict};
 use crate::sys::readable;
 
-/// A SYN that waits. One that is dropped without a decision waits until its queue ends, and is gone then.
-#[derive(Clone, Debug)]
-pub struct HeldSyn {
+/// The kinds of the options with which a host signs each segment: MD5 (RFC 2385) and TCP-AO (RFC 5925).
+const SIGNATURES: [u8; 2] = [19, 29];
+
+/// The contents of a SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Syn {
+    /// The number of the interface by which it came.
+    pub interface: u32,
     /// The host that opens the connection.
     pub from: SocketAddr,
     /// The destination.
@@ -24,6 +29,15 @@ pub struct HeldSyn {
     pub hop_limit: u8,
     /// The six bits of RFC 2474.
     pub dscp: u8,
+    /// True if the host signs its segments, and takes signed answers alone.
+    pub is_signed: bool,
+}
+
+/// A SYN that waits. One that is dropped without a decision waits until its queue ends, and is gone then.
+#[derive(Clone, Debug)]
+pub struct HeldSyn {
+    /// Its contents.
+    pub syn: Syn,
     id: u32,
     mark: u32,
     judge: Judge,
@@ -68,29 +82,78 @@ impl HeldSyns {
                 guard.clear_ready();
                 continue;
             };
-            match read(&queued, &judge) {
-                Some(syn) => return Ok(syn),
+            match read(&queued) {
+                Some(syn) => return Ok(HeldSyn { syn, id: queued.id, mark: queued.mark, judge }),
                 None => judge.accept_with(queued.id, queued.mark & !HELD)?,
             }
         }
     }
 }
 
-fn read(queued: &Queued<'_>, judge: &Judge) -> Option<HeldSyn> {
+fn read(queued: &Queued<'_>) -> Option<Syn> {
     let ip = IpView::parse(queued.packet).ok()?;
     if ip.protocol != protocol::TCP || ip.fragment.is_some() {
         return None;
     }
     let half = |at: usize| Some(u16::from_be_bytes(ip.payload.get(at..at + 2)?.try_into().ok()?));
     let seq = ip.payload.get(4..8)?.try_into().ok()?;
-    Some(HeldSyn {
+    Some(Syn {
+        interface: queued.interface,
         from: SocketAddr::new(ip.src, half(0)?),
         to: SocketAddr::new(ip.dst, half(2)?),
         seq: u32::from_be_bytes(seq),
         hop_limit: ip.hop_limit,
         dscp: ip.dscp,
-        id: queued.id,
-        mark: queued.mark,
-        judge: judge.clone(),
+        is_signed: is_signed(ip.payload),
     })
+}
+
+/// Looks for a signature among the options of a segment (RFC 9293 §3.1). An option without a sound length ends them.
+fn is_signed(segment: &[u8]) -> bool {
+    const FIXED: usize = 20;
+    let header = segment.get(12).map_or(0, |words| usize::from(words >> 4) * 4);
+    let mut options = segment.get(FIXED..header).unwrap_or_default();
+    loop {
+        options = match options {
+            [] | [0, ..] => return false,
+            [1, rest @ ..] => rest,
+            [kind, ..] if SIGNATURES.contains(kind) => return true,
+            [_, len, ..] if *len >= 2 => options.get(usize::from(*len)..).unwrap_or_default(),
+            _ => return false,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(options: &[u8]) -> Vec<u8> {
+        let words = 5 + u8::try_from(options.len().div_ceil(4)).expect("few");
+        let mut segment = vec![0; 12];
+        segment.extend_from_slice(&[words << 4, 2, 0, 0, 0, 0, 0, 0]);
+        segment.extend_from_slice(options);
+        segment.resize(usize::from(words) * 4, 0);
+        segment
+    }
+
+    #[test]
+    fn a_signature_is_found_behind_other_options_and_in_options_alone() {
+        let mss = [2, 4, 5, 180];
+        for signature in [&[19, 18][..], &[29, 16, 1, 1]] {
+            let signature = [signature, &[0; 14]].concat();
+            assert!(is_signed(&with(&signature)));
+            assert!(is_signed(&with(&[&mss[..], &[1, 1], &signature].concat())));
+            assert!(!is_signed(&with(&[&mss[..], &[0], &signature].concat())), "behind the end of the list");
+            assert!(!is_signed(&[with(&mss), signature].concat()), "in the data");
+        }
+        // A timestamp with a 19 in it, lengths that make no sense, and cut segments.
+        for options in
+            [&[8, 10, 19, 18, 29, 16, 19, 18, 0, 0][..], &[5, 0, 19, 18], &[5, 1, 19, 18], &[5], &[5, 40, 19]]
+        {
+            assert!(!is_signed(&with(options)), "{options:?}");
+        }
+        let whole = with(&[&[19, 18][..], &[0; 16]].concat());
+        assert!((0..whole.len()).all(|len| !is_signed(&whole[..len])));
+    }
 }
