@@ -157,6 +157,15 @@ fn the_sender_of_headers_that_nobody_knows_is_told_where_they_are() {
         ("of type 0", 43, all(&[&[TCP, 0, 0, 1, 0, 0, 0, 0]]), Some((0, 42))),
         ("no protocol", 99, all(&[]), Some((1, 6))),
         ("no protocol behind options", 60, all(&[&options(99, 0x1e)]), Some((1, 40))),
+        // RFC 8200 §4.7.
+        ("nothing, and octets after it", 59, all(&[]), None),
+        ("nothing behind options", 60, all(&[&options(59, 0x1e)]), None),
+        (
+            "nothing behind options for every hop and for one",
+            0,
+            all(&[&options(60, 0x1e), &options(59, 0x1e)]),
+            None,
+        ),
         ("an ICMP error", 60, [options(58, 0x9e), vec![1; 8]].concat(), None),
     ];
     for (what, next, payload, told) in to_one {

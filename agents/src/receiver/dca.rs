@@ -262,6 +262,14 @@ mod tests {
     }
 
     #[test]
+    fn before_the_first_gap_too_the_hold_is_no_longer_than_the_longest() {
+        check(
+            "dca:again=off,first=400ms,hold=100ms",
+            "0ms in -> hold (count 1 of 2)\n100ms timer -> ack 1 (deadline)\n99s wait",
+        );
+    }
+
+    #[test]
     fn no_hold_is_longer_than_the_ledger_allows() {
         assert_eq!(CEILING.as_millis(), 490);
         check(

@@ -326,6 +326,40 @@ mod tests {
         assert!((3.5..5.0).contains(&grown), "{grown}: 8 · 0.529 = 4.2");
     }
 
+    /// RFC 9438 §4.3: until it reaches the window of the loss, a standard sender with this β gains α = 0.529 segments in
+    /// a round trip, and a whole one from there on. K is 2.5 s, so that the curve stays far below.
+    #[test]
+    fn above_the_window_of_the_last_loss_a_standard_sender_gains_a_segment_a_round() {
+        let mut bench = after_loss(20, Duration::from_millis(10));
+        let mut grown_in = |rounds: usize| {
+            let before = cwnd(&bench);
+            (0..rounds).for_each(|_| bench.round(1));
+            cwnd(&bench) - before
+        };
+        let (below, _, above) = (grown_in(8), grown_in(5), grown_in(10));
+        assert!(below < 5.0, "{below}");
+        assert!((9.0..10.1).contains(&above), "{above}");
+    }
+
+    /// RFC 9438 §4.2 bounds the target by cwnd and 1.5 · cwnd.
+    #[test]
+    fn the_window_grows_by_half_in_a_round_trip_at_the_most() {
+        let mut bench = Bench::new("cubic:c=10,iw=20,ssthresh=20").with_rtt(Duration::from_secs(2));
+        bench.fill();
+        bench.lose(LossKind::Fast);
+        bench.recover(Recovered::Full);
+        bench.ack(20);
+        let growths: Vec<f64> = (0..6)
+            .map(|_| {
+                let before = cwnd(&bench);
+                bench.round(1);
+                cwnd(&bench) / before
+            })
+            .collect();
+        assert!(growths.iter().all(|growth| *growth < 1.501), "{growths:?}");
+        assert!(growths.iter().any(|growth| *growth > 1.49), "{growths:?}");
+    }
+
     #[test]
     fn a_loss_below_the_last_one_makes_room() {
         let w_max = |bench: &Bench| bench.gauge("w_max_milli_segments").expect("a gauge");

@@ -166,6 +166,16 @@ mod tests {
         assert_eq!(round(&mut start, 20, 40_000), Verdict::Over);
     }
 
+    /// RFC 9406 §4.2: too few samples show no end of the queue, but their round is one of the five.
+    #[test]
+    fn a_slow_round_with_few_samples_counts_and_takes_nothing_back() {
+        let mut start = after(&[(8, 20_000), (8, 40_000)]);
+        for acks in [7, 1, 20] {
+            assert_eq!(round(&mut start, acks, 40_000), Verdict::GoesOn);
+        }
+        assert_eq!(start.hear(None, true), Verdict::Over);
+    }
+
     #[test]
     fn a_round_trip_below_the_baseline_resumes_slow_start_and_forgets_slow_rounds() {
         let mut start = after(&[(8, 20_000), (8, 40_000), (8, 40_000), (8, 40_000)]);

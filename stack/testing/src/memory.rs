@@ -85,8 +85,12 @@ impl<M: Machine> TwoHosts<M> {
 
     #[must_use]
     pub fn with_tap(mut self, tap: Tap) -> TwoHosts<M> {
-        self.tap = Some(tap);
+        self.set_tap(tap);
         self
+    }
+
+    pub fn set_tap(&mut self, tap: Tap) {
+        self.tap = Some(tap);
     }
 
     pub fn now(&self) -> Instant {

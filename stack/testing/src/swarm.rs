@@ -24,9 +24,16 @@ use std::sync::Once;
 pub use run::{Failure, Summary};
 pub use scenario::Scenario;
 
+use crate::memory::Tap;
+
 /// Runs one seed. A panic is a failure like any other.
 pub fn run_seed(seed: u64) -> Result<Summary, Failure> {
     guarded(|| run::run(&Scenario::draw(seed), None))
+}
+
+/// Runs one seed and hands each packet that leaves to a tap.
+pub fn run_tapped(seed: u64, tap: Tap) -> Result<Summary, Failure> {
+    guarded(|| run::run_tapped(&Scenario::draw(seed), tap))
 }
 
 /// Runs one seed and reports everything: the scenario, each packet's fate and both ends' traces.

@@ -9,9 +9,13 @@ fn phy() -> Phy {
 }
 
 fn pair(rules: MacRules, spacing_m: f64, channel: &Channel) -> Dcf {
+    pair_of(rules, spacing_m, channel, 1)
+}
+
+fn pair_of(rules: MacRules, spacing_m: f64, channel: &Channel, seed: u64) -> Dcf {
     let positions = [Some(Position::default()), Some(Position { x: spacing_m, y: 0.0 })];
     let mac = MacConfig { rules, ..MacConfig::default() };
-    Dcf::with_channel(phy(), mac, Radio::default(), channel, &positions, 1)
+    Dcf::with_channel(phy(), mac, Radio::default(), channel, &positions, seed)
 }
 
 fn losing(link: &str) -> Channel {
@@ -36,7 +40,11 @@ fn backoffs_take_every_value_from_0_to_the_window_and_ns2s_never_the_last() {
 
 /// The time from the end of station 0's broadcast to station 1's own frame, less whole slots.
 fn rest_after_a_broadcast(spacing_m: f64, channel: &Channel) -> u64 {
-    let mut dcf = pair(MacRules::Standard, spacing_m, channel);
+    waited_after_a_broadcast(spacing_m, channel, 1) % phy().slot_ns
+}
+
+fn waited_after_a_broadcast(spacing_m: f64, channel: &Channel, seed: u64) -> u64 {
+    let mut dcf = pair_of(MacRules::Standard, spacing_m, channel, seed);
     let is_broadcast = |event: &FrameEvent| event.sender == 0;
     dcf.watch_frames();
     dcf.offer(0, 0, EVERYONE, 1_000);
@@ -54,8 +62,20 @@ fn rest_after_a_broadcast(spacing_m: f64, channel: &Channel) -> u64 {
             };
         });
     }
-    let waited = begun.expect("it sends") - ended.expect("it hears the other");
-    waited % phy().slot_ns
+    begun.expect("it sends") - ended.expect("it hears the other")
+}
+
+/// §10.3.4.2: whoever finds the medium busy draws a backoff; only an idle medium is used at once.
+#[test]
+fn a_packet_that_finds_the_medium_busy_waits_for_a_drawn_backoff() {
+    let slots = |seed| {
+        let waited = waited_after_a_broadcast(200.0, &Channel::default(), seed);
+        (waited - phy().difs_ns()) / phy().slot_ns
+    };
+    let mut drawn: Vec<u64> = (1..=64).map(slots).collect();
+    drawn.sort_unstable();
+    drawn.dedup();
+    assert!(drawn.len() > 16 && drawn.last() <= Some(&31), "{drawn:?}");
 }
 
 /// §10.3.2.3.7: EIFS follows PHY-RXEND with an error, or a wrong FCS. Both need a frame that was understood up to its
@@ -67,6 +87,51 @@ fn eifs_follows_frames_that_err_and_not_energy_alone() {
     assert_eq!(rest_after_a_broadcast(200.0, &Channel::default()), difs, "understood");
     assert_eq!(rest_after_a_broadcast(400.0, &Channel::default()), difs, "energy");
     assert_eq!(rest_after_a_broadcast(200.0, &losing("n0->n1")), eifs, "in error");
+}
+
+/// The NAV makes a medium busy, too (§10.3.2.1): station 2 hears an RTS that nobody answers.
+#[test]
+fn a_packet_that_finds_the_medium_reserved_waits_for_a_drawn_backoff() {
+    let waits = |seed| {
+        let positions = [0.0, 2_000.0, 200.0].map(|x| Some(Position { x, y: 0.0 }));
+        let mut dcf = Dcf::new(phy(), MacConfig::default(), Radio::default(), &positions, seed);
+        dcf.watch_frames();
+        dcf.offer(SECOND, 0, 1, 1_000);
+        let offered_at = SECOND + phy().rts_ns() + 100_000;
+        while dcf.next() < offered_at {
+            dcf.fire();
+        }
+        let reserved_until = dcf.stations[2].nav_end();
+        assert!(reserved_until > offered_at && dcf.stations[2].reception.hears == station::Hears::Nothing);
+        dcf.offer(offered_at, 2, EVERYONE, 100);
+        let mut begun = None;
+        while begun.is_none() {
+            dcf.fire();
+            dcf.take_seen(&mut |event| {
+                let is_own = (event.sender, event.station) == (2, 2);
+                begun = begun.or(is_own.then_some(event.from_ns));
+            });
+        }
+        begun.expect("it sends") - reserved_until
+    };
+    let at_once = (1..=64).filter(|seed| waits(*seed) == phy().difs_ns()).count();
+    assert!(at_once <= 8, "{at_once} of 64 drew nothing, and one in 32 draws 0");
+}
+
+/// §10.3.2.3.7: a frame that is understood ends an EIFS. Station 1 hears station 0's data in error, and then the ACK.
+#[test]
+fn an_eifs_is_over_with_the_next_frame_that_is_understood() {
+    let positions = [0.0, 200.0, 100.0].map(|x| Some(Position { x, y: 0.0 }));
+    let mac = MacConfig { rts_threshold: None, ..MacConfig::default() };
+    let mut dcf = Dcf::with_channel(phy(), mac, Radio::default(), &losing("n0->n1"), &positions, 1);
+    dcf.offer(SECOND, 0, 2, 1_000);
+    let mut eifs = Vec::new();
+    while dcf.next() < 2 * SECOND {
+        dcf.fire();
+        eifs.push(dcf.stations[1].eifs_until);
+    }
+    assert!(eifs.iter().any(|until| *until > 0), "the data was in error");
+    assert_eq!(eifs.last(), Some(&0), "the ACK was understood");
 }
 
 /// Frames that begin together at 200 m on either side hide each other's header; where the second begins after it, the

@@ -94,6 +94,8 @@ impl Endpoint {
         match (view.protocol, view.src.is_ipv4()) {
             (protocol::UDP, _) => self.take_udp(now, rx, link, view),
             (protocol::ICMP, true) | (protocol::ICMPV6, false) => self.take_icmp(now, link, view),
+            // Its octets are ignored, and nobody is told (RFC 8200 §4.7).
+            (protocol::NO_NEXT_HEADER, false) => Err(DropReason::NoProtocol),
             _ => {
                 self.refuse_protocol(now, rx, link, view);
                 Err(DropReason::NoProtocol)

@@ -22,7 +22,7 @@ pub(crate) enum Phase {
     AfterTimeout,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Recovery {
     pub(crate) phase: Phase,
     /// `snd_nxt` when the loss was found; RFC 6582's `recover` also when the phase is over.
@@ -52,21 +52,21 @@ pub(crate) struct Recovery {
 }
 
 /// The memory of the newest loss.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Repair {
     gauge: Gauge,
     undo: Undo,
 }
 
 /// The measure of fast recovery: by delivered bytes, or by an inflated window.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gauge {
     Prr(Prr),
     Inflate(Inflate),
 }
 
 /// A tail loss probe in flight (RFC 8985 §7.4).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TailProbe {
     pub(crate) end: Seq,
     pub(crate) was_resent: bool,

@@ -329,6 +329,19 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_counts_for_a_1024th_at_the_least() {
+        let after = |samples| {
+            let mut estimator = modern(1);
+            sample(&mut estimator, 80);
+            estimator.on_sample_among(Instant::from_secs(100), ms(160), samples);
+            (estimator.smoothed(), estimator.variance())
+        };
+        assert_ne!(after(512), after(1024));
+        assert_eq!(after(1024), after(1025));
+        assert_eq!(after(1024), after(u32::MAX));
+    }
+
+    #[test]
     fn equal_samples_are_told_apart_by_their_numbers() {
         let mut estimator = modern(1);
         assert_eq!(estimator.newest(), None);

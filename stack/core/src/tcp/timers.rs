@@ -48,7 +48,7 @@ impl Timer {
 }
 
 /// One deadline for each [`Timer`]; [`Instant::FAR`] means that it is off. Invariant: `next` is the earliest.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Timers {
     deadlines: [Instant; Timer::ALL.len()],
     next: Instant,

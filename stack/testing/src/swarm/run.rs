@@ -17,7 +17,7 @@ use super::mood::Moody;
 use super::scenario::{ChangeKind, Family, Scenario};
 use super::show::Watcher;
 use crate::make;
-use crate::memory::{End, TwoHosts};
+use crate::memory::{End, Tap, TwoHosts};
 use programs::Programs;
 
 /// The port of the listeners at both ends.
@@ -143,6 +143,13 @@ pub(super) fn run<'a>(
     sink: Option<&'a mut (dyn FnMut(&str) + 'a)>,
 ) -> Result<Summary, Failure> {
     Run::new(scenario, sink).all()
+}
+
+/// Runs a scenario; a tap receives each packet that leaves.
+pub(super) fn run_tapped(scenario: &Scenario, tap: Tap) -> Result<Summary, Failure> {
+    let mut run = Run::new(scenario, None);
+    run.hosts.set_tap(tap);
+    run.all()
 }
 
 /// Reports the last events even after a panic.

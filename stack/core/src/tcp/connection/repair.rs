@@ -34,12 +34,23 @@ impl Feedback<'_> {
             if self.loss.passes_calmly(news) {
                 self.timers.disarm(Timer::Reorder);
                 if cfg!(debug_assertions) {
-                    assert!(self.judge_by_steps(cx, news, space).is_none(), "a calm ACK ends nothing");
+                    self.check_calm(cx, news, space);
                 }
                 return None;
             }
         }
         self.judge_by_steps(cx, news, space)
+    }
+
+    /// Checks that the steps, which a calm ACK leaves out, change nothing after it. What the sender agents hear of there
+    /// leaves a trace in `recovery`.
+    #[inline(never)]
+    fn check_calm(&mut self, cx: &mut Cx<'_>, news: &AckNews, space: Space) {
+        let (recovery, timers) = (self.loss.recovery().clone(), self.timers.clone());
+        let ended = self.judge_by_steps(cx, news, space);
+        assert!(ended.is_none(), "a calm ACK ends nothing");
+        assert_eq!(*self.loss.recovery(), recovery, "a calm ACK changes nothing of recovery");
+        assert_eq!(*self.timers, timers, "a calm ACK moves no timer");
     }
 
     #[inline(never)]

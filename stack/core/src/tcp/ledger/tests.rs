@@ -11,6 +11,8 @@ struct Scripted {
     every: Option<u32>,
     due: Option<Instant>,
     heard: Vec<By>,
+    /// The gaps before the segments, which are its gauges.
+    gaps: Vec<Duration>,
 }
 
 impl ReceiverAgent for Scripted {
@@ -19,6 +21,7 @@ impl ReceiverAgent for Scripted {
     }
 
     fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        self.gaps.extend(arrival.gap);
         let why = Why::new(AckRule::Count, view.owed.segments, self.every.unwrap_or(0));
         match (arrival.class, self.every) {
             (Class::OutOfOrder | Class::Duplicate, _) => AckVerdict::Now(Why::plain(AckRule::NotInOrder)),
@@ -44,7 +47,9 @@ impl ReceiverAgent for Scripted {
         AckNote { dup_count: u8::try_from(self.heard.len()).ok() }
     }
 
-    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        self.gaps.iter().for_each(|gap| sink("gap_ms", gap.as_millis() as u64));
+    }
 }
 
 struct Bench {
@@ -281,6 +286,19 @@ fn a_coalesced_read_reaches_the_agent_as_its_segments() {
     assert_eq!(numbers, [2000, 3500], "each names its own segment");
 }
 
+/// Else an agent's average gap would be that of reads, and grow with what a link joins.
+#[test]
+fn the_segments_of_a_read_share_the_time_since_the_last_one() {
+    let mut bench = Bench::new(every(9), vec![]);
+    bench.in_order(0);
+    bench.rcv_nxt += 3 * MSS;
+    bench.arrives(30, Class::InOrder, 3 * MSS, 3);
+    bench.in_order(34);
+    let mut gaps = Vec::new();
+    bench.ledger.gauges(&mut |_, gap| gaps.push(gap));
+    assert_eq!(gaps, [10, 10, 10, 4]);
+}
+
 #[test]
 fn every_segment_of_a_read_out_of_order_gets_its_duplicate_ack() {
     let mut bench = Bench::new(every(1), vec![]);
@@ -336,6 +354,33 @@ fn data_that_takes_an_ack_along_with_what_is_held_echoes_the_earlier() {
     assert_eq!((ride.number, ride.echo), (Seq(3000), Some(2)));
 }
 
+#[test]
+fn data_that_takes_an_ack_along_with_what_is_held_reports_what_came_twice() {
+    for teller in [2, 3] {
+        let mut bench = Bench::new(every(2), vec![]);
+        for nth in 1..=3 {
+            if nth == teller {
+                bench.ledger.came_twice(segments((0, 1)));
+            }
+            bench.in_order(nth);
+        }
+        let ride = bench.with(3, AckLedger::ride).expect("one waits, and one is owed");
+        assert_eq!(ride.twice, Some(segments((0, 1))), "{teller}");
+    }
+}
+
+#[test]
+fn an_ack_that_gives_way_to_the_one_before_it_leaves_its_number_its_note_and_its_echo() {
+    let mut bench = Bench::with_sack(every(1), AckMerge::Off);
+    bench.in_order(0);
+    bench.pop();
+    bench.again(0, (0, 1));
+    bench.in_order(1);
+    let left = bench.pop().expect("the report of what came twice");
+    assert_eq!((left.number, left.echo, left.note.dup_count), (Seq(2000), Some(2), Some(2)));
+    assert!(bench.pop().is_none());
+}
+
 /// A block beside an older number would report a false hole, with merged ACKs and without.
 #[test]
 fn a_report_of_what_came_twice_tells_all_that_has_come_since() {
@@ -369,6 +414,19 @@ fn what_an_agent_holds_is_told_by_an_ack_with_blocks_and_settled() {
     assert_eq!(bench.ledger.owed().segments, 1);
     assert_eq!(bench.leaves(), [(2, Some(1), Some((0, 1)), None)]);
     assert_eq!(bench.ledger.owed().segments, 0, "its deadline must not send a copy");
+}
+
+/// RFC 7323 §4.3: the echo is that of the earliest segment that the ACK is the first to acknowledge.
+#[test]
+fn what_is_held_and_an_ack_that_waits_leave_with_the_earlier_echo_and_either_report() {
+    let mut bench = Bench::with_sack(every(5), AckMerge::Off);
+    bench.in_order(0);
+    bench.above(1, (3, 4));
+    bench.ledger.came_twice(segments((0, 1)));
+    bench.in_order(2);
+    assert_eq!(bench.ledger.owed().segments, 1);
+    assert_eq!(bench.leaves(), [(2, Some(1), Some((0, 1)), Some((3, 4)))]);
+    assert_eq!(bench.ledger.owed().segments, 0);
 }
 
 #[test]
@@ -431,6 +489,17 @@ fn forced_answers_of_one_read_are_one() {
         bench.in_order(0);
     }
     assert_eq!(bench.leaves(), [(3, Some(1), None, None)]);
+}
+
+/// SHLD-19 is about full-sized segments.
+#[test]
+fn second_segments_that_are_small_may_be_left_open() {
+    let mut bench = Bench::new(every(5), vec![]);
+    for (ms, bytes) in (0..).zip([MSS, MSS - 1, 1, MSS]) {
+        bench.rcv_nxt += bytes;
+        bench.arrives(ms, Class::InOrder, bytes, 1);
+    }
+    assert_eq!(bench.ledger.seconds_held(), 1, "the fourth");
 }
 
 // shows: SHLD-19

@@ -1,7 +1,7 @@
 //! Window inflation of RFC 6582 §3.2, for the compatible profile. Each duplicate ACK inflates the window by one
 //! segment, which has left the network. A partial ACK deflates it by the acknowledged bytes, less one segment.
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Inflate {
     inflation: u64,
     per_ack: u8,

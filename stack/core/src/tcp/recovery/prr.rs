@@ -2,7 +2,7 @@
 //! window shrinks to ssthresh over one round trip without a stop.
 
 /// All counts are in bytes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Prr {
     delivered: u64,
     out: u64,
@@ -79,6 +79,18 @@ mod tests {
         }
         assert_eq!(pipe, 10 * MSS);
         assert_eq!(sent, 10);
+    }
+
+    /// RFC 9937 §6.2 takes the CEIL. Of twenty octets in flight, seven are to stay.
+    #[test]
+    fn a_part_of_an_octet_that_may_leave_counts_as_a_whole_one() {
+        let mut prr = Prr::begin(20);
+        let left = (1..=10).map(|_| {
+            let octets = prr.on_ack(1, Safety::Doubtful, 15, 7, 1) - 15;
+            prr.on_sent(octets);
+            octets
+        });
+        assert_eq!(left.collect::<Vec<_>>(), [1, 0, 1, 0, 0, 1, 0, 0, 1, 0]);
     }
 
     /// Fifteen of twenty segments are lost (RFC 9937 §8, the second example).

@@ -6,7 +6,7 @@ use crate::agent::Recovered;
 use crate::tcp::scoreboard::Newest;
 use crate::{Instant, Seq};
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rack {
     /// The most recently sent segment of all that were delivered.
     newest: Option<Newest>,

@@ -8,7 +8,7 @@ use crate::Seq;
 /// The most retransmissions that are remembered one by one. Beyond them D-SACK proves nothing.
 const MOST_UNEXPLAINED: usize = 8;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Undo {
     /// The number and timestamp of the first retransmission since the loss, if that was the segment at `snd_una`.
     first_resend: Option<(Seq, u32)>,

@@ -20,7 +20,7 @@ pub(crate) struct Delivered {
     pub(crate) reordered: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Newest {
     pub(crate) sent_at: Instant,
     pub(crate) end: Seq,

@@ -29,6 +29,26 @@ fn where_buffers_are_spent_the_connection_goes_whose_data_has_stood_still_longes
 }
 
 #[test]
+fn from_three_quarters_of_the_bytes_on_buffers_grow_no_more() {
+    let mut account = Account::new(Bounds { buffer_bytes: 1000, ..bounds() });
+    let at = [0, 749, 750, 999, 1000, 750, 749].map(|bytes| {
+        account.change_bytes(u32::try_from(account.bytes).expect("few"), bytes);
+        account.memory()
+    });
+    use Memory::{Plenty, Spent, Tight};
+    assert_eq!(at, [Plenty, Plenty, Tight, Tight, Spent, Tight, Plenty]);
+}
+
+#[test]
+fn from_a_quarter_above_the_bytes_on_no_new_connection_is_taken() {
+    let mut account = Account::new(Bounds { buffer_bytes: 1000, ..bounds() });
+    account.change_bytes(0, 1249);
+    assert!(!account.is_overdrawn());
+    account.change_bytes(1249, 1250);
+    assert!(account.is_overdrawn());
+}
+
+#[test]
 fn where_buffers_are_spent_each_connection_goes_on_with_the_least() {
     let mut host = Host::new(Bounds { buffer_bytes: 256 << 10, ..bounds() });
     let mut writers = Vec::new();

@@ -7,7 +7,7 @@ use crate::narrow::low_u32;
 use crate::tcp::connection::acks::AckNews;
 use crate::tcp::connection::in_32_bits;
 use crate::tcp::cx::Cx;
-use crate::tcp::recovery::{Certainty, Frto, Gauge, Phase, Safety};
+use crate::tcp::recovery::{Certainty, Gauge, Phase, Safety};
 use crate::tcp::timers::{Timer, Timers};
 use crate::trace::{LostBy, TraceKind};
 
@@ -18,7 +18,6 @@ impl Loss {
     pub(in crate::tcp::connection) fn passes_calmly(&mut self, news: &AckNews) -> bool {
         let (recovery, board) = (&mut self.recovery, &self.board);
         let is_calm = recovery.phase == Phase::Open
-            && recovery.frto == Frto::Off
             && recovery.tail_probe.is_none()
             && board.lost().segments == 0
             && board.sacked().segments == 0
@@ -210,5 +209,32 @@ impl Loss {
             }
             Gauge::Inflate(inflate) => inflate.window(ssthresh, pipe, mss),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Seq;
+    use crate::agent::Tunables;
+    use crate::tcp::config::RecoveryStyle;
+    use crate::tcp::rtt::{RtoBounds, RttEstimator, RttMode};
+
+    /// RFC 9937 §6.2: more duplicate ACKs without SACK than segments were in flight are forged.
+    #[test]
+    fn forged_duplicates_let_no_more_leave_than_was_in_flight() {
+        let second = std::time::Duration::from_secs(1);
+        let bounds = RtoBounds { min: second, max: second, initial: second };
+        let rtt = RttEstimator::new(RttMode::Modern { granularity: second / 1000 }, bounds);
+        let (rto_min, fast_end) = (second, FastEnd::FullAck);
+        let tunables = Tunables { dup_threshold: 3, rto_min, rto_factor: 1, rto_held: 0, fast_end };
+        let mut loss = Loss::new(Seq(0), rtt, &tunables);
+        let (una, nxt) = (Seq(1), Seq(20_001));
+        let space = Space { una, nxt, mss: 1000, has_sack: false, uses_rack: false, peer_counts: false };
+        loss.book_new(Instant::ZERO, (una, nxt), (20, 1000), false);
+        loss.set_ssthresh(10_000);
+        loss.begin_fast(loss.before(), RecoveryStyle::Prr, space);
+        (0..100).for_each(|_| loss.regauge(1000, Safety::Doubtful, space));
+        assert_eq!(loss.recovery().window, 20_000 + 10_000);
     }
 }
