@@ -72,10 +72,12 @@ const MESH: KeepAlive =
 /// A peer that has closed may get no data for hours.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Sends written data at once, and detects vanished peers in time.
+/// Sends written data at once, keeps urgent octets in the stream, and detects vanished peers in time.
 fn prepare(local: &TcpStream, mesh: &MeshStream) {
     // A connection that is over shows at the next read.
     let _ = local.set_nodelay(true);
+    // Otherwise the kernel takes them out of the stream, though the mark is all that is not carried (RFC 6093 §4).
+    let _ = sockopt::set_socket_oobinline(local, true);
     // Probes cost nothing here; over a mesh they take airtime.
     let _ = ask_soon(local);
     set_options(mesh, of_relay);
