@@ -1,9 +1,10 @@
 //! The node's own listeners, which are no targets: through them a client would come again, as another source.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use hopwise_host::netlink::is_own_address;
+use hopwise_host::netlink::owns_address;
 
 use crate::node::config::{self, NodeConfig};
 
@@ -23,9 +24,18 @@ impl Own {
         Own { addresses: of_links.map(|own| own.address()).collect(), ports }
     }
 
+    /// Returns whether the node listens there, or cannot know it.
     pub(crate) fn listens_at(&self, target: SocketAddr) -> bool {
+        self.is_listener(target).unwrap_or(true)
+    }
+
+    /// The same. An error is a lack of descriptors or memory: the kernel could not be asked for its addresses.
+    pub(super) fn is_listener(&self, target: SocketAddr) -> io::Result<bool> {
         let ip = target.ip().to_canonical();
-        self.ports.contains(&target.port()) && (self.addresses.contains(&ip) || is_own_address(ip))
+        if !self.ports.contains(&target.port()) {
+            return Ok(false);
+        }
+        Ok(self.addresses.contains(&ip) || owns_address(ip)?)
     }
 }
 
