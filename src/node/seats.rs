@@ -269,9 +269,9 @@ mod tests {
         let seats = Seats::new(12, PATIENCE, None);
         let greedy = taken(&seats, &["10.7.0.2", "fd07::2"].repeat(6)).await;
         let mut given = Vec::new();
-        for nth in 0..4 {
+        for (nth, goes) in greedy.iter().enumerate().take(4) {
             given.push(seats.take(ip("10.9.0.1")).expect("one makes room"));
-            assert!(greedy[nth].sitter().is_told(), "{nth}");
+            assert!(goes.sitter().is_told(), "{nth}");
         }
         for source in ["10.9.0.1", "10.7.0.2", "fd07::2"] {
             assert!(seats.take(ip(source)).is_none(), "all three have four: {source}");

@@ -100,8 +100,8 @@ fn used_by(process: Pid) -> Option<Duration> {
 /// Returns whether a thread of the process runs, or waits for a processor alone.
 fn is_runnable(process: Pid) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
-    stats.into_iter().any(|stat| Stat::of(&stat).is_some_and(|stat| stat.state == 'R'))
+    let mut stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    stats.any(|stat| Stat::of(&stat).is_some_and(|stat| stat.state == 'R'))
 }
 
 /// A file `stat` of proc(5).

@@ -316,7 +316,7 @@ fn a_proxy_that_is_behind_handles_some_deadlines_at_a_time_and_cuts_no_more_flow
     };
     let is_late = |path: &Path| path.proxy.poll_timeout().is_some_and(|due| due <= path.now);
     assert_eq!((0..=MOST_DUE).map(|_| opens(&mut path)).last(), Some(MOST_DUE + 1));
-    path.now = path.now + Duration::from_secs(2);
+    path.now += Duration::from_secs(2);
     assert_eq!(opens(&mut path), MOST_DUE + 1, "it passes");
     path.proxy.handle_timeout(path.now);
     assert!(is_late(&path), "packets have their turn before the rest");
