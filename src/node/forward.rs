@@ -176,8 +176,8 @@ impl Incoming for MeshListener {
 }
 
 /// Carries each client until the node begins to end, and then the present ones. Returns how many were cut off. A client
-/// that waits for its seat does not delay others. If too many wait, the newest of the source with the most is reset, and
-/// so are all that still wait at the end.
+/// that waits for its seat does not delay others. If too many wait, the newest of the source with the most is reset. So
+/// are all that still wait at the end.
 async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
     incoming: I,
     (seats, counts): (Arc<Seats>, Arc<ForwardCounts>),

@@ -1,7 +1,7 @@
 //! Seats bound the clients of a service, and the clients of one source. Without a free seat, one client makes room for
-//! the next one. It is the quietest, once it has carried nothing for long, else the quietest of the source with the most
-//! clients, if that has at least two more than the newcomer's. For a source that has its bound, only the first rule
-//! holds, and only among its own clients.
+//! the next one. It is the quietest, once it has carried nothing for long. Else it is the quietest of the source with
+//! the most clients, if that has at least two more than the newcomer's. For a source that has its bound, only the first
+//! rule holds, and only among its own clients.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

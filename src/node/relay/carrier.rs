@@ -161,8 +161,8 @@ enum Moved {
     Failed(io::Error),
 }
 
-/// `poll_read` would take a read that gets less than it has room for as the last one. The kernel also ends a read at the
-/// mark of urgent data, and more may be there.
+/// `poll_read` would take a read that gets less than it has room for as the last one. But the kernel ends a read at the
+/// mark of urgent data as well, and more may be there.
 fn moved(from: &ReadHalf<'_>, to: &MeshStream) -> Moved {
     let mut asked = false;
     let moved = to.try_write_with(CHUNK, |room| {
