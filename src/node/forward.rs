@@ -137,7 +137,7 @@ pub(super) fn start(
 /// The source of a forward's clients.
 trait Incoming: Send + 'static {
     type Client: Send + 'static;
-    /// The next client and its origin, unless there can be no more.
+    /// The next client and its origin, unless there can be no more. None is lost if the wait for it is given up.
     fn next(&self) -> impl Future<Output = Option<(Self::Client, Origin)>> + Send;
 }
 
@@ -306,6 +306,8 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::AtomicUsize;
 
+    use tokio::time::Instant;
+
     use super::*;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -315,6 +317,7 @@ mod tests {
     struct Crowd {
         come: AtomicUsize,
         here: usize,
+        began: Instant,
         there_after: Duration,
     }
 
@@ -322,13 +325,17 @@ mod tests {
         type Client = usize;
 
         async fn next(&self) -> Option<(usize, Origin)> {
-            let nth = self.come.fetch_add(1, Ordering::Relaxed);
-            match nth.cmp(&self.here) {
-                std::cmp::Ordering::Less => return Some((nth, HERE.into())),
-                std::cmp::Ordering::Equal => tokio::time::sleep(self.there_after).await,
+            let nth = self.come.load(Ordering::Relaxed);
+            let from = match nth.cmp(&self.here) {
+                std::cmp::Ordering::Less => HERE,
+                std::cmp::Ordering::Equal => {
+                    sleep(self.there_after.saturating_sub(self.began.elapsed())).await;
+                    THERE
+                }
                 std::cmp::Ordering::Greater => std::future::pending().await,
-            }
-            Some((nth, THERE.into()))
+            };
+            self.come.store(nth + 1, Ordering::Relaxed);
+            Some((nth, from.into()))
         }
     }
 
@@ -357,7 +364,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_takes_nothing_gives_its_seat_to_the_next() {
-        let crowd = Crowd { come: AtomicUsize::new(0), here: 9, there_after: Duration::MAX };
+        let crowd =
+            Crowd { come: AtomicUsize::new(0), here: 9, began: Instant::now(), there_after: Duration::MAX };
         let watches = async |served: &dyn Fn() -> Vec<usize>| {
             tokio::time::sleep(Duration::from_secs(20)).await;
             assert_eq!(served(), [0, 1], "they may still read");
@@ -371,7 +379,8 @@ mod tests {
     async fn a_source_that_has_its_share_and_waits_keeps_no_other_out() {
         for waits in [1, 2 * MOST_WAITING] {
             let there_after = Duration::from_secs(5);
-            let crowd = Crowd { come: AtomicUsize::new(0), here: 2 + waits, there_after };
+            let crowd =
+                Crowd { come: AtomicUsize::new(0), here: 2 + waits, began: Instant::now(), there_after };
             let watches = async |served: &dyn Fn() -> Vec<usize>| {
                 tokio::time::sleep(Duration::from_secs(4)).await;
                 assert_eq!(served(), [0, 1], "nobody else wants a seat");

@@ -127,7 +127,7 @@ impl Crowd {
     /// /64: within a source, addresses count likewise.
     fn quietest_of_most(&self, from: Origin) -> Option<&Arc<Sitter>> {
         let (of_source, of_address) = self.counts.weight(from);
-        let gains = |own: usize, of_other: usize| own.saturating_add(2) <= of_other;
+        let gains = |own: usize, of_other: usize| own.checked_add(2).is_some_and(|own| own <= of_other);
         let may_go = |other: Origin| {
             let (source, address) = self.counts.weight(other);
             gains(of_source, source) || other.sharer() == from.sharer() && gains(of_address, address)
