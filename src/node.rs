@@ -19,6 +19,7 @@ pub mod fuzzing;
 mod greed;
 mod hangup;
 pub(crate) mod links;
+mod log_limit;
 mod lookups;
 mod metrics;
 mod names;
@@ -39,7 +40,6 @@ pub(crate) use transparent::hangs as transparent_hangs;
 pub(crate) mod unfinished;
 mod unmet;
 mod users;
-mod waiting;
 
 /// Run a node: its own TCP/IP on a TUN device or an interface, with SOCKS5 and forwards for other programs
 #[derive(Args, Debug)]

@@ -79,6 +79,47 @@ END
 }
 
 #[test]
+fn urgent_octets_come_in_their_place_either_way() {
+    let test = "urgent_octets_come_in_their_place_either_way";
+    if !can_run(test, &["python3"]) {
+        return;
+    }
+    let script = "\
+        cat > urgent.py <<'END'
+import socket, sys
+def says(stream):
+    stream.sendall(b'abc')
+    stream.send(b'U', socket.MSG_OOB)
+    stream.sendall(b'def')
+def hears(stream):
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+    came = b''
+    while len(came) < 7:
+        came += stream.recv(7 - len(came)) or sys.exit('it ended')
+    print(came.decode())
+if sys.argv[1:]:
+    client = socket.create_connection((sys.argv[1], 81))
+    says(client)
+    hears(client)
+else:
+    server = socket.create_server(('10.9.0.1', 81))
+    open('ready', 'w').close()
+    served, _ = server.accept()
+    hears(served)
+    says(served)
+    served.recv(1)
+END
+        python3 urgent.py > heard & server=$!
+        until [ -e ready ]; do sleep 0.1; done
+        exec_ -- python3 urgent.py 10.9.0.1
+        wait $server; cat heard";
+    for device in [OPEN, CLOSED] {
+        let said = Host::new(test, device).run(script);
+        assert_eq!(said.split_whitespace().collect::<Vec<_>>(), ["abcUdef"; 2]);
+    }
+}
+
+#[test]
 fn names_are_looked_up_even_at_a_server_on_the_hosts_loopback() {
     let test = "names_are_looked_up_even_at_a_server_on_the_hosts_loopback";
     if !can_run(test, &["getent", "python3"]) {

@@ -69,7 +69,7 @@ impl Served {
         let options = ListenOptions { syn_ack: SynAck::OnDemand, ..ListenOptions::default() };
         let listener = stack.listen_everywhere(options).map_err(|error| failed("listen")(&error))?;
         let relayed = Arc::new(Relayed::default());
-        let seats = Seats::new(MOST, FOR_EVER, Some(MOST));
+        let seats = Seats::new(MOST, FOR_EVER, None);
         let context = Context { outward, outside, seats, relayed: Arc::clone(&relayed) };
         let accepting = tokio::spawn(accept(listener, Arc::new(context)));
         Ok(Served { stack, relayed, accepting, _datagrams: datagrams })
@@ -145,7 +145,7 @@ async fn serve_one(inner: InnerStream, context: Arc<Context>) {
             };
         }
     };
-    let Some(seat) = context.seats.take(inner.peer_addr().ip()).await else { return inner.abort() };
+    let Some(seat) = context.seats.take(inner.peer_addr().ip()) else { return inner.abort() };
     inner.answer();
     let (outer, inner) = (Unfinished::even_if_killed(outer), Unfinished::new(inner));
     relay::carry(outer, inner, &context.relayed, Sits::Mesh(seat.sitter()), FOR_EVER).await;

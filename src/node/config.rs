@@ -283,7 +283,7 @@ pub(crate) struct Forward {
     #[serde(default = "connections")]
     #[schemars(extend("x-range" = "1 to 65536", "x-unit" = "connections"))]
     pub(crate) connections: usize,
-    /// Least time that a client keeps its seat while it is quiet or leaves data unread and no other seat is free.
+    /// Least time that a client keeps its seat while it carries nothing and no other seat is free.
     #[serde(default = "reads_within")]
     #[schemars(extend("x-range" = "100ms or more"))]
     pub(crate) reads_within: Time,
@@ -291,7 +291,7 @@ pub(crate) struct Forward {
     #[serde(default = "idle")]
     #[schemars(extend("x-range" = "100ms or more"))]
     pub(crate) idle: Time,
-    /// Seats up to which a source takes some from the source with the most (default: half of them).
+    /// Number of connections of one source at the most (default: `connections`).
     #[schemars(extend("x-range" = "1 or more", "x-unit" = "connections"))]
     pub(crate) per_source: Option<usize>,
 }

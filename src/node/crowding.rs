@@ -1,12 +1,10 @@
 //! Says in the log what made room for others because a bound was reached.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The least time between two lines.
-const EVERY: Duration = Duration::from_secs(60);
+use super::log_limit::EVERY;
 
 #[derive(Debug, Default)]
 pub(super) struct Crowding {
@@ -32,6 +30,8 @@ impl Crowding {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -290,6 +290,7 @@ impl Daemon {
             users: self.users.clone(),
             handshake_within: config.handshake_within.0,
             access: Access::new(config),
+            attempts: Default::default(),
             own: socks5::Own::new(&self.config, port),
             idle: config.idle.0,
             seats,

@@ -3,16 +3,19 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::config::NodeConfig;
-use super::waiting::MOST_WAITING;
+use super::forward::MOST_WAITING;
+use super::socks5::MOST_HANDSHAKES;
 
-/// Links, runtimes, control sockets, captures, and SOCKS5 clients that have not sent their request yet.
+/// Links, runtimes, control sockets, captures and lookups.
 const BESIDE: u64 = 1024;
 
 fn wanted(config: &NodeConfig) -> u64 {
     // A last node tries a second connection beside the first one.
     let tried = config.transparent.as_ref().filter(|transparent| !transparent.from.is_empty());
     let tried = tried.map_or(0, |transparent| transparent.connections);
-    let clients = config.seats() + tried + config.forwards.len() * MOST_WAITING;
+    let handshakes = config.socks5.as_ref().map_or(0, |_| MOST_HANDSHAKES);
+    let waiting = config.forwards.len() * MOST_WAITING;
+    let clients = config.seats() + tried + handshakes + waiting;
     BESIDE + u64::try_from(clients).unwrap_or(u64::MAX - BESIDE)
 }
 

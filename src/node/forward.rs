@@ -1,5 +1,6 @@
 //! Port forwards: a port on this machine that leads to a service over Hopwise, and the reverse.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
@@ -10,11 +11,13 @@ use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
 use hopwise_host::{Shards, ShardsListener as MeshListener, TcpStream as MeshStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::{JoinSet, yield_now};
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use super::config::{Forward, HostPort, NodeConfig, Side};
+use super::greed::weights;
 use super::hangup;
+use super::log_limit::LogLimit;
 use super::names::Names;
 use super::origin::Origin;
 use super::relay::{self, Ended, Relayed, Sits};
@@ -22,10 +25,13 @@ use super::seats::{Seat, Seats, Sitter};
 use super::stage::{self, Stage};
 use super::unfinished::Unfinished;
 use super::users::Users;
-use super::waiting::Waiting;
 use crate::failure::Failure;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
+/// The largest number of clients of a forward that wait for a seat.
+pub(super) const MOST_WAITING: usize = 256;
+/// A client that has a seat may lose its right to it without any event.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A forward whose port on this machine was bound while that was still allowed.
 #[derive(Debug)]
@@ -48,7 +54,7 @@ pub(super) struct ForwardCounts {
     pub(super) accepted: AtomicU64,
     /// Clients without a free seat, while too many waited.
     pub(super) refused: AtomicU64,
-    /// Clients that left data unread or were quiet, while another client needed the seat.
+    /// Clients that were quiet, or of the source with the most, while another client needed the seat.
     pub(super) gave_way: AtomicU64,
     /// Clients that were quiet for `idle`.
     pub(super) idle: AtomicU64,
@@ -113,7 +119,8 @@ pub(super) fn start(
                 .map_err(|error| Failure::failed("listen for a forward", error))?;
             let users = context.users.clone();
             let carry = move |client, seat| outward(context.clone(), to.clone(), client, (seat, idle));
-            tasks.spawn(serve(Local { listener, users }, seats, carry, stage));
+            let local = Local { listener, users, failed: LogLimit::default() };
+            tasks.spawn(serve(local, seats, carry, stage));
         }
         Listening::Inward { listen, to } => {
             let listener = context
@@ -130,7 +137,7 @@ pub(super) fn start(
 /// The source of a forward's clients.
 trait Incoming: Send + 'static {
     type Client: Send + 'static;
-    /// The next client and its origin, unless there can be no more.
+    /// The next client and its origin, unless there can be no more. None is lost if the wait for it is given up.
     fn next(&self) -> impl Future<Output = Option<(Self::Client, Origin)>> + Send;
 }
 
@@ -138,6 +145,7 @@ trait Incoming: Send + 'static {
 struct Local {
     listener: TcpListener,
     users: Users,
+    failed: LogLimit,
 }
 
 impl Incoming for Local {
@@ -150,11 +158,7 @@ impl Incoming for Local {
                     let from = Origin::of(&self.users, &client, from.ip());
                     return Some((Unfinished::even_if_killed(client), from));
                 }
-                Err(error) => {
-                    // Too many open files, or a client that is gone already: the next one may work.
-                    tracing::warn!(%error, "forward: a client was not accepted");
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
+                Err(error) => self.failed.not_accepted("forward", &error).await,
             }
         }
     }
@@ -172,37 +176,50 @@ impl Incoming for MeshListener {
 }
 
 /// Carries each client until the node begins to end, and then the present ones. Returns how many were cut off. A client
-/// that waits for its seat does not delay others. Those that still wait at the end are reset.
+/// that waits for its seat does not delay others. If too many wait, the newest of the source with the most is reset. So
+/// are all that still wait at the end.
 async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
     incoming: I,
     (seats, counts): (Arc<Seats>, Arc<ForwardCounts>),
     carry: impl Fn(I::Client, Seat) -> F + Send,
     mut stage: watch::Receiver<Stage>,
 ) -> usize {
-    let (mut relays, waiting) = (JoinSet::new(), Waiting::new());
-    let come = async {
-        while let Some((client, from)) = incoming.next().await {
-            if waiting.join(client, from).is_some() {
-                counts.refused.fetch_add(1, Ordering::Relaxed);
+    let (mut relays, mut waiting) = (JoinSet::new(), VecDeque::new());
+    loop {
+        // The clients that may get a seat now: the newcomer, the oldest, or any.
+        let mut next = tokio::select! {
+            come = incoming.next() => {
+                let Some(come) = come else { break };
+                waiting.push_back(come);
+                if waiting.len() > MOST_WAITING {
+                    waiting.remove(newest_of_most(&waiting));
+                    counts.refused.fetch_add(1, Ordering::Relaxed);
+                }
+                waiting.len() - 1..waiting.len()
             }
-            // Free seats are given away before a crowd has filled the waiting room.
-            yield_now().await;
+            Some(_) = relays.join_next() => 0..waiting.len().min(1),
+            () = sleep(LOOK_EVERY), if !waiting.is_empty() => 0..waiting.len(),
+            _ = stage.changed() => break,
+        };
+        while let Some((_, from)) = waiting.get(next.start).filter(|_| !next.is_empty()) {
+            match seats.take(*from) {
+                Some(seat) => {
+                    let (client, _) = waiting.remove(next.start).expect("it was found there");
+                    relays.spawn(carry(client, seat));
+                    next.end -= 1;
+                }
+                None => next.start += 1,
+            }
         }
-    };
-    let sit = async {
-        loop {
-            let (client, seat) = waiting.next(&seats).await;
-            while relays.try_join_next().is_some() {}
-            relays.spawn(carry(client, seat));
-        }
-    };
-    tokio::select! {
-        () = come => {}
-        () = sit => {}
-        _ = stage.changed() => {}
     }
     drop((incoming, waiting));
     stage::finish(relays, stage).await
+}
+
+fn newest_of_most<C>(clients: &VecDeque<(C, Origin)>) -> usize {
+    let weights = weights(clients.iter().map(|(_, from)| *from));
+    // `max_by_key` takes the last of equal ones.
+    (0..weights.len()).max_by_key(|nth| weights[*nth]).unwrap_or(0)
 }
 
 /// A client's seat, and for how long it may be quiet there.
@@ -289,7 +306,8 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::AtomicUsize;
 
-    use super::super::waiting::MOST_WAITING;
+    use tokio::time::Instant;
+
     use super::*;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -299,6 +317,7 @@ mod tests {
     struct Crowd {
         come: AtomicUsize,
         here: usize,
+        began: Instant,
         there_after: Duration,
     }
 
@@ -306,17 +325,21 @@ mod tests {
         type Client = usize;
 
         async fn next(&self) -> Option<(usize, Origin)> {
-            let nth = self.come.fetch_add(1, Ordering::Relaxed);
-            match nth.cmp(&self.here) {
-                std::cmp::Ordering::Less => return Some((nth, HERE.into())),
-                std::cmp::Ordering::Equal => tokio::time::sleep(self.there_after).await,
+            let nth = self.come.load(Ordering::Relaxed);
+            let from = match nth.cmp(&self.here) {
+                std::cmp::Ordering::Less => HERE,
+                std::cmp::Ordering::Equal => {
+                    sleep(self.there_after.saturating_sub(self.began.elapsed())).await;
+                    THERE
+                }
                 std::cmp::Ordering::Greater => std::future::pending().await,
-            }
-            Some((nth, THERE.into()))
+            };
+            self.come.store(nth + 1, Ordering::Relaxed);
+            Some((nth, from.into()))
         }
     }
 
-    /// Serves a crowd on two seats, of which a source keeps one, and watches which clients are served. Returns how many
+    /// Serves a crowd on two seats, and watches which clients are served. Returns how many
     /// were refused.
     async fn watched(crowd: Crowd, sits: fn(&Seat), watches: impl AsyncFn(&dyn Fn() -> Vec<usize>)) -> u64 {
         let served: Arc<Mutex<Vec<usize>>> = Arc::default();
@@ -330,7 +353,7 @@ mod tests {
         };
         let (_end, stage) = watch::channel(Stage::Open);
         let counts = Arc::new(ForwardCounts::default());
-        let seats = Arc::new(Seats::new(2, Duration::from_secs(30), Some(1)));
+        let seats = Arc::new(Seats::new(2, Duration::from_secs(30), None));
         let seats = (seats, Arc::clone(&counts));
         let now = || served.lock().expect("nobody panics").clone();
         tokio::select! {
@@ -341,21 +364,23 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_takes_nothing_gives_its_seat_to_the_next() {
-        let crowd = Crowd { come: AtomicUsize::new(0), here: 9, there_after: Duration::MAX };
+        let crowd =
+            Crowd { come: AtomicUsize::new(0), here: 9, began: Instant::now(), there_after: Duration::MAX };
         let watches = async |served: &dyn Fn() -> Vec<usize>| {
             tokio::time::sleep(Duration::from_secs(20)).await;
             assert_eq!(served(), [0, 1], "they may still read");
             tokio::time::sleep(Duration::from_secs(15)).await;
             assert_eq!(served(), [0, 1, 2, 3]);
         };
-        watched(crowd, |seat| seat.sitter().waits(), watches).await;
+        watched(crowd, |_| {}, watches).await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_source_that_has_its_share_and_waits_keeps_no_other_out() {
         for waits in [1, 2 * MOST_WAITING] {
             let there_after = Duration::from_secs(5);
-            let crowd = Crowd { come: AtomicUsize::new(0), here: 2 + waits, there_after };
+            let crowd =
+                Crowd { come: AtomicUsize::new(0), here: 2 + waits, began: Instant::now(), there_after };
             let watches = async |served: &dyn Fn() -> Vec<usize>| {
                 tokio::time::sleep(Duration::from_secs(4)).await;
                 assert_eq!(served(), [0, 1], "nobody else wants a seat");

@@ -8,7 +8,7 @@ use super::origin::{Origin, Sharer};
 /// number finds the host that takes the most there.
 pub(super) fn weights(clients: impl Iterator<Item = Origin> + Clone) -> Vec<(usize, usize)> {
     let counts = Counts::of(clients.clone());
-    clients.map(|client| counts.at(client)).collect()
+    clients.map(|client| counts.weight(client)).collect()
 }
 
 /// The number of clients of each source, and of each address.
@@ -28,13 +28,15 @@ impl Counts {
         counts
     }
 
-    /// The counts of a client's source, and of its address. A client of this machine without a known user may be any
-    /// user's second one. It counts as if it had the most, and gives way first.
+    /// The counts of a client's source, and of its address.
     pub(super) fn at(&self, client: Origin) -> (usize, usize) {
-        if client == Origin::Unknown {
-            return (usize::MAX, usize::MAX);
-        }
         let of_source = self.sources.get(&client.sharer()).copied().unwrap_or(0);
         (of_source, self.addresses.get(&client).copied().unwrap_or(0))
+    }
+
+    /// The same, as it weighs against other clients. A client of this machine without a known user may be any user's
+    /// second one. It counts as if it had the most, and gives way first.
+    pub(super) fn weight(&self, client: Origin) -> (usize, usize) {
+        if client == Origin::Unknown { (usize::MAX, usize::MAX) } else { self.at(client) }
     }
 }

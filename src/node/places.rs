@@ -1,18 +1,33 @@
 //! Places of clients that have not sent their request yet. A new client always gets one. Without a free place, the
 //! oldest client of the source with the most gives way.
+//!
+//! A service whose clients may come in a burst waits for [`Places::room`] before it accepts the next one.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until};
 
 use super::greed::weights;
 use super::origin::Origin;
 
+/// The time that a client has, of a service that waits for room. An honest one takes milliseconds, however many come at
+/// once; a flood that says nothing has a place this long.
+const YOUNG: Duration = Duration::from_millis(250);
+
 #[derive(Debug)]
 pub(crate) struct Places {
     most: usize,
-    /// The task of each client, by age.
-    taken: VecDeque<(AbortHandle, Origin)>,
+    /// By age.
+    taken: VecDeque<Place>,
+}
+
+#[derive(Debug)]
+struct Place {
+    task: AbortHandle,
+    from: Origin,
+    since: Instant,
 }
 
 impl Places {
@@ -22,20 +37,29 @@ impl Places {
 
     /// Takes a place for the task of a client from there. Returns whether another client gave way.
     pub(crate) fn take(&mut self, task: AbortHandle, from: Origin) -> bool {
-        self.taken.push_back((task, from));
-        if self.taken.len() > self.most {
-            self.taken.retain(|(task, _)| !task.is_finished());
+        self.taken.push_back(Place { task, from, since: Instant::now() });
+        let goes = self.goes(self.most + 1).and_then(|nth| self.taken.remove(nth));
+        goes.inspect(|goes| goes.task.abort()).is_some()
+    }
+
+    /// Ends when a place is free, or the client that has to give way has had its time.
+    pub(crate) async fn room(&mut self) {
+        if let Some(nth) = self.goes(self.most) {
+            sleep_until(self.taken[nth].since + YOUNG).await;
         }
-        if self.taken.len() > self.most {
-            let weights = weights(self.taken.iter().map(|(_, from)| *from));
-            // `max_by_key` takes the last of equal ones.
-            let oldest = (0..weights.len()).rev().max_by_key(|nth| weights[*nth]);
-            if let Some((task, _)) = oldest.and_then(|nth| self.taken.remove(nth)) {
-                task.abort();
-                return true;
-            }
+    }
+
+    /// The client that gives way, if there are as many as this.
+    fn goes(&mut self, many: usize) -> Option<usize> {
+        if self.taken.len() >= many {
+            self.taken.retain(|place| !place.task.is_finished());
         }
-        false
+        if self.taken.len() < many {
+            return None;
+        }
+        let weights = weights(self.taken.iter().map(|place| place.from));
+        // `max_by_key` takes the last of equal ones.
+        (0..weights.len()).rev().max_by_key(|nth| weights[*nth])
     }
 }
 
@@ -79,5 +103,26 @@ mod tests {
             places.take(tasks.spawn(async {}), Origin::from(HERE));
             assert!(tasks.join_next().await.expect("a task").is_ok());
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_one_waits_while_the_client_that_would_go_is_young_and_none_ends() {
+        let (mut tasks, mut places) = (JoinSet::new(), Places::new(2));
+        let began = Instant::now();
+        let ends_after = |time| async move { tokio::time::sleep(time).await };
+        places.take(tasks.spawn(pending::<()>()), Origin::from(HERE));
+        places.room().await;
+        assert_eq!(began.elapsed(), Duration::ZERO, "a place is free");
+        places.take(tasks.spawn(ends_after(YOUNG / 2)), Origin::from(HERE));
+        tokio::select! {
+            () = places.room() => panic!("both are young"),
+            ended = tasks.join_next() => assert!(ended.is_some_and(|ended| ended.is_ok())),
+        }
+        places.room().await;
+        assert_eq!(began.elapsed(), YOUNG / 2);
+        assert!(!places.take(tasks.spawn(pending::<()>()), Origin::from(HERE)));
+        places.room().await;
+        assert_eq!(began.elapsed(), YOUNG);
+        assert!(places.take(tasks.spawn(pending::<()>()), Origin::from(HERE)), "the silent one gives way");
     }
 }

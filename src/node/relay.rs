@@ -72,10 +72,12 @@ const MESH: KeepAlive =
 /// A peer that has closed may get no data for hours.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Sends written data at once, and detects vanished peers in time.
+/// Sends written data at once, keeps urgent octets in the stream, and detects vanished peers in time.
 fn prepare(local: &TcpStream, mesh: &MeshStream) {
     // A connection that is over shows at the next read.
     let _ = local.set_nodelay(true);
+    // Otherwise the kernel takes them out of the stream, though the mark is all that is not carried (RFC 6093 §4).
+    let _ = sockopt::set_socket_oobinline(local, true);
     // Probes cost nothing here; over a mesh they take airtime.
     let _ = ask_soon(local);
     set_options(mesh, of_relay);
@@ -134,7 +136,7 @@ pub(crate) async fn carry(
     tokio::select! {
         // If the relay ends and another client gets the seat at the same time, the relay's end counts.
         biased;
-        ended = relay((local.stream(), &*mesh.stream()), carriers, relayed, sits) => match ended {
+        ended = relay((local.stream(), &*mesh.stream()), carriers, relayed, sits.sitter()) => match ended {
             Ok(()) => {
                 local.has_ended();
                 mesh.has_ended();
@@ -235,23 +237,18 @@ impl Side for &MeshStream {
 }
 
 /// Ends when both sides have closed, or when one breaks. A side that closes only for writing goes on reading
-/// (half-close), and the relay goes on while that side exists. The client's seat notes when data waits for it.
+/// (half-close), and the relay goes on while that side exists. The client's seat notes when data moves.
 async fn relay<L: Side, M: Side>(
     (local, mesh): (L, M),
     (out, back): (impl Carrier<L::In, M::Out>, impl Carrier<M::In, L::Out>),
     relayed: &Relayed,
-    sits: Sits<'_>,
+    sitter: &Sitter,
 ) -> Result<(), Cut> {
     let ((local_in, local_out), (mesh_in, mesh_out)) = (local.split(), mesh.split());
-    let (local_sitter, mesh_sitter) = match sits {
-        Sits::Local(sitter) => (Some(sitter), None),
-        Sits::Mesh(sitter) => (None, Some(sitter)),
-    };
     let has_broken = AtomicBool::new(false);
-    let sitter = sits.sitter();
     let (count_out, count_back) = (&relayed.to_mesh, &relayed.from_mesh);
-    let out = one_way::<L, M>((local_in, mesh_out), out, (count_out, sitter, mesh_sitter), &has_broken);
-    let back = one_way::<M, L>((mesh_in, local_out), back, (count_back, sitter, local_sitter), &has_broken);
+    let out = one_way::<L, M>((local_in, mesh_out), out, (count_out, sitter), &has_broken);
+    let back = one_way::<M, L>((mesh_in, local_out), back, (count_back, sitter), &has_broken);
     let (mut out, mut back) = (pin!(out), pin!(back));
     tokio::select! {
         ended = &mut out => match ended {
@@ -328,7 +325,7 @@ impl Broken {
 async fn one_way<S: Side, D: Side>(
     (mut from, mut to): (S::In, D::Out),
     mut carrier: impl Carrier<S::In, D::Out>,
-    (count, sitter, reader): (&AtomicU64, &Sitter, Option<&Sitter>),
+    (count, sitter): (&AtomicU64, &Sitter),
     has_broken: &AtomicBool,
 ) -> Result<(S::In, D::Out), Broken> {
     loop {
@@ -346,8 +343,6 @@ async fn one_way<S: Side, D: Side>(
         }
         // The next read waits until this is written: a slow reader stops its sender.
         while carrier.has_more() {
-            // Again after each part that it has taken: a slow but steady client does read.
-            reader.inspect(|reader| reader.waits());
             let written = tokio::select! {
                 biased;
                 written = carrier.write(&from, &mut to) => written.map_err(Broken::Sink)?,
@@ -360,7 +355,6 @@ async fn one_way<S: Side, D: Side>(
                 count.fetch_add(u64::try_from(written).unwrap_or(0), Ordering::Relaxed);
             }
         }
-        reader.inspect(|reader| reader.has_taken());
     }
 }
 
@@ -430,15 +424,15 @@ mod tests {
         (ByChunk::default(), ByChunk::default())
     }
 
-    async fn seat() -> Seat {
-        Seats::new(1, PATIENCE, None).take(std::net::Ipv4Addr::LOCALHOST).await.expect("free")
+    fn seat() -> Seat {
+        Seats::new(1, PATIENCE, None).take(std::net::Ipv4Addr::LOCALHOST).expect("free")
     }
 
     #[tokio::test]
     async fn a_side_that_closed_for_writing_still_hears_the_other() {
         let (mut client, local) = duplex(64);
         let (mut server, mesh) = duplex(64);
-        let (relayed, seat) = (Relayed::default(), seat().await);
+        let (relayed, seat) = (Relayed::default(), seat());
         let talk = async {
             client.write_all(b"question").await.expect("open");
             client.shutdown().await.expect("open");
@@ -450,9 +444,7 @@ mod tests {
             client.read_to_string(&mut answered).await.expect("its end arrives");
             (asked, answered)
         };
-        let both = async {
-            tokio::join!(relay((local, mesh), carriers(), &relayed, Sits::Local(seat.sitter())), talk)
-        };
+        let both = async { tokio::join!(relay((local, mesh), carriers(), &relayed, seat.sitter()), talk) };
         let (ended, heard) = timeout(PATIENCE, both).await.expect("it ends");
         ended.expect("both sides closed in order");
         assert_eq!(heard, ("question".to_owned(), "answer".to_owned()));
@@ -464,7 +456,7 @@ mod tests {
     async fn a_reader_that_does_not_read_stops_its_sender() {
         let (mut client, local) = duplex(1024);
         let (_server, mesh) = duplex(1024);
-        let (relayed, seat) = (Relayed::default(), seat().await);
+        let (relayed, seat) = (Relayed::default(), seat());
         let endless = async {
             let mut written = 0_usize;
             loop {
@@ -473,7 +465,7 @@ mod tests {
             }
         };
         tokio::select! {
-            _ = relay((local, mesh), carriers(), &relayed, Sits::Local(seat.sitter())) => panic!("nobody closed"),
+            _ = relay((local, mesh), carriers(), &relayed, seat.sitter()) => panic!("nobody closed"),
             () = endless => {}
             () = sleep(Duration::from_secs(60)) => {}
         }
@@ -482,7 +474,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_is_slow_but_steady_keeps_its_seat() {
         let seats = Seats::new(1, Duration::from_secs(30), None);
-        let seat = seats.take(std::net::Ipv4Addr::LOCALHOST).await.expect("free");
+        let seat = seats.take(std::net::Ipv4Addr::LOCALHOST).expect("free");
         let (mut client, local) = duplex(1024);
         let (mut server, mesh) = duplex(CHUNK);
         let relayed = Relayed::default();
@@ -491,11 +483,11 @@ mod tests {
             for _ in 0..10 {
                 sleep(Duration::from_secs(20)).await;
                 client.read_exact(&mut [0; 512]).await.expect("open");
-                assert!(seats.take(std::net::Ipv4Addr::LOCALHOST).await.is_none(), "it is taken");
+                assert!(seats.take(std::net::Ipv4Addr::LOCALHOST).is_none(), "it is taken");
             }
         };
         tokio::select! {
-            _ = relay((local, mesh), carriers(), &relayed, Sits::Local(seat.sitter())) => panic!("nobody closed"),
+            _ = relay((local, mesh), carriers(), &relayed, seat.sitter()) => panic!("nobody closed"),
             () = seat.sitter().told_to_go() => panic!("it reads"),
             () = steady => {}
         }
@@ -506,7 +498,7 @@ mod tests {
         let (client, local) = duplex(64);
         let (mut server, mesh) = duplex(64);
         drop(client);
-        let (relayed, seat) = (Relayed::default(), seat().await);
+        let (relayed, seat) = (Relayed::default(), seat());
         let talk = async {
             // The client is gone: writing to it fails, and the relay ends.
             for _ in 0..64 {
@@ -515,9 +507,7 @@ mod tests {
                 }
             }
         };
-        let both = async {
-            tokio::join!(relay((local, mesh), carriers(), &relayed, Sits::Local(seat.sitter())), talk)
-        };
+        let both = async { tokio::join!(relay((local, mesh), carriers(), &relayed, seat.sitter()), talk) };
         let (ended, ()) = timeout(PATIENCE, both).await.expect("it ends");
         assert!(ended.is_err());
     }

@@ -3,6 +3,7 @@
 //! Written by hand: crates for SOCKS5 connect by the kernel's sockets, and here the far side is a connection of ours.
 
 mod access;
+mod attempts;
 pub(crate) mod client;
 mod own;
 mod protocol;
@@ -24,6 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::hangup;
+use super::log_limit::LogLimit;
 use super::names::Names;
 use super::origin::Origin;
 use super::places::Places;
@@ -34,11 +36,12 @@ use super::unfinished::Unfinished;
 use super::users::Users;
 
 pub(super) use access::{Access, leads_to};
+use attempts::Attempts;
 pub(super) use own::Own;
 use protocol::{LONGEST_MESSAGE, Login, Method, Read, Refused, Reply, Target};
 
 /// The largest number of clients that have not sent their request yet.
-pub(super) const MOST_HANDSHAKES: usize = 256;
+pub(super) const MOST_HANDSHAKES: usize = 1024;
 /// The longest time that a client waits for a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 
@@ -50,7 +53,7 @@ pub(super) struct Socks5Counts {
     pub(super) refused: AtomicU64,
     /// Clients that were too slow to send their request.
     pub(super) too_slow: AtomicU64,
-    /// Clients that left data unread or were quiet, while another client needed the seat.
+    /// Clients that were quiet, or of the source with the most, while another client needed the seat.
     pub(super) gave_way: AtomicU64,
     /// Clients that were quiet for `idle`.
     pub(super) idle: AtomicU64,
@@ -70,6 +73,7 @@ pub(super) struct Server {
     pub(super) names: Names,
     pub(super) users: Users,
     pub(super) access: Access,
+    pub(super) attempts: Attempts,
     pub(super) own: Own,
     pub(super) handshake_within: Duration,
     pub(super) idle: Duration,
@@ -104,16 +108,20 @@ pub(super) async fn serve(
     mut stage: watch::Receiver<Stage>,
 ) -> usize {
     let mut handshakes: JoinSet<Asked> = JoinSet::new();
-    let mut places = Places::new(MOST_HANDSHAKES);
+    let (mut places, failed) = (Places::new(MOST_HANDSHAKES), LogLimit::default());
     let mut relays = JoinSet::new();
     loop {
+        let next = async {
+            places.room().await;
+            listener.accept().await
+        };
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            accepted = next => match accepted {
                 Ok((client, from)) => {
                     count(&server.counts.accepted);
                     if server.access.takes(from.ip()) {
                         let origin = Origin::of(&server.users, &client, from.ip());
-                        let handshake = handshakes.spawn(heard(Arc::clone(&server), client));
+                        let handshake = handshakes.spawn(heard(Arc::clone(&server), client, origin));
                         if places.take(handshake, origin) {
                             count(&server.counts.handshakes_gave_way);
                         }
@@ -121,11 +129,7 @@ pub(super) async fn serve(
                         count(&server.counts.not_allowed);
                     }
                 }
-                Err(error) => {
-                    // Too many open files, or a client that is gone already: the next one may work.
-                    tracing::warn!(%error, "socks5: a client was not accepted");
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
+                Err(error) => failed.not_accepted("socks5", &error).await,
             },
             Some(asked) = handshakes.join_next() => match asked {
                 Ok(Ok((client, request))) => seat(&server, &mut relays, client, request),
@@ -155,7 +159,7 @@ fn seat(server: &Arc<Server>, relays: &mut JoinSet<()>, client: TcpStream, reque
 async fn serve_one(server: &Server, mut client: TcpStream, request: Request) {
     let from = client.peer_addr().map_or(IpAddr::from([127, 0, 0, 1]), |from| from.ip());
     let from = Origin::of(&server.users, &client, from);
-    let seat = server.seats.take(from).await;
+    let seat = server.seats.take(from);
     let connected = match &seat {
         // An idle relay does not keep what connecting took.
         Some(seat) => tokio::select! {
@@ -195,26 +199,59 @@ async fn carry(server: &Server, client: TcpStream, mesh: Unfinished<MeshStream>,
     }
 }
 
-async fn heard(server: Arc<Server>, client: TcpStream) -> Asked {
-    hear(client, &server.access, server.handshake_within).await
+async fn heard(server: Arc<Server>, client: TcpStream, from: Origin) -> Asked {
+    let logins = Logins { access: &server.access, attempts: &server.attempts, from };
+    hear(client, &logins, server.handshake_within).await
+}
+
+/// Decides on the login of a client.
+struct Logins<'a> {
+    access: &'a Access,
+    attempts: &'a Attempts,
+    from: Origin,
+}
+
+impl Logins<'_> {
+    /// Returns whether the file knows a login. One of a source with wrong ones waits for its turn.
+    async fn knows(&self, login: &Login) -> bool {
+        let knows = self.attempts.turn(self.from).await && self.access.knows(login);
+        if !knows {
+            self.attempts.was_wrong(self.from);
+        }
+        knows
+    }
+
+    /// The status in answer to a client's wishes. A login counts where the file has users.
+    async fn status_of(&self, login: &Login, agents: &AgentChoice) -> u8 {
+        let receiver =
+            agents.receiver.as_deref().map_or(Ok(String::new()), hopwise_agents::validate_receiver);
+        let senders = agents.senders.as_deref().map_or(Ok(String::new()), hopwise_agents::validate_senders);
+        if self.access.method() == Method::Password && !self.knows(login).await {
+            protocol::LOGIN_WRONG
+        } else if receiver.is_err() || senders.is_err() {
+            protocol::AGENTS_UNKNOWN
+        } else {
+            protocol::GRANTED
+        }
+    }
 }
 
 /// Reads a client's messages up to its request, and answers the earlier ones. It is bounded by time and by the longest
 /// possible messages.
 async fn hear<S: AsyncRead + AsyncWrite + Unpin>(
     client: S,
-    access: &Access,
+    logins: &Logins<'_>,
     within: Duration,
 ) -> Result<(S, Request), Missed> {
-    timeout(within, handshake(client, access)).await.map_err(|_| Missed::TooSlow)?
+    timeout(within, handshake(client, logins)).await.map_err(|_| Missed::TooSlow)?
 }
 
 async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
     mut client: S,
-    access: &Access,
+    logins: &Logins<'_>,
 ) -> Result<(S, Request), Missed> {
     let mut bytes = Vec::with_capacity(LONGEST_MESSAGE);
-    let wanted = access.method();
+    let wanted = logins.access.method();
     let heard = read_message(&mut client, &mut bytes, |bytes| protocol::greeting(bytes, wanted)).await;
     let method = answered(&mut client, heard).await?;
     client.write_all(&protocol::greeted(method)).await.map_err(|_| Missed::Refused)?;
@@ -223,14 +260,14 @@ async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
         Method::Password => {
             let heard = read_message(&mut client, &mut bytes, protocol::login).await;
             let login = answered(&mut client, heard).await?;
-            let knows = access.knows(&login);
+            let knows = logins.knows(&login).await;
             let told = tell(&mut client, protocol::logged_in(knows), knows).await;
             told.map(|()| AgentChoice::default())?
         }
         Method::Agents => {
             let heard = read_message(&mut client, &mut bytes, protocol::wished).await;
             let wished = answered(&mut client, heard).await?;
-            let status = status_of(access, wanted, &wished.login, &wished.agents);
+            let status = logins.status_of(&wished.login, &wished.agents).await;
             let told = tell(&mut client, protocol::granted(status), status == protocol::GRANTED).await;
             told.map(|()| wished.agents)?
         }
@@ -244,19 +281,6 @@ async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
 async fn tell<S: AsyncWrite + Unpin>(client: &mut S, answer: [u8; 2], may: bool) -> Result<(), Missed> {
     client.write_all(&answer).await.map_err(|_| Missed::Refused)?;
     if may { Ok(()) } else { Err(Missed::NotAllowed) }
-}
-
-/// The status in answer to a client's wishes. A login counts where the file has users.
-fn status_of(access: &Access, wanted: Method, login: &Login, agents: &AgentChoice) -> u8 {
-    let receiver = agents.receiver.as_deref().map_or(Ok(String::new()), hopwise_agents::validate_receiver);
-    let senders = agents.senders.as_deref().map_or(Ok(String::new()), hopwise_agents::validate_senders);
-    if wanted == Method::Password && !access.knows(login) {
-        protocol::LOGIN_WRONG
-    } else if receiver.is_err() || senders.is_err() {
-        protocol::AGENTS_UNKNOWN
-    } else {
-        protocol::GRANTED
-    }
 }
 
 /// Reads byte by byte, if only parsing finds the end of a message: later bytes are data, and stay in the socket.
@@ -303,7 +327,9 @@ async fn connect(server: &Server, from: Origin, request: Request) -> Result<Mesh
     };
     let mut last = Reply::HostUnreachable;
     for address in addresses {
-        if !server.access.leads_to(address.ip()) || server.own.listens_at(address) {
+        // Without descriptors the kernel could not be asked.
+        let is_own = server.own.is_listener(address).map_err(|_| Reply::Failure)?;
+        if is_own || !server.access.leads_to(address.ip()) {
             count(&server.counts.not_allowed);
             last = Reply::NotAllowed;
             continue;
@@ -351,13 +377,18 @@ mod tests {
 
     use super::*;
 
+    fn logins(access: &Access) -> Logins<'_> {
+        let attempts = Box::leak(Box::default());
+        Logins { access, attempts, from: Origin::from([10, 7, 0, 9]) }
+    }
+
     #[tokio::test]
     async fn a_client_is_heard_and_its_data_stays_unread() {
         let (mut client, server) = duplex(1024);
         let said = [&[5, 2, 2, 0][..], &[5, 1, 0, 1, 10, 7, 0, 2, 0, 80], b"data"].concat();
         client.write_all(&said).await.expect("open");
         let (mut server, request) =
-            hear(server, &Access::default(), CONNECT_WITHIN).await.expect("it is served");
+            hear(server, &logins(&Access::default()), CONNECT_WITHIN).await.expect("it is served");
         assert_eq!(request.target, Target::Address("10.7.0.2:80".parse().expect("an address")));
         let mut rest = [0; 4];
         server.read_exact(&mut rest).await.expect("the data is there");
@@ -375,7 +406,8 @@ mod tests {
             let to = "10.7.0.2:80".parse().expect("an address");
             ours.write_all(&protocol::ask(to)).await.map_err(client::Problem::Broken)
         };
-        let (asked, heard) = tokio::join!(asks, hear(server, &access, CONNECT_WITHIN));
+        let logins = logins(&access);
+        let (asked, heard) = tokio::join!(asks, hear(server, &logins, CONNECT_WITHIN));
         (asked, heard.ok().map(|(_, request)| request))
     }
 
@@ -405,7 +437,7 @@ mod tests {
         let (mut client, server) = duplex(1024);
         let said = [&[5, 2, 0, 2][..], b"\x01\x03ada\x06secret", &[5, 1, 0, 1, 10, 7, 0, 2, 0, 80]].concat();
         client.write_all(&said).await.expect("open");
-        let heard = hear(server, &with_users(), CONNECT_WITHIN).await;
+        let heard = hear(server, &logins(&with_users()), CONNECT_WITHIN).await;
         let (_server, request) = heard.expect("it is allowed");
         assert_eq!(request.target, Target::Address("10.7.0.2:80".parse().expect("an address")));
         let mut answer = [0; 4];
@@ -422,10 +454,25 @@ mod tests {
         ] {
             let (mut client, server) = duplex(1024);
             client.write_all(said).await.expect("open");
-            assert!(hear(server, &with_users(), CONNECT_WITHIN).await.is_err());
+            assert!(hear(server, &logins(&with_users()), CONNECT_WITHIN).await.is_err());
             let mut heard = Vec::new();
             client.read_to_end(&mut heard).await.expect("its end");
             assert_eq!(heard, answer);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_wrong_password_the_next_login_of_its_source_waits() {
+        let access = with_users();
+        let logins = logins(&access);
+        for (password, waits) in [("wrong!", 0), ("secret", 100)] {
+            let (mut client, server) = duplex(1024);
+            let login = format!("\x01\x03ada\x06{password}");
+            let said = [&[5, 1, 2][..], login.as_bytes(), &[5, 1, 0, 1, 10, 7, 0, 2, 0, 80]].concat();
+            client.write_all(&said).await.expect("open");
+            let began = tokio::time::Instant::now();
+            let heard = hear(server, &logins, CONNECT_WITHIN).await;
+            assert_eq!((began.elapsed().as_millis(), heard.is_ok()), (waits, waits > 0));
         }
     }
 
@@ -442,7 +489,8 @@ mod tests {
         };
         let began = tokio::time::Instant::now();
         let access = Access::default();
-        let (heard, ()) = tokio::join!(hear(server, &access, Duration::from_secs(10)), slowly);
+        let logins = logins(&access);
+        let (heard, ()) = tokio::join!(hear(server, &logins, Duration::from_secs(10)), slowly);
         assert!(matches!(heard, Err(Missed::TooSlow)));
         assert!(began.elapsed() < Duration::from_secs(15));
     }
@@ -456,7 +504,10 @@ mod tests {
         ] {
             let (mut client, server) = duplex(1024);
             client.write_all(said).await.expect("open");
-            assert!(matches!(hear(server, &Access::default(), CONNECT_WITHIN).await, Err(Missed::Refused)));
+            assert!(matches!(
+                hear(server, &logins(&Access::default()), CONNECT_WITHIN).await,
+                Err(Missed::Refused)
+            ));
             let mut heard = Vec::new();
             client.read_to_end(&mut heard).await.expect("its end");
             assert_eq!(heard, answer);

@@ -1,13 +1,15 @@
 //! Ends a proxy that hangs. Its packets then go on without it, as they do when it is killed.
 //!
-//! The watcher holds a descriptor of the proxy's process, so that no other process can be killed in its place.
+//! The watcher holds a descriptor of the proxy's process, so that no other process can be killed in its place. A proxy
+//! that only lacks a processor is not killed: it would lack one after its next start as well.
 
 use std::borrow::Cow;
+use std::fs;
 use std::io::{self, Read};
 use std::time::Duration;
 
 use hopwise_lab::units::Time;
-use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, pidfd_send_signal};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
@@ -64,14 +66,94 @@ pub(super) fn watch(patience: Duration) -> Result<(), Failure> {
     narrowed.map_err(|error| Failure::failed("watch the proxy", error))?;
     forbid_tracing().map_err(failed)?;
     log::flow().map_err(failed)?;
+    let proxy = getppid().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
     let mut beats = io::stdin().lock();
     let mut buffer = [0; 64];
     while beats.read(&mut buffer).map_err(failed)? > 0 {
-        if !comes_again(&beats, patience).map_err(failed)? {
-            tracing::error!(?patience, "the proxy hangs and is killed: packets go on without it");
-            let killed = pidfd_send_signal(io::stdout(), Signal::KILL);
-            return killed.map_err(|error| failed(error.into()));
+        let (before, mut is_said) = (used_by(proxy), false);
+        while !comes_again(&beats, patience).map_err(failed)? {
+            let used = before.and_then(|before| used_by(proxy)?.checked_sub(before));
+            if !only_lacks_a_processor(used, is_runnable(proxy), patience) {
+                tracing::error!(?patience, "the proxy hangs and is killed: packets go on without it");
+                let killed = pidfd_send_signal(io::stdout(), Signal::KILL);
+                return killed.map_err(|error| failed(error.into()));
+            }
+            if !std::mem::replace(&mut is_said, true) {
+                tracing::warn!(?patience, ?used, "other programs leave the proxy too little processor time");
+            }
         }
     }
     Ok(())
+}
+
+/// Returns whether a silent process wants to run and has not got far: a turn of its loop takes less.
+fn only_lacks_a_processor(used: Option<Duration>, is_runnable: bool, patience: Duration) -> bool {
+    is_runnable && used.is_some_and(|used| used < patience / 2)
+}
+
+/// The processor time of a process until now.
+fn used_by(process: Pid) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    Some(Stat::of(&stat)?.used)
+}
+
+/// Returns whether a thread of the process runs, or waits for a processor alone.
+fn is_runnable(process: Pid) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let mut stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    stats.any(|stat| Stat::of(&stat).is_some_and(|stat| stat.state == 'R'))
+}
+
+/// A file `stat` of proc(5).
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    state: char,
+    used: Duration,
+}
+
+/// The unit of times there (USER_HZ is 100).
+const TICK: Duration = Duration::from_millis(10);
+
+impl Stat {
+    fn of(text: &str) -> Option<Stat> {
+        // The name of the program, in parentheses, may have any characters.
+        let mut fields = text.rsplit_once(") ")?.1.split(' ');
+        let state = fields.next()?.chars().next()?;
+        let (user, system): (u32, u32) = (fields.nth(10)?.parse().ok()?, fields.next()?.parse().ok()?);
+        Some(Stat { state, used: TICK * user.checked_add(system)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_works_can_run_and_one_that_waits_cannot() {
+        let line = "7 (a) R 1 (b)) S 1 7 7 0 -1 4194560 90 0 0 0 12 30 0 0 20 0 1 0 5 8 9";
+        assert_eq!(Stat::of(line), Some(Stat { state: 'S', used: TICK * 42 }));
+        assert_eq!(Stat::of("7 (a) S 1"), None);
+        assert!(is_runnable(getpid()) && used_by(getpid()).is_some());
+        let mut waits = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat runs");
+        let process = Pid::from_child(&waits);
+        while is_runnable(process) {
+            std::thread::yield_now();
+        }
+        drop(waits.stdin.take());
+        waits.wait().expect("a child");
+        assert!(!is_runnable(process) && used_by(process).is_none());
+    }
+
+    #[test]
+    fn a_silent_proxy_is_spared_only_while_it_could_run_and_gets_no_processor() {
+        let second = Duration::from_secs(1);
+        let some = |ms| Some(Duration::from_millis(ms));
+        let spared = |used, is_runnable| only_lacks_a_processor(used, is_runnable, second);
+        assert!(spared(some(120), true) && spared(some(0), true));
+        assert!(!spared(some(900), true), "it runs round in circles");
+        assert!(!spared(some(0), false) && !spared(some(120), false), "it waits, or was stopped");
+        assert!(!spared(None, true), "nothing is known");
+    }
 }

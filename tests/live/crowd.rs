@@ -54,8 +54,8 @@ fn a_thousand_connections_of_the_kernels_are_served_at_once() {
     kernel.join().expect("the kernel's end ends").expect("every connection is served");
 }
 
-/// The kernel's end of each is a descriptor of this process, as they are in the other test.
-fn allow_descriptors() {
+/// The kernel's end of each connection is a descriptor of this process.
+pub(crate) fn allow_descriptors() {
     let most = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: most.maximum, ..most }).expect("up to the hard limit");
 }

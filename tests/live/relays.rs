@@ -5,7 +5,8 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::net::sockopt::{Timeout, set_socket_linger, set_socket_timeout};
+use rustix::net::sockopt::{Timeout, set_socket_linger, set_socket_oobinline, set_socket_timeout};
+use rustix::net::{SendFlags, send};
 use rustix::process::Signal;
 
 use crate::field::{Field, text};
@@ -97,6 +98,32 @@ fn break_off(stream: TcpStream) {
 fn uploading(client: &TcpStream) -> JoinHandle<()> {
     let mut client = client.try_clone().expect("a descriptor");
     thread::spawn(move || while client.write_all(&[7; 4096]).is_ok() {})
+}
+
+/// Sends urgent data amid other data, and compares what comes. Its octets are part of the stream (RFC 6093 §4).
+pub(crate) fn send_urgently(from: &mut TcpStream, to: &mut TcpStream) {
+    set_socket_oobinline(&*to, true).expect("it is a socket");
+    from.write_all(b"abc").expect("it is open");
+    send(&*from, b"U", SendFlags::OOB).expect("it is open");
+    from.write_all(b"def").expect("it is open");
+    let mut come = [0; 7];
+    to.read_exact(&mut come).expect("all of it comes");
+    assert_eq!(come, *b"abcUdef");
+}
+
+#[test]
+fn urgent_octets_come_in_their_place_either_way() {
+    if !can_run("urgent_octets_come_in_their_place_either_way", &[]) {
+        return;
+    }
+    for (nth, way) in WAYS.iter().enumerate() {
+        let field = Field::new(&format!("urgent-{nth}"));
+        let _daemon = field.daemon(way.config);
+        let listener = way.listener(&field);
+        let Pair { mut client, mut served } = way.pair(&field, &listener);
+        send_urgently(&mut client, &mut served);
+        send_urgently(&mut served, &mut client);
+    }
 }
 
 /// Half a file that ends as if it were whole is worse than none.

@@ -8,9 +8,13 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
+use crate::crowd::allow_descriptors;
 use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
 use crate::namespace::{Namespace, can_run};
 use crate::world::{PATIENCE, until, within_patience};
+
+/// More than may be about to name a target.
+const SLOW: u64 = 1_200;
 
 /// Each client holds a connection to the proxy and sends hardly any bytes.
 #[test]
@@ -18,6 +22,7 @@ fn slow_clients_of_the_proxy_keep_nobody_out() {
     if !can_run("slow_clients_of_the_proxy_keep_nobody_out", &["curl", "python3"]) {
         return;
     }
+    allow_descriptors();
     let field = Field::new("slow");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
     // A client that is not slow may be held up for a while all the same.
@@ -28,13 +33,62 @@ fn slow_clients_of_the_proxy_keep_nobody_out() {
             client.write_all(&[5]).expect("it is open");
             client
         };
-        (0..400).map(connect).collect()
+        (0..SLOW).map(connect).collect()
     });
     let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
     assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
     let count = |what: &str| field.status()["relays"][what].as_u64().expect("it is counted");
-    within_patience(until(|| count("socks5-too-slow") == 400));
-    assert_eq!((slow.len(), count("socks5-accepted")), (400, 401));
+    within_patience(until(|| count("socks5-too-slow") == SLOW));
+    assert_eq!((slow.len() as u64, count("socks5-accepted")), (SLOW, SLOW + 1));
+}
+
+/// Each takes milliseconds, and all come at once.
+#[test]
+fn a_burst_of_honest_clients_of_the_proxy_is_served() {
+    const BURST: usize = 300;
+    if !can_run("a_burst_of_honest_clients_of_the_proxy_is_served", &[]) {
+        return;
+    }
+    allow_descriptors();
+    let field = Field::new("burst");
+    let server = field.web.run(|| TcpListener::bind("0.0.0.0:80")).expect("nobody has the port");
+    rustix::net::listen(&server, BURST as i32).expect("it can be bound again");
+    let _daemon = field.daemon(SOCKS5);
+    let connect = |_| TcpStream::connect("127.0.0.1:1080").expect("the proxy listens");
+    let mut clients: Vec<_> = field.node.run(|| (0..BURST).map(connect).collect());
+    for client in &mut clients {
+        client.write_all(&[5, 1, 0, 5, 1, 0, 1, 10, 9, 0, 2, 0, 80]).expect("it is open");
+    }
+    for client in &mut clients {
+        client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        let mut answer = [0; 12];
+        client.read_exact(&mut answer).expect("it is served");
+        assert_eq!(answer[..4], [5, 0, 5, 0]);
+    }
+}
+
+/// The port is one of the node's, so that the kernel would be asked whether the address is the machine's own.
+#[test]
+fn a_client_is_told_of_a_failure_where_descriptors_are_spent_and_the_log_says_it_once() {
+    const NAME: &str = "a_client_is_told_of_a_failure_where_descriptors_are_spent_and_the_log_says_it_once";
+    if !can_run(NAME, &[]) {
+        return;
+    }
+    let field = Field::new("spent");
+    let config = field.config("socks5: { listen: 127.0.0.1:1080, handshake_within: 1h }");
+    let few = "ulimit -n 64 && exec \"$0\" node \"$1\"";
+    let _daemon = field.spawn_as(&["sh", "-c", few, HOPWISE, &config]);
+    let connect = |_| TcpStream::connect("127.0.0.1:1080").expect("the proxy listens");
+    let mut clients: Vec<_> = field.node.run(|| (0..100).map(connect).collect());
+    within_patience(until(|| field.log().contains("a client was not accepted")));
+    let first = &mut clients[0];
+    let [high, low] = 1080_u16.to_be_bytes();
+    first.write_all(&[5, 1, 0, 5, 1, 0, 1, 10, 9, 0, 2, high, low]).expect("it is open");
+    first.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    let mut answer = [0; 12];
+    first.read_exact(&mut answer).expect("it is answered");
+    assert_eq!(answer[..4], [5, 0, 5, 1], "a general failure");
+    assert_eq!(field.log().matches("a client was not accepted").count(), 1, "{}", field.log());
 }
 
 /// Sends a request to a service, which answers without end, and reads nothing of that.
@@ -184,8 +238,8 @@ fn ids_that_a_user_has_besides_its_own_have_one_share_of_seats() {
     }
     let field = Field::new("subordinate");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
-    let forward = "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80, connections: 4, per_source: 2, \
-                   reads_within: 1h }]";
+    let forward =
+        "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80, connections: 4, reads_within: 1h }]";
     let (config, file) = (field.config(forward), field.path("subuid"));
     fs::write(&file, "").expect("the folder can be written");
     let with_file = "mount --bind \"$2\" /etc/subuid && exec \"$0\" node \"$1\"";

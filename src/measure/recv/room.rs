@@ -62,18 +62,18 @@ impl Room {
         from: IpAddr,
     ) -> Result<(Admitted, Flows), String> {
         check(plan)?;
-        let file =
-            match &self.file {
-                Some(file) if writes(plan) => Some(file.take(from).await.ok_or(
-                    "another measurement is being written to the file of --output: try again later",
-                )?),
-                _ => None,
-            };
+        let file = match &self.file {
+            Some(file) if writes(plan) => Some(
+                file.take(from)
+                    .ok_or("another measurement is being written to the file of --output: try again later")?,
+            ),
+            _ => None,
+        };
         let is_full = match self.is_for_one {
             true => "another measurement is under way, and this end takes one alone: try again later",
             false => "too many measurements are under way: try again later",
         };
-        let place = self.places.take(from).await.ok_or(is_full)?;
+        let place = self.places.take(from).ok_or(is_full)?;
         let (to, coming) = mpsc::channel(1);
         match self.flows.lock().entry(plan.id) {
             Entry::Vacant(free) => free.insert(to),

@@ -24,7 +24,7 @@ pub(crate) struct Socks5 {
     #[serde(default = "handshake_within")]
     #[schemars(extend("x-range" = "100ms or more"))]
     pub(crate) handshake_within: Time,
-    /// Least time that a client keeps its seat while it is quiet or leaves data unread and no other seat is free.
+    /// Least time that a client keeps its seat while it carries nothing and no other seat is free.
     #[serde(default = "reads_within")]
     #[schemars(extend("x-range" = "100ms or more"))]
     pub(crate) reads_within: Time,
@@ -32,7 +32,7 @@ pub(crate) struct Socks5 {
     #[serde(default = "idle")]
     #[schemars(extend("x-range" = "100ms or more"))]
     pub(crate) idle: Time,
-    /// Seats up to which a source takes some from the source with the most (default: half of them).
+    /// Number of connections of one source at the most (default: `connections`).
     #[schemars(extend("x-range" = "1 or more", "x-unit" = "connections"))]
     pub(crate) per_source: Option<usize>,
     /// Passwords by name, each of 1 to 255 bytes (default: none, and clients need no login).

@@ -5,7 +5,6 @@ use std::future::poll_fn;
 use std::io;
 use std::mem;
 use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use hopwise_host::TcpStream as MeshStream;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -106,7 +105,7 @@ impl<'a> Carrier<ReadHalf<'_>, &'a MeshStream> for InPlace {
             // A fast socket and a fast mesh never wait, and would keep other tasks from running.
             consume_budget().await;
             from.readable().await?;
-            match poll_fn(|cx| Poll::Ready(moved(cx, from, to))).await {
+            match moved(from, to) {
                 Moved::Some(bytes) => {
                     self.part = Part::Moved(bytes);
                     return Ok(bytes > 0);
@@ -162,17 +161,13 @@ enum Moved {
     Failed(io::Error),
 }
 
-/// A read that gets less than it has room for is the last one: `poll_read` remembers that nothing is left, and
-/// `try_read` would ask the kernel once more.
-fn moved(cx: &mut Context<'_>, from: &mut ReadHalf<'_>, to: &MeshStream) -> Moved {
+/// `poll_read` would take a read that gets less than it has room for as the last one. But the kernel ends a read at the
+/// mark of urgent data as well, and more may be there.
+fn moved(from: &ReadHalf<'_>, to: &MeshStream) -> Moved {
     let mut asked = false;
     let moved = to.try_write_with(CHUNK, |room| {
         asked = true;
-        let mut room = ReadBuf::new(room);
-        match Pin::new(&mut *from).poll_read(cx, &mut room) {
-            Poll::Ready(read) => read.map(|()| room.filled().len()),
-            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
-        }
+        from.try_read(room)
     });
     match moved {
         Ok(bytes) => Moved::Some(bytes),
@@ -301,5 +296,32 @@ mod tests {
         let read = timeout(PATIENCE, InPlace::default().read(&mut from, &&near)).await.expect("it ends");
         assert_eq!(read.expect_err("a reset").kind(), io::ErrorKind::ConnectionReset);
         drop(far);
+    }
+
+    /// The kernel ends a read at the mark of urgent data. It does not tell again of the rest, which is there already.
+    #[tokio::test]
+    async fn urgent_octets_stay_in_the_stream_and_nothing_behind_them_waits() {
+        let Sides { near, mut far, mut client, mut local } = sides().await;
+        super::super::prepare(&local, &near);
+        client.write_all(b"abc").await.expect("open");
+        rustix::net::send(&client, b"U", rustix::net::SendFlags::OOB).expect("open");
+        client.write_all(b"def").await.expect("open");
+        let (mut from, _) = local.split();
+        let (mut carrier, mut to) = (InPlace::default(), &near);
+        let carries = async {
+            while carrier.read(&mut from, &to).await.expect("open") {
+                while waits(&carrier) {
+                    carrier.write(&from, &mut to).await.expect("open");
+                }
+            }
+        };
+        let mut come = [0; 7];
+        tokio::select! {
+            () = carries => panic!("nobody closed"),
+            read = timeout(PATIENCE, far.read_exact(&mut come)) => {
+                read.expect("all comes").expect("open");
+            }
+        }
+        assert_eq!(come, *b"abcUdef");
     }
 }

@@ -1,9 +1,10 @@
 //! The node's own listeners, which are no targets: through them a client would come again, as another source.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use hopwise_host::netlink::is_own_address;
+use hopwise_host::netlink::owns_address;
 
 use crate::node::config::{self, NodeConfig};
 
@@ -23,14 +24,28 @@ impl Own {
         Own { addresses: of_links.map(|own| own.address()).collect(), ports }
     }
 
+    /// Returns whether the node listens there, or cannot know it.
     pub(crate) fn listens_at(&self, target: SocketAddr) -> bool {
-        self.ports.contains(&target.port()) && self.has(target.ip())
+        self.is_listener(target).unwrap_or(true)
     }
 
-    /// Returns whether packets to an address lead to this node or to its machine.
+    /// As [`listens_at`](Own::listens_at). An error is a lack of descriptors or memory: the kernel could not be asked for
+    /// its addresses.
+    pub(super) fn is_listener(&self, target: SocketAddr) -> io::Result<bool> {
+        if !self.ports.contains(&target.port()) {
+            return Ok(false);
+        }
+        self.owns(target.ip())
+    }
+
+    /// Returns whether packets to an address lead to this node or to its machine, or if it cannot know it.
     pub(crate) fn has(&self, address: IpAddr) -> bool {
+        self.owns(address).unwrap_or(true)
+    }
+
+    fn owns(&self, address: IpAddr) -> io::Result<bool> {
         let address = address.to_canonical();
-        self.addresses.contains(&address) || is_own_address(address)
+        Ok(self.addresses.contains(&address) || owns_address(address)?)
     }
 }
 

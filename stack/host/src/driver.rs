@@ -15,6 +15,7 @@ mod watching;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hopwise_core::{Instant, LinkId, Machine, Rx};
 
@@ -34,6 +35,10 @@ const MOST_AT_ONCE: usize = 500;
 /// Bytes after which an iteration ends as well: 64 of the largest bundles. More would leave every cache before they are
 /// read.
 const MOST_BYTES_AT_ONCE: usize = 4 << 20;
+
+/// The time after which an iteration reads no more from a link: a processor that is busy with other programs needs long
+/// for few packets, and whoever watches the caller waits for a sign of life.
+const LONGEST_READ: Duration = Duration::from_millis(20);
 
 /// Packets that leave by one link before commands and other work are served. This is more than one read leads to, so
 /// that only packets that had gathered before wait for another turn.
@@ -364,7 +369,7 @@ impl<M: Machine> Driver<M> {
             self.pump(now);
             now = self.look_at_clock();
         }
-        let mut bytes = 0;
+        let (mut bytes, began) = (0, now);
         for count in 0..MOST_AT_ONCE {
             if count > 0 && count % AT_ONE_TIME == 0 && !self.times_each {
                 now = self.look_at_clock();
@@ -376,7 +381,7 @@ impl<M: Machine> Driver<M> {
                     }
                     self.deliver(now, index, &arrived);
                     bytes += arrived.bytes;
-                    if bytes >= MOST_BYTES_AT_ONCE {
+                    if bytes >= MOST_BYTES_AT_ONCE || now.since(began) >= LONGEST_READ {
                         break;
                     }
                 }

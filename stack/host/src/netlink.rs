@@ -47,7 +47,7 @@ use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan, known};
 pub use on_loan::{Repaired, device_of_loan, loans_left, repair_loan};
 pub(crate) use own::interfaces as all_interfaces;
-pub use own::is_own_address;
+pub use own::{is_own_address, owns_address};
 pub use queue::{Queued, queued};
 use routes::{Wanted, check_free, route_message};
 pub use sockets::{is_abandoned, is_connected, is_unacknowledged, user_of};

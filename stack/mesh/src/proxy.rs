@@ -37,7 +37,7 @@ use outbox::Outbox;
 pub use read::FlowKey;
 use read::Read;
 use relay::{Making, Relay};
-use relays::{OfSyn, Relays};
+use relays::{MOST_DUE, OfSyn, Relays};
 use room::Sweeps;
 use store::Store;
 use syns::Syns;
@@ -191,7 +191,7 @@ impl Proxy {
         };
         let Some(Serves::Split(split)) = self.serves(&read.key) else { return false };
         let mobile = read.key.mobile.ip();
-        if !self.has_memory(mobile) || !self.has_room(now, mobile) {
+        if self.relays.is_behind(now) || !self.has_memory(mobile) || !self.has_room(now, mobile) {
             return false;
         }
         self.forget(&read.key);
@@ -324,7 +324,9 @@ impl Machine for Proxy {
         let (relays, mut books) = self.relays();
         relays.handle_timeout(now, &mut books);
         self.keep_within(now);
-        while let Some((due, key)) = self.deadlines.first().copied().filter(|(due, _)| *due <= now) {
+        for _ in 0..MOST_DUE {
+            let first = self.deadlines.first().copied();
+            let Some((due, key)) = first.filter(|(due, _)| *due <= now) else { break };
             self.deadlines.remove(&(due, key));
             let Some(flow) = self.flows.get_mut(&key) else { continue };
             flow.due = None;

@@ -1,13 +1,15 @@
-//! Programs as they are, through a pair of nodes: curl, ssh, and git by ssh.
+//! Programs as they are, through a pair of nodes: curl, ssh, git by ssh, and those that send urgent data.
 
 use std::fs;
+use std::net::TcpListener;
 use std::process::Command;
 
-use super::{Chain, FIRST, TOOLS, V4, payload};
+use super::{Chain, FIRST, PORT, TOOLS, V4, payload};
 use crate::field::text;
 use crate::mesh::fleet::make_keys;
 use crate::namespace::can_run;
-use crate::world::{until, within_patience};
+use crate::relays::send_urgently;
+use crate::world::{PATIENCE, until, within_patience};
 
 #[test]
 fn curl_ssh_and_git_are_carried_as_they_are() {
@@ -37,4 +39,26 @@ fn curl_ssh_and_git_are_carried_as_they_are() {
     let done = chain.host.output(&["sh", "-c", &script, &folder]);
     assert!(done.status.success(), "{}{}", text(&done.stdout), text(&done.stderr));
     assert_eq!((chain.at_first("caught"), chain.at_first("straight")), (3, 0));
+}
+
+#[test]
+fn urgent_octets_of_hosts_come_in_their_place_either_way() {
+    if !can_run("urgent_octets_of_hosts_come_in_their_place_either_way", &TOOLS) {
+        return;
+    }
+    let chain = Chain::new("urgent");
+    let listener = chain.server.run(|| TcpListener::bind(("::", PORT))).expect("the port is free");
+    let pair = || {
+        let host = chain.connect(V4[1], PORT).expect("the server is reached");
+        let (server, _) = listener.accept().expect("it has come");
+        server.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        (host, server)
+    };
+    // All neighbours are known before a node may wait for them.
+    drop(pair());
+    let (_last, _first) = (chain.last(), chain.first());
+    let (mut host, mut server) = pair();
+    send_urgently(&mut host, &mut server);
+    send_urgently(&mut server, &mut host);
+    assert_eq!((chain.at_first("caught"), chain.at_first("straight")), (1, 0));
 }

@@ -22,8 +22,19 @@ const INDEX: usize = 4;
 /// Returns whether packets to an address lead to this machine itself, alone or among others. They may, where the kernel
 /// cannot be asked.
 pub fn is_own_address(address: IpAddr) -> bool {
+    owns_address(address).unwrap_or(true)
+}
+
+/// The same. An error is a lack of descriptors or memory, for which the kernel could not be asked.
+pub fn owns_address(address: IpAddr) -> io::Result<bool> {
     let address = address.to_canonical();
-    address.is_loopback() || leads_here(address).unwrap_or_else(|error| is_for_lack(&error))
+    if address.is_loopback() {
+        return Ok(true);
+    }
+    match leads_here(address) {
+        Err(error) if is_for_lack(&error) => Err(error),
+        answered => Ok(answered.unwrap_or(false)),
+    }
 }
 
 /// Returns whether a question failed for lack of descriptors or memory: it was not answered.

@@ -13,6 +13,11 @@ use super::outbox::{Leaving, Outbox};
 use super::read::FlowKey;
 use super::relay::{Relay, place};
 
+/// Deadlines that are handled before packets come to their turn again.
+pub(super) const MOST_DUE: usize = 128;
+/// The lateness of a deadline from which on no more flows are cut: each of them brings more deadlines.
+const BEHIND: Duration = Duration::from_millis(250);
+
 /// Relays change these, and so do all other flows.
 pub(super) struct Books<'a> {
     pub(super) entries: &'a mut Entries,
@@ -125,8 +130,14 @@ impl Relays {
         self.deadlines.first().map(|(due, _)| *due)
     }
 
+    /// Returns whether deadlines come faster than the processor handles them.
+    pub(super) fn is_behind(&self, now: Instant) -> bool {
+        self.poll_timeout().is_some_and(|due| now.since(due) >= BEHIND)
+    }
+
     pub(super) fn handle_timeout(&mut self, now: Instant, books: &mut Books<'_>) {
-        let due: Vec<_> = self.deadlines.range(..=(now, LAST)).map(|(_, key)| *key).collect();
+        let due = self.deadlines.range(..=(now, LAST)).take(MOST_DUE);
+        let due: Vec<_> = due.map(|(_, key)| *key).collect();
         for key in due {
             if let Some(filed) = self.all.get_mut(&key) {
                 filed.relay.live_by(books.entries.left_for(key.mobile.ip()));

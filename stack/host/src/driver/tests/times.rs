@@ -62,3 +62,35 @@ fn no_packet_came_before_it_left_where_each_has_a_time() {
     // Without an observer that takes times, they are read before the packets.
     assert!(times(false).iter().any(|(left, came)| left > came));
 }
+
+/// Its packets take long: the processor works for other programs meanwhile.
+#[derive(Debug)]
+struct Slow {
+    clock: Clock,
+    said: Arc<Mutex<usize>>,
+}
+
+impl Far for Slow {
+    fn says(&mut self) -> Option<Vec<u8>> {
+        let until = self.clock.now() + LONGEST_READ / 4;
+        while self.clock.now() < until {
+            std::thread::yield_now();
+        }
+        *self.said.lock() += 1;
+        Some(vec![7])
+    }
+
+    fn hears(&mut self, _: &[u8]) -> Sent {
+        Sent::Taken
+    }
+}
+
+#[test]
+fn a_read_that_takes_long_ends_before_all_packets_are_read() {
+    let (clock, said) = (Clock::start(), Arc::default());
+    let link = Box::new(Memory::to(Slow { clock, said: Arc::clone(&said) }));
+    let driver = Driver::new(Counting::default(), vec![link], Vec::new());
+    let mut driver = driver.expect("the kernel gives descriptors").with_clock(clock);
+    assert_eq!(driver.iterate(&[0]), Iteration::MoreToRead);
+    assert_eq!(*said.lock(), AT_ONE_TIME + 1);
+}

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use hopwise_core::LinkEvent;
 use hopwise_core::wire::Timestamps;
 
+use super::super::super::relays::MOST_DUE;
 use super::super::super::{ProxyCounts, ProxyRule};
 use super::*;
 
@@ -301,4 +302,25 @@ fn packets_that_are_held_for_one_mobile_make_room_for_a_flow_of_another_that_is_
     let counts = path.counts();
     assert!(counts.cut_bytes > 30_000 && counts.kept_bytes <= KEPT, "{counts:?}");
     assert_eq!(counts.gave_way, 0, "packets go on, and no flow ends");
+}
+
+/// Each cut flow has timers. A processor that has much else to do comes to them late.
+#[test]
+fn a_proxy_that_is_behind_handles_some_deadlines_at_a_time_and_cuts_no_more_flows() {
+    let mut path = path();
+    path.is_faded = true;
+    let opens = |path: &mut Path| {
+        path.connect(0);
+        path.settle();
+        path.counts().cut
+    };
+    let is_late = |path: &Path| path.proxy.poll_timeout().is_some_and(|due| due <= path.now);
+    assert_eq!((0..=MOST_DUE).map(|_| opens(&mut path)).last(), Some(MOST_DUE + 1));
+    path.now += Duration::from_secs(2);
+    assert_eq!(opens(&mut path), MOST_DUE + 1, "it passes");
+    path.proxy.handle_timeout(path.now);
+    assert!(is_late(&path), "packets have their turn before the rest");
+    path.proxy.handle_timeout(path.now);
+    assert!(!is_late(&path));
+    assert_eq!(opens(&mut path), MOST_DUE + 2);
 }
