@@ -367,9 +367,9 @@ mod tests {
         let crowd =
             Crowd { come: AtomicUsize::new(0), here: 9, began: Instant::now(), there_after: Duration::MAX };
         let watches = async |served: &dyn Fn() -> Vec<usize>| {
-            tokio::time::sleep(Duration::from_secs(20)).await;
+            sleep(Duration::from_secs(20)).await;
             assert_eq!(served(), [0, 1], "they may still read");
-            tokio::time::sleep(Duration::from_secs(15)).await;
+            sleep(Duration::from_secs(15)).await;
             assert_eq!(served(), [0, 1, 2, 3]);
         };
         watched(crowd, |_| {}, watches).await;
@@ -382,9 +382,9 @@ mod tests {
             let crowd =
                 Crowd { come: AtomicUsize::new(0), here: 2 + waits, began: Instant::now(), there_after };
             let watches = async |served: &dyn Fn() -> Vec<usize>| {
-                tokio::time::sleep(Duration::from_secs(4)).await;
+                sleep(Duration::from_secs(4)).await;
                 assert_eq!(served(), [0, 1], "nobody else wants a seat");
-                tokio::time::sleep(Duration::from_secs(4)).await;
+                sleep(Duration::from_secs(4)).await;
                 assert_eq!(served(), [0, 1, 2 + waits], "the one of the other source");
             };
             let refused = watched(crowd, |seat| seat.sitter().moves(), watches).await;
