@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{self, IsTerminal, Write};
 
+use hopwise_lab::fitting::wrapped;
 use hopwise_lab::plain;
 use ratatui::crossterm::terminal;
 
@@ -23,26 +24,9 @@ pub(crate) fn hanging(lead: &str, text: &str) -> String {
     wrapped(lead, text, width().unwrap_or(WIDTHS.0).clamp(WIDTHS.1, WIDTHS.0))
 }
 
-/// Breaks lines at spaces alone: a unit such as `Mbit/s` or a name such as `ofdm-12mbps` in two parts misleads.
-fn wrapped(lead: &str, text: &str, width: usize) -> String {
-    let mut lines = String::new();
-    let indent = " ".repeat(lead.chars().count());
-    let mut line = lead.to_owned();
-    let mut is_fresh = true;
-    for word in text.split_whitespace() {
-        if !is_fresh && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push_str(&line);
-            lines.push('\n');
-            line.clone_from(&indent);
-            is_fresh = true;
-        }
-        if !is_fresh {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_fresh = false;
-    }
-    lines + &line
+/// The text as wide as the terminal; in a file it is one line.
+pub(crate) fn fitted(text: &str) -> String {
+    width().map_or_else(|| text.to_owned(), |width| wrapped("", text, width))
 }
 
 /// The header and the rows. Each column is as wide as its widest cell.

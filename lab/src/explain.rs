@@ -1,25 +1,25 @@
-//! The reasons why an arm was faster or slower than the baseline, from the runs' counters: a sentence each.
+//! The reasons why arms carried more or less than the baseline, from the runs' counters: a table with a row for each
+//! quantity and a cell for each arm, the baseline's first.
 //!
-//! A run's goodput is the share of the air in use, divided by the air that a segment takes. A quantity behind these two
-//! (ACKs, collisions, retransmissions, timeouts) is named if it moved far enough to matter. Changes in the direction of
-//! the goodput come first, then those against it.
+//! A run's goodput is the share of the air in use, divided by the air that a segment takes. The quantities behind these
+//! two are ACKs, collisions, retransmissions and timeouts. Round trips, bursts and order are no reasons, but the price.
 
-use super::findings::{Beside, Findings, PointFindings};
+use super::findings::{ArmFindings, Beside, Findings, PointFindings, columns};
 use super::record::{Record, Trial};
-use super::statistics::{Comparison, GOODPUT, Verdict, change};
+use super::statistics::{GOODPUT, change};
 use crate::scenario::point::Point;
 
-/// A smaller change is not mentioned.
+/// A smaller change is none.
 const LEAST: f64 = 0.05;
 
-/// A counter of a run, per segment or per run.
+/// A quantity of an arm's mean run.
 struct Quantity {
+    title: &'static str,
     of: fn(&Totals) -> f64,
-    /// Values below this in both arms are not mentioned.
+    /// Values below this in both arms are alike.
     floor: f64,
-    /// True if less of it is better.
-    less: bool,
-    words: fn(&str, &str) -> String,
+    /// True if less of it is better; none if neither side is.
+    less: Option<bool>,
     digits: usize,
 }
 
@@ -43,17 +43,15 @@ struct Totals {
 }
 
 impl Totals {
-    fn of(point: &PointFindings, arm: &str, records: &[Record]) -> Totals {
-        let found = point.arms.iter().find(|found| found.arm == arm);
-        let mean =
-            |of: fn(&Beside) -> Option<f64>| found.and_then(|found| of(&found.beside)).unwrap_or(f64::NAN);
+    fn of(point: &PointFindings, arm: &ArmFindings, records: &[Record]) -> Totals {
+        let mean = |of: fn(&Beside) -> Option<f64>| of(&arm.beside).unwrap_or(f64::NAN);
         let mut totals = Totals {
             acks_per_segment: mean(|beside| beside.acks_per_segment),
             burst_mean: mean(|beside| beside.burst_mean),
             out_of_order_share: mean(|beside| beside.out_of_order_share),
             ..Totals::default()
         };
-        for record in records.iter().filter(|record| record.point == point.point && record.arm == arm) {
+        for record in records.iter().filter(|record| record.point == point.point && record.arm == arm.arm) {
             let (result, air) = (&record.result, &record.result.air);
             for flow in result.flows.iter().filter(|flow| !flow.background) {
                 totals.segments += number(flow.segments_sent);
@@ -81,235 +79,167 @@ fn number(counter: Option<u64>) -> f64 {
     counter.map_or(f64::NAN, |counter| counter as f64)
 }
 
-/// The quantities in the order of their mention.
-const QUANTITIES: [Quantity; 10] = [
+/// The quantities in the order of their rows.
+const QUANTITIES: [Quantity; 12] = [
+    less("ACKs a segment", |run| run.acks_per_segment, 0.02, 2),
+    less("air for a new segment, ms", |run| 1e3 * run.airtime_s / run.new_segments(), 0.0, 1),
+    less("air for its ACKs, ms", |run| 1e3 * run.ack_airtime_s / run.new_segments(), 0.1, 1),
     Quantity {
-        of: |run| run.acks_per_segment,
-        floor: 0.02,
-        less: true,
-        words: |this, that| format!("it sent {this} ACKs a segment instead of {that}"),
-        digits: 2,
+        less: None,
+        ..less("all radios' sending, s a run", |run| run.airtime_s / run.runs.max(1.0), 0.0, 1)
     },
-    Quantity {
-        of: |run| 1e3 * run.airtime_s / run.new_segments(),
-        floor: 0.0,
-        less: true,
-        words: |this, that| format!("a new segment took {this} ms of air instead of {that}"),
-        digits: 1,
-    },
-    Quantity {
-        of: |run| 1e3 * run.ack_airtime_s / run.new_segments(),
-        floor: 0.1,
-        less: true,
-        words: |this, that| format!("ACKs took {this} ms of air a new segment instead of {that}"),
-        digits: 1,
-    },
-    Quantity {
-        of: |run| run.airtime_s / run.runs.max(1.0),
-        floor: 0.0,
-        less: false,
-        words: |this, that| {
-            format!(
-                "{} radios sent at a time ({this} s of sending a run instead of {that})",
-                compared(this, that)
-            )
-        },
-        digits: 1,
-    },
-    Quantity {
-        of: |run| 100.0 * run.collisions / run.new_segments(),
-        floor: 1.0,
-        less: true,
-        words: |this, that| format!("{} collided for 100 new segments instead of {that}", of(this, "frame")),
-        digits: 0,
-    },
-    Quantity {
-        of: |run| 100.0 * run.sent_again / run.segments.max(1.0),
-        floor: 0.5,
-        less: true,
-        words: |this, that| format!("{this} % of segments were sent again instead of {that} %"),
-        digits: 1,
-    },
-    Quantity {
-        of: |run| run.timeouts / run.runs.max(1.0),
-        floor: 1.0,
-        less: true,
-        words: |this, that| format!("a run had {} instead of {that}", of(this, "timeout")),
-        digits: 1,
-    },
-    Quantity {
-        of: |run| 1e3 * run.given_up / run.new_segments(),
-        floor: 5.0,
-        less: true,
-        words: |this, that| {
-            format!("radios gave up {} for 1000 new segments instead of {that}", of(this, "packet"))
-        },
-        digits: 0,
-    },
-    Quantity {
-        of: |run| 1e3 * run.queue_drops / run.new_segments(),
-        floor: 5.0,
-        less: true,
-        words: |this, that| {
-            format!("full queues lost {} for 1000 new segments instead of {that}", of(this, "packet"))
-        },
-        digits: 0,
-    },
-    Quantity {
-        of: |run| run.route_failures / run.runs.max(1.0),
-        floor: 1.0,
-        less: true,
-        words: |this, that| format!("{} broke in a run instead of {that}", of(this, "route")),
-        digits: 1,
-    },
+    less("collisions, of 100 segments", |run| 100.0 * run.collisions / run.new_segments(), 1.0, 0),
+    less("segments sent again, %", |run| 100.0 * run.sent_again / run.segments.max(1.0), 0.5, 1),
+    less("timeouts in a run", |run| run.timeouts / run.runs.max(1.0), 1.0, 1),
+    less("radios gave up, of 1000", |run| 1e3 * run.given_up / run.new_segments(), 5.0, 0),
+    less("full queues lost, of 1000", |run| 1e3 * run.queue_drops / run.new_segments(), 5.0, 0),
+    less("broken routes in a run", |run| run.route_failures / run.runs.max(1.0), 1.0, 1),
+    less("mean burst, segments", |run| run.burst_mean, 1.0, 1),
+    less("segments above a hole, %", |run| 100.0 * run.out_of_order_share, 0.5, 1),
 ];
 
-/// Density and order of an arm's segments: no reasons for its goodput, but a burden for others.
-const SHAPES: [Quantity; 2] = [
-    Quantity {
-        of: |run| run.burst_mean,
-        floor: 1.0,
-        less: true,
-        words: |this, that| format!(" It sent {this} segments a burst instead of {that}."),
-        digits: 1,
-    },
-    Quantity {
-        of: |run| 100.0 * run.out_of_order_share,
-        floor: 0.5,
-        less: true,
-        words: |this, that| {
-            format!(" It had {this} % of its segments arrive above a missing one instead of {that} %.")
-        },
-        digits: 1,
-    },
-];
-
-/// A number of things, such as `1 frame`.
-fn of(number: &str, thing: &str) -> String {
-    let plural = if number == "1" { "" } else { "s" };
-    format!("{number} {thing}{plural}")
+const fn less(title: &'static str, of: fn(&Totals) -> f64, floor: f64, digits: usize) -> Quantity {
+    Quantity { title, of, floor, less: Some(true), digits }
 }
 
-/// `more`, or `fewer`, by two numbers as they are printed: a sum of sending times alone would look like a cost.
-fn compared(this: &str, that: &str) -> &'static str {
-    let [this, that] = [this, that].map(|figure| figure.parse().unwrap_or(f64::NAN));
-    if this > that { "more" } else { "fewer" }
+/// The side on which an arm's figure lies, beside the baseline's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// As far as it is printed, or too near to matter.
+    Alike,
+    /// Apart, and neither side is better.
+    Apart,
+    /// Apart on the better side.
+    Better,
+    /// Apart on the worse side.
+    Worse,
 }
 
-/// The most reasons for a change, and the most against it.
-const MOST: (usize, usize) = (5, 2);
+/// A quantity of all arms: its name, and for each arm the figure and its side.
+#[derive(Clone, Debug)]
+pub struct Reason {
+    /// The name with its unit.
+    pub title: &'static str,
+    /// Figures as they are printed, empty where the arm does not tell it.
+    pub cells: Vec<(String, Side)>,
+}
 
-/// A sentence for each arm but the baseline, point by point. Reasons are those of its goodput, also where other figures
-/// decide; their own sentences then come first. Arms whose agents did without something have one more.
-pub fn sentences<'a>(trial: &'a Trial, records: &[Record]) -> Vec<(&'a Point, Vec<(String, String)>)> {
+/// The reasons at a point. Quantities in which no arm is apart from the baseline are left out.
+#[derive(Clone, Debug)]
+pub struct Why<'a> {
+    /// The point.
+    pub point: &'a Point,
+    /// The baseline, then the other arms, the best first.
+    pub arms: Vec<&'a ArmFindings>,
+    /// The quantities.
+    pub reasons: Vec<Reason>,
+}
+
+/// The reasons at every point.
+pub fn reasons<'a>(findings: &'a Findings, records: &[Record]) -> Vec<Why<'a>> {
+    let at = |found: &'a PointFindings| {
+        let mut arms = found.best_first();
+        let baseline = |arm: &&ArmFindings| found.arms.first().is_some_and(|first| first.arm == arm.arm);
+        arms.sort_by_key(|arm| !baseline(arm));
+        let totals: Vec<_> = arms.iter().map(|arm| Totals::of(found, arm, records)).collect();
+        let reasons = QUANTITIES.iter().filter_map(|quantity| quantity.reason(&totals)).collect();
+        Why { point: &found.point, arms, reasons }
+    };
+    findings.points.iter().map(at).collect()
+}
+
+impl Quantity {
+    fn reason(&self, totals: &[Totals]) -> Option<Reason> {
+        let figures: Vec<f64> = totals.iter().map(self.of).collect();
+        let baseline = *figures.first()?;
+        let shown =
+            |figure: f64| if figure.is_nan() { String::new() } else { format!("{figure:.*}", self.digits) };
+        let cells: Vec<_> =
+            figures.iter().map(|figure| (shown(*figure), self.side(*figure, baseline))).collect();
+        let is_apart = cells.iter().any(|(_, side)| *side != Side::Alike);
+        is_apart.then_some(Reason { title: self.title, cells })
+    }
+
+    /// Figures are apart if they also are as they are printed: 20 packets instead of 19 are alike. A figure that an arm
+    /// does not tell is NaN, and apart from none.
+    fn side(&self, this: f64, that: f64) -> Side {
+        let moved = |this: f64, that: f64| (this - that).abs() / this.max(that).max(f64::MIN_POSITIVE);
+        let digits = self.digits;
+        let [first, second] =
+            [this, that].map(|figure| format!("{figure:.digits$}").parse().unwrap_or(f64::NAN));
+        let is_apart =
+            moved(this, that) >= LEAST && moved(first, second) > LEAST && this.max(that) >= self.floor;
+        match (is_apart, self.less) {
+            (false, _) => Side::Alike,
+            (true, None) => Side::Apart,
+            (true, Some(less)) if (this < that) == less => Side::Better,
+            (true, Some(_)) => Side::Worse,
+        }
+    }
+}
+
+/// The tables of all points as text, in blocks of arms that are no wider; each block begins with the baseline. The last
+/// lines of a point say what agents did without.
+pub fn text(trial: &Trial, records: &[Record], width: Option<usize>) -> String {
     let findings = Findings::of(trial, records);
-    let decides = trial.figures().contains(&GOODPUT);
-    let by_goodput =
-        || Findings::of(&Trial { figures: vec![GOODPUT.name.to_owned()], ..trial.clone() }, records);
-    let of_goodput = if decides { findings.clone() } else { by_goodput() };
-    let at = |((point, all), found): ((&'a Point, &PointFindings), &PointFindings)| {
-        let totals = |arm: &str| Totals::of(found, arm, records);
-        let beside = |arm: &str| {
-            let arm = found.arms.iter().find(|known| known.arm == arm);
-            arm.map(|known| known.beside).unwrap_or_default()
-        };
-        let of_goodput = found.comparisons.iter().filter(|comparison| comparison.is_of(&GOODPUT));
-        let compared = of_goodput.map(|comparison| {
-            let Comparison { arm, against, .. } = comparison;
-            let others = all.comparisons.iter().filter(|other| other.arm == *arm && !other.is_of(&GOODPUT));
-            let others: String = others.map(|other| format!("{} ", other.sentence)).collect();
-            let (this, that) = (totals(arm), totals(against));
-            let said = sentence(comparison, decides, &this, &that);
-            (arm.clone(), others + &said + &delay(&beside(arm), &beside(against)) + &shape(&this, &that))
-        });
-        let lacks =
-            found.arms.iter().flat_map(|arm| arm.lacks.iter().map(|lacks| (arm.arm.clone(), lacks.clone())));
-        (point, compared.chain(lacks).collect())
-    };
-    trial.points.iter().zip(&findings.points).zip(&of_goodput.points).map(at).collect()
+    let each = reasons(&findings, records).into_iter().zip(&findings.points).map(|(why, found)| {
+        let at = if why.point.is_empty() { String::new() } else { super::findings::label(why.point) + "\n" };
+        let lacks: String =
+            found.arms.iter().flat_map(|arm| &arm.lacks).map(|said| format!("{said}\n")).collect();
+        format!("{at}{}{lacks}", why.text(found, width))
+    });
+    each.collect::<Vec<_>>().join("\n")
 }
 
-/// Two figures as they are printed, if they are apart, and also as they are printed: 20 packets instead of 19 are no
-/// reason. A figure that one of the arms does not tell is NaN, and apart from none.
-fn apart([this, that]: [f64; 2], quantity: &Quantity) -> Option<[String; 2]> {
-    let moved = |this: f64, that: f64| (this - that).abs() / this.max(that).max(f64::MIN_POSITIVE);
-    let digits = quantity.digits;
-    let shown = [this, that].map(|figure| format!("{figure:.digits$}"));
-    let [first, second] = shown.each_ref().map(|figure| figure.parse().unwrap_or(f64::NAN));
-    let is_apart = moved(this, that) >= LEAST && moved(first, second) > LEAST;
-    (is_apart && this.max(that) >= quantity.floor).then_some(shown)
-}
-
-fn sentence(comparison: &Comparison, decides: bool, this: &Totals, that: &Totals) -> String {
-    let Comparison { arm, against, ratio, verdict, .. } = comparison;
-    let Some(ratio) = ratio else { return comparison.sentence.clone() };
-    let is_faster = *ratio >= 1.0;
-    let (mut along, mut across) = (Vec::new(), Vec::new());
-    for quantity in &QUANTITIES {
-        let (this, that) = ((quantity.of)(this), (quantity.of)(that));
-        let Some(shown) = apart([this, that], quantity) else { continue };
-        let words = (quantity.words)(&shown[0], &shown[1]);
-        let is_good = (this < that) == quantity.less;
-        if is_good == is_faster { along.push(words) } else { across.push(words) }
-    }
-    along.truncate(MOST.0);
-    across.truncate(MOST.1);
-    let head = match verdict {
-        _ if !decides => {
-            format!(
-                "In goodput, which decides nothing here, {arm} came to {} against {against}",
-                change(*ratio)
-            )
-        }
-        Verdict::Faster | Verdict::Slower | Verdict::Better | Verdict::Worse => {
-            format!("{arm} was {verdict} than {against} ({})", change(*ratio))
-        }
-        Verdict::NoDifference => format!("{arm} was as fast as {against} ({})", change(*ratio)),
-        Verdict::Undecided => format!("{arm} is not surely apart from {against} ({})", change(*ratio)),
-    };
-    match (along.is_empty(), across.is_empty()) {
-        (true, true) => format!("{head}, and nothing that the runs count tells them apart."),
-        (true, false) => format!("{head}, although {}.", list(&across)),
-        (false, true) => format!("{head}: {}.", list(&along)),
-        (false, false) => format!("{head}: {}. It was so although {}.", list(&along), list(&across)),
-    }
-}
-
-/// The delay that the arm costs or saves: no reason for its goodput, but worth as much.
-fn delay(this: &Beside, that: &Beside) -> String {
-    let moved = |this: f64, that: f64| (this - that).abs() / this.max(that).max(f64::MIN_POSITIVE) >= LEAST;
-    let figures = (this.rtt_median_ms, this.rtt_p95_ms, that.rtt_median_ms, that.rtt_p95_ms);
-    let (Some(median), Some(p95), Some(that_median), Some(that_p95)) = figures else {
-        // The kernel's TCP tells no quantiles. Both arms then stand by the measure that both have.
-        return match this.rtt_ms.zip(that.rtt_ms) {
-            Some((mean, that)) if moved(mean, that) => {
-                format!(" Its smoothed round trip was {mean:.0} ms in the mean instead of {that:.0}.")
+impl Why<'_> {
+    fn text(&self, found: &PointFindings, width: Option<usize>) -> String {
+        let rows = self.rows(found);
+        let wide = |nth: usize| rows.iter().map(|row| row[nth].chars().count()).max().unwrap_or(0) + 2;
+        let fixed = wide(0) + wide(1);
+        let (mut blocks, mut used) = (vec![Vec::new()], fixed);
+        for nth in 2..=self.arms.len() {
+            if width.is_some_and(|width| used + wide(nth) > width + 2) && blocks.last() != Some(&Vec::new()) {
+                blocks.push(Vec::new());
+                used = fixed;
             }
-            _ => String::new(),
+            used += wide(nth);
+            blocks.last_mut().expect("one at least").push(nth);
+        }
+        let block = |arms: &Vec<usize>| {
+            let of = |row: &Vec<String>| {
+                let cells = [0, 1].iter().chain(arms).map(|nth| row[*nth].clone());
+                cells.chain([String::new()]).collect()
+            };
+            columns(&rows.iter().map(of).collect::<Vec<_>>())
         };
-    };
-    if !moved(median, that_median) && !moved(p95, that_p95) {
-        return String::new();
+        blocks.iter().map(block).collect::<Vec<_>>().join("\n")
     }
-    format!(
-        " Half of its round trips took up to {median:.0} ms instead of {that_median:.0}, and 95 % up to {p95:.0} ms \
-         instead of {that_p95:.0}."
-    )
-}
 
-fn shape(this: &Totals, that: &Totals) -> String {
-    let said = |quantity: &Quantity| {
-        let [this, that] = apart([this, that].map(quantity.of), quantity)?;
-        Some((quantity.words)(&this, &that))
-    };
-    SHAPES.iter().filter_map(said).collect()
-}
-
-fn list(parts: &[String]) -> String {
-    match parts {
-        [] => String::new(),
-        [only] => only.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    /// Goodput, the gain and round trips, and the reasons below them.
+    fn rows(&self, found: &PointFindings) -> Vec<Vec<String>> {
+        let row = |title: &str, of: &dyn Fn(&ArmFindings) -> Option<String>| -> Vec<String> {
+            let cells = self.arms.iter().map(|arm| of(arm).unwrap_or_default());
+            std::iter::once(title.to_owned()).chain(cells).collect()
+        };
+        let kbps = |arm: &ArmFindings| Some(format!("{:.1}", arm.summary?.mean));
+        let gain = |arm: &ArmFindings| found.comparison(&arm.arm, &GOODPUT)?.ratio.map(change);
+        let against = format!("against {}", found.arms.first().map_or("", |arm| arm.arm.as_str()));
+        let ms = |of: Option<f64>| of.map(|ms| format!("{ms:.0}"));
+        let reason = |reason: &Reason| {
+            let cells = reason.cells.iter().map(|(cell, _)| cell.clone());
+            std::iter::once(reason.title.to_owned()).chain(cells).collect()
+        };
+        let head = row("", &|arm| Some(arm.arm.clone()));
+        let measured = [
+            row("goodput, kbit/s", &kbps),
+            row(&against, &gain),
+            row("median round trip, ms", &|arm| ms(arm.beside.rtt_median_ms)),
+            row("95 % round trip, ms", &|arm| ms(arm.beside.rtt_p95_ms)),
+            row("mean smoothed round trip, ms", &|arm| ms(arm.beside.rtt_ms)),
+        ];
+        let is_known = |row: &Vec<String>| row[1..].iter().any(|cell| !cell.is_empty());
+        let measured = measured.into_iter().filter(is_known);
+        std::iter::once(head).chain(measured).chain(self.reasons.iter().map(reason)).collect()
     }
 }
 

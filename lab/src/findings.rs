@@ -3,16 +3,18 @@
 
 use std::fmt::Write as _;
 
-use super::fitting::no_room;
+use super::fitting::{no_room, wrapped};
 use super::lacks;
-use super::metric;
+use super::metric::{self, Metric};
 use super::record::{Record, Trial};
 use super::statistics::{
-    Comparison, Figure, Samples, Summary, compare_all, questions, shown, summarize, watch_all,
+    Better, Comparison, Figure, Samples, Summary, change, compare_all, digits, questions, summarize,
+    watch_all,
 };
 use crate::scenario::point::plain;
 use crate::scenario::point::{Point, Stop};
 
+mod answer;
 mod table;
 mod undecided;
 
@@ -21,6 +23,8 @@ mod undecided;
 pub struct Findings {
     /// The points in the trial's order.
     pub points: Vec<PointFindings>,
+    /// The name of the delay that stands beside goodput; none where the runs know no delay.
+    pub delay: Option<&'static str>,
 }
 
 /// The findings at one point.
@@ -43,6 +47,8 @@ pub struct ArmFindings {
     pub arm: String,
     /// The arm's goodput; none while there is no run.
     pub summary: Option<Summary>,
+    /// Its delay, by the measure of [`Findings::delay`].
+    pub delay: Option<Summary>,
     /// Its values in each of the figures that decide.
     pub samples: Vec<Samples>,
     /// Means of the agent's other measures.
@@ -140,9 +146,10 @@ impl Findings {
     /// The findings from these records of the trial.
     pub fn of(trial: &Trial, records: &[Record]) -> Findings {
         let figures = trial.figures();
+        let delay = delay(&figures, trial, records);
         let at = |point: &Point| {
-            let arms: Vec<_> =
-                trial.arms.iter().map(|arm| ArmFindings::of(arm, &figures, point, records)).collect();
+            let arm = |arm: &String| ArmFindings::of(arm, (&figures, delay), point, records);
+            let arms: Vec<_> = trial.arms.iter().map(arm).collect();
             let of_figure =
                 |nth: usize| arms.iter().map(|arm: &ArmFindings| arm.samples[nth].clone()).collect();
             let samples: Vec<Vec<Samples>> = (0..figures.len()).map(of_figure).collect();
@@ -153,19 +160,22 @@ impl Findings {
             let comparisons = compared(&questions(&figures, &samples), trial.margin);
             PointFindings { point: point.clone(), arms, figures: figures.clone(), comparisons }
         };
-        Findings { points: trial.points.iter().map(at).collect() }
+        Findings { points: trial.points.iter().map(at).collect(), delay: delay.map(|metric| metric.name) }
     }
 
-    /// The comparisons of a point whose sentences are said. In a matrix those are left out that repeat the table.
-    pub fn said<'a>(&self, point: &'a PointFindings) -> impl Iterator<Item = &'a Comparison> {
-        let is_matrix = self.points.len() > 1;
-        point.comparisons.iter().filter(move |comparison| !is_matrix || !comparison.is_plain())
-    }
-
-    /// The findings as text: a table for each point, and its sentences. Before them stand all points of a matrix in one
-    /// table. With a width, tables leave out their least columns until lines are no wider, and a line names these.
+    /// The findings as text: the answer, a table for each point, and sentences on what its table does not tell. Before
+    /// them stand all points of a matrix in one table. With a width, sentences break at spaces, and tables leave out
+    /// their least columns until lines are no wider; a line names these.
     pub fn text(&self, width: Option<usize>) -> String {
+        let said = |line: &str| match width {
+            Some(width) => wrapped("", line, width),
+            None => line.to_owned(),
+        };
         let mut text = String::new();
+        for sentence in self.answer() {
+            let _ = writeln!(text, "{}", said(&sentence));
+        }
+        text.push_str(if text.is_empty() { "" } else { "\n" });
         if self.points.len() > 1 {
             let _ = writeln!(text, "{}", table::of_points(&self.points));
         }
@@ -184,34 +194,51 @@ impl Findings {
                 let shown = fit(table::of_figure(point, figure, width));
                 let _ = write!(text, "\n{}\n{shown}", heading(figure));
             }
-            let (alone, undecided) = undecided::folded(point, self.said(point));
-            let sentences = alone.into_iter().map(|comparison| &comparison.sentence);
-            for line in sentences.chain(&undecided) {
-                let _ = writeln!(text, "{line}");
-            }
-            for lacks in point.arms.iter().flat_map(|arm| &arm.lacks) {
-                let _ = writeln!(text, "{lacks}");
-            }
-            if let Some(said) = point.correction() {
-                let _ = writeln!(text, "{said}");
+            for line in point.lines() {
+                let _ = writeln!(text, "{}", said(&line));
             }
             text.push('\n');
         }
         if !left_out.is_empty() {
-            let _ = writeln!(text, "{}\n", no_room(&left_out, "trial --json"));
+            let _ = writeln!(text, "{}\n", said(&no_room(&left_out, "trial --json")));
         }
         text
     }
 }
 
+/// The delay that stands beside goodput: one that decides, or else the one that most arms know.
+fn delay(figures: &[Figure], trial: &Trial, records: &[Record]) -> Option<&'static Metric> {
+    let decides = figures.iter().map(|figure| figure.name).filter(|name| is_delay(name));
+    let all = decides.chain(["probe_p95_ms", "rtt_median_ms", "rtt_ms"]).filter_map(metric::named);
+    let arms = |metric: &Metric| {
+        let knows =
+            |arm: &&String| records.iter().any(|run| run.arm == **arm && (metric.of)(&run.result).is_some());
+        trial.arms.iter().filter(knows).count()
+    };
+    // The first of equals counts.
+    all.rev().max_by_key(|metric| arms(metric)).filter(|metric| arms(metric) > 0)
+}
+
+fn is_delay(name: &str) -> bool {
+    ["probe_", "rtt_", "completion_"].iter().any(|group| name.starts_with(group)) && name != "probe_loss"
+}
+
 impl ArmFindings {
-    fn of(arm: &str, figures: &[Figure], point: &Point, records: &[Record]) -> ArmFindings {
+    fn of(
+        arm: &str,
+        (figures, delay): (&[Figure], Option<&Metric>),
+        point: &Point,
+        records: &[Record],
+    ) -> ArmFindings {
         let mine: Vec<_> =
             records.iter().filter(|record| record.arm == arm && record.point == *point).collect();
         let goodputs: Vec<_> = mine.iter().map(|record| record.result.total.goodput_kbps).collect();
+        let delays =
+            |metric: &Metric| mine.iter().filter_map(|run| (metric.of)(&run.result)).collect::<Vec<_>>();
         ArmFindings {
             arm: arm.to_owned(),
             summary: summarize(&goodputs),
+            delay: delay.and_then(|metric| summarize(&delays(metric))),
             samples: figures.iter().map(|figure| samples(arm, figure, &mine)).collect(),
             beside: Beside::of(&mine),
             lacks: lacks::sentences(arm, &mine),
@@ -238,6 +265,38 @@ impl PointFindings {
         summarize(&arm.samples[nth].values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
     }
 
+    /// The arms by the first figure that decides, the best first; arms without it come last.
+    pub fn best_first(&self) -> Vec<&ArmFindings> {
+        let mut arms: Vec<_> = self.arms.iter().collect();
+        let Some(figure) = self.figures.first() else { return arms };
+        let mean = |arm: &ArmFindings| self.summary(arm, figure).map(|summary| summary.mean);
+        arms.sort_by(|one, other| match (mean(one), mean(other)) {
+            (Some(one), Some(other)) if figure.better == Better::Less => one.total_cmp(&other),
+            (one, other) => other.unwrap_or(-1.0).total_cmp(&one.unwrap_or(-1.0)),
+        });
+        arms
+    }
+
+    /// The digits behind the point with which a figure's means align.
+    pub(crate) fn digits(&self, figure: &Figure) -> usize {
+        let means = self.arms.iter().filter_map(|arm| self.summary(arm, figure));
+        if figure.is_goodput() { 1 } else { digits(means.map(|summary| summary.mean).fold(0.0, f64::max)) }
+    }
+
+    /// Sentences on what the tables do not tell: undecided arms with the blocks that would decide, arms without a
+    /// ratio, what agents did without, and the correction.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let (alone, undecided) =
+            undecided::folded(self, self.comparisons.iter().filter(|comparison| !comparison.is_plain()));
+        let sentences = alone.into_iter().map(|comparison| comparison.sentence.clone());
+        sentences.chain(undecided).chain(self.without()).chain(self.correction()).collect()
+    }
+
+    /// Sentences on what agents did without.
+    pub(crate) fn without(&self) -> Vec<String> {
+        self.arms.iter().flat_map(|arm| arm.lacks.clone()).collect()
+    }
+
     /// The correction that is behind p and the verdicts, where several figures decide.
     pub(crate) fn correction(&self) -> Option<String> {
         let (figures, all) = (self.figures.len(), self.comparisons.len());
@@ -258,21 +317,20 @@ pub fn heading(figure: &Figure) -> String {
     format!("By {}{unit}; {} is better:", figure.name, figure.better.name())
 }
 
-/// A summary as its mean, interval and number of runs.
-pub fn cells(summary: Option<&Summary>) -> (String, String, String) {
-    cells_by(summary, |value| format!("{value:.1}"))
-}
-
-/// The same of a figure that decides.
-pub(crate) fn cells_of(summary: Option<&Summary>) -> (String, String, String) {
-    cells_by(summary, shown)
-}
-
-fn cells_by(summary: Option<&Summary>, shown: impl Fn(f64) -> String) -> (String, String, String) {
+/// A summary as its mean, interval and number of runs, with that many digits behind the point.
+pub(crate) fn cells(summary: Option<&Summary>, digits: usize) -> (String, String, String) {
     let Some(summary) = summary else { return ("none".to_owned(), String::new(), "0".to_owned()) };
     let interval =
-        summary.ci95.map_or(String::new(), |[low, high]| format!("{} to {}", shown(low), shown(high)));
-    (shown(summary.mean), interval, summary.n.to_string())
+        summary.ci95.map_or(String::new(), |[low, high]| format!("{low:.digits$} to {high:.digits$}"));
+    (format!("{:.digits$}", summary.mean), interval, summary.n.to_string())
+}
+
+/// The heads of the 95 % intervals of a mean, and of the gain over the baseline.
+pub(crate) const INTERVALS: [&str; 2] = ["interval of mean", "interval of gain"];
+
+/// A gain's ends: `+15.7 to +18.1 %`.
+pub(crate) fn ends([low, high]: [f64; 2]) -> String {
+    format!("{} to {}", change(low).trim_end_matches(" %"), change(high))
 }
 
 /// The paths that a point sets, with their values.

@@ -36,6 +36,19 @@ impl Metric {
         UNITS.iter().find(|(end, _)| self.name.ends_with(end)).map_or("", |(_, unit)| unit)
     }
 
+    /// The name in words, without the unit.
+    pub fn title(&self) -> String {
+        let known = TITLES.iter().find(|(name, _)| *name == self.name);
+        let bare = || UNITS.iter().find_map(|(end, _)| self.name.strip_suffix(end)).unwrap_or(self.name);
+        known.map_or_else(|| bare().replace('_', " "), |(_, title)| (*title).to_owned())
+    }
+
+    /// The name in words and the unit: `median round trip, ms`.
+    pub fn title_with_unit(&self) -> String {
+        let unit = self.unit();
+        if unit.is_empty() { self.title() } else { format!("{}, {unit}", self.title()) }
+    }
+
     /// The figure that arms may be compared by; none if it has no better side.
     pub fn figure(&self) -> Option<Figure> {
         Some(Figure { name: self.name, unit: self.unit(), better: self.better? })
@@ -44,6 +57,29 @@ impl Metric {
 
 /// The ends of names that are units.
 const UNITS: [(&str, &str); 3] = [("_kbps", "kbit/s"), ("_ms", "ms"), ("_s", "s")];
+
+/// Names in words, where the name with spaces would not do.
+const TITLES: [(&str, &str); 19] = [
+    ("jain", "Jain's index"),
+    ("jain_over_time", "Jain's index over time"),
+    ("segments_retransmitted", "segments sent again"),
+    ("rtt_median_ms", "median round trip"),
+    ("rtt_p95_ms", "95 % round trip"),
+    ("rtt_p99_ms", "99 % round trip"),
+    ("rtt_ms", "mean smoothed round trip"),
+    ("completion_s", "mean completion time"),
+    ("completion_median_s", "median completion time"),
+    ("completion_p95_s", "95 % completion time"),
+    ("probe_median_ms", "probe's median round trip"),
+    ("probe_p95_ms", "probe's 95 % round trip"),
+    ("probe_loss", "share of lost probes"),
+    ("out_of_order_share", "share of segments above a hole"),
+    ("burst_mean", "mean burst, segments"),
+    ("burst_longest", "longest burst, segments"),
+    ("queue_wait_ms", "mean wait in a queue"),
+    ("queue_wait_p95_ms", "95 % wait in a queue"),
+    ("ack_queue_wait_ms", "ACKs' mean wait in a queue"),
+];
 
 /// The first one is compared between arms, unless a trial names others.
 pub const METRICS: [Metric; 40] = [
@@ -285,6 +321,15 @@ mod tests {
         };
         let all: std::collections::BTreeSet<_> = METRICS.iter().map(bare).collect();
         assert_eq!(all.len(), METRICS.len(), "no two differ in their units alone");
+    }
+
+    #[test]
+    fn titles_are_words() {
+        let title = |name: &str| named(name).map(Metric::title_with_unit);
+        assert_eq!(title("probe_p95_ms").as_deref(), Some("probe's 95 % round trip, ms"));
+        assert_eq!(title("goodput_kbps").as_deref(), Some("goodput, kbit/s"));
+        assert!(METRICS.iter().all(|metric| !metric.title().contains('_')));
+        assert!(TITLES.iter().all(|(name, _)| named(name).is_some()), "each is of a metric");
     }
 
     #[test]

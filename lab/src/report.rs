@@ -13,6 +13,7 @@ mod mesh;
 mod page;
 mod premise;
 mod queues;
+mod results;
 mod series;
 mod subject;
 mod tables;
@@ -61,8 +62,12 @@ impl Row<'_> {
     }
 }
 
-/// Points whose runs are shown over time.
+/// Points whose runs are shown over time, and arms: of more arms some are chosen.
 const MOST_POINTS: usize = 4;
+const MOST_ARMS: usize = 8;
+
+/// A trial with more arms at points is shown by its heat map first, and its other figures are folded.
+const MOST_ROWS: usize = 64;
 
 impl View<'_> {
     /// The classes of an arm's elements; the baseline is the first.
@@ -83,6 +88,20 @@ impl View<'_> {
         trial.points.iter().flat_map(|point| trial.arms.iter().map(move |arm| row(point, arm))).collect()
     }
 
+    /// True if the arms at all points are more than a reader looks through.
+    fn is_large(&self) -> bool {
+        self.bundle.trial.points.len() * self.bundle.trial.arms.len() > MOST_ROWS
+    }
+
+    /// The body below a summary, folded in a large trial and open in others.
+    fn folded(&self, summary: &str, body: &str) -> String {
+        match (body.is_empty(), self.is_large()) {
+            (true, _) => String::new(),
+            (_, false) => body.to_owned(),
+            (_, true) => format!("<details><summary>{}</summary>{body}</details>\n", escape(summary)),
+        }
+    }
+
     /// Heading of the rows of a point.
     fn group(&self, point: &Point) -> String {
         if self.bundle.trial.points.len() < 2 { String::new() } else { short(point) }
@@ -100,6 +119,29 @@ impl View<'_> {
         };
         let arms = self.bundle.trial.arms.iter();
         arms.filter_map(|arm| first(arm).map(|(record, series)| (arm.as_str(), record, series))).collect()
+    }
+
+    /// The arms that are shown over time: all, or of many the baseline and those that carry most or answer soonest.
+    fn arms_over_time(&self) -> Vec<&str> {
+        let arms = &self.bundle.trial.arms;
+        if arms.len() <= MOST_ARMS {
+            return arms.iter().map(String::as_str).collect();
+        }
+        let mut chosen: Vec<&str> = arms.iter().take(1).map(String::as_str).collect();
+        let points = &self.findings.points;
+        let best = points.iter().flat_map(|point| [point.carries_most(), point.answers_soonest()]);
+        for arm in best.flatten().map(|arm| arm.arm.as_str()) {
+            if !chosen.contains(&arm) && chosen.len() < MOST_ARMS {
+                chosen.push(arm);
+            }
+        }
+        chosen
+    }
+
+    /// The runs of a point that are shown over time.
+    fn over_time(&self, point: &Point) -> Vec<(&str, &Record, &Series)> {
+        let chosen = self.arms_over_time();
+        self.shown(point).into_iter().filter(|(arm, ..)| chosen.contains(arm)).collect()
     }
 
     /// The points whose runs have series.

@@ -27,7 +27,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use figure::GOODPUT;
-pub use figure::{Better, Figure, shown};
+pub use figure::{Better, Figure, digits, shown};
 use location::Location;
 pub(crate) use sequential::watch_all;
 pub use sequential::{is_sure, watch};
@@ -158,10 +158,9 @@ impl Comparison {
         self.figure.as_deref().unwrap_or(GOODPUT.name) == figure.name
     }
 
-    /// True if it is a sure difference, whose ratio and interval say it all.
+    /// True if it is sure, so that its ratio, its interval and its verdict say it all.
     pub fn is_plain(&self) -> bool {
-        let is_sure = !matches!(self.verdict, Verdict::NoDifference | Verdict::Undecided);
-        is_sure && self.ratio.is_some() && self.ci95.is_some()
+        self.verdict != Verdict::Undecided && self.ratio.is_some() && self.ci95.is_some()
     }
 
     /// True if blocks have a ratio and do not decide: all such sentences are alike.

@@ -72,7 +72,10 @@ class Trial:
 
     @property
     def verdicts(self) -> pd.DataFrame:
-        """The laboratory's own comparisons of goodput, as `summary.json` has them: a row for each point and arm."""
+        """The laboratory's own comparisons, as `summary.json` has them: a row for each point, figure and arm.
+
+        `figure` is the name of the figure, NaN for goodput, and no column where goodput alone decides.
+        """
         rows: list[Json] = []
         for point, comparison in self._each("comparisons"):
             low, high = comparison.get("ci95") or (math.nan, math.nan)

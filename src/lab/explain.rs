@@ -1,14 +1,14 @@
-//! `hopwise explain`: why arms were faster or slower, in a sentence each.
+//! `hopwise explain`: why arms were faster or slower, as a table of what the runs counted.
 
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use hopwise_lab::explain::sentences;
-use hopwise_lab::findings::label;
+use hopwise_lab::explain;
 
 use crate::failure::{Failure, printed};
 use crate::lab::report::read;
+use crate::table;
 
 /// Explain why each arm of a trial was faster or slower than the baseline
 #[derive(Args, Debug)]
@@ -16,8 +16,8 @@ use crate::lab::report::read;
 Examples:
   hopwise explain results/chain
 
-It reads only the trial's records: ACKs per segment, airtime, collisions, retransmissions and timeouts as reasons, then
-delay, bursts and reordering.")]
+It reads only the trial's records. A row has what the runs counted, such as ACKs, airtime, collisions and round trips;
+the baseline's cell comes first. A row in which all arms are nearly equal is left out.")]
 pub(crate) struct Arguments {
     /// Folders that `hopwise trial` has written; several folders are shards of one trial
     #[arg(required = true, value_name = "DIR")]
@@ -26,12 +26,6 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let bundle = read(&arguments.folders)?;
-    let mut out = hopwise_lab::plain::out();
-    let points = sentences(&bundle.trial, &bundle.records);
-    printed(points.into_iter().try_for_each(|(point, arms)| {
-        if !point.is_empty() {
-            writeln!(out, "{}", label(point))?;
-        }
-        arms.into_iter().try_for_each(|(_, sentence)| writeln!(out, "{sentence}"))
-    }))
+    let text = explain::text(&bundle.trial, &bundle.records, table::width());
+    printed(write!(hopwise_lab::plain::out(), "{text}"))
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{AtPoint, Contradiction, HEADS, Measured, OfArm, Order};
-use crate::findings::{cells, cells_of, columns, heading};
-use crate::statistics::{Figure, Verdict, change};
+use crate::findings::{INTERVALS, cells, columns, ends, heading};
+use crate::statistics::{Figure, Verdict, change, digits};
 
 impl AtPoint {
     /// A table for each figure that decides, and one of what was measured beside them.
@@ -27,7 +27,8 @@ impl AtPoint {
         let reference = self.orders.first().map_or("", |order| order.world.as_str());
         let against = format!("against {reference}");
         let unit = if figure.unit.is_empty() { "mean" } else { figure.unit };
-        let heads = ["arm", "world", unit, "95 % interval", "runs", &against, "95 % interval", "verdict"];
+        let [of_mean, of_gain] = INTERVALS;
+        let heads = ["arm", "world", unit, of_mean, "runs", &against, of_gain, "verdict"];
         let mut rows = vec![heads.map(str::to_owned).to_vec()];
         for of_arm in &self.arms {
             rows.extend(of_arm.worlds.iter().map(|measured| of_arm.row(figure, measured)));
@@ -70,13 +71,14 @@ impl OfArm {
         let comparison = place.and_then(|place| of_figure.nth(place.checked_sub(1)?));
         let known = measured.figures.iter().find(|(name, _)| *name == figure.name);
         let (mean, interval, runs) = match known {
-            Some((_, summary)) => cells_of(summary.as_ref()),
-            None => cells(measured.goodput_kbps.as_ref()),
+            Some((_, summary)) => {
+                cells(summary.as_ref(), summary.as_ref().map_or(1, |summary| digits(summary.mean)))
+            }
+            None => cells(measured.goodput_kbps.as_ref(), 1),
         };
-        let ends = comparison.and_then(|found| found.ci95);
         let mut row = vec![self.arm.clone(), measured.world.clone(), mean, interval, runs];
         row.push(comparison.and_then(|found| found.ratio).map_or(String::new(), change));
-        row.push(ends.map_or(String::new(), |[low, high]| format!("{} to {}", change(low), change(high))));
+        row.push(comparison.and_then(|found| found.ci95).map_or(String::new(), ends));
         row.push(comparison.map_or(String::new(), |found| agrees(found.verdict).to_owned()));
         row
     }

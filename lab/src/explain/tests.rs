@@ -2,19 +2,13 @@ use super::*;
 use crate::report::tests::{record, trial};
 use crate::result::RoundTrips;
 
-fn trips(median_ms: f64) -> RoundTrips {
-    RoundTrips { count: 1000, median_ms, p95_ms: 2.0 * median_ms, p99_ms: 3.0 * median_ms }
-}
-
-fn sentences_of(change_arm: impl Fn(&mut Record)) -> String {
-    let trial = trial(&["every", "dca"], &[8]);
+fn of(change_arm: impl Fn(&mut Record)) -> (Trial, Vec<Record>) {
     let mut records = Vec::new();
     for block in 1..=5 {
         let scatter = f64::from(block % 3);
         let known = |arm, goodput| {
             let mut record = record(8, arm, block, goodput);
             record.result.air.ack_airtime_s = Some(0.0);
-            record.result.flows[0].round_trips = Some(trips(100.0));
             record.result.flows[0].burst_mean = Some(1.5);
             record.result.flows[0].segments_out_of_order = Some(10);
             record.result.flows[0].segments_arrived = Some(1000);
@@ -25,169 +19,130 @@ fn sentences_of(change_arm: impl Fn(&mut Record)) -> String {
         change_arm(&mut arm);
         records.push(arm);
     }
-    let sentences_of = sentences(&trial, &records);
-    sentences_of[0].1[0].1.clone()
+    (trial(&["every", "dca"], &[8]), records)
+}
+
+/// The rows of a change, each as its title, the baseline's cell, the arm's, and its side.
+fn rows(change_arm: impl Fn(&mut Record)) -> Vec<String> {
+    let (trial, records) = of(change_arm);
+    let findings = Findings::of(&trial, &records);
+    let all = reasons(&findings, &records);
+    assert_eq!(all[0].arms[0].arm, "every", "the baseline comes first, whichever is the best");
+    let row = |reason: &Reason| {
+        let [(that, Side::Alike), (this, side)] = &reason.cells[..] else { panic!("{reason:?}") };
+        format!("{}: {that} {this} {side:?}", reason.title)
+    };
+    all[0].reasons.iter().map(row).collect()
 }
 
 #[test]
-fn a_faster_arm_has_its_reasons_and_what_went_against_it() {
-    let sentence = sentences_of(|arm| {
+fn an_arm_has_its_reasons_beside_the_baselines_figures() {
+    let rows = rows(|arm| {
         arm.result.total.goodput_kbps *= 1.3;
         arm.result.flows[0].acks_sent = Some(100);
         arm.result.flows[0].timeouts = Some(5);
         arm.result.air.airtime_s = Some(45.0);
     });
-    assert_eq!(
-        sentence,
-        "dca was faster than every (+30.3 %): it sent 0.10 ACKs a segment instead of 0.50 and a new segment took \
-         45.5 ms of air instead of 60.6. It was so although fewer radios sent at a time (45.0 s of sending a run \
-         instead of 60.0) and a run had 5.0 timeouts instead of 1.0."
-    );
-}
-
-/// A fallback explains figures as nothing that the radios count does.
-#[test]
-fn what_an_arm_did_without_is_told_beside_its_reasons() {
-    let trial = trial(&["every", "dca"], &[8]);
-    let mut records: Vec<_> =
-        (1..=5).flat_map(|block| ["every", "dca"].map(|arm| record(8, arm, block, 200.0))).collect();
-    let of_arm = |records: &[Record]| sentences(&trial, records)[0].1.clone();
-    assert_eq!(of_arm(&records).len(), 1);
-    for record in records.iter_mut().filter(|record| record.arm == "dca") {
-        record.result.flows[0].receiver_lacks = vec!["peer-cwnd".into()];
-    }
-    let said = of_arm(&records);
-    let wanted = "The receiver of dca does without peer-cwnd (needs the sender tell-cwnd)";
-    assert!(said.len() == 2 && said[1].0 == "dca" && said[1].1.starts_with(wanted), "{said:?}");
-    let table = Findings::of(&trial, &records).text(None);
-    assert!(table.contains(wanted), "{table}");
-    let page = crate::report::html(&crate::report::Bundle::new(
-        trial.clone(),
-        records,
-        std::collections::BTreeMap::new(),
-    ));
-    assert_eq!(page.matches(wanted).count(), 2, "beside the results, and beside the reasons");
+    let wanted = [
+        "ACKs a segment: 0.50 0.10 Better",
+        "air for a new segment, ms: 60.6 45.5 Better",
+        "all radios' sending, s a run: 60.0 45.0 Apart",
+        "timeouts in a run: 1.0 5.0 Worse",
+    ];
+    assert_eq!(rows, wanted);
 }
 
 #[test]
-fn a_slower_arm_is_told_what_slowed_it() {
-    let sentence = sentences_of(|arm| {
+fn what_slows_an_arm_is_on_the_worse_side() {
+    let rows = rows(|arm| {
         arm.result.total.goodput_kbps *= 0.6;
         arm.result.flows[0].segments_retransmitted = Some(200);
         arm.result.air.collisions = Some(900);
         arm.result.air.ack_airtime_s = Some(20.0);
+        arm.result.flows[0].burst_mean = Some(3.0);
+        arm.result.flows[0].segments_out_of_order = Some(300);
     });
-    assert!(sentence.contains("ACKs took 25.0 ms of air a new segment instead of 0.0"), "{sentence}");
-    assert!(sentence.starts_with("dca was slower than every (−39."), "{sentence}");
-    assert!(sentence.contains("112 frames collided for 100 new segments instead of 9"), "{sentence}");
-    assert!(sentence.contains("20.0 % of segments were sent again instead of 1.0 %"), "{sentence}");
+    for wanted in [
+        "air for its ACKs, ms: 0.0 25.0 Worse",
+        "collisions, of 100 segments: 9 112 Worse",
+        "segments sent again, %: 1.0 20.0 Worse",
+        "mean burst, segments: 1.5 3.0 Worse",
+        "segments above a hole, %: 1.0 30.0 Worse",
+    ] {
+        assert!(rows.iter().any(|row| row == wanted), "{wanted}: {rows:?}");
+    }
 }
 
 #[test]
-fn what_an_arm_does_not_tell_is_no_reason() {
-    let sentence = sentences_of(|arm| {
-        arm.result.total.goodput_kbps *= 1.3;
+fn what_is_equal_or_not_told_is_no_reason() {
+    assert_eq!(rows(|_| {}), [""; 0]);
+    let untold = rows(|arm| {
         arm.result.flows[0].timeouts = None;
+        arm.result.flows[0].burst_mean = None;
         arm.result.air = crate::result::Air::default();
     });
-    assert!(!sentence.contains("NaN") && !sentence.contains("timeouts"), "{sentence}");
-}
-
-#[test]
-fn equal_arms_have_nothing_that_tells_them_apart() {
-    let sentence = sentences_of(|_| {});
-    assert_eq!(
-        sentence,
-        "dca was as fast as every (+0.2 %), and nothing that the runs count tells them apart."
-    );
-}
-
-#[test]
-fn what_is_equal_as_printed_is_no_reason_and_one_thing_is_no_several() {
-    let sentence = sentences_of(|arm| {
-        arm.result.total.goodput_kbps *= 1.3;
-        // 9.09 and 8.59 collisions for 100 new segments are both printed as 9; so are 5.05 and 4.95 packets as 5.
-        arm.result.air.collisions = Some(85);
-        arm.result.air.airtime_s = Some(45.0);
-    });
-    assert!(sentence.contains("a new segment took 45.5 ms"), "{sentence}");
-    assert!(!sentence.contains("collided"), "{sentence}");
-    let sentence = sentences_of(|arm| {
-        arm.result.total.goodput_kbps *= 1.3;
-        arm.result.air.collisions = Some(10);
-    });
-    assert!(sentence.contains("1 frame collided for 100 new segments instead of 9"), "{sentence}");
+    assert_eq!(untold, [""; 0]);
+    // 9.09 and 8.59 collisions for 100 new segments are both printed as 9.
+    assert_eq!(rows(|arm| arm.result.air.collisions = Some(85)), [""; 0]);
 }
 
 #[test]
 fn what_is_nearly_equal_as_printed_is_no_reason() {
     let packets =
         QUANTITIES.iter().find(|quantity| quantity.digits == 0 && quantity.floor > 4.0).expect("one");
-    assert_eq!(apart([20.6, 19.55], packets), None, "printed as 21 instead of 20");
-    assert_eq!(apart([19.8, 18.7], packets), None, "printed as 20 instead of 19");
-    assert_eq!(apart([22.0, 19.55], packets), Some(["22".to_owned(), "20".to_owned()]));
-    assert_eq!((apart([f64::NAN, 19.0], packets), apart([4.0, 2.0], packets)), (None, None));
+    assert_eq!(packets.side(20.6, 19.55), Side::Alike, "printed as 21 instead of 20");
+    assert_eq!(packets.side(19.8, 18.7), Side::Alike, "printed as 20 instead of 19");
+    assert_eq!(packets.side(22.0, 19.55), Side::Worse);
+    assert_eq!([packets.side(f64::NAN, 19.0), packets.side(4.0, 2.0)], [Side::Alike; 2]);
 }
 
 #[test]
-fn what_an_arm_costs_in_delay_is_said_after_its_reasons() {
-    let with = |median_ms: f64| {
-        sentences_of(move |arm| {
-            arm.result.total.goodput_kbps *= 1.3;
-            arm.result.flows[0].round_trips = Some(trips(median_ms));
-        })
-    };
-    let cost =
-        " Half of its round trips took up to 400 ms instead of 100, and 95 % up to 800 ms instead of 200.";
-    assert!(with(400.0).ends_with(cost), "{}", with(400.0));
-    assert!(!with(101.0).contains("round trips"), "{}", with(101.0));
+fn the_text_has_goodput_and_round_trips_above_the_reasons() {
+    let (trial, mut records) = of(|arm| arm.result.flows[0].acks_sent = Some(100));
+    for record in &mut records {
+        let median_ms = if record.arm == "dca" { 400.0 } else { 100.0 };
+        let trips = RoundTrips { count: 9, median_ms, p95_ms: 2.0 * median_ms, p99_ms: 3.0 * median_ms };
+        record.result.flows[0].round_trips = Some(trips);
+    }
+    let text = text(&trial, &records, None);
+    let wanted = "topology.hops = 8
+                       every     dca
+goodput, kbit/s        201.2   201.7
+against every                 +0.2 %
+median round trip, ms    100     400
+95 % round trip, ms      200     800
+ACKs a segment          0.50    0.10
+";
+    assert_eq!(text, wanted);
 }
 
 #[test]
-fn longer_bursts_and_more_reordering_are_said_after_the_delay_and_only_where_both_arms_tell() {
-    let with = |burst_mean: Option<f64>, above: u64| {
-        sentences_of(move |arm| {
-            arm.result.flows[0].burst_mean = burst_mean;
-            arm.result.flows[0].segments_out_of_order = Some(above);
-        })
-    };
-    let both = with(Some(3.0), 300);
-    let wanted = " It sent 3.0 segments a burst instead of 1.5. It had 30.0 % of its segments arrive above a missing \
-                  one instead of 1.0 %.";
-    assert!(both.ends_with(wanted), "{both}");
-    assert!(!with(Some(1.51), 10).contains("burst"), "{}", with(Some(1.51), 10));
-    assert!(!with(None, 10).contains("burst"), "{}", with(None, 10));
+fn many_arms_stand_in_blocks_of_the_terminals_width_each_with_the_baseline() {
+    let names = ["every", "first-arm", "second-arm", "third-arm", "fourth-arm"];
+    let runs = names.map(|arm| {
+        let mut run = record(4, arm, 1, 200.0);
+        run.result.flows[0].acks_sent = Some(if arm == "every" { 1000 } else { 10 });
+        run
+    });
+    let text = text(&trial(&names, &[4]), &runs, Some(60));
+    assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    let heads: Vec<_> = text.lines().filter(|line| line.starts_with(' ')).collect();
+    assert!(heads.len() == 2 && text.contains("\n\n"), "{text}");
 }
 
+/// A fallback explains figures as nothing that the radios count does.
 #[test]
-fn an_arm_without_quantiles_is_told_by_the_mean_that_both_have() {
-    let mean = |rtt_ms: f64| {
-        let trial = trial(&["every", "kernel"], &[8]);
-        let mut records = ["every", "kernel"].map(|arm| record(8, arm, 1, 200.0));
-        records[0].result.flows[0].round_trips = Some(trips(100.0));
-        for (record, rtt_ms) in records.iter_mut().zip([400.0, rtt_ms]) {
-            record.result.flows[0].rtt_ms = Some(rtt_ms);
-        }
-        sentences(&trial, &records)[0].1[0].1.clone()
-    };
-    let cost = " Its smoothed round trip was 100 ms in the mean instead of 400.";
-    assert!(mean(100.0).ends_with(cost), "{}", mean(100.0));
-    assert!(!mean(401.0).contains("round trip"), "{}", mean(401.0));
-}
-
-#[test]
-fn figures_that_decide_come_before_the_reasons_of_goodput() {
-    let by = |figures: &[&str]| {
-        let figures = figures.iter().map(|name| (*name).to_owned()).collect();
-        let trial = Trial { figures, ..trial(&["every", "dca"], &[4]) };
-        sentences(&trial, &crate::findings::tests::quicker())[0].1[0].1.clone()
-    };
-    let alone = by(&["rtt_p95_ms"]);
-    assert!(alone.starts_with("dca is better than every in rtt_p95_ms: "), "{alone}");
-    assert!(
-        alone.contains(" In goodput, which decides nothing here, dca came to ±0.0 % against every"),
-        "{alone}"
-    );
-    let both = by(&["goodput_kbps", "rtt_p95_ms"]);
-    assert!(both.contains(" dca was as fast as every (±0.0 %)"), "{both}");
+fn what_an_arm_did_without_is_told_below_its_reasons() {
+    let trial = trial(&["every", "dca"], &[8]);
+    let mut records: Vec<_> =
+        (1..=5).flat_map(|block| ["every", "dca"].map(|arm| record(8, arm, block, 200.0))).collect();
+    for record in records.iter_mut().filter(|record| record.arm == "dca") {
+        record.result.flows[0].receiver_lacks = vec!["peer-cwnd".into()];
+    }
+    let wanted = "The receiver of dca does without peer-cwnd (needs the sender tell-cwnd)";
+    assert!(text(&trial, &records, None).lines().last().is_some_and(|line| line.starts_with(wanted)));
+    let table = Findings::of(&trial, &records).text(None);
+    assert!(table.contains(wanted), "{table}");
+    let bundle = crate::report::Bundle::new(trial.clone(), records, std::collections::BTreeMap::new());
+    assert_eq!(crate::report::html(&bundle).matches(wanted).count(), 1, "beside the results");
 }

@@ -1,6 +1,6 @@
 //! Findings as tables: the arms of a point, and the means of all points together.
 
-use super::{ArmFindings, BESIDE, Cell, PointFindings, cells, cells_of, columns, label};
+use super::{ArmFindings, BESIDE, Cell, INTERVALS, PointFindings, cells, columns, ends, label};
 use crate::fitting::without_least;
 use crate::statistics::{Comparison, Figure, GOODPUT, Verdict, change};
 
@@ -11,8 +11,6 @@ struct Column {
     /// Its turn to go where the terminal is too narrow; none for one that stays.
     goes: Option<u8>,
 }
-
-const INTERVAL: &str = "95 % interval";
 
 /// A table as lines, and the heads of the columns that it had no room for.
 pub(super) struct Table {
@@ -27,11 +25,12 @@ pub(super) fn of_point(point: &PointFindings, width: Option<usize>) -> Table {
 
 /// The arms of a point in one of the other figures that decide.
 pub(super) fn of_figure(point: &PointFindings, figure: &Figure, width: Option<usize>) -> Table {
-    let cells = |arm: &ArmFindings| cells_of(point.summary(arm, figure).as_ref());
+    let digits = point.digits(figure);
+    let cells = |arm: &ArmFindings| cells(point.summary(arm, figure).as_ref(), digits);
     let mut all = vec![
         column(point, "arm", None, |arm| arm.arm.clone()),
         column(point, figure.unit, None, |arm| cells(arm).0),
-        column(point, INTERVAL, Some(1), |arm| cells(arm).1),
+        column(point, INTERVALS[0], Some(1), |arm| cells(arm).1),
         column(point, "runs", Some(0), |arm| cells(arm).2),
     ];
     all.extend(comparisons(point, figure));
@@ -44,9 +43,7 @@ fn fitting(mut shown: Vec<Column>, arms: usize, width: Option<usize>) -> Table {
     shown.retain(|column| column.goes.is_none() || column.cells.iter().any(|cell| !cell.is_empty()));
     let is_too_wide = |shown: &[Column]| width.is_some_and(|width| wide(shown) > width);
     let left_out = without_least(&mut shown, |column| column.goes, is_too_wide);
-    // The interval of a comparison, which has the same head, always stays.
-    let named = |Column { head, .. }| if head == INTERVAL { format!("{head} of the mean") } else { head };
-    let left_out = left_out.into_iter().map(named).collect();
+    let left_out = left_out.into_iter().map(|column| column.head).collect();
     let row = |nth: Option<usize>| {
         let cell = |column: &Column| nth.map_or(&column.head, |nth| &column.cells[nth]).clone();
         shown.iter().map(cell).collect::<Vec<_>>()
@@ -71,18 +68,19 @@ fn column(
     goes: Option<u8>,
     of: impl Fn(&ArmFindings) -> String,
 ) -> Column {
-    Column { head: head.to_owned(), goes, cells: point.arms.iter().map(of).collect() }
+    Column { head: head.to_owned(), goes, cells: point.best_first().into_iter().map(of).collect() }
 }
 
 fn all_columns(point: &PointFindings) -> Vec<Column> {
     let beside = |head: &str, goes, of: Cell| column(point, head, Some(goes), |arm| of(&arm.beside));
+    let cells = |arm: &ArmFindings| cells(arm.summary.as_ref(), 1);
     // The cost in delay stays longest.
     let turn = |nth: usize| 5 + u8::try_from(BESIDE.len() - nth).unwrap_or_default();
     let mut all = vec![
         column(point, "arm", None, |arm| arm.arm.clone()),
-        column(point, "kbit/s", None, |arm| cells(arm.summary.as_ref()).0),
-        column(point, INTERVAL, Some(1), |arm| cells(arm.summary.as_ref()).1),
-        column(point, "runs", Some(0), |arm| cells(arm.summary.as_ref()).2),
+        column(point, "kbit/s", None, |arm| cells(arm).0),
+        column(point, INTERVALS[0], Some(1), |arm| cells(arm).1),
+        column(point, "runs", Some(0), |arm| cells(arm).2),
     ];
     all.extend(BESIDE.iter().enumerate().map(|(nth, (head, of))| beside(head, turn(nth), *of)));
     all.extend([
@@ -108,17 +106,13 @@ fn comparisons(point: &PointFindings, figure: &Figure) -> [Column; 3] {
     };
     [
         column(point, &format!("against {against}"), None, |arm| of(arm, |found| found.ratio.map(change))),
-        column(point, INTERVAL, None, |arm| of(arm, |found| found.ci95.map(ends))),
+        column(point, INTERVALS[1], Some(8), |arm| of(arm, |found| found.ci95.map(ends))),
         column(point, "verdict", None, |arm| found(arm).map_or("(baseline)".to_owned(), verdict)),
     ]
 }
 
 fn shown(mean: Option<f64>, digits: usize) -> String {
     mean.map_or(String::new(), |mean| format!("{mean:.digits$}"))
-}
-
-fn ends([low, high]: [f64; 2]) -> String {
-    format!("{} to {}", change(low), change(high))
 }
 
 /// The verdict, with the p-value where the interval alone would let one expect another.
@@ -137,7 +131,7 @@ pub(super) fn of_points(points: &[PointFindings]) -> String {
     let names = arms.iter().map(|arm| arm.arm.clone());
     let head = std::iter::once("kbit/s".to_owned()).chain(names).chain([String::new()]).collect();
     let row = |point: &PointFindings| {
-        let means = point.arms.iter().map(|arm| cells(arm.summary.as_ref()).0);
+        let means = point.arms.iter().map(|arm| cells(arm.summary.as_ref(), 1).0);
         // The last column of a table stands to the left, and means do not.
         std::iter::once(label(&point.point)).chain(means).chain([String::new()]).collect()
     };

@@ -1,6 +1,7 @@
 //! Undecided arms of a table in one line: their sentences differ in nothing that the table does not have.
 
 use super::PointFindings;
+use crate::metric::{self, Metric};
 use crate::statistics::{Comparison, Figure};
 
 /// The comparisons that need a sentence each, and a line for every figure with several undecided arms.
@@ -13,7 +14,7 @@ pub(super) fn folded<'a>(
     for figure in &point.figures {
         let is_open = |found: &&Comparison| found.is_of(figure) && found.is_open();
         let open: Vec<_> = alone.iter().copied().filter(is_open).collect();
-        if open.len() > 1 {
+        if !open.is_empty() {
             lines.push(line(figure, &open));
             alone.retain(|found| !is_open(found));
         }
@@ -22,7 +23,8 @@ pub(super) fn folded<'a>(
 }
 
 fn line(figure: &Figure, open: &[&Comparison]) -> String {
-    let within = if figure.is_goodput() { String::new() } else { format!(" in {}", figure.name) };
+    let title = metric::named(figure.name).map_or(figure.name.to_owned(), Metric::title);
+    let within = if figure.is_goodput() { String::new() } else { format!(" in {title}") };
     let mut is_told = false;
     let arm = |found: &&Comparison| match found.need {
         None => found.arm.clone(),

@@ -48,6 +48,8 @@ pub(super) struct Chart {
     height: f64,
     x: Scale,
     y: Scale,
+    /// Axes with their ticks and titles: charts that lie over each other show those of one.
+    frame: String,
     body: String,
     /// Shapes that lie over all others.
     over: String,
@@ -61,24 +63,22 @@ impl Chart {
         chart
     }
 
+    fn empty((width, height): (f64, f64), (x, y): (Scale, Scale)) -> Chart {
+        let [frame, body, over] = [const { String::new() }; 3];
+        Chart { width, height, x, y, frame, body, over, numbers: Numbers::default() }
+    }
+
     fn bare((width, height): (f64, f64), x: Axis<'_>, y: Axis<'_>) -> Chart {
         let across = Scale { low: x.low, high: x.high, from: LEFT, to: width - RIGHT };
         let up = Scale { low: y.low, high: y.high, from: height - BOTTOM, to: TOP };
-        let mut chart = Chart {
-            width,
-            height,
-            x: across,
-            y: up,
-            body: String::new(),
-            over: String::new(),
-            numbers: Numbers::default(),
-        };
+        let mut chart = Chart::empty((width, height), (across, up));
         for tick in up.ticks() {
             let at = up.px(tick);
             chart.rule((LEFT, at), (width - RIGHT, at), "grid");
             chart.text((LEFT - 5.0, at + 3.5), "end", &number(tick));
         }
-        chart.frame(x.label, y.label);
+        chart.frame_of(x.label, y.label);
+        chart.frame = std::mem::take(&mut chart.body);
         chart
     }
 
@@ -86,6 +86,7 @@ impl Chart {
         for tick in ticks {
             self.text((self.x.px(*tick), self.height - BOTTOM + 14.0), "middle", &number(*tick));
         }
+        self.frame.push_str(&std::mem::take(&mut self.body));
     }
 
     /// A chart with the given ticks, and with room for names right of its lines.
@@ -111,15 +112,7 @@ impl Chart {
         let height = TOP + row * (names.len() + heads) as f64 + BOTTOM;
         let across = Scale { low: x.low, high: x.high, from: left, to: width - RIGHT };
         let up = Scale { low: 0.0, high: 1.0, from: height - BOTTOM, to: TOP };
-        let mut chart = Chart {
-            width,
-            height,
-            x: across,
-            y: up,
-            body: String::new(),
-            over: String::new(),
-            numbers: Numbers::default(),
-        };
+        let mut chart = Chart::empty((width, height), (across, up));
         for tick in across.ticks() {
             let at = across.px(tick);
             chart.rule((at, TOP), (at, height - BOTTOM), "grid");
@@ -161,7 +154,7 @@ impl Chart {
         self.y.from - self.y.to
     }
 
-    fn frame(&mut self, below: &str, beside: &str) {
+    fn frame_of(&mut self, below: &str, beside: &str) {
         let (bottom, right) = (self.height - BOTTOM, self.width - RIGHT);
         self.rule((LEFT, bottom), (right, bottom), "axis");
         self.label_below(below);
@@ -316,13 +309,23 @@ impl Chart {
     /// Ends the chart; screen readers read `what`.
     pub(super) fn finish(self, what: &str) -> String {
         format!(
-            "<svg viewBox=\"0 0 {:.0} {:.0}\" role=\"img\" aria-label=\"{}\" data-numbers=\"{}\">{}{}</svg>",
+            "<svg viewBox=\"0 0 {:.0} {:.0}\" role=\"img\" aria-label=\"{}\" data-numbers=\"{}\"><g class=\"frame\">{}\
+             </g>{}{}</svg>",
             self.width,
             self.height,
             escape(what),
             escape(self.numbers.text()),
+            self.frame,
             self.body,
             self.over
+        )
+    }
+
+    /// Ends a chart that has nothing but its axes.
+    pub(super) fn finish_frame(self) -> String {
+        format!(
+            "<svg viewBox=\"0 0 {:.0} {:.0}\" aria-hidden=\"true\">{}</svg>",
+            self.width, self.height, self.frame
         )
     }
 }

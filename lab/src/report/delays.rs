@@ -8,7 +8,7 @@ use super::tables::SWATCH;
 use crate::findings::label;
 use crate::metric::{self, Metric};
 use crate::scenario::point::Point;
-use crate::statistics::{shown, summarize};
+use crate::statistics::{digits, summarize};
 
 /// The metrics and their heads.
 const METRICS: [(&str, &str); 11] = [
@@ -27,7 +27,13 @@ const METRICS: [(&str, &str); 11] = [
 
 /// A row for each arm at each point with the means of its runs; nothing where no run knows any of the metrics.
 pub(super) fn table(view: &View<'_>) -> String {
-    let is_known = |metric: &Metric| view.bundle.records.iter().any(|run| (metric.of)(&run.result).is_some());
+    let records = &view.bundle.records;
+    // One flow shares with no other.
+    let has_shares = records.iter().any(|run| metric::shares(&run.result) > 1);
+    let is_known = |metric: &Metric| {
+        let is_shown = metric.name != "jain_over_time" || has_shares;
+        is_shown && records.iter().any(|run| (metric.of)(&run.result).is_some())
+    };
     let known = METRICS.iter().filter_map(|(name, head)| Some((metric::named(name)?, *head)));
     let known: Vec<_> = known.filter(|(metric, _)| is_known(metric)).collect();
     if known.is_empty() {
@@ -48,8 +54,19 @@ pub(super) fn table(view: &View<'_>) -> String {
             let _ = write!(html, "<tr><th colspan=\"{count}\" class=\"point\">{label}</th></tr>");
         }
         for arm in &view.bundle.trial.arms {
-            let cells = known.iter().map(|(metric, _)| cell(view, (point, arm), metric));
-            let cells: String = cells.collect();
+            let cell = |(metric, _): &(&Metric, _)| {
+                let digits = digits(
+                    view.bundle
+                        .trial
+                        .arms
+                        .iter()
+                        .filter_map(|arm| mean(view, (point, arm), metric))
+                        .fold(0.0, f64::max),
+                );
+                mean(view, (point, arm), metric)
+                    .map_or("<td></td>".to_owned(), |mean| format!("<td>{mean:.digits$}</td>"))
+            };
+            let cells: String = known.iter().map(cell).collect();
             let _ = write!(
                 html,
                 "<tr class=\"{}\"><th>{SWATCH}{}</th>{cells}</tr>",
@@ -62,7 +79,7 @@ pub(super) fn table(view: &View<'_>) -> String {
     html + "</table></div></details>\n"
 }
 
-fn cell(view: &View<'_>, (point, arm): (&Point, &str), metric: &Metric) -> String {
+fn mean(view: &View<'_>, (point, arm): (&Point, &str), metric: &Metric) -> Option<f64> {
     let values: Vec<f64> = view.runs(point, arm).filter_map(|run| (metric.of)(&run.result)).collect();
-    format!("<td>{}</td>", summarize(&values).map_or(String::new(), |summary| shown(summary.mean)))
+    Some(summarize(&values)?.mean)
 }

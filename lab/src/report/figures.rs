@@ -11,7 +11,9 @@ mod topology;
 use super::View;
 use crate::scenario::point::Point;
 
+pub(super) use delay::goodput_against_delay;
 pub(super) use map::{Places, WIDTH as MAP_WIDTH, data as map_data, link as map_link};
+pub(super) use sweep::all as sweep;
 pub(super) use topology::figure_of as topology;
 
 /// The figures of the whole trial.
@@ -19,10 +21,8 @@ pub(super) fn overall(view: &View<'_>) -> String {
     [
         ratios::ratios(view),
         ratios::goodputs(view),
-        sweep::all(view),
         ratios::acks(view),
         ratios::completions(view),
-        delay::goodput_against_delay(view),
         air::times(view),
         air::loads(view),
     ]
@@ -75,7 +75,7 @@ fn two_in_a_row(charts: &[String]) -> String {
 pub(super) fn runs(view: &View<'_>) -> String {
     let (points, _) = view.points_over_time();
     let count = points.len();
-    let of = |(nth, point)| time::point(view, point, nth, nth + 1 == count);
+    let of = |(nth, point)| time::point(view, point, nth, nth + 1 == count && !view.is_large());
     points.into_iter().enumerate().map(of).collect()
 }
 

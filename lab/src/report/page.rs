@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 
 use super::chart::{SHAPES, escape, number};
-use super::{View, delays, figures, graphs, mesh, queues, subject, tables};
+use super::{View, delays, figures, graphs, mesh, queues, results, subject, tables};
 use crate::findings::label;
 use crate::hex;
 use crate::scenario::point::Stop;
@@ -37,64 +37,107 @@ pub(super) fn class(nth: usize) -> String {
 
 pub(super) fn whole(view: &View<'_>) -> String {
     let trial = &view.bundle.trial;
-    let title = trial.title.as_deref().unwrap_or(&trial.scenario);
-    let runs = figures::runs(view);
-    let over_time = if runs.is_empty() {
-        String::new()
-    } else {
-        let lead = escape(&lead_over_time(view));
-        format!(
-            "<section id=\"time\"><h2>Over time</h2><p class=\"lead\">{lead}</p>\
-             <label class=\"over\"><input type=\"checkbox\" id=\"over\"> lay the arms over each other</label>{runs}\
-             </section>"
-        )
-    };
+    let title = escape(trial.title.as_deref().unwrap_or(&trial.scenario));
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}{arms}</style>\n\
-         </head>\n<body>\n<header><h1>{title}</h1>{subject}{topology}{about}</header>\n{toggles}<main>\n\
-         <section id=\"results\"><h2>Results</h2>{results}{sentences}</section>\n\
-         <section id=\"reasons\"><h2>Why</h2>\
-         <p class=\"lead\">From what the runs counted, all seeds together.</p>{reasons}</section>\n\
-         <section id=\"figures\"><h2>Every arm</h2>{overall}{delays}</section>\n{over_time}\n{sequence}{mesh}{queues}\
-         <section id=\"parameters\"><h2>Parameters in force</h2>\
-         <p class=\"lead\">First what differs between arms or points. A value in one cell holds for all arms; \
-         values of several points are divided by a bar.</p>\
-         {parameters}</section>\n\
-         <section id=\"runs\"><h2>All runs</h2>{all_runs}</section>\n</main>\n\
-         <script type=\"application/json\" id=\"frames\">{frames}</script>\n<script>\n{SCRIPT}</script>\n\
+         </head>\n<body{large}>\n<header><h1>{title}</h1>{top}</header>\n{toggles}<main>\n{results}{details}{foot}\
+         </main>\n<script type=\"application/json\" id=\"frames\">{frames}</script>\n<script>\n{SCRIPT}</script>\n\
          </body>\n</html>\n",
-        title = escape(title),
-        arms = arm_styles(trial.arms.len()),
-        subject = subject::sentence(view).map_or(String::new(), |said| format!("<p>{}</p>", escape(&said))),
-        topology = figures::topology(view).unwrap_or_default(),
-        about = about(view),
+        arms = arm_styles(view),
+        large = if view.is_large() { " class=\"large\"" } else { "" },
+        top = top(view),
         toggles = toggles(view),
-        results = tables::results(view),
-        sentences = tables::sentences(view),
-        reasons = tables::reasons(view),
-        overall = figures::overall(view),
-        delays = delays::table(view),
-        sequence = graphs::section(view),
-        mesh = mesh::section(view),
-        queues = queues::table(view),
-        parameters = tables::parameters(view),
-        all_runs = tables::runs(view),
+        results = results(view),
+        details = details(view),
+        foot = foot(view),
         frames = figures::map_data(view),
+    )
+}
+
+/// The answer in a few sentences, goodput against delay, and what was run.
+fn top(view: &View<'_>) -> String {
+    let answer: String =
+        view.findings.answer().iter().map(|said| format!("{} ", tables::prose(said))).collect();
+    let answer =
+        if answer.is_empty() { answer } else { format!("<p class=\"answer\">{}</p>", answer.trim_end()) };
+    let subject = subject::sentence(view);
+    let subject = subject.map_or(String::new(), |said| format!("<p class=\"lead\">{}</p>", escape(&said)));
+    let topology = figures::topology(view).unwrap_or_default();
+    let wide = if view.bundle.trial.points.len() > 1 { " wide-top" } else { "" };
+    format!(
+        "<div class=\"top{wide}\"><div>{answer}{subject}</div>{}{topology}</div>",
+        figures::goodput_against_delay(view)
+    )
+}
+
+fn results(view: &View<'_>) -> String {
+    format!(
+        "<section id=\"results\"><h2>Results</h2>{sweep}{results}</section>\n\
+         <section id=\"reasons\"><h2>Why</h2><p class=\"lead\">What the runs counted, all seeds together. Green is \
+         better than the baseline, red worse, pale nearly the same.</p>{reasons}</section>\n",
+        sweep = figures::sweep(view),
+        results = results::section(view),
+        reasons = tables::reasons(view),
+    )
+}
+
+/// Figures of all arms and of runs over time.
+fn details(view: &View<'_>) -> String {
+    let every = format!("<div class=\"cards\">{}</div>", figures::overall(view));
+    let runs = figures::runs(view);
+    let over_time = if runs.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "<section id=\"time\"><h2>Over time</h2><p class=\"lead\">{}</p><label class=\"over\">\
+             <input type=\"checkbox\" id=\"over\"> lay the windows over each other</label>{runs}</section>\n",
+            escape(&lead_over_time(view))
+        )
+    };
+    format!(
+        "<section id=\"figures\"><h2>Every arm</h2>{}{}</section>\n{over_time}{}{}{}",
+        view.folded("Ratios, runs, ACKs and airtime", &every),
+        delays::table(view),
+        graphs::section(view),
+        mesh::section(view),
+        queues::table(view)
+    )
+}
+
+/// The settings, the runs, and what made them.
+fn foot(view: &View<'_>) -> String {
+    let parameters = format!(
+        "<p class=\"lead\">First what differs between arms or points. A value in one cell holds for all arms; values \
+         of several points are divided by a bar.</p>{}",
+        tables::parameters(view)
+    );
+    format!(
+        "<section id=\"parameters\"><h2>Parameters in force</h2>{}</section>\n\
+         <section id=\"runs\"><h2>All runs</h2>{}</section>\n\
+         <section id=\"about\"><h2>How it was made</h2>{}</section>\n",
+        view.folded("Every path of the settings", &parameters),
+        tables::runs(view),
+        about(view)
     )
 }
 
 /// The points that are shown over time, and those that are not.
 fn lead_over_time(view: &View<'_>) -> String {
     let (shown, left) = view.points_over_time();
-    let lead = "The first seed's run of every arm";
+    let (arms, chosen) = (view.bundle.trial.arms.len(), view.arms_over_time());
+    let lead = if chosen.len() < arms {
+        format!("The first seed's run of {} of {arms} arms: {}", chosen.len(), chosen.join(", "))
+    } else {
+        "The first seed's run of every arm".to_owned()
+    };
     if left.is_empty() {
         return format!("{lead}.");
     }
     let named: Vec<_> = left.iter().map(|point| label(point)).collect();
     format!(
-        "{lead}, at {} of {} points. Left out here: {}. The folder `series` has their lines, and the other figures and \
+        "{lead}; at {} of {} points. Left out here: {}. The folder `series` has their lines, and the other figures and \
          tables show every point.",
         shown.len(),
         shown.len() + left.len(),
@@ -171,7 +214,7 @@ fn hashed(term: &str, words: (&str, &str), of: &str, hash: &str) -> String {
 
 /// Switches for the arms in the figures; they work without scripts.
 fn toggles(view: &View<'_>) -> String {
-    let mut html = String::from("<nav class=\"toggles\" aria-label=\"arms shown\">");
+    let mut html = String::new();
     for (nth, arm) in view.bundle.trial.arms.iter().enumerate() {
         let _ = write!(
             html,
@@ -181,10 +224,19 @@ fn toggles(view: &View<'_>) -> String {
             escape(arm)
         );
     }
-    html + "</nav>\n"
+    // More switches than a line or two would hide the page behind them.
+    let count = view.bundle.trial.arms.len();
+    if count > MOST_SWITCHES {
+        html = format!("<details><summary>{count} arms</summary><div>{html}</div></details>");
+    }
+    format!("<nav class=\"toggles\" aria-label=\"arms shown\">{html}</nav>\n")
 }
 
-fn arm_styles(arms: usize) -> String {
+/// Switches beyond these are folded.
+const MOST_SWITCHES: usize = 12;
+
+fn arm_styles(view: &View<'_>) -> String {
+    let (arms, over) = (view.bundle.trial.arms.len(), view.arms_over_time());
     let mut css = String::new();
     let mut dark = String::new();
     for nth in 0..arms {
@@ -193,12 +245,12 @@ fn arm_styles(arms: usize) -> String {
         let _ = writeln!(dark, ".a{nth}{{--c:{night}}}");
         let _ = writeln!(css, "body:has(#show-{nth}:not(:checked)) figure .a{nth}{{display:none}}");
         // Laid over each other, panels have their headings side by side.
-        let share = 100.0 / arms as f64;
-        let _ = writeln!(
-            css,
-            "body:has(#over:checked) .lines .a{nth} h4{{margin-left:{:.1}%;width:{share:.1}%}}",
-            share * nth as f64
-        );
+        let share = 100.0 / over.len() as f64;
+        if let Some(place) = over.iter().position(|arm| *arm == view.bundle.trial.arms[nth]) {
+            let left = share * place as f64;
+            let style = format!("margin-left:{left:.1}%;width:{share:.1}%");
+            let _ = writeln!(css, "body:has(#over:checked) .lines .a{nth} h4{{{style}}}");
+        }
     }
     let _ = writeln!(css, "@media (prefers-color-scheme:dark){{@media not print{{\n{dark}}}}}");
     css

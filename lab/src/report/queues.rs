@@ -8,7 +8,7 @@ use crate::findings::label;
 use crate::result::{QueueRow, RunResult};
 use crate::scenario::point::Point;
 use crate::sim::QueueWait;
-use crate::statistics::{shown, summarize};
+use crate::statistics::summarize;
 
 /// Nodes beyond these stand in the records alone.
 const MOST_NODES: usize = 64;
@@ -24,13 +24,11 @@ pub(super) fn table(view: &View<'_>) -> String {
     if records.iter().all(|record| record.result.queues.is_empty()) {
         return String::new();
     }
-    let arms = &view.bundle.trial.arms;
+    let arms = view.arms_over_time();
     let heads: String =
         arms.iter().map(|arm| format!("<th class=\"{}\">{}</th>", view.class(arm), escape(arm))).collect();
     let mut html = format!(
-        "<section id=\"queues\"><h2>Waits in queues</h2><p class=\"lead\">Milliseconds from the interface queue of a \
-         node to a packet's first frame, and in brackets the time that 95 % did not exceed: means over the runs.</p>\
-         <div class=\"scroll\"><table class=\"queues\"><thead><tr><th>node</th><th>packets</th>{heads}</tr></thead>"
+        "<div class=\"scroll\"><table class=\"queues\"><thead><tr><th>node</th><th>packets</th>{heads}</tr></thead>"
     );
     for point in &view.bundle.trial.points {
         html.push_str("<tbody>");
@@ -41,12 +39,18 @@ pub(super) fn table(view: &View<'_>) -> String {
         nodes(view, point).into_iter().for_each(|node| html.push_str(&rows(view, point, node)));
         html.push_str("</tbody>");
     }
-    html + "</table></div></section>\n"
+    html.push_str("</table></div>");
+    let lead = "Milliseconds from the interface queue of a node to a packet's first frame, and in brackets the time \
+                that 95 % did not exceed: means over the runs.";
+    format!(
+        "<section id=\"queues\"><h2>Waits in queues</h2><p class=\"lead\">{lead}</p>{}</section>\n",
+        view.folded("Node by node", &html)
+    )
 }
 
 /// The rows of a node: one for each kind of packets that it sent in some run.
 fn rows(view: &View<'_>, point: &Point, node: &str) -> String {
-    let arms = &view.bundle.trial.arms;
+    let arms = view.arms_over_time();
     let row = |(kind, of): Kind| {
         let cells: Vec<_> = arms.iter().map(|arm| cell(&waits(view, (point, arm), node, of))).collect();
         let is_known = cells.iter().any(|cell| !cell.is_empty());
@@ -83,5 +87,5 @@ fn waits(
 fn cell(waits: &[QueueWait]) -> String {
     let mean = |of: fn(&QueueWait) -> f64| Some(summarize(&waits.iter().map(of).collect::<Vec<_>>())?.mean);
     let both = mean(|wait| wait.mean_ms).zip(mean(|wait| wait.p95_ms));
-    both.map_or(String::new(), |(mean, p95)| format!("{} ({})", shown(mean), shown(p95)))
+    both.map_or(String::new(), |(mean, p95)| format!("{mean:.1} ({p95:.1})"))
 }

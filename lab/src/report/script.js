@@ -168,13 +168,13 @@
 
   // A figure's legend in lines below its charts, and its height.
   function legend(figure, top, colour) {
-    const drawn = [];
+    const shapes = [];
     let [x, y] = [12, top];
     const words = (text) => {
       const style = { "font-size": KEY.size, "font-family": "sans-serif", fill: colour };
       const line = shape("text", { x, y: y + KEY.size, ...style });
       line.textContent = text;
-      drawn.push(line);
+      shapes.push(line);
       x += text.length * KEY.letter + 18;
     };
     for (const part of figure.querySelectorAll(".legend")) {
@@ -187,17 +187,27 @@
           const style = getComputedStyle(swatch);
           const border = parseFloat(style.borderTopWidth) ? style.borderTopColor : "none";
           const look = { fill: style.backgroundColor, stroke: border };
-          drawn.push(shape("rect", { x, y: y + 3, width: KEY.swatch, height: KEY.swatch, rx: 3, ...look }));
+          shapes.push(shape("rect", { x, y: y + 3, width: KEY.swatch, height: KEY.swatch, rx: 3, ...look }));
           x += KEY.swatch + 6;
         }
         if (text) words(text);
       }
       [x, y] = [12, y + KEY.high];
     }
-    return { drawn, height: y - top };
+    return { shapes, height: y - top };
   }
 
+  // Windows that lie over each other share one chart's axes: a picture has each arm's own.
   function picture(figure) {
+    const over = document.getElementById("over");
+    const was = over && over.checked;
+    if (over) over.checked = false;
+    const taken = drawn(figure);
+    if (over) over.checked = was;
+    return taken;
+  }
+
+  function drawn(figure) {
     const whole = shape("svg", { xmlns: SVG });
     const card = getComputedStyle(figure);
     let height = 12;
@@ -221,7 +231,7 @@
       height += tall + 8;
     }
     const below = legend(figure, height, card.color);
-    whole.append(...below.drawn);
+    whole.append(...below.shapes);
     height += below.height;
     const [width, tall] = [WIDTH + 24, Math.ceil(height + 12)];
     const around = { width, height: tall, viewBox: "0 0 " + width + " " + tall };
@@ -300,7 +310,9 @@
   // What a test asks for: it cannot look into saved files.
   window.hopwiseReport = { picture, numbers };
 
+  // Paper unfolds nothing; of a large trial all would be more than anybody reads.
   addEventListener("beforeprint", () => {
+    if (document.body.classList.contains("large")) return;
     for (const folded of document.querySelectorAll("details")) folded.open = true;
   });
   document.documentElement.dataset.ready = "yes";

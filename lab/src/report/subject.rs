@@ -62,7 +62,7 @@ pub(super) fn sentence(view: &View<'_>) -> Option<String> {
     (!said.is_empty()).then(|| format!("What was run: {}.", said.join("; ")))
 }
 
-/// `bulk from first to last` of the nth entry of the traffic.
+/// `3 flows of bulk from first to last` of the nth entry of the traffic.
 fn flow(values: &Values, nth: usize) -> Option<String> {
     const MOST: usize = 4;
     let at = |key: &str| values.at(&format!("traffic.{nth}.{key}"));
@@ -71,5 +71,6 @@ fn flow(values: &Values, nth: usize) -> Option<String> {
         return Some("and more flows".to_owned());
     }
     let ends = at("from").zip(at("to")).map(|(from, to)| format!(" from {from} to {to}"));
-    (nth < MOST).then(|| format!("{kind}{}", ends.unwrap_or_default()))
+    let flows = at("flows").filter(|flows| flows != "1").map(|flows| format!("{flows} flows of "));
+    (nth < MOST).then(|| format!("{}{kind}{}", flows.unwrap_or_default(), ends.unwrap_or_default()))
 }

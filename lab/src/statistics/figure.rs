@@ -48,11 +48,15 @@ impl Figure {
 
 /// A value with four digits.
 pub fn shown(value: f64) -> String {
-    let digits = match value.abs() {
+    format!("{value:.*}", digits(value))
+}
+
+/// The digits behind the point with which the largest value of a column has four digits: the others then align.
+pub fn digits(most: f64) -> usize {
+    match most.abs() {
         large if large >= 1000.0 => 0,
         large if large >= 100.0 => 1,
         some if some >= 10.0 => 2,
         _ => 3,
-    };
-    format!("{value:.digits$}")
+    }
 }

@@ -44,11 +44,12 @@ fn verdicts(trial: &Trial, made: &Made) -> io::Result<()> {
     writeln!(out)?;
     out.flush()?;
     table::print_verdicts(&findings.text(table::width()))?;
-    writeln!(
-        out,
+    let report = folder.join(REPORT);
+    let said = format!(
         "{} shows it all; tables and the records, with every setting in force, are beside it",
-        folder.join(REPORT).display()
-    )
+        report.display()
+    );
+    writeln!(out, "{}", table::fitted(&said))
 }
 
 /// The comparison of several worlds, as a table or as one JSON object.

@@ -55,6 +55,11 @@ pub(in crate::report) struct Axis<'a> {
 }
 
 impl<'a> Axis<'a> {
+    /// Round values between its ends.
+    pub(in crate::report) fn ticks(&self) -> Vec<f64> {
+        Scale { low: self.low, high: self.high, from: 0.0, to: 1.0 }.ticks()
+    }
+
     /// An axis from zero to a little more than the largest value.
     pub(in crate::report) fn to_most(label: &'a str, values: impl Iterator<Item = f64>) -> Axis<'a> {
         let most = values.fold(0.0_f64, f64::max);

@@ -219,9 +219,9 @@ pub(in super::super) fn link(
 /// nodes' places in the picture and their counts step by step. A frame has its time, its length, from, to (-1: to all),
 /// kind, lost. Times are in microseconds.
 pub(in super::super) fn data(view: &View<'_>) -> String {
-    let points = view.points_over_time().0;
+    let points = if view.is_large() { Vec::new() } else { view.points_over_time().0 };
     let each = points.into_iter().map(|point| {
-        let runs = view.shown(point);
+        let runs = view.over_time(point);
         let end_s = runs.iter().map(|(_, _, series)| end(series)).fold(0.0, f64::max);
         let stretches = runs.iter().map(|(_, _, series)| stretches(series)).max_by_key(Vec::len);
         let arms: Vec<Value> = runs.iter().map(|(_, _, series)| arm(series, end_s)).collect();

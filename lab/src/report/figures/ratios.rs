@@ -4,7 +4,7 @@ use super::super::chart::{Axis, Chart, Told, number};
 use super::super::{Row, View, figure};
 use super::{parts, two_in_a_row};
 use crate::findings::label;
-use crate::metric::{self, acks_per_segment};
+use crate::metric::{self, Metric, acks_per_segment};
 use crate::record::Record;
 use crate::statistics::{Better, Figure, Summary, Verdict, change, summarize};
 
@@ -43,15 +43,24 @@ fn ratios_of(view: &View<'_>, of: &Figure) -> String {
     let ends: Vec<f64> = ends.chain([1.0 - 2.0 * margin, 1.0 + 2.0 * margin]).collect();
     let low = ends.iter().copied().fold(f64::INFINITY, f64::min);
     let high = ends.iter().copied().fold(0.0, f64::max).min(MOST_RATIO);
-    let what = if of.is_goodput() { "goodput" } else { of.name };
+    let what = title(of);
     let label = format!("{what} over the baseline's");
     let axis = Axis { label: &label, low: (low - 0.02).max(0.0), high: high + 0.02 };
     let charts: Vec<_> =
         parts(&found, |(row, ..)| row.point).iter().map(|part| part_of_ratios(view, part, axis)).collect();
     let id = if of.is_goodput() { "fig-ratios".to_owned() } else { format!("fig-ratios-{}", of.name) };
-    let title = if of.is_goodput() { "Goodput" } else { of.name };
-    let title = format!("{title} against the baseline");
+    let title = capital(&format!("{what} against the baseline"));
     figure(&id, &title, &two_in_a_row(&charts), &reading(view, of))
+}
+
+fn title(of: &Figure) -> String {
+    metric::named(of.name).map_or(of.name.to_owned(), Metric::title)
+}
+
+/// The text with a capital at its beginning.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// An arm at a point, its ratio, the interval, the verdict.
@@ -93,7 +102,7 @@ fn reading(view: &View<'_>, of: &Figure) -> String {
 }
 
 fn sides(baseline: &str, of: &Figure, [right, left]: [&str; 2]) -> String {
-    let name = of.name;
+    let name = title(of);
     format!(
         "Right of 1 an arm's {name} is larger than that of {baseline}, which is {right}. Left of 1 it is smaller, \
          which is {left}."
@@ -134,7 +143,7 @@ pub(super) fn completions(view: &View<'_>) -> String {
     let of = |record: &Record| (metric::named(name)?.of)(&record.result);
     let reading = "A small dot is one run: 95 % of its requests and transfers took no longer. The large dot is the \
                    mean of the runs, whiskers its 95 % interval. Further left is sooner.";
-    strips(view, "fig-completions", "Completion times", name, &of, reading)
+    strips(view, "fig-completions", "Completion times", "95 % completion time, s", &of, reading)
 }
 
 fn strips<'a>(

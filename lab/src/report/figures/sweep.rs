@@ -15,7 +15,7 @@ use crate::statistics::Summary;
 const HOPS: &str = "topology.hops";
 const MOST_CHARTS: usize = 6;
 
-pub(super) fn all(view: &View<'_>) -> String {
+pub(in super::super) fn all(view: &View<'_>) -> String {
     let Some(path) = varied(view) else { return String::new() };
     let name = if path == HOPS { "hops" } else { path.rsplit('.').next().unwrap_or(&path) };
     // Another varying parameter makes a chart of its own for each value.
@@ -36,9 +36,17 @@ pub(super) fn all(view: &View<'_>) -> String {
         .take(MOST_CHARTS)
         .map(|(rest, points)| format!("<div>{}{}</div>", head(rest), chart(view, name, points, upward)))
         .collect();
+    let (arms, shown) = (view.bundle.trial.arms.len(), view.arms_over_time().len());
+    let some = if shown < arms {
+        format!(
+            " Of {arms} arms {shown} are drawn: the baseline, and those that carry most or answer soonest."
+        )
+    } else {
+        String::new()
+    };
     let reading = format!(
         "Lines are means over the seeds, bands their 95 % intervals; where bands of two arms are apart, the arms \
-         differ at that value of {name}, and where they overlap the table above decides."
+         differ at that value of {name}, and where they overlap the table below decides.{some}"
     );
     figure("fig-sweep", &format!("Goodput by {name}"), &side_by_side(&panels), &reading)
 }
@@ -68,13 +76,14 @@ fn chart(view: &View<'_>, name: &str, points: &[(f64, &PointFindings)], upward: 
     let room = (high - low).max(1.0) * 0.04;
     let axis = Axis { label: name, low: low - room, high: high + room };
     let ticks: Vec<f64> = points.iter().map(|(x, _)| *x).collect();
-    let names = view.bundle.trial.arms.iter().map(String::as_str);
+    let arms = view.arms_over_time();
+    let names = arms.iter().copied();
     let mut chart = Chart::with_names((WIDTH, 260.0), axis, upward, (&ticks, names));
     let mut named = Vec::new();
-    for arm in &view.bundle.trial.arms {
+    for arm in arms {
         let class = view.class(arm);
         let of = |found: &PointFindings| {
-            found.arms.iter().find(|known| known.arm == *arm).and_then(|known| known.summary)
+            found.arms.iter().find(|known| known.arm == arm).and_then(|known| known.summary)
         };
         let known: Vec<_> = points.iter().filter_map(|(x, found)| Some((*x, of(found)?))).collect();
         let at = points.iter().filter(|(_, found)| of(found).is_some()).map(|(_, found)| label(&found.point));
@@ -84,7 +93,7 @@ fn chart(view: &View<'_>, name: &str, points: &[(f64, &PointFindings)], upward: 
         chart.band(&ends(0), &ends(1), &format!("band {class}"));
         let means: Vec<_> = known.iter().map(|(x, summary)| (*x, summary.mean)).collect();
         chart.stroke(&means, &format!("line {class}"));
-        named.extend(means.last().map(|(_, mean)| (*mean, arm.as_str(), class.clone())));
+        named.extend(means.last().map(|(_, mean)| (*mean, arm, class.clone())));
         for ((x, summary), point) in known.iter().zip(at) {
             chart.at_point(&point);
             mark(&mut chart, (arm, &format!("mark {class}")), *x, summary);

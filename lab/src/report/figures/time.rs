@@ -13,6 +13,8 @@ use crate::record::Record;
 use crate::scenario::point::Point;
 
 const SIZE: (f64, f64) = (300.0, 180.0);
+/// The width of a chart of all arms.
+const WIDE: f64 = 900.0;
 const MOST_FLOWS: usize = 3;
 /// Columns of a picture of queues.
 const COLUMNS: usize = 120;
@@ -29,19 +31,28 @@ struct Shown<'a> {
 }
 
 pub(super) fn point(view: &View<'_>, point: &Point, nth: usize, is_open: bool) -> String {
-    let runs = view.shown(point);
+    let runs = view.over_time(point);
     let until_s = runs.iter().map(|(_, _, series)| end(series)).fold(0.0, f64::max);
     let shown = Shown { view, runs, until_s, nth };
     let mut html = String::new();
     let mut flows = shown.flows();
     let others = flows.split_off(flows.len().min(MOST_FLOWS));
-    for (flow, _) in &flows {
-        html.push_str(&shown.windows(flow));
+    for (nth, (flow, _)) in flows.iter().enumerate() {
         html.push_str(&shown.sequences(flow));
+        // The windows of one flow are enough for a first look.
+        let windows = shown.windows(flow);
+        if nth == 0 && !view.is_large() {
+            html.push_str(&windows);
+        } else {
+            let _ = write!(html, "<details><summary>Window of {}</summary>{windows}</details>", escape(flow));
+        }
     }
     html.push_str(&left_out(&others));
     html.push_str(&shown.queues());
-    html.push_str(&map::figure_of(view, &shown.runs, nth));
+    // Its frames are most of a page.
+    if !view.is_large() {
+        html.push_str(&map::figure_of(view, &shown.runs, nth));
+    }
     if view.bundle.trial.points.len() < 2 {
         return html;
     }
@@ -89,69 +100,108 @@ impl Shown<'_> {
         chart
     }
 
-    /// Panels of a kind: lines can be laid over each other, others cannot.
-    fn panels(&self, kind: &str, of: impl Fn(&str, &Series) -> String) -> String {
-        let mut html = super::panels(kind, self.runs.len());
-        for (arm, _, series) in &self.runs {
-            let class = self.view.class(arm);
-            let _ = write!(
-                html,
-                "<div class=\"panel {class}\"><h4>{}{}</h4>{}</div>",
-                super::super::tables::SWATCH,
-                escape(arm),
-                of(&class, series)
-            );
-        }
-        html + "</div>"
+    /// A panel for each arm.
+    fn panels(&self, of: impl Fn(&str, &Series) -> String) -> String {
+        self.runs.iter().map(|(arm, _, series)| self.panel(arm, &of(&self.view.class(arm), series))).collect()
+    }
+
+    fn panel(&self, arm: &str, body: &str) -> String {
+        format!(
+            "<div class=\"panel {}\"><h4>{}{}</h4>{body}</div>",
+            self.view.class(arm),
+            super::super::tables::SWATCH,
+            escape(arm)
+        )
     }
 
     fn windows(&self, flow: &str) -> String {
         let all = self.runs.iter().flat_map(|(_, _, series)| series.line("cwnd_segments", flow));
         let upward = Axis::to_most("segments", all.map(|(_, value)| *value));
-        let body = self.panels(" lines", |class, series| {
+        let panels = self.panels(|class, series| {
             let mut chart = self.chart(upward);
             chart.of("ssthresh");
-            chart.steps(series.line("ssthresh_segments", flow), self.until_s, &format!("thin {class}"));
+            let line = |what| self.thin(series.line(what, flow));
+            chart.steps(&line("ssthresh_segments"), self.until_s, &format!("thin {class}"));
             chart.of("cwnd");
-            chart.steps(series.line("cwnd_segments", flow), self.until_s, &format!("line {class}"));
+            chart.steps(&line("cwnd_segments"), self.until_s, &format!("line {class}"));
             for (at, _) in rises(series.line("timeouts", flow)) {
                 chart.upright(at, "timeout");
             }
             chart.finish("congestion window over time")
         });
+        // Panels that lie over each other show these axes alone.
+        let axes = self.chart(upward).finish_frame();
+        let body = format!(
+            "{}<div class=\"axes\" aria-hidden=\"true\">{axes}</div>{panels}</div>",
+            super::panels(" lines", self.runs.len())
+        );
         let reading = "The line is cwnd, the thin dashed one ssthresh, a red line a timeout, the dotted line the end \
                        of the warm-up. Saw-teeth are losses; a window far above what the path holds only fills queues, \
                        and a flat one is not in use: the peer's window or the arm's own limit holds the flow.";
         figure(&format!("fig-cwnd-{}-{flow}", self.nth), &format!("Window of {flow}"), &body, reading)
     }
 
+    /// All arms in one chart: their slopes are what differs.
     fn sequences(&self, flow: &str) -> String {
         let megabytes = |(at, bytes): &(f64, f64)| (*at, bytes / 1e6);
-        let lines = |series: &Series, what| series.line(what, flow).iter().map(megabytes).collect::<Vec<_>>();
+        let lines = |series: &Series, what| {
+            self.thin(series.line(what, flow)).iter().map(megabytes).collect::<Vec<_>>()
+        };
         let all = self.runs.iter().flat_map(|(_, _, series)| lines(series, "sent_bytes"));
         let upward = Axis::to_most("MB", all.map(|(_, value)| value));
-        let body = self.panels(" lines", |class, series| {
-            let mut chart = self.chart(upward);
+        let across = Axis { label: "seconds", low: 0.0, high: self.until_s };
+        let ticks = across.ticks();
+        let names = self.runs.iter().map(|(arm, ..)| *arm);
+        let mut chart = Chart::with_names((WIDE, 300.0), across, upward, (&ticks, names));
+        if self.warmup_s() > 0.0 {
+            chart.upright(self.warmup_s(), "warmup");
+        }
+        let mut ends = Vec::new();
+        for (arm, _, series) in &self.runs {
+            let class = self.view.class(arm);
             let acked = lines(series, "acked_bytes");
-            chart.of("sent");
-            chart.steps(&lines(series, "sent_bytes"), self.until_s, &format!("thin {class}"));
             chart.of("acknowledged");
             chart.steps(&acked, self.until_s, &format!("line {class}"));
             chart.of("sent again");
             for (at, _) in rises(series.line("sent_again_segments", flow)) {
                 let before =
                     acked.iter().rev().find(|(then, _)| *then <= at).map_or(0.0, |(_, value)| *value);
-                chart.dot(&Told::at("dot", "again", (at, before)), 2.0);
+                chart.dot(&Told::at("dot", &format!("again {class}"), (at, before)), 2.0);
             }
-            chart.finish("sequence numbers over time")
-        });
-        let reading = "The line is what was acknowledged, the thin one what was sent; its slope is the goodput, a step \
-                       that stays flat is a stall, and a red dot marks segments that were sent again.";
+            ends.extend(acked.last().map(|(_, value)| (*value, *arm, class)));
+        }
+        chart.names_at_right(&ends);
+        let reading = "A line is what was acknowledged; its slope is the goodput, a part that stays flat is a stall, \
+                       and a red dot marks segments that were sent again. The dotted line is the end of the warm-up.";
+        let body = chart.finish("acknowledged bytes over time");
         figure(&format!("fig-seq-{}-{flow}", self.nth), &format!("Progress of {flow}"), &body, reading)
     }
 
+    /// The line, or in a large trial its ends and extremes in each stretch that a screen tells apart. The files of
+    /// series have all of it.
+    fn thin(&self, line: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        const STRETCHES: usize = 200;
+        if !self.view.is_large() || line.len() <= 4 * STRETCHES || self.until_s <= 0.0 {
+            return line.to_vec();
+        }
+        let stretch = |at: f64| truncate::to_usize(at.max(0.0) / self.until_s * STRETCHES as f64);
+        let mut kept = Vec::new();
+        for points in line.chunk_by(|one, next| stretch(one.0) == stretch(next.0)) {
+            let by = |order: fn(&f64, &f64) -> std::cmp::Ordering| {
+                (0..points.len()).max_by(|one, other| order(&points[*one].1, &points[*other].1))
+            };
+            let extremes = [by(f64::total_cmp), by(|one, other| other.total_cmp(one))];
+            let mut places: Vec<_> = extremes.into_iter().flatten().chain([0, points.len() - 1]).collect();
+            places.sort_unstable();
+            places.dedup();
+            kept.extend(places.into_iter().map(|nth| points[nth]));
+        }
+        kept
+    }
+
     fn queues(&self) -> String {
-        let body = self.panels("", |_, series| self.queue_picture(series));
+        let panels = self.panels(|_, series| self.queue_picture(series));
+        let body = format!("{}{panels}</div>", super::panels("", self.runs.len()));
         let shades = ["empty", "1–2", "3–5", "6–10", "11–20", "21–49", "full"];
         let key = |(nth, label): (usize, &&str)| {
             format!("<span class=\"key\"><i class=\"swatch q{nth}\"></i>{label}</span>")

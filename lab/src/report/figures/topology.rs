@@ -1,6 +1,6 @@
 //! The nodes and the flows of a trial, as one drawing on top of its page.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::super::chart::escape;
@@ -40,8 +40,8 @@ pub(in super::super) fn figure_of(view: &View<'_>) -> Option<String> {
     }
     svg.push_str("</svg>");
     let reading = format!(
-        "The nodes at their places, in grey the links that carried data, and an arrow for each flow, as in the first \
-         run{}.",
+        "The nodes at their places, in grey the links that carried data, and an arrow for each flow (for {MOST_ARROWS} \
+         between two nodes at most), as in the first run{}.",
         others(view, record)
     );
     Some(figure("fig-topology", "The nodes and the flows", &svg, &reading))
@@ -73,9 +73,14 @@ fn lines(svg: &mut String, places: &Places, record: &Record, series: Option<&Ser
     for (a, b) in carried.iter().filter(|(a, b)| a < b || !carried.contains(&(*b, *a))) {
         link(svg, places, (a, b), "link", 2.0);
     }
-    let flows: BTreeSet<_> = record.result.flows.iter().map(|flow| (&flow.from, &flow.to)).collect();
-    for (from, to) in flows {
-        arrow(svg, places, from, to);
+    let mut flows: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+    for flow in &record.result.flows {
+        flows.entry((&flow.from, &flow.to)).or_default().push(&flow.id);
+    }
+    for ((from, to), ids) in flows {
+        for (nth, id) in ids.iter().take(MOST_ARROWS).enumerate() {
+            arrow(svg, places, (from, to), (nth, id));
+        }
     }
 }
 
@@ -90,13 +95,16 @@ fn chain(record: &Record) -> Option<Places> {
     Some(Places::within(WIDTH, (0..=hops).map(node).collect(), (Vec::new(), Vec::new())))
 }
 
-/// A bow from one node to another, above the nodes between.
-fn arrow(svg: &mut String, places: &Places, from: &str, to: &str) {
+/// Flows between the same nodes beyond these have no arrow.
+const MOST_ARROWS: usize = 6;
+
+/// The bow of a flow from one node to another, above the nodes between and above those of flows before it.
+fn arrow(svg: &mut String, places: &Places, (from, to): (&str, &str), (nth, id): (usize, &str)) {
     let (Some(a), Some(b)) = (places.at.get(from), places.at.get(to)) else { return };
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
     let long = dx.hypot(dy).max(1.0);
     // There and back bow to different sides.
-    let bow = (long * 0.12).clamp(12.0, 34.0);
+    let bow = (long * 0.12).clamp(12.0, 34.0) * (1.0 - nth as f64 / (MOST_ARROWS as f64 + 1.0));
     let middle = (a.0.midpoint(b.0) + dy / long * bow * 2.0, a.1.midpoint(b.1) - dx / long * bow * 2.0);
     let near = |end: (f64, f64)| {
         let (x, y) = (middle.0 - end.0, middle.1 - end.1);
@@ -107,13 +115,14 @@ fn arrow(svg: &mut String, places: &Places, from: &str, to: &str) {
     let _ = write!(
         svg,
         "<path class=\"flow\" marker-end=\"url(#arrow)\" d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\">\
-         <title>{} to {}</title></path>",
+         <title>{}, {} to {}</title></path>",
         start.0,
         start.1,
         middle.0,
         middle.1,
         end.0,
         end.1,
+        escape(id),
         escape(from),
         escape(to)
     );
