@@ -326,8 +326,8 @@ mod tests {
         assert!((3.5..5.0).contains(&grown), "{grown}: 8 · 0.529 = 4.2");
     }
 
-    /// RFC 9438 §4.3: until it reaches the window of the loss, a standard sender with this β gains α = 0.529 segments in
-    /// a round trip, and a whole one from there on. K is 2.5 s, so that the curve stays far below.
+    /// RFC 9438 §4.3: until it reaches the window of the loss, a standard sender with this β gains α = 0.529 segments
+    /// in a round trip, and a whole one from there on. K is 2.5 s, so that the curve stays far below.
     #[test]
     fn above_the_window_of_the_last_loss_a_standard_sender_gains_a_segment_a_round() {
         let mut bench = after_loss(20, Duration::from_millis(10));

@@ -1,6 +1,6 @@
-//! The same seeds of the swarm give the same packets in every build. Builds for debugging check what others leave out:
-//! `scripts/test` runs this in a build for releases too. A commit that changes what connections send changes the digest,
-//! and its message must mention that.
+//! The same seeds of the swarm give the same packets in every build. Builds for debugging check what others leave out,
+//! so that `scripts/test` runs this in a build for releases too. A commit that changes what connections send changes
+//! the digest, and its message must mention that.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -22,7 +22,7 @@ pub(crate) enum Phase {
     AfterTimeout,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Recovery {
     pub(crate) phase: Phase,
     /// `snd_nxt` when the loss was found; RFC 6582's `recover` also when the phase is over.
@@ -52,7 +52,7 @@ pub(crate) struct Recovery {
 }
 
 /// The memory of the newest loss.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 struct Repair {
     gauge: Gauge,
     undo: Undo,
@@ -111,6 +111,11 @@ impl Recovery {
         if let Some(undo) = self.undo() {
             undo.passed(una);
         }
+    }
+
+    /// A copy that touches no heap.
+    pub(crate) fn without_repair(&self) -> Recovery {
+        Recovery { repair: None, ..*self }
     }
 
     /// Begins a fast recovery with this gauge.

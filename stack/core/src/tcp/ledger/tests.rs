@@ -286,7 +286,7 @@ fn a_coalesced_read_reaches_the_agent_as_its_segments() {
     assert_eq!(numbers, [2000, 3500], "each names its own segment");
 }
 
-/// Else an agent's average gap would be that of reads, and grow with what a link joins.
+/// An agent's average gap must not grow with the segments that a link joins.
 #[test]
 fn the_segments_of_a_read_share_the_time_since_the_last_one() {
     let mut bench = Bench::new(every(9), vec![]);

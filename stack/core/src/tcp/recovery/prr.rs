@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(sent, 10);
     }
 
-    /// RFC 9937 §6.2 takes the CEIL. Of twenty octets in flight, seven are to stay.
+    /// RFC 9937 §6.2 takes the CEIL. Here seven of twenty octets in flight are to stay.
     #[test]
     fn a_part_of_an_octet_that_may_leave_counts_as_a_whole_one() {
         let mut prr = Prr::begin(20);
