@@ -2,6 +2,7 @@
 //!
 //! Exit status: 0 done, 1 the work failed, 2 the input was refused (with the place and what would be accepted).
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -88,12 +89,21 @@ fn refused(error: &clap::Error, subcommand: Option<String>) -> ExitCode {
     if is_exec { exec::NOT_RUN.into() } else { u8::try_from(error.exit_code()).unwrap_or(2).into() }
 }
 
+/// `hopwise help --help` asks for help as `hopwise help` does.
+fn asked_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<_> = words.collect();
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.retain(|word| word != "--help" && word != "-h");
+    }
+    words
+}
+
 /// Does what the command line asks for.
 pub(crate) fn run() -> ExitCode {
     if let Some(commit) = option_env!("HOPWISE_COMMIT") {
         hopwise_lab::version::of_commit(commit);
     }
-    let Command { subcommand } = match Command::try_parse() {
+    let Command { subcommand } = match Command::try_parse_from(asked_words(std::env::args_os())) {
         Ok(command) => command,
         Err(error) => return refused(&with_names(error, std::env::args()), std::env::args().nth(1)),
     };
@@ -152,6 +162,17 @@ pub(crate) fn run() -> ExitCode {
 mod tests {
     use super::*;
     use crate::book;
+
+    #[test]
+    fn help_is_helped_too() {
+        for words in [&["hopwise", "help", "--help"][..], &["hopwise", "help", "-h", "mesh"]] {
+            let words = asked_words(words.iter().map(OsString::from));
+            let shown = Command::try_parse_from(words).expect_err("help").kind();
+            assert_eq!(shown, ErrorKind::DisplayHelp);
+        }
+        let of_trial = asked_words(["hopwise", "trial", "--help"].iter().map(OsString::from));
+        assert_eq!(of_trial.len(), 3);
+    }
 
     /// Calls `each` for a command and all below it, with their words.
     fn walk(command: &clap::Command, words: &[String], each: &mut impl FnMut(&clap::Command, &[String])) {

@@ -3,7 +3,7 @@
 use std::env;
 use std::io::{self, IsTerminal, Write};
 
-use hopwise_lab::fitting::wrapped;
+use hopwise_lab::fitting::{without_least, wrapped};
 use hopwise_lab::plain;
 use ratatui::crossterm::terminal;
 
@@ -46,14 +46,50 @@ pub(crate) fn lines(columns: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     std::iter::once(head).chain(rows.iter().map(|row| line(&mut row.iter().map(String::as_str)))).collect()
 }
 
-/// The width of each column in cells of a terminal: that of its widest cell.
-pub(crate) fn widths(columns: &[&str], rows: &[Vec<String>]) -> Vec<u16> {
-    let width = |nth: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(nth)).map(|cell| cell.chars().count());
-        let widest = cells.chain([columns[nth].len()]).max().unwrap_or(0);
-        u16::try_from(widest).unwrap_or(u16::MAX)
+/// The columns of a table in a terminal of that width. Those with the least turn of `goes` are left out; if the rest
+/// is still too wide, the widest cells are cut, and say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fitted {
+    pub(crate) heads: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<String>>,
+    pub(crate) widths: Vec<u16>,
+    pub(crate) left_out: Vec<&'static str>,
+}
+
+/// The space between two columns.
+pub(crate) const BETWEEN: u16 = 2;
+
+/// Fits the columns, each a head with its turn to go, into a width. A column without a turn stays.
+pub(crate) fn fitted(columns: &[(&'static str, Option<u8>)], rows: &[Vec<String>], width: u16) -> Fitted {
+    let cells = |nth: usize| rows.iter().filter_map(move |row| row.get(nth));
+    let widest = |(nth, (head, _)): (usize, &(&str, Option<u8>))| {
+        let widths = cells(nth).map(|cell| cell.chars().count()).chain([head.len()]);
+        (nth, widths.max().unwrap_or(0).min(LONGEST_CELL))
     };
-    (0..columns.len()).map(width).collect()
+    let mut kept: Vec<(usize, usize)> = columns.iter().enumerate().map(widest).collect();
+    let room =
+        |columns: usize| usize::from(width).saturating_sub(columns.saturating_sub(1) * usize::from(BETWEEN));
+    let sum = |kept: &[(usize, usize)]| kept.iter().map(|(_, width)| width).sum::<usize>();
+    let is_too_wide = |kept: &[(usize, usize)]| sum(kept) > room(kept.len());
+    let left_out = without_least(&mut kept, |(nth, _)| columns[*nth].1, is_too_wide);
+    while is_too_wide(&kept) {
+        // The last one of the widest: what names a row stands first.
+        let Some((_, most)) = kept.iter_mut().max_by_key(|(_, width)| *width).filter(|(_, width)| *width > 1)
+        else {
+            break;
+        };
+        *most -= 1;
+    }
+    let cut = |cell: &str, width: usize| plain::cut(&plain::line(cell), width);
+    let row = |row: &Vec<String>| {
+        kept.iter().map(|(nth, width)| cut(row.get(*nth).map_or("", String::as_str), *width)).collect()
+    };
+    Fitted {
+        heads: kept.iter().map(|(nth, _)| columns[*nth].0).collect(),
+        rows: rows.iter().map(row).collect(),
+        widths: kept.iter().map(|(_, width)| u16::try_from(*width).unwrap_or(u16::MAX)).collect(),
+        left_out: left_out.into_iter().map(|(nth, _)| columns[nth].0).collect(),
+    }
 }
 
 /// Colours of verdicts on a terminal: good ones green, bad ones red, open ones faint.
@@ -108,6 +144,19 @@ mod tests {
         assert_eq!(lines[0].len(), LONGEST_CELL + "  short".len());
         assert_eq!(lines[1], format!("{}…  b", "é".repeat(LONGEST_CELL - 1)));
         assert!(lines[2].starts_with("x?y ") && lines[2].ends_with(" b"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn columns_go_by_their_turns_and_then_the_widest_cells_are_cut_and_say_so() {
+        let columns = [("name", None), ("least", Some(0)), ("more", Some(1))];
+        let rows = [vec!["é".repeat(12), "abcdefgh".to_owned(), "x\u{1b}".to_owned()]];
+        let at = |width| fitted(&columns, &rows, width);
+        assert_eq!((at(28).widths, at(28).left_out), (vec![12, 8, 4], vec![]));
+        assert_eq!((at(27).heads, at(27).left_out), (vec!["name", "more"], vec!["least"]));
+        assert_eq!(at(27).rows, [["é".repeat(12), "x?".to_owned()]]);
+        assert_eq!(at(10).left_out, ["least", "more"]);
+        assert_eq!(at(10).rows, [[format!("{}…", "é".repeat(9))]]);
+        assert_eq!(at(0).widths, [1]);
     }
 
     #[test]

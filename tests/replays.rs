@@ -34,15 +34,18 @@ fn folder() -> PathBuf {
 }
 
 /// The captures of a run of three hops under the agent `dca`.
-static RUN: LazyLock<PathBuf> = LazyLock::new(|| {
-    let (scenario, out) = (written("chain.yaml", CHAIN.as_bytes()), folder().join("run"));
+static RUN: LazyLock<PathBuf> = LazyLock::new(|| run("run", "run.seeds=1"));
+
+/// The captures of that run with a value set.
+fn run(name: &str, set: &str) -> PathBuf {
+    let (scenario, out) = (written("chain.yaml", CHAIN.as_bytes()), folder().join(name));
     // The run before would be kept.
     let _ = fs::remove_dir_all(&out);
     let path = out.to_string_lossy();
-    let done = hopwise(&["run", &scenario, "--arm", "dca", "--out", &path, "--capture"]);
+    let done = hopwise(&["run", &scenario, "--arm", "dca", "--set", set, "--out", &path, "--capture"]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     out
-});
+}
 
 /// The file of the end that gets the data.
 fn receiver() -> String {
@@ -96,6 +99,19 @@ fn the_capture_of_a_run_is_decided_the_same_and_others_are_told_beside_it() {
     assert!(number(&immediate["acks"]) > number(&delayed["acks"]), "{connection}");
     assert_eq!(number(&immediate["longest_wait_ms"]), 0.0);
     assert!(number(&delayed["longest_wait_ms"]) > number(&delayed["mean_wait_ms"]), "{connection}");
+}
+
+/// A FIN is acknowledged too, and is no segment with data.
+#[test]
+fn acks_that_acknowledge_nothing_new_are_told_apart() {
+    let whole = run("whole", "traffic.0.bytes=20kB").join("ends/n3.pcapng");
+    let told = json(&[&whole.to_string_lossy(), "--receiver", "immediate"]);
+    let connection = &told["connections"][0];
+    let immediate = &connection["others"][0];
+    let number = |value: &Value| value.as_u64().expect("a number");
+    assert!(number(&immediate["without_segments"]) > 0, "{connection}");
+    let new = number(&immediate["acks"]) - number(&immediate["without_segments"]);
+    assert_eq!(new, number(&connection["arrivals"]), "{connection}");
 }
 
 #[test]

@@ -20,5 +20,7 @@ mod refusals;
 mod reports;
 #[path = "trial/results.rs"]
 mod results;
+#[path = "trial/tables.rs"]
+mod tables;
 #[path = "trial/truth.rs"]
 mod truth;

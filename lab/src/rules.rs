@@ -22,18 +22,18 @@ pub struct Rule<P> {
     /// Connections that the rule applies to (default: all).
     #[serde(default = "Match::<P>::every", rename = "match")]
     pub matches: Match<P>,
-    /// Receiver agent, which decides when to acknowledge, such as `delayed` (default: the default agent, in a scenario
-    /// that of the arm).
+    /// Receiver agent, which decides when to acknowledge, such as `delayed` (default: the agent of connections without
+    /// a rule).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "spec_names::receiver")]
     pub receiver: Option<String>,
-    /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs (default: the default
-    /// agents, in a scenario those of the arm).
+    /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs (default: the agents of
+    /// connections without a rule).
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "spec_names::senders")]
     pub sender: Option<String>,
     /// Receiver agents that only watch: results count the ACKs that they would have sent. A spec, or a list of specs
-    /// (default: the default ones, in a scenario those of the arm).
+    /// (default: the shadows of connections without a rule).
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "spec_names::shadows")]
     pub shadows: Option<String>,

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hopwise_lab::plain;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -14,9 +15,9 @@ use tokio::runtime::Runtime;
 
 use super::ask::Asking;
 use super::report::{HostReport, Reports};
-use super::view::{COLUMNS, Order, remarks, rows};
+use super::view::{COLUMNS, GOES, Order, remarks, rows};
 use crate::failure::Failure;
-use crate::table;
+use crate::table::{self, Fitted};
 
 /// The keys and the orders that they choose.
 pub(crate) const KEYS: [(char, &str, Order); 5] = [
@@ -98,15 +99,19 @@ fn draw(seen: &Seen, order: Order, area: Rect, buffer: &mut Buffer) {
         .map(|(key, name, of)| if *of == order { format!("[{key} {name}]") } else { format!("{key} {name}") })
         .collect();
     let (all, silent) = (seen.now.hosts.len(), remarks.len());
-    let line = format!("{all} hosts, {silent} without an answer   order: {}   q ends", keys.join("  "));
-    Paragraph::new(Line::from(line)).render(head, buffer);
+    let columns: Vec<_> = COLUMNS.into_iter().zip(GOES).collect();
     let rows = rows(&seen.now, Some(&seen.before), order);
-    let header = Row::new(COLUMNS).style(Style::new().add_modifier(Modifier::BOLD));
-    let widths = table::widths(&COLUMNS, &rows).into_iter().map(Constraint::Length);
-    let shown = rows.iter().map(|row| Row::new(row.clone()));
-    Widget::render(Table::new(shown, widths).header(header).column_spacing(2), body, buffer);
-    let lines: Vec<_> = remarks.into_iter().map(|line| Line::from(hopwise_lab::plain::line(&line))).collect();
-    Paragraph::new(lines).render(foot, buffer);
+    let Fitted { heads, rows, widths, left_out } = table::fitted(&columns, &rows, area.width);
+    let lacks =
+        if left_out.is_empty() { String::new() } else { format!("   no room: {}", left_out.join(", ")) };
+    let cut = |line: &str| Line::from(plain::cut(&plain::line(line), area.width.into()));
+    let line =
+        format!("{all} hosts, {silent} without an answer   order: {}   q ends{lacks}", keys.join("  "));
+    Paragraph::new(cut(&line)).render(head, buffer);
+    let header = Row::new(heads).style(Style::new().add_modifier(Modifier::BOLD));
+    let table = Table::new(rows.into_iter().map(Row::new), widths.into_iter().map(Constraint::Length));
+    Widget::render(table.header(header).column_spacing(table::BETWEEN), body, buffer);
+    Paragraph::new(remarks.iter().map(|line| cut(line)).collect::<Vec<_>>()).render(foot, buffer);
 }
 
 #[cfg(test)]
@@ -130,6 +135,22 @@ mod tests {
             airtime: Some(AirtimeReport { active_ms, busy_ms, ..AirtimeReport::default() }),
             ..HostReport::default()
         }
+    }
+
+    #[test]
+    fn a_narrow_frame_has_fewer_columns_and_whole_names_of_hosts() {
+        let names = ["pi-in-the-attic.mesh.example.org", "pi-in-the-cellar.mesh.example.org"];
+        let seen = Seen {
+            now: Reports { hosts: names.map(|name| host(name, 1, 2000, 1100)).to_vec() },
+            ..Seen::default()
+        };
+        let area = Rect::new(0, 0, 80, 8);
+        let mut buffer = Buffer::empty(area);
+        draw(&seen, Order::Inventory, area, &mut buffer);
+        let line = |y| (0..area.width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        assert!(line(2).starts_with(names[0]) && line(3).starts_with(names[1]), "{}\n{}", line(2), line(3));
+        assert!(line(1).contains("signal") && !line(1).contains("version"), "{}", line(1));
+        assert!(line(0).ends_with('…'), "{}", line(0));
     }
 
     #[test]

@@ -25,6 +25,22 @@ pub(crate) const COLUMNS: [&str; 13] = [
     "clock ms",
     "version",
 ];
+/// The turns in which columns go where the terminal is narrow. Names of hosts and neighbours stay.
+pub(super) const GOES: [Option<u8>; COLUMNS.len()] = [
+    None,
+    None,
+    Some(10),
+    Some(6),
+    Some(2),
+    Some(5),
+    Some(3),
+    Some(9),
+    Some(8),
+    Some(7),
+    Some(4),
+    Some(1),
+    Some(0),
+];
 /// The columns of a neighbour, from the second on.
 const OF_NEIGHBOUR: usize = 5;
 /// The neighbours of a host that have a row: a host may tell any number.

@@ -72,9 +72,14 @@ fn find(asked: &str) -> Result<Vec<Found>, String> {
         let longer = |(_, key): &&(FileKind, Key)| asked.len() > 2 && of(key).starts_with(asked);
         all.iter().find(longer).map(|(_, key)| key.path.as_str())
     };
-    let begun = || begun(asked, |key| &key.path).or_else(|| begun(wanted.last()?, Key::name));
+    // The last word of a path says little without the words before it: `max` in `hops.max`.
+    let alone = || wanted.last().filter(|last| wanted.len() == 1 || last.len() > 3);
+    let begun = || {
+        begun(asked, |key| &key.path)
+            .or_else(|| begun(wanted.last().filter(|_| wanted.len() == 1)?, Key::name))
+    };
     let names = || all.iter().flat_map(|(_, key)| [key.path.as_str(), key.name()]);
-    let near = || nearest(asked, names()).or_else(|| nearest(wanted.last()?, names()));
+    let near = || nearest(asked, names()).or_else(|| nearest(alone()?, names()));
     let meant = named.map(|(_, key)| key.path.as_str()).or_else(begun).or_else(near);
     Err(meant.map_or_else(
         || "`hopwise schema FILE-KIND --markdown` lists all keys".to_owned(),

@@ -163,8 +163,10 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<
     let plain = Scenario::load(file, &[])?;
     let all = plain.claims().map_err(Failure::Located)?;
     let title = plain.asked().map_err(Failure::Located)?.title.unwrap_or_else(|| name_of(file));
-    // A quick look leaves out slow claims, rules that the papers did not have, and all readings but the first.
-    if arguments.quick && !all.iter().any(|claim| claim.quick) {
+    // A quick look leaves out slow figures that nobody named, rules that the papers did not have, and all readings but
+    // the first.
+    let is_named = arguments.names(paper, &name_of(file));
+    if arguments.quick && !is_named && !all.iter().any(|claim| claim.quick) {
         return Ok(Measured { is_slow: true, ..Measured::by_us(Vec::new(), LeftOut::default()) });
     }
     let (ruled, left_out) = ruled(arguments, &plain).map_err(Failure::Located)?;

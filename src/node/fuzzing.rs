@@ -69,7 +69,7 @@ pub fn answered(text: &str) {
     match serde_json::from_str(text) {
         Ok(Response::Status(snapshot)) => {
             let snapshot = *snapshot;
-            drop(status::printing::page(&snapshot));
+            drop(status::printing::page(&snapshot, true));
             let area = Rect::new(0, 0, 80, 24);
             top::printing::draw(&snapshot, Some(&snapshot), area, &mut Buffer::empty(area));
         }

@@ -103,8 +103,8 @@ impl BoundsSnapshot {
         self.add("fragment-memory", [held.fragment_bytes, most.fragment_bytes, 0]);
     }
 
-    /// The held resources, and those that made room.
-    pub(crate) fn summary(&self) -> String {
+    /// The held resources, and those that made room. Without `all`, resources of which nothing is held are left out.
+    pub(crate) fn summary(&self, all: bool) -> String {
         let size = |name: &str, value: u64| {
             if name.ends_with("memory") { Size(value).to_string() } else { value.to_string() }
         };
@@ -112,10 +112,14 @@ impl BoundsSnapshot {
         let mut parts: Vec<String> = self
             .held
             .iter()
+            .filter(|(_, held)| all || **held > 0)
             .map(|(name, held)| format!("{name} {} of {}", size(name, *held), size(name, most(name))))
             .collect();
         let gave_way = self.gave_way.iter().filter(|(_, count)| **count > 0);
         parts.extend(gave_way.map(|(name, count)| format!("{count} made room for {name}")));
+        if parts.is_empty() {
+            parts.push("nothing".to_owned());
+        }
         parts.join(", ")
     }
 }

@@ -23,6 +23,9 @@ Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     control: Control,
+    /// Also show what is zero: bounds of which nothing is held, and counts of relays
+    #[arg(short, long)]
+    verbose: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -31,7 +34,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let text = match arguments.control.ask(&Request::Status)? {
         Response::Status(snapshot) if arguments.json => json(&snapshot)?,
-        Response::Status(snapshot) => page(&snapshot),
+        Response::Status(snapshot) => page(&snapshot, arguments.verbose),
         Response::Routing(snapshot) if arguments.json => json(&snapshot)?,
         Response::Routing(snapshot) => snapshot.page(),
         _ => return Err(Failure::failed("ask the daemon", "it answered another question")),

@@ -1,6 +1,7 @@
 //! `hopwise top`: a running node's connections, drawn anew each second.
 
 use std::io::{self, IsTerminal, Write};
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -21,7 +22,7 @@ pub(super) mod printing;
 
 use printing::draw;
 
-/// Watch a running node's connections: agents, cwnd, RTT, ACKs per segment
+/// Watch a running node's connections: rates, agents, cwnd, RTT, ACKs per segment
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +39,7 @@ pub(crate) struct Arguments {
     /// Time between two updates
     #[arg(long, value_name = "TIME", default_value = "1s")]
     every: Time,
-    /// Print one frame as text and exit
+    /// Print one frame as text and exit; rates are those of the time --every
     #[arg(long)]
     once: bool,
     /// Watch all hosts of an inventory, as `hopwise mesh status` shows them
@@ -60,9 +61,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let snapshot = status::ask(&arguments.control)?;
     if arguments.once {
-        return crate::failure::printed(
-            hopwise_lab::plain::out().write_all(printing::text(&snapshot).as_bytes()),
-        );
+        // A wait that ends early only makes the rates those of a shorter time.
+        thread::park_timeout(arguments.every.0);
+        let text = printing::text(&status::ask(&arguments.control)?, &snapshot);
+        return crate::failure::printed(hopwise_lab::plain::out().write_all(text.as_bytes()));
     }
     refuse_without_terminal()?;
     let mut terminal = ratatui::try_init().map_err(|error| Failure::failed("set the terminal up", error))?;

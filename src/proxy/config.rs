@@ -487,7 +487,7 @@ mod tests {
         ("schedule: [{ mobile: 10.0.0.1, begins: -5s, ends: 4s }]\n", "a time with its unit"),
         ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], queue: 3 }\n", "it goes with `by: nfqueue`"),
         ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], by: bridge, table: 300 }\n", "`by: tun`"),
-        ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], by: veth }\n", "unknown variant `veth`"),
+        ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], by: veth }\n", "`veth` does not fit here"),
         (
             "stations: [{ interface: w, mobiles: [{ address: 10.0.0.1, station: 2:0 }] }]\n",
             "no Ethernet address",

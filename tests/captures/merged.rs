@@ -83,13 +83,29 @@ pub(super) fn packets(path: &Path) -> Vec<Packet> {
 
 /// Copies a capture with its times by another clock.
 fn by_another_clock(from: &Path, to: &Path, clock: impl Fn(i64) -> i64) {
+    changed(from, to, |packet| {
+        packet.timestamp = Duration::from_nanos(clock(packet.timestamp.as_nanos() as i64) as u64);
+    });
+}
+
+/// Copies the capture of an end as that of a node on a TUN, whose packets the kernel forwards to and from the radio.
+fn before_the_kernels_hop(from: &Path, to: &Path) {
+    const HOP_LIMIT: usize = 8;
+    changed(from, to, |packet| {
+        let is_inbound = packet.options.contains(&EnhancedPacketOption::Flags(1));
+        let data = packet.data.to_mut();
+        data[HOP_LIMIT] = if is_inbound { data[HOP_LIMIT] - 1 } else { data[HOP_LIMIT] + 1 };
+    });
+}
+
+/// Copies a capture with a change to each packet.
+fn changed(from: &Path, to: &Path, change: impl Fn(&mut EnhancedPacketBlock<'_>)) {
     let mut reader = PcapNgReader::new(File::open(from).expect("it is there")).expect("pcapng");
     let mut writer = PcapNgWriter::new(File::create(to).expect("a new file")).expect("it can be written");
     while let Some(block) = reader.next_block() {
         match block.expect("a block") {
             Block::EnhancedPacket(mut packet) => {
-                let at = clock(packet.timestamp.as_nanos() as i64);
-                packet.timestamp = Duration::from_nanos(at as u64);
+                change(&mut packet);
                 writer.write_pcapng_block(packet).expect("room");
             }
             Block::InterfaceDescription(block) => {
@@ -178,6 +194,29 @@ fn clocks_hours_apart_that_drift_are_set_by_common_frames_and_no_frame_is_before
         }
     }
     assert!(caused > 300, "{caused}");
+}
+
+/// A packet has fewer hops left with each router on its way, also with the kernel of its own host.
+#[test]
+fn captures_with_hops_between_them_are_joined_by_the_packets_that_both_have() {
+    let folder = Folder::run("merge-hops");
+    by_another_clock(&folder.path("ends/n3.pcapng"), &folder.path("far.pcapng"), |at| at + 3_000_000_000);
+    before_the_kernels_hop(&folder.path("ends/n0.pcapng"), &folder.path("tun.pcapng"));
+    for (files, offset, within) in [
+        (["n0.pcapng", "far.pcapng"], -3_000_000_000_i64, 200_000_000),
+        (["n1.pcapng", "far.pcapng"], -3_000_000_000, 200_000_000),
+        (["n0.pcapng", "tun.pcapng"], 0, 0),
+        (["n2.pcapng", "tun.pcapng"], 0, 0),
+    ] {
+        let (code, said, errors) = folder.merge(&files, &["--json"]);
+        assert_eq!((code, &*errors), (Some(0), ""), "{files:?}");
+        let json: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+        let clock = &json["files"][1]["clock"];
+        let number = |field: &str| clock[field].as_i64().expect("a number");
+        assert!(number("common_frames") > 100 && json["too_early"] == 0, "{files:?}: {json}");
+        assert!((number("offset_ns") - offset).abs() <= within, "{files:?}: {clock}");
+        assert!(number("error_ns") <= 200_000_000, "{files:?}: {clock}");
+    }
 }
 
 #[test]

@@ -104,6 +104,35 @@ fn real_programs_run_over_the_radios_as_the_book_shows() {
     assert!(shown.contains(" receiver"), "iperf3 came to its end: {shown}{log}");
 }
 
+/// The link loses by chance, so that figures differ from run to run, and the place of the losses is the same.
+#[test]
+fn the_page_about_slow_transfers_finds_the_link_that_loses() {
+    if !can_run("the_page_about_slow_transfers_finds_the_link_that_loses", &["ip", "python3", "curl"]) {
+        return;
+    }
+    let (name, host) = (prefix("slow"), Namespace::new());
+    let socket = format!("/run/hopwise/{name}.sock");
+    let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name).display().to_string();
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/slow.md")).expect("a page");
+    let [session, summaries, merge] = [0, 1, 2].map(|nth| fenced(&page, "sh", nth));
+    // The byte that is followed is of one session.
+    let merge = merge.lines().next().expect("the merge");
+    let steps = format!("{}{summaries}{merge} && rm $capture", renamed(&session, &name));
+    let steps = steps.replace("results/slow", &results).replace("/run/hopwise/n0.sock", &socket);
+    let asked = ["top", "status", "capture start", "capture stop"];
+    let steps = asked.iter().fold(steps, |steps, words| {
+        steps.replace(&format!("hopwise {words}"), &format!("hopwise {words} --control {socket}"))
+    });
+    let done = bash(&host, &steps);
+    let (shown, log) = (text(&done.stdout), text(&done.stderr));
+    let has = |words: [&str; 3]| shown.lines().any(|line| words.iter().all(|word| line.contains(word)));
+    assert!(done.status.success() && has(["10.0.0.4:80", "established", "delayed"]), "{shown}{log}");
+    assert!(has(["10.7.0.2:", "delayed", "not-in-order"]), "{shown}{log}");
+    assert!(has(["n1 ", "data", "the channel"]) && has(["hw0", ".pcapng", "ms"]), "{shown}{log}");
+    let _ = fs::remove_dir_all(&results);
+}
+
 #[test]
 fn the_books_mesh_of_three_namespaces_carries_its_file_over_the_routes_that_it_shows() {
     let test = "the_books_mesh_of_three_namespaces_carries_its_file_over_the_routes_that_it_shows";

@@ -98,7 +98,7 @@ const PAGES: [(&str, &[(&str, Run)]); 8] = [
 const STAND_IN: &str = "#!/bin/sh\n[ \"$1\" != trial ] || set -- \"$@\" $SHORTER\nexec \"$HOPWISE\" \"$@\"\n";
 
 /// A folder as the clone's root is to commands that read.
-fn clone(name: &str) -> Folder {
+pub(super) fn clone(name: &str) -> Folder {
     let folder = Folder::new(name);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     symlink(root.join("configs"), folder.path("configs")).expect("a link");
@@ -109,7 +109,7 @@ fn clone(name: &str) -> Folder {
 }
 
 /// Runs commands as they stand; returns what they print.
-fn print(folder: &Folder, place: &str, commands: &str, shorter: &str) -> String {
+pub(super) fn print(folder: &Folder, place: &str, commands: &str, shorter: &str) -> String {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut bash = std::process::Command::new("bash");
     bash.args(["-e", "-o", "pipefail", "-c", commands]).current_dir(folder.path(""));
@@ -121,7 +121,7 @@ fn print(folder: &Folder, place: &str, commands: &str, shorter: &str) -> String 
 }
 
 /// The blocks of a page for a shell, each with the text that is shown right below it.
-fn blocks(page: &str) -> Vec<(String, Option<String>)> {
+pub(super) fn blocks(page: &str) -> Vec<(String, Option<String>)> {
     let mut found: Vec<(String, Option<String>)> = Vec::new();
     let mut between = "";
     for (nth, part) in page.split("\n```").enumerate() {

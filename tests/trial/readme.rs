@@ -62,6 +62,22 @@ fn the_readmes_first_table_and_why_are_what_the_quickstart_prints() {
     }
 }
 
+/// The command below the table measures each of its columns, with no mark that says otherwise.
+#[test]
+fn the_readmes_live_table_has_arms_of_the_file_that_its_command_runs() {
+    let (readme, file) = (read("README.md"), read("configs/live/hops.yaml"));
+    let table = readme.split_once("\n| hops | world |").expect("it has the table").1;
+    let (head, below) = table.split_once('\n').expect("rows");
+    assert!(below.contains("`hopwise trial configs/live/hops.yaml --set"), "{below}");
+    for column in head.trim_end_matches('|').split('|').map(str::trim) {
+        let arm = match column.strip_prefix("kernel ") {
+            Some(algorithm) => format!("kernel-{}", algorithm.to_lowercase()),
+            None => column.trim_matches('`').to_owned(),
+        };
+        assert!(file.contains(&format!("\n  {arm}: {{ ")), "no arm is called {arm}: {head}");
+    }
+}
+
 #[test]
 fn the_first_trial_is_what_it_prints() {
     let folder = Folder::new("book-trial");

@@ -31,12 +31,12 @@ fn a_scenario_that_makes_no_sense_is_refused_with_its_line_and_column() {
         (
             "topology:",
             "world: moon\ntopology:",
-            &["small.yaml:2:8", "unknown variant `moon`", "expected `sim`"],
+            &["small.yaml:2:8", "`moon` does not fit here", "expected `sim`"],
         ),
         (
             "topology:",
             "routing: { protocol: olsr }\ntopology:",
-            &["small.yaml:2:22", "unknown variant `olsr`"],
+            &["small.yaml:2:22", "`olsr` does not fit here"],
         ),
         ("seeds: 4", "seeds: 4, margin: 3", &["small.yaml:10:53", "a share from 0% to 100%"]),
         ("  every: {", "  every: { set: { topology.hops: 0 },", &["small.yaml:7:34", "hops: 0"]),

@@ -15,8 +15,9 @@ pub fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Op
     let measured = candidates.map(|name| (changes_between(wrong, name), Reverse(alike(name)), name));
     // A name of the same length with the same first letter may need one change more: `tun` for `tap`.
     let more = |alike: usize, name: &str| usize::from(alike > 0 && name.len() == wrong.len());
+    // A name in which every letter would change resembles nothing: `a` for `c`.
     let is_near = |(changes, Reverse(alike), name): &(usize, Reverse<usize>, &str)| {
-        *changes <= name.len().div_ceil(3) + more(*alike, name)
+        *changes <= name.len().div_ceil(3) + more(*alike, name) && *changes < name.len().max(wrong.len())
     };
     measured.filter(is_near).min().map(|(.., name)| name)
 }
@@ -66,5 +67,9 @@ mod tests {
         assert_eq!(nearest("imediate", names()), Some("immediate"));
         assert_eq!(nearest("window", names()), None);
         assert_eq!(nearest(&"delayed".repeat(9), names()), None);
+        assert_eq!(
+            [nearest("c", ["a", "b"].into_iter()), nearest("ab", ["a"].into_iter())],
+            [None, Some("a")]
+        );
     }
 }

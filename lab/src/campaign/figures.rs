@@ -8,6 +8,14 @@ use crate::sim::{FlowPlan, Talk, TrafficPlan};
 use crate::statistics::GOODPUT;
 use crate::world::World;
 
+/// Words for figures outside this house.
+const SYNONYMS: [(&str, &str); 4] = [
+    ("delay", "rtt_p95_ms"),
+    ("latency", "rtt_p95_ms"),
+    ("throughput", "goodput_kbps"),
+    ("fairness", "jain"),
+];
+
 /// The names of the figures that a scenario means.
 pub(super) fn read(scenario: &Scenario, figures: &[String]) -> Result<Vec<String>, Box<Refusal>> {
     let all: Vec<&str> = metric::names_of_figures().collect();
@@ -18,7 +26,8 @@ pub(super) fn read(scenario: &Scenario, figures: &[String]) -> Result<Vec<String
     for (nth, text) in figures.iter().enumerate() {
         let refuse = |problem: &str, accepted: &str| Err(scenario.refuse_figure(nth, problem, accepted));
         let Some(metric) = metric::meant(text) else {
-            return refuse(&format!("no figure is called `{text}`"), &one_of(text, &all));
+            let called = SYNONYMS.iter().find(|(word, _)| word == text).map_or(&**text, |(_, name)| name);
+            return refuse(&format!("no figure is called `{text}`"), &one_of(called, &all));
         };
         if metric.better.is_none() {
             let problem = format!("neither more nor less of `{}` is better", metric.name);
@@ -128,6 +137,7 @@ mod tests {
                 "run.figure=[jain, acks-sent]",
                 &["--set:1:19", "neither more nor less of `acks_sent` is better", "jain"],
             ),
+            ("run.figure=delay", &["no figure is called `delay`", "did you mean `rtt_p95_ms`?"]),
             ("run.figure=[jain, jain]", &["--set:1:19", "`jain` is there already"]),
             ("run.figure=[]", &["no figure"]),
             ("run.figure=5", &["`5` does not fit here"]),

@@ -350,7 +350,7 @@ mod tests {
                 "{ says: a, mode: printed, value: n, claimed: 9 }",
                 "fig.yaml:4:22: no mode is called `printed`",
             ),
-            ("{ says: a, mode: paper, value: m, claimed: 9 }", "unknown variant `m`"),
+            ("{ says: a, mode: paper, value: m, claimed: 9 }", "`m` does not fit here"),
             (
                 "{ says: a, mode: paper, value: n, claimed: 9, against: { acks: 0, outage: 1s, rtt: 1s, rttvar: 1s } }",
                 "no such plan",

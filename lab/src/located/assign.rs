@@ -55,7 +55,14 @@ impl Assigned {
                 };
                 Shown::InText(Box::new(Refusal::new(by, text, span, problem, accepted)))
             }
-            From::Elsewhere(from) => Shown::At(YamlPath(from.0.iter().chain(within).cloned().collect())),
+            From::Elsewhere(from) => {
+                // One of a list's values stands for its path: the key is that of the list.
+                let is_item = |step: &Step| matches!(step, Step::Index(_));
+                let items = from.0.iter().rev().take_while(|step| is_item(step)).count();
+                let cut = if matches!(mark, Mark::Key) && within.is_empty() { items } else { 0 };
+                let from = &from.0[..from.0.len() - cut];
+                Shown::At(YamlPath(from.iter().chain(within).cloned().collect()))
+            }
         }
     }
 }

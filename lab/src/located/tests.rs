@@ -46,7 +46,7 @@ fn refused(text: &str) -> Refusal {
 #[test]
 fn a_wrong_value_is_refused_at_its_line_and_column() {
     for (text, place, problem) in [
-        ("name: a\nlinks:\n  - kind: tin\n", "plan.yaml:3:11", "unknown variant `tin`"),
+        ("name: a\nlinks:\n  - kind: tin\n", "plan.yaml:3:11", "`tin` does not fit here"),
         ("name: a\nlinks:\n  - { kind: tun, mtu: big }\n", "plan.yaml:3:23", "`big` does not fit here"),
         ("name: µµ\nlinks: [{ kind: tun, mtu: 70000 }]\n", "plan.yaml:2:27", "`70000` does not fit here"),
         ("name: a\nlinks:\n  - mtu: 5\n", "plan.yaml:3:5", "missing field `kind`"),
@@ -227,6 +227,7 @@ fn of_very_many_names_those_are_told_that_begin_alike() {
     assert!(!told.contains(" ht-"), "{told}");
     assert!(one_of("x", &names).ends_with("vht-23, and 16 more"), "{}", one_of("x", &names));
     assert_eq!(one_of("x", &names[..3]), "expected one of ht-0, vht-1, ht-2");
+    assert!(one_of("17", &names).starts_with("did you mean `vht-17`?"), "{}", one_of("17", &names));
 }
 
 #[test]

@@ -12,6 +12,9 @@ pub(super) fn problem(said: &str) -> String {
     if said == NO_SOCKET_ADDRESS {
         return "this is no address with a port".to_owned();
     }
+    if let Some(word) = said.strip_prefix("unknown variant ") {
+        return format!("{word} does not fit here");
+    }
     let Some(given) = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "))
     else {
         return said.to_owned();
@@ -78,10 +81,13 @@ pub(super) fn advice(said: &str) -> Option<String> {
 const MOST_NAMED: usize = 24;
 
 /// The names that are accepted, after the one among them that is nearest to the wrong one. If they are very many, those
-/// stand there that begin as the wrong one does, or else the first.
+/// stand there that begin as the wrong one does or have it as a part, or else the first.
 pub fn one_of(wrong: &str, names: &[&str]) -> String {
     let begins = wrong.split_once('-').map_or(wrong, |(begins, _)| begins);
-    let akin: Vec<_> = names.iter().copied().filter(|name| name.starts_with(begins)).collect();
+    // Somebody may know a part of a name: `mcs3` of `ht20-mcs3`.
+    let has_part = |name: &&str| name.split(['-', '_']).any(|part| part == wrong);
+    let is_akin = |name: &&str| name.starts_with(begins) || has_part(name);
+    let akin: Vec<_> = names.iter().copied().filter(is_akin).collect();
     let shown = match &akin[..] {
         _ if names.len() <= MOST_NAMED => names,
         [] => &names[..MOST_NAMED],
@@ -92,7 +98,8 @@ pub fn one_of(wrong: &str, names: &[&str]) -> String {
         more => format!(", and {more} more"),
     };
     let all = shown.join(", ") + &more;
-    match hopwise_agents::spec::nearest(wrong, names.iter().copied()) {
+    let near = hopwise_agents::spec::nearest(wrong, names.iter().copied());
+    match near.or_else(|| names.iter().copied().find(has_part)) {
         Some(name) => format!("did you mean `{name}`? expected one of {all}"),
         None => format!("expected one of {all}"),
     }

@@ -9,17 +9,21 @@ use hopwise_lab::named;
 use super::finding::Finding;
 use super::{System, faults, interfaces};
 use crate::node::config::{ChecksumsName, Link, LinkKind, MTU, NodeConfig};
+use crate::node::control::client::Control;
+use crate::node::status;
 
 /// So many lost packets are no chance: a queue has room for 8,192.
 const OVERFLOWED: u64 = 1000;
 
 pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let running = links_of_running(config);
     for link in &config.links {
         let name = &link.name;
+        let is_own = running.contains(name);
         match link.kind {
             LinkKind::Tun | LinkKind::TunFast => {
-                findings.push(device(system, link));
+                findings.push(unless_own(is_own, name, device(system, link)));
                 findings.push(mtu(system, link));
                 findings.extend(overflowed(system, name));
                 if link.queues.is_some_and(|queues| queues > 1) {
@@ -29,7 +33,7 @@ pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
             LinkKind::Raw => {
                 findings.push(interfaces::state(system, name));
                 findings.push(offloads(name, joining_offloads(name)));
-                findings.push(reset(system, link));
+                findings.push(unless_own(is_own, name, reset(system, link)));
             }
             LinkKind::Pcap => {
                 findings.push(interfaces::state(system, name));
@@ -51,6 +55,22 @@ fn towards_hosts(config: &NodeConfig) -> impl Iterator<Item = &String> {
 pub(super) fn interfaces(config: &NodeConfig) -> impl Iterator<Item = &String> {
     let of_links = config.links.iter().filter(|link| matches!(link.kind, LinkKind::Raw | LinkKind::Pcap));
     of_links.map(|link| &link.name).chain(towards_hosts(config))
+}
+
+/// The links of the node that runs by this file; none if there is none, or it has no control socket.
+fn links_of_running(config: &NodeConfig) -> Vec<String> {
+    let asked = config.control.clone().and_then(|socket| status::ask(&Control::at(socket)).ok());
+    let links = asked.into_iter().flat_map(|node| node.links).filter(|link| !link.gone);
+    links.map(|link| link.name).collect()
+}
+
+/// A link that is in use spoils nothing for the node that uses it.
+fn unless_own(is_own: bool, name: &str, found: Finding) -> Finding {
+    let in_use = [&faults::DEVICE_TAKEN, &faults::LINK_IN_USE];
+    if is_own && in_use.iter().any(|fault| found.fault.as_deref() == Some(fault.name)) {
+        return Finding::ok(&found.check, format!("{name} is that of the node that runs by this file"));
+    }
+    found
 }
 
 /// An existing TUN belongs to a daemon, or was made to stay.

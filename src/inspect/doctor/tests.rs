@@ -1,10 +1,14 @@
 use std::fs;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::thread;
 
 use hopwise_host::nl80211::SanityCheck;
 
 use super::printing::line;
 use super::*;
+use crate::node::control::Response;
+use crate::node::snapshot::{LinkSnapshot, Snapshot};
 
 mod injected;
 mod left;
@@ -128,6 +132,30 @@ fn a_host_of_a_fleet_with_faults_without_end_does_not_fill_the_screen() {
     let told = printing::fleet(&fleet::FleetReport { hosts, together: Vec::new() });
     assert!(told.contains("n1: and 8 more faults: --json has them"), "{}", told.len());
     assert!(told.lines().all(|line| line.chars().count() < 1_100) && told.len() < 50_000);
+}
+
+/// The node of the file is asked at its control socket.
+#[test]
+fn a_device_of_the_node_that_runs_is_nothing_to_mend() {
+    let text =
+        "node: { name: a, address: 10.7.0.2/24 }\nlinks: [{ kind: tun, name: hw0 }]\ncontrol: SOCKET\n";
+    let machine = Machine::new("running", &[("sys/class/net/hw0/tun_flags", "0x1001")]);
+    let socket = machine.0.path("node.sock");
+    let config = config::parse(Path::new("a.yaml"), &text.replace("SOCKET", &socket.display().to_string()));
+    let config = config.expect("it is sound");
+    assert_eq!(verdict(&links::examine(&machine.0, &config), "device"), Verdict::Warning);
+    let node = UnixListener::bind(&socket).expect("a socket");
+    let link = LinkSnapshot { name: "hw0".into(), ..LinkSnapshot::default() };
+    let answer = Response::Status(Box::new(Snapshot { links: vec![link], ..Snapshot::default() }));
+    let answer = serde_json::to_string(&answer).expect("JSON") + "\n";
+    let answering = thread::spawn(move || {
+        let (mut asking, _) = node.accept().expect("it is asked");
+        asking.write_all(answer.as_bytes()).expect("it listens");
+    });
+    let findings = links::examine(&machine.0, &config);
+    answering.join().expect("it answered");
+    let device = findings.iter().find(|finding| finding.check == "device").expect("it was looked at");
+    assert!(device.verdict == Verdict::Ok && device.found.contains("node that runs"), "{device:?}");
 }
 
 /// A machine is in order without the things that a node does not use.

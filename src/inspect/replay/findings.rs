@@ -65,6 +65,8 @@ pub(super) enum End {
 pub(super) struct Agent {
     pub(super) spec: String,
     pub(super) acks: u64,
+    /// Those that acknowledge no new segment: of data out of order or again, of a FIN, of the window.
+    pub(super) without_segments: u64,
     /// Segments in order that these were the first to acknowledge.
     pub(super) segments: u64,
     pub(super) mean_wait_ms: f64,
@@ -101,8 +103,16 @@ impl Agent {
         let ms = |ns: u64| ns as f64 / 1e6;
         let mean_wait_ms =
             if tally.segments == 0 { 0.0 } else { ms(tally.waited_ns) / tally.segments as f64 };
-        let Tally { acks, segments, longest_ns, at_once, .. } = *tally;
-        Agent { spec, acks, segments, mean_wait_ms, longest_wait_ms: ms(longest_ns), at_once }
+        let Tally { acks, without_segments, segments, longest_ns, at_once, .. } = *tally;
+        Agent {
+            spec,
+            acks,
+            without_segments,
+            segments,
+            mean_wait_ms,
+            longest_wait_ms: ms(longest_ns),
+            at_once,
+        }
     }
 }
 

@@ -59,7 +59,8 @@ fn push(page: &mut String, connection: &Replayed) {
     page.push('\n');
 }
 
-const COLUMNS: [&str; 7] = ["agent", "", "ACKs", "segments/ACK", "mean wait", "longest", "at once"];
+const COLUMNS: [&str; 8] =
+    ["agent", "", "ACKs", "of nothing new", "segments/ACK", "mean wait", "longest", "at once"];
 
 fn row(agent: &Agent, which: &str) -> Vec<String> {
     #[expect(clippy::cast_precision_loss, reason = "a ratio that is shown with two digits")]
@@ -68,6 +69,7 @@ fn row(agent: &Agent, which: &str) -> Vec<String> {
         agent.spec.clone(),
         which.to_owned(),
         grouped(agent.acks),
+        grouped(agent.without_segments),
         format!("{each:.2}"),
         format!("{:.3} ms", agent.mean_wait_ms),
         format!("{:.3} ms", agent.longest_wait_ms),

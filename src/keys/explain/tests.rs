@@ -78,5 +78,7 @@ fn a_key_that_does_not_exist_names_the_nearest_one() {
     assert_eq!(near("a.b.stop_wihtin"), "did you mean `stop_within`?");
     assert_eq!(near("radio.rts"), "did you mean `radio.rts_threshold`?");
     assert_eq!(near("rts_thr"), "did you mean `radio.rts_threshold`?");
-    assert!(near("zzzzzzzzzzzz").contains("hopwise schema"));
+    for of_none in ["zzzzzzzzzzzz", "hops.max"] {
+        assert!(near(of_none).contains("hopwise schema"), "{}", near(of_none));
+    }
 }

@@ -36,7 +36,8 @@ pub(crate) struct Arguments {
     /// Papers, or single figures of them by their files (default: all)
     #[arg(value_name = "PAPER[/FIGURE]")]
     pub(super) chosen: Vec<String>,
-    /// Run only the fastest scenarios, their first reading with two seeds; too few for small effects
+    /// Run only the fastest scenarios and figures that are named, their first reading with two seeds; too few for
+    /// small effects
     #[arg(long)]
     pub(super) quick: bool,
     /// Folder of the papers' folders
@@ -72,6 +73,11 @@ impl Arguments {
             None => chosen == paper,
         };
         self.chosen.is_empty() || self.chosen.iter().any(is_chosen)
+    }
+
+    /// Returns whether a figure is chosen by its own name.
+    pub(super) fn names(&self, paper: &str, figure: &str) -> bool {
+        self.chosen.iter().any(|chosen| chosen.split_once('/') == Some((paper, figure)))
     }
 }
 

@@ -91,7 +91,7 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
         ("rules: [{ sender: [newreno, hold: 3] }]", "wrong specs"),
         ("rules: [{ sender: [limit:3] }]", "3:20: "),
         ("rules: [{ match: { port: 70000 } }]", "3:26: `70000` does not fit here"),
-        ("rules: [{ match: { direction: up } }]", "3:31: unknown variant `up` | expected `out` or `in`"),
+        ("rules: [{ match: { direction: up } }]", "3:31: `up` does not fit here | expected `out` or `in`"),
         ("forwards: [{ listen: 127.0.0.1:80, to: 127.0.0.1:81 }]", "3:12: both ends are on the same side"),
         (
             "forwards: [{ listen: mesh:10.9.0.1:80, to: 127.0.0.1:81 }]",
@@ -107,7 +107,7 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
         ),
         ("capture: { file: a.pcapng, rotate: 1KiB }", "3:36: rotate: 1KiB is out of range | 64KiB or more"),
         ("capture: { file: a.pcapng, rotate: 1MiB, files: 0 }", "3:49: files: 0 is out of range | 1 or more"),
-        ("tcp: { profile: reno }", "3:17: unknown variant `reno` | expected `modern` or `ns2`"),
+        ("tcp: { profile: reno }", "3:17: `reno` does not fit here | expected `modern` or `ns2`"),
         ("tcp: { recv_buffer: 1KiB }", "3:21: recv_buffer: 1KiB is out of range"),
         (
             "user: no-such-user",
@@ -191,8 +191,11 @@ fn links_are_checked_with_their_addresses() {
         ("  - { kind: raw, name: eth0, kernel: 10.7.0.1/24 }", "3:30: `kernel` is the kernel's address"),
         ("  - { kind: tun, name: hw0 }\n  - { kind: raw, name: hw0 }", "4:24: the name `hw0` is links.0's"),
         ("  - { kind: raw, name: eth0, mtu: 1400 }", "3:30: an interface brings its own MTU"),
-        ("  - { kind: wifi, name: a }", "unknown variant `wifi` | expected one of `tun`, `tun-fast`, `raw`"),
-        ("  - { kind: tap, name: a }", "unknown variant `tap` | did you mean `tun`? expected one of"),
+        (
+            "  - { kind: wifi, name: a }",
+            "`wifi` does not fit here | expected one of `tun`, `tun-fast`, `raw`",
+        ),
+        ("  - { kind: tap, name: a }", "`tap` does not fit here | did you mean `tun`? expected one of"),
         ("  - { kind: tun, name: hw0, queues: 2 }", "3:29: only a TUN with offload has several queues"),
         ("  - { kind: tun-fast, name: hw0, queues: 0 }", "3:42: queues: 0 is out of range | 1 to 256 queues"),
         ("  - { kind: tun-fast, name: hw0, queues: 257 }", "3:42: queues: 257 is out of range"),

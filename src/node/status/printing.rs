@@ -7,7 +7,8 @@ use hopwise_lab::units::Size;
 use crate::daemon::stations::table_of;
 use crate::node::snapshot::{ConnSnapshot, LinkSnapshot, ShardSnapshot, Snapshot, counted};
 
-pub(crate) fn page(snapshot: &Snapshot) -> String {
+/// The state as a page; `all` also shows what is zero.
+pub(crate) fn page(snapshot: &Snapshot, all: bool) -> String {
     let Snapshot { node, addresses, pid, uptime_s, version, .. } = snapshot;
     let mut lines =
         vec![format!("{node} at {}, pid {pid}, up {uptime_s:.0} s, hopwise {version}", addresses.join(" "))];
@@ -20,13 +21,13 @@ pub(crate) fn page(snapshot: &Snapshot) -> String {
     if !snapshot.drops.is_empty() {
         lines.push(format!("drops: {}", counts(&snapshot.drops)));
     }
-    let relays: BTreeMap<_, _> =
-        snapshot.relays.iter().filter(|(_, count)| **count > 0).map(|(k, v)| (k.clone(), *v)).collect();
+    let relays = snapshot.relays.iter().filter(|(_, count)| all || **count > 0);
+    let relays: BTreeMap<_, _> = relays.map(|(name, count)| (name.clone(), *count)).collect();
     if !relays.is_empty() {
         lines.push(format!("relays: {}", counts(&relays)));
     }
     if !snapshot.bounds.held.is_empty() {
-        lines.push(format!("held: {}", snapshot.bounds.summary()));
+        lines.push(format!("held: {}", snapshot.bounds.summary(all)));
     }
     if let Some(capture) = &snapshot.capture {
         let (file, packets, lost) = (&capture.file, capture.packets_written, capture.packets_lost());
@@ -103,11 +104,16 @@ pub(crate) fn cells(conn: &ConnSnapshot) -> Vec<String> {
         conn.sender.clone(),
         Size(conn.cwnd_bytes).to_string(),
         Size(conn.flight_bytes).to_string(),
-        conn.rtt_ms.map_or_else(|| "-".to_owned(), |rtt| format!("{rtt:.1}")),
+        conn.rtt_ms.map_or_else(|| "-".to_owned(), rtt),
         format!("{}/{}", conn.segments_retransmitted, conn.segments_sent),
         conn.acks_per_segment.map_or_else(|| "-".to_owned(), |share| format!("{share:.2}")),
         Size(conn.bytes_delivered).to_string(),
     ]
+}
+
+/// Round trips within a host take some microseconds: a zero would say that none was measured.
+fn rtt(millis: f64) -> String {
+    if millis < 1.0 { format!("{millis:.3}") } else { format!("{millis:.1}") }
 }
 
 fn id_of(conn: &ConnSnapshot) -> String {
@@ -141,7 +147,7 @@ mod tests {
             drops: BTreeMap::from([("paws".to_owned(), 2)]),
             ..Snapshot::default()
         };
-        let page = page(&snapshot);
+        let page = page(&snapshot, false);
         assert!(page.starts_with("n2 at 10.7.0.2/24, pid 0, up 0 s"), "{page}");
         assert!(
             page.contains("drops: paws 2\n")
@@ -155,10 +161,24 @@ mod tests {
     }
 
     #[test]
+    fn zeros_are_shown_where_all_is_asked_for() {
+        let mut snapshot =
+            Snapshot { relays: BTreeMap::from([("refused".to_owned(), 0)]), ..Snapshot::default() };
+        snapshot.bounds.add("orphans", [0, 4096, 0]);
+        assert!(page(&snapshot, false).contains("\nheld: nothing\n"), "{}", page(&snapshot, false));
+        snapshot.bounds.add("connections", [3, 1000, 7]);
+        let short = page(&snapshot, false);
+        assert!(short.contains("\nheld: connections 3 of 1000, 7 made room for connections\n"), "{short}");
+        let whole = page(&snapshot, true);
+        assert!(whole.contains("held: connections 3 of 1000, orphans 0 of 4096, 7 made"), "{whole}");
+        assert!(whole.contains("\nrelays: refused 0\n") && !short.contains("relays"), "{whole}");
+    }
+
+    #[test]
     fn a_capture_that_fails_says_why() {
         let mut capture = CaptureSnapshot { file: "a.pcapng".into(), ..CaptureSnapshot::default() };
         let shown = |capture: &CaptureSnapshot| {
-            page(&Snapshot { capture: Some(capture.clone()), ..Snapshot::default() })
+            page(&Snapshot { capture: Some(capture.clone()), ..Snapshot::default() }, false)
         };
         assert!(shown(&capture).contains("\ncapture: a.pcapng, 0 packets, 0 lost\n"), "{}", shown(&capture));
         (capture.packets_missed, capture.packets_unwritten) = (2, 3);
@@ -172,10 +192,10 @@ mod tests {
         let shard = |open| ShardSnapshot { connections_open: open, received_packets: 8, sent_packets: 9 };
         let conn = ConnSnapshot { shard: Some(1), id: 4, ..ConnSnapshot::default() };
         let alone = Snapshot { shards: vec![shard(1)], ..Snapshot::default() };
-        assert!(!page(&alone).contains("shards"), "{}", page(&alone));
+        assert!(!page(&alone, false).contains("shards"), "{}", page(&alone, false));
         let two =
             Snapshot { shards: vec![shard(0), shard(1)], connections: vec![conn], ..Snapshot::default() };
-        let page = page(&two);
+        let page = page(&two, false);
         let wanted = "shards: 0 connections, in 8 packets, out 9; 1 connection, in 8 packets, out 9\n";
         assert!(page.contains(wanted) && page.contains("\n1.4 "), "{page}");
     }

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::de::value::StrDeserializer;
+use serde::{Deserialize, Deserializer};
 
 use crate::units::Share;
 
@@ -39,7 +41,7 @@ pub struct Claim {
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     pub per_at: BTreeMap<String, Vec<serde_json::Value>>,
     /// Way to combine several points into one (default mean).
-    #[serde(default)]
+    #[serde(default, deserialize_with = "over")]
     pub over: Over,
     /// Condition that the measured number must meet (default about). Its 95 % interval must leave no room for the
     /// opposite, such as a loss where a gain is claimed.
@@ -97,6 +99,15 @@ impl Claim {
             (ratio, _) => Stated::Ratio(ratio.unwrap_or(1.0)),
         }
     }
+}
+
+/// An arm stands under `against`, where `over` sounds like it.
+fn over<'de, D: Deserializer<'de>>(from: D) -> Result<Over, D::Error> {
+    let word = String::deserialize(from)?;
+    Over::deserialize(StrDeserializer::<D::Error>::new(&word)).map_err(|_| {
+        let expected = "`mean`, `most` or `least` of several points; the other arm stands under `against`";
+        D::Error::custom(format_args!("unknown variant `{word}`, expected {expected}"))
+    })
 }
 
 fn five_per_cent() -> Share {

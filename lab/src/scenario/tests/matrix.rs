@@ -92,6 +92,8 @@ fn a_matrix_that_was_set_is_refused_where_it_was_set() {
         let refused = super::refused(&[set]);
         assert!(refused.starts_with("--set:1:") && refused.contains(problem), "{set}: {refused}");
     }
+    let key = super::refused(&["matrix={ topology.hopps: [4] }"]);
+    assert!(key.starts_with("--set:1:10: "), "the key is wrong, and not its value: {key}");
     let far =
         Scenario::parse("a.yaml", CHAIN, &["matrix.topology.hops=[4, none]".to_owned()]).expect("it is read");
     let cells = far.asked().expect("it can be asked").cells;

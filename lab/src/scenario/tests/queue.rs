@@ -15,7 +15,7 @@ fn queues_that_cannot_be_are_refused_with_what_would_be_accepted() {
             "`aql_low` changes nothing under aql: false",
         ),
         ("radio.queue={ kind: fq-codel, aql_low: 13ms }", "`aql_low` is above `aql_high`"),
-        ("radio.queue.kind=red", "unknown variant `red`"),
+        ("radio.queue.kind=red", "`red` does not fit here"),
     ] {
         let said = refused(&[set]);
         assert!(said.contains(wanted), "{set}: {said}");

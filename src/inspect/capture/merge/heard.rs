@@ -43,10 +43,13 @@ pub(super) enum Order {
 impl Sight {
     pub(super) fn order(&self, other: &Sight) -> Option<Order> {
         let by = |is_first: bool| Some(if is_first { Order::Forth } else { Order::Back });
+        // Each router on the way takes a hop away: what it sent is later than what the router before it received.
+        if self.hops != other.hops {
+            return by(self.hops > other.hops);
+        }
         match (self.way?, other.way?) {
             (Way::Out, Way::In) => Some(Order::Forth),
             (Way::In, Way::Out) => Some(Order::Back),
-            _ if self.hops != other.hops => by(self.hops > other.hops),
             // Packets leave a host through its radio, and come in through it.
             (Way::Out, Way::Out) if self.is_radio != other.is_radio => by(other.is_radio),
             (Way::In, Way::In) if self.is_radio != other.is_radio => by(self.is_radio),
@@ -89,7 +92,12 @@ impl Heard {
         {
             return;
         }
-        self.names.entry(name).and_modify(|known| *known = None).or_insert(Some(sight));
+        // A router has a packet before and behind its own hop, and the sight before it counts. A name that is there
+        // again with the same hops is that of two packets.
+        let first = |known: Sight| {
+            (known.hops != sight.hops).then_some(if known.hops > sight.hops { known } else { sight })
+        };
+        self.names.entry(name).and_modify(|known| *known = known.and_then(first)).or_insert(Some(sight));
         if self.names.len() > self.most {
             self.names.pop_last();
         }
@@ -118,7 +126,7 @@ fn way(packet: &Packet) -> Option<Way> {
 }
 
 /// A frame in the air is the same for all that hear it. A packet is the same on one link, and another one behind each
-/// hop; a third name has no hop limit, and is that of both ends.
+/// hop; a third name has no hop limit, and is that of the packet on its whole way.
 fn names(found: &Layers<'_>) -> Vec<u64> {
     let mut names = Vec::new();
     // The tries after the second one are alike, and one file may lack another one than the next.
@@ -129,10 +137,8 @@ fn names(found: &Layers<'_>) -> Vec<u64> {
     if let Some(mut packet) = found.ip.filter(|_| !is_again).map(<[u8]>::to_vec) {
         without_marks(&mut packet);
         names.push(hash(1, &packet));
-        if found.air.is_none() {
-            without_hops(&mut packet);
-            names.push(hash(2, &packet));
-        }
+        without_hops(&mut packet);
+        names.push(hash(2, &packet));
     }
     names
 }
@@ -186,6 +192,8 @@ mod tests {
             (sight(came, 64, false), sight(left, 64, false), Some(Back)),
             // Two relays: the hop limit falls on the way.
             (sight(came, 62, false), sight(came, 63, false), Some(Back)),
+            (sight(left, 62, true), sight(came, 63, true), Some(Back)),
+            (sight(None, 64, false), sight(None, 63, true), Some(Forth)),
             (sight(left, 64, false), sight(left, 64, true), Some(Forth)),
             (sight(came, 64, false), sight(came, 64, true), Some(Back)),
             (sight(came, 64, true), sight(came, 64, true), Some(Together)),

@@ -117,7 +117,7 @@ fn a_capability_that_is_missing_is_named_with_the_way_to_it() {
         let findings = of_machine(&machine.0, None);
         (findings, machine::programs(&machine.0))
     };
-    let (findings, programs) = std::thread::spawn(looked).join().expect("it ends");
+    let (findings, programs) = thread::spawn(looked).join().expect("it ends");
     assert!(named(&findings).contains(&"no-net-admin") && named(&findings).contains(&"no-net-raw"));
     all_are_whole(&findings);
     one(&[programs], "no-bpf");

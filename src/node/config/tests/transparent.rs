@@ -119,7 +119,7 @@ fn each_wrong_key_between_nodes_is_refused() {
         ("FROM, classes: [{ port: 7301, dscp: 64 }]", "dscp: 64 is out of range | 0 to 63"),
         ("FROM, classes: [{ port: 7301, ports: [0] }]", "ports: 0 is out of range | 1 to 65535"),
         ("FROM, classes: [{ dscp: 4 }]", "missing field `port`"),
-        ("FROM, source: server", "unknown variant `server` | expected `client` or `own`"),
+        ("FROM, source: server", "`server` does not fit here | expected `client` or `own`"),
         ("FROM, answers_within: 1ms", "answers_within: 1ms is out of range | 10ms to 30s"),
         ("FROM, connections: 0", "connections: 0 is out of range | 1 to 65536"),
         ("FROM, idle: 1ms", "idle: 1ms is out of range | 100ms or more"),

@@ -31,6 +31,9 @@ pub(super) struct Open {
 pub struct Tally {
     /// ACKs, of whatever cause.
     pub acks: u64,
+    /// Those that were the first to acknowledge no segment: they end a handshake, answer a FIN, a probe or data out of
+    /// order or again, or tell a window.
+    pub without_segments: u64,
     /// The total wait of the first segment of each ACK.
     pub held_ns: u64,
     /// Segments that these ACKs were the first to acknowledge.
@@ -53,6 +56,7 @@ impl Tally {
     fn settle(&mut self, now: Instant, owed: &Open) {
         let held = owed.since.get().map_or(0, |since| nanos(now.since(since)));
         self.acks += 1;
+        self.without_segments += u64::from(owed.segments == 0);
         self.held_ns = self.held_ns.saturating_add(held);
         self.segments += u64::from(owed.segments);
         let waited = u64::from(owed.segments).saturating_mul(held).saturating_sub(self.behind_ns);
