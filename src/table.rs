@@ -24,8 +24,8 @@ pub(crate) fn hanging(lead: &str, text: &str) -> String {
     wrapped(lead, text, width().unwrap_or(WIDTHS.0).clamp(WIDTHS.1, WIDTHS.0))
 }
 
-/// The text as wide as the terminal; in a file it is one line.
-pub(crate) fn fitted(text: &str) -> String {
+/// The text in lines that fit the terminal; in a file it is one line.
+pub(crate) fn broken(text: &str) -> String {
     width().map_or_else(|| text.to_owned(), |width| wrapped("", text, width))
 }
 

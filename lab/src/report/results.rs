@@ -116,11 +116,11 @@ fn mean(point: &PointFindings, arm: &ArmFindings, figure: &Figure) -> Option<f64
     Some(goodput().or_else(|| point.summary(arm, figure))?.mean)
 }
 
+/// The head of a column, and the text of its cell.
+type Column = (&'static str, fn(&Beside) -> String);
+
 /// Delay and fairness that some arm knows and that no figure shows already.
-fn beside(
-    points: &[(&PointFindings, Vec<&ArmFindings>)],
-    figures: &[Figure],
-) -> Vec<(&'static str, fn(&Beside) -> String)> {
+fn beside(points: &[(&PointFindings, Vec<&ArmFindings>)], figures: &[Figure]) -> Vec<Column> {
     const SHOWN_BY: [(&str, &str); 4] = [
         ("RTT ms (95 %)", "rtt_median_ms"),
         ("mean RTT ms", "rtt_ms"),

@@ -138,7 +138,7 @@ const COLUMNS: [Column; 15] = [
     ("mean RTT<br>ms", |run| Beside::of(&[run]).mean_round_trip()),
     ("segments", |run| sum(run, |flow| flow.segments_sent)),
     ("sent again", |run| sum(run, |flow| flow.segments_retransmitted)),
-    ("time­outs", |run| sum(run, |flow| flow.timeouts.map(u64::from))),
+    ("time\u{ad}outs", |run| sum(run, |flow| flow.timeouts.map(u64::from))),
     ("ACKs", |run| sum(run, |flow| flow.acks_sent)),
     ("frames", |run| count(run.result.air.frames_sent)),
     ("collisions", |run| count(run.result.air.collisions)),

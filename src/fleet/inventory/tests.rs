@@ -218,8 +218,8 @@ fn folders_and_programs_are_no_inventories() {
     let said = load(&folder).expect_err("a folder").to_string();
     assert!(said.contains("a folder: expected a file"), "{said}");
     let program = folder.join(format!("hopwise-inventory-{}", std::process::id()));
-    fs::write(&program, "#!/bin/sh\necho {}").expect("a file");
+    std::fs::write(&program, "#!/bin/sh\necho {}").expect("a file");
     let said = load(&program).expect_err("a program").to_string();
     assert!(said.contains("ansible-inventory --list --yaml"), "{said}");
-    fs::remove_file(program).expect("it is there");
+    std::fs::remove_file(program).expect("it is there");
 }

@@ -49,7 +49,7 @@ fn verdicts(trial: &Trial, made: &Made) -> io::Result<()> {
         "{} shows it all; tables and the records, with every setting in force, are beside it",
         report.display()
     );
-    writeln!(out, "{}", table::fitted(&said))
+    writeln!(out, "{}", table::broken(&said))
 }
 
 /// The comparison of several worlds, as a table or as one JSON object.

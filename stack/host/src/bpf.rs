@@ -121,7 +121,8 @@ pub(crate) fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
     // A check that a signal interrupts ends so, and begins anew.
     for _ in 0..MOST_CHECKS {
         // SAFETY: the kernel reads `about` with its true size; program and licence outlive the call.
-        let fd = unsafe { libc::syscall(libc::SYS_bpf, PROGRAM_LOAD, &raw const about, size_of::<LoadProgram>()) };
+        let fd =
+            unsafe { libc::syscall(libc::SYS_bpf, PROGRAM_LOAD, &raw const about, size_of::<LoadProgram>()) };
         let fd = i32::try_from(fd).unwrap_or(-1);
         if fd >= 0 {
             // SAFETY: it was opened a moment ago, and nobody else knows of it.
