@@ -19,18 +19,18 @@ mod figures;
 
 pub(crate) use ends::systemd;
 
-/// The commands stand in the README, and are run as they stand there.
+/// The commands stand in the book, and are run as they stand there.
 #[test]
-fn the_readmes_steps_fetch_a_page_from_a_kernel_in_another_namespace() {
-    if !can_run("the_readmes_steps_fetch_a_page", &["curl", "python3"]) {
+fn the_first_node_of_the_book_fetches_a_page_from_a_kernel_in_another_namespace() {
+    if !can_run("the_first_node_of_the_book_fetches_a_page", &["curl", "python3"]) {
         return;
     }
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("it is there");
-    let section = readme.split("\n## On Linux\n").nth(1).expect("the README shows it");
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/node.md")).expect("it is there");
+    let section = page.split("\n## A first node\n").nth(1).expect("the page shows it");
     let section = section.split("\n## ").next().expect("it ends");
     let blocks = section.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
     let blocks: Vec<&str> = blocks.collect();
-    assert!(blocks[0].lines().count() < 10, "the README promises under ten lines");
+    assert!(blocks[0].lines().count() < 10, "a first node takes under ten lines");
     // A user who types them is slower than a script, and recv listens by then.
     let typing =
         "for _ in $(seq 600); do ip netns exec web ss -Hltn | grep -q :5201 && break; sleep .1; done";

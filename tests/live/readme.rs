@@ -1,4 +1,4 @@
-//! Live commands of the README and of the book, run as they stand there.
+//! Live commands of examples and of the book, run as they stand there.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -22,9 +22,11 @@ fn fenced(text: &str, kind: &str, nth: usize) -> String {
     block.expect("a block").to_owned()
 }
 
-/// The first block of commands of a section of the README.
-fn block(name: &str) -> String {
-    fenced(&section("README.md", name), "sh", 0)
+/// The commands of the example, without its comments.
+fn live_mesh() -> String {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/live-mesh.sh");
+    let script = fs::read_to_string(place).expect("it is there");
+    script.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect()
 }
 
 /// The commands with the scenario's namespaces under another prefix: other runs of this test have names of their own.
@@ -43,11 +45,11 @@ fn bash(host: &Namespace, steps: &str) -> Output {
 }
 
 #[test]
-fn the_readmes_live_mesh_carries_both_agents_over_three_hops() {
-    if !can_run("the_readmes_live_mesh_carries_both_agents_over_three_hops", &["ip", "grep"]) {
+fn the_live_mesh_carries_both_agents_over_three_hops() {
+    if !can_run("the_live_mesh_carries_both_agents_over_three_hops", &["ip", "grep"]) {
         return;
     }
-    let block = block("A live mesh in eleven lines");
+    let block = live_mesh();
     assert_eq!(block.lines().count(), 11, "{block}");
     let name = prefix("readme");
     let host = Namespace::new();
@@ -66,8 +68,8 @@ fn the_readmes_live_mesh_carries_both_agents_over_three_hops() {
 
 /// Somebody else's radios have the names already: nothing of the block runs in them.
 #[test]
-fn the_readmes_live_mesh_runs_nothing_in_the_network_of_another() {
-    if !can_run("the_readmes_live_mesh_runs_nothing_in_the_network_of_another", &["ip"]) {
+fn the_live_mesh_runs_nothing_in_the_network_of_another() {
+    if !can_run("the_live_mesh_runs_nothing_in_the_network_of_another", &["ip"]) {
         return;
     }
     let (name, host) = (prefix("taken"), Namespace::new());
@@ -78,7 +80,7 @@ fn the_readmes_live_mesh_runs_nothing_in_the_network_of_another() {
     let mut log = BufReader::new(theirs.0.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
     assert!(log.any(|line| line.contains("ready")), "their radios are there");
     for (page, commands) in [
-        ("README.md", block("A live mesh in eleven lines")),
+        ("examples/live-mesh.sh", live_mesh()),
         ("docs/real-programs.md", fenced(&section("docs/real-programs.md", "Ping and iperf3"), "sh", 0)),
     ] {
         let done = bash(&host, &renamed(&commands, &name));

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::tree::{File, files};
 
 /// A stranger reads this far.
-const LONGEST_README: usize = 160;
+const LONGEST_README: usize = 100;
 /// The lines of what holds and what does not.
 const LONGEST_BALANCE: usize = 10;
 const CONTENTS: &str = "docs/SUMMARY.md";
@@ -123,7 +123,7 @@ fn the_readme_is_short() {
         "{lines} lines, at most {LONGEST_README}: what is longer is a page of docs"
     );
     let balance =
-        readme.text.split_once("\n## What holds, and what does not\n\n").expect("it has the section").1;
+        readme.text.split_once("\n## What does not hold yet\n\n").expect("it has the section").1;
     let lines = balance.split_once("\n\n").expect("a section follows").0.lines().count();
     assert!(lines <= LONGEST_BALANCE, "{lines} lines say what holds, at most {LONGEST_BALANCE} may");
 }

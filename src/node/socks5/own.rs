@@ -29,8 +29,8 @@ impl Own {
         self.is_listener(target).unwrap_or(true)
     }
 
-    /// As [`listens_at`](Own::listens_at). An error is a lack of descriptors or memory: the kernel could not be asked for
-    /// its addresses.
+    /// As [`listens_at`](Own::listens_at). An error is a lack of descriptors or memory: the kernel could not be asked
+    /// for its addresses.
     pub(super) fn is_listener(&self, target: SocketAddr) -> io::Result<bool> {
         if !self.ports.contains(&target.port()) {
             return Ok(false);
