@@ -44,7 +44,15 @@ fn the_rule_of_a_killed_raw_link_goes_with_it_and_the_next_has_its_own() {
     let doctor = || text(&field.node.output(&[HOPWISE, "doctor", "--config", &path]).stdout);
     let first = start("10.9.0.7");
     fetches_a_page(&field);
-    let said = doctor();
+    assert!(
+        doctor().contains("kernel-rst   wire0 is that of the node that runs by this file"),
+        "{}",
+        doctor()
+    );
+    let another = field.path("another.yaml");
+    fs::write(&another, "node: { name: n3, address: 10.9.0.9/24 }\nlinks: [{ kind: raw, name: wire0 }]\n")
+        .expect("the folder can be written");
+    let said = text(&field.node.output(&[HOPWISE, "doctor", "--config", &another]).stdout);
     assert!(said.contains("kernel-rst   wire0: a node has it") && said.contains("[link-in-use]"), "{said}");
     assert!(rules().contains("ip daddr 10.9.0.7 drop"), "{}", rules());
     kill(first);

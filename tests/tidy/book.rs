@@ -122,8 +122,7 @@ fn the_readme_is_short() {
         lines <= LONGEST_README,
         "{lines} lines, at most {LONGEST_README}: what is longer is a page of docs"
     );
-    let balance =
-        readme.text.split_once("\n## What does not hold yet\n\n").expect("it has the section").1;
+    let balance = readme.text.split_once("\n## What does not hold yet\n\n").expect("it has the section").1;
     let lines = balance.split_once("\n\n").expect("a section follows").0.lines().count();
     assert!(lines <= LONGEST_BALANCE, "{lines} lines say what holds, at most {LONGEST_BALANCE} may");
 }
