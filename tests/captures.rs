@@ -2,8 +2,6 @@
 
 #[path = "captures/followed.rs"]
 mod followed;
-#[path = "captures/graphed.rs"]
-mod graphed;
 #[path = "captures/merged.rs"]
 mod merged;
 

@@ -8,7 +8,6 @@ mod chart;
 mod claimed;
 mod delays;
 mod figures;
-mod graphs;
 mod mesh;
 mod page;
 mod premise;
@@ -21,7 +20,6 @@ mod tables;
 pub use bundle::{Bundle, ReadError};
 pub use chart::escape;
 pub use claimed::picture as picture_of_claims;
-pub use graphs::Graph;
 pub use premise::picture as picture_of_premises;
 pub use series::{FrameRow, Points, Series};
 

@@ -1,5 +1,5 @@
-//! `hopwise capture`: starts and stops captures on a running node, joins them, draws them, and explains why a
-//! packet in one left.
+//! `hopwise capture`: starts and stops captures on a running node, joins them, and explains why a packet in
+//! one left.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,6 @@ mod arguments;
 mod ethernet;
 mod extcap;
 mod follow;
-mod graph;
 mod live;
 mod mac;
 mod merge;
@@ -26,7 +25,6 @@ mod why;
 
 use arguments::Action;
 pub(crate) use arguments::Arguments;
-pub(crate) use graph::Drawing;
 use summary::Summary;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -48,7 +46,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         Action::Merge(arguments) => merge::run(arguments),
         Action::Follow(arguments) => follow::run(arguments),
-        Action::Graph(arguments) => graph::run(arguments),
         Action::Live(live) => live::run(live, &arguments.control),
         Action::Extcap(extcap) => extcap::run(extcap, &arguments.control),
         Action::Start { file, link, rotate, files } => {

@@ -1,7 +1,5 @@
 //! `hopwise report`: makes the report of a trial again from its records, or one report of several shards.
 
-pub(crate) mod graphs;
-
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -20,8 +18,7 @@ Examples:
   hopwise report results/chain
   hopwise report results/chain-1 results/chain-2 --out chain.html
 
-The same records and captures give the same bytes, on every machine and in any order. For a trial with captures, the
-first run of each arm has its time-sequence graph.")]
+The same records give the same bytes, on every machine and in any order.")]
 pub(crate) struct Arguments {
     /// Folders that `hopwise trial` has written
     #[arg(required = true, value_name = "DIR")]
@@ -32,8 +29,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let mut bundle = read(&arguments.folders)?;
-    graphs::add(&mut bundle, &arguments.folders);
+    let bundle = read(&arguments.folders)?;
     let out = arguments.out.clone().unwrap_or_else(|| arguments.folders[0].join("report.html"));
     named::write(&out, html(&bundle))
         .map_err(|error| Failure::failed("writing the report", format_args!("{}: {error}", out.display())))?;

@@ -20,7 +20,6 @@ use hopwise_lab::world::World;
 use crate::failure::{self, Failure, printed};
 use crate::fleet::host::Host;
 use crate::lab::live;
-use crate::lab::report::graphs;
 use crate::scenario::Bounds;
 use crate::signals;
 
@@ -124,11 +123,10 @@ fn made(
             "{path} is not as it was written: what it says is not believed, and its run is made again"
         ));
     }
-    let (mut bundle, ended) = bundle(arguments, (scenario, campaign), &store, (within, hosts))?;
+    let (bundle, ended) = bundle(arguments, (scenario, campaign), &store, (within, hosts))?;
     let findings = Findings::of(&bundle.trial, &bundle.records);
     let summary = Summary::of(&bundle.trial, &bundle.records, &findings).json();
     store.write("summary.json", format!("{summary}\n").as_bytes())?;
-    graphs::add(&mut bundle, &[store.folder().to_owned()]);
     store.write(REPORT, html(&bundle).as_bytes())?;
     Ok(Made { bundle, ended, findings, summary, folder: store.folder().to_owned() })
 }

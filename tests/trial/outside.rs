@@ -43,10 +43,8 @@ fn ends(folder: &Folder, words: &[&str], status: i32, wanted: &[&str]) {
 fn nothing_is_written_where_a_link_in_the_folder_leads() {
     let folder = done("links-out");
     folder.write("precious", PRECIOUS);
-    ends(&folder, &["run", "small.yaml", "--arm", "dca", "--capture", "--out", "c"], 0, &[]);
     let again = ["trial", "small.yaml", "--seeds", "2", "--out", "t", "--resume"];
     let single = ["run", "small.yaml", "--arm", "dca", "--capture", "--series", "--out", "r"];
-    let graph = ["capture", "graph", "c/ends/n0.pcapng", "-o", "drawn.svg"];
     for (words, link) in [
         (&["report", "t"][..], "t/report.html"),
         (&["report", "t", "--out", "t/other.html"], "t/other.html"),
@@ -58,7 +56,6 @@ fn nothing_is_written_where_a_link_in_the_folder_leads() {
         (&single, "r/lock"),
         (&single, "r/settings.json"),
         (&single, "r/series.csv"),
-        (&graph, "drawn.svg"),
         (&["man", "pages"], "pages/hopwise.1"),
     ] {
         let path = folder.path(link);
@@ -67,7 +64,6 @@ fn nothing_is_written_where_a_link_in_the_folder_leads() {
         symlink(folder.path("precious"), &path).expect("a link");
         let (status, place) = match link.strip_suffix("/lock") {
             Some(out) => (2, format!("{out}: no trial can be written there: lock: ")),
-            None if words == graph => (2, link.to_owned()),
             None => (1, link.to_owned()),
         };
         ends(&folder, words, status, &[&place, LINK]);
@@ -188,20 +184,4 @@ fn a_record_names_its_own_series_and_its_sum() {
             ends(&folder, &[command, "t"], 2, &[&format!("records.jsonl: line {}: {wanted}", nth + 1)]);
         }
     }
-}
-
-#[test]
-fn captures_that_a_link_names_are_not_drawn() {
-    let folder = Folder::new("captures-out");
-    folder.done(&["--seeds", "2", "--out", "t", "--capture"]);
-    fs::rename(folder.path("t/captures"), folder.path("elsewhere")).expect("a folder");
-    symlink(folder.path("elsewhere"), folder.path("t/captures")).expect("a link");
-    ends(&folder, &["report", "t"], 0, &["no graph of it: t/captures/", "`captures` is a link"]);
-    fs::remove_file(folder.path("t/captures")).expect("a link");
-    fs::rename(folder.path("elsewhere"), folder.path("t/captures")).expect("a folder");
-    let capture = folder.files("t").into_keys().find(|name| name.contains("/ends/")).expect("a capture");
-    let path = folder.path("t").join(&capture);
-    fs::rename(&path, folder.path("kept")).expect("a file");
-    symlink(folder.path("kept"), &path).expect("a link");
-    ends(&folder, &["report", "t"], 0, &[&format!("no graph of it: t/{capture}: {LINK}")]);
 }

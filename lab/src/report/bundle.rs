@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::graphs::Graph;
 use super::series::Series;
 use crate::findings::label;
 use crate::folder;
@@ -27,8 +26,6 @@ pub struct Bundle {
     pub records: Vec<Record>,
     /// Series by the record's id.
     pub series: BTreeMap<String, Series>,
-    /// Graphs of runs that have captures, which the caller adds: a bundle reads no captures.
-    pub graphs: Vec<Graph>,
     /// Remarks for readers: another version made the runs, or more are to come.
     pub remarks: Vec<String>,
 }
@@ -82,13 +79,7 @@ impl Bundle {
         let point = |record: &Record| trial.points.iter().position(|point| *point == record.point);
         let arm = |record: &Record| trial.arms.iter().position(|arm| *arm == record.arm);
         records.sort_by_key(|record| (point(record), record.block, arm(record)));
-        Bundle { trial, records, series, graphs: Vec::new(), remarks: Vec::new() }
-    }
-
-    /// For each arm, its runs in their order.
-    pub fn runs_of_arms(&self) -> impl Iterator<Item = Vec<&Record>> {
-        let of = |arm: &'_ String| self.records.iter().filter(|record| record.arm == *arm).collect();
-        self.trial.arms.iter().map(of)
+        Bundle { trial, records, series, remarks: Vec::new() }
     }
 
     /// The numbers of planned runs and of present ones.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 
 use super::chart::{SHAPES, escape, number};
-use super::{View, delays, figures, graphs, mesh, queues, results, subject, tables};
+use super::{View, delays, figures, mesh, queues, results, subject, tables};
 use crate::findings::label;
 use crate::hex;
 use crate::scenario::point::Stop;
@@ -97,10 +97,9 @@ fn details(view: &View<'_>) -> String {
         )
     };
     format!(
-        "<section id=\"figures\"><h2>Every arm</h2>{}{}</section>\n{over_time}{}{}{}",
+        "<section id=\"figures\"><h2>Every arm</h2>{}{}</section>\n{over_time}{}{}",
         view.folded("Ratios, runs, ACKs and airtime", &every),
         delays::table(view),
-        graphs::section(view),
         mesh::section(view),
         queues::table(view)
     )

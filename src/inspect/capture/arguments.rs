@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use hopwise_lab::units::{Size, UnitError};
 
-use super::{extcap, follow, graph, live, merge};
+use super::{extcap, follow, live, merge};
 use crate::node::config::check_rotation;
 use crate::node::control::client::Control;
 use crate::numbers;
@@ -21,7 +21,6 @@ Examples:
   hopwise capture why n2.pcapng --summary
   hopwise capture merge n*.pcapng -o all.pcapng
   hopwise capture follow all.pcapng 40
-  hopwise capture graph n2.pcapng -o n2.svg
   wireshark n2.pcapng         # the reasons are the packets' comments")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -53,7 +52,6 @@ pub(super) enum Action {
     Extcap(extcap::Arguments),
     Merge(merge::Arguments),
     Follow(follow::Arguments),
-    Graph(graph::Arguments),
     /// Explain in a sentence why a packet was sent or what became of it, or summarize all packets
     Why {
         /// Capture to read

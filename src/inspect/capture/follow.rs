@@ -16,7 +16,7 @@ use super::packets::{Air, layers};
 use super::source::{Interface, Packet, each};
 use super::why::{joined, said};
 use page::Followed;
-pub(super) use segment::{Bases, Flow, Segment};
+pub(super) use segment::{Bases, Segment};
 use segment::{Target, Wanted};
 use track::{OnAir, Seen, Track};
 
