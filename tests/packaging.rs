@@ -167,7 +167,7 @@ fn assert_unit_of_interfaces(tree: &Path) {
         "ExecStart=/usr/bin/hopwise mesh up --no-confirm --state /run/hopwise-mesh /etc/hopwise/mesh.yaml\n",
         "ExecStop=/usr/bin/hopwise mesh down --state /run/hopwise-mesh\n",
         "Restart=on-failure\n",
-        "ReadWritePaths=/run /tmp -/run/hopwise\n",
+        "ReadWritePaths=/run /tmp -/run/hopwise-mesh\n",
     ] {
         assert!(unit.contains(line), "{line}: {unit}");
     }

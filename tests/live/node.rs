@@ -50,7 +50,8 @@ fn the_first_node_of_the_book_fetches_a_page_from_a_kernel_in_another_namespace(
     assert!(shown.contains("Directory listing for /"), "{shown}{}", text(&done.stderr));
     for part in [
         "n2 at 10.7.0.2/24 fd07::2/64, ",
-        "Frame 4 (10.7.0.2:",
+        "Frame 8 (10.9.0.2:80 to 10.7.0.2:",
+        ":d=3,hold=80ms decided it",
         "hopwise_acks_decided_total{",
         "id  local",
         "tun          /dev/net/tun can be opened",
