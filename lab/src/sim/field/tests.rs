@@ -179,7 +179,7 @@ run: { duration: 2s }
 channel: ";
     for (channel, problem) in [
         ("{ trace: nowhere.csv }", "No such file"),
-        ("{ trace: src }", "is no file"),
+        ("{ trace: src }", "expected a regular file"),
         ("{ trace: a.csv, fading: none }", "`fading` changes nothing beside a recording"),
         ("{ trace: a.csv, shadowing_db: 3 }", "`shadowing_db` changes nothing beside a recording"),
         ("{ trace: a.csv, links: [link n0-n1 gains 3 dB] }", "a gain changes nothing beside a recording"),
