@@ -112,7 +112,7 @@ impl From<StoreError> for Failure {
 
 /// A remark on standard error.
 pub(crate) fn remark(line: &str) {
-    log::tell(&format!("hopwise: {}\n", hopwise_lab::plain::text(line)));
+    log::tell(&format!("hopwise: {}\n", hopwise_lab::plain::text(&line.replace('\n', " "))));
 }
 
 /// One line on standard output.

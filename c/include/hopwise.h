@@ -1,7 +1,8 @@
 /* Hopwise's sockets: TCP of the program's own. docs/library.md explains them. Made by cbindgen: do not edit.
  *
  * fork: networks and sockets stay with the parent. In the child each of their handles is EBADF, and no call of the
- * child does anything to the parent's connections. The child may open networks of its own.
+ * child does anything to the parent's connections. The child may open networks of its own. A device that the parent
+ * made stays until the child, too, has ended or called exec.
  *
  * Signals: a call that waits fails with EINTR when a signal's handler has run, unless all handlers of the program have
  * SA_RESTART. */

@@ -97,10 +97,10 @@ pub(crate) fn set_errno(number: c_int) {
 
 /// A value that each process has for itself. A forked child begins with a new one. It leaves its copy of the parent's
 /// alone, whose locks may be held by threads that the child does not have.
-pub(crate) struct PerProcess<T>(AtomicPtr<Generation<T>>);
+pub(crate) struct PerProcess<T>(AtomicPtr<OfProcess<T>>);
 
-struct Generation<T> {
-    number: u32,
+struct OfProcess<T> {
+    process: u32,
     value: T,
 }
 
@@ -111,16 +111,16 @@ impl<T: Default + Sync> PerProcess<T> {
 
     /// The value of this process.
     pub(crate) fn get(&self) -> &'static T {
-        let number = fork::generation();
+        let process = fork::process();
         loop {
             let found = self.0.load(Ordering::Acquire);
             // SAFETY: it is null, or a box below was leaked there.
-            if let Some(generation) = unsafe { found.as_ref() }
-                && generation.number == number
+            if let Some(known) = unsafe { found.as_ref() }
+                && known.process == process
             {
-                return &generation.value;
+                return &known.value;
             }
-            let new = Box::leak(Box::new(Generation { number, value: T::default() }));
+            let new = Box::leak(Box::new(OfProcess { process, value: T::default() }));
             // If another thread is faster, its value counts, and this one, which is small, stays unused.
             let _ = self.0.compare_exchange(found, new, Ordering::AcqRel, Ordering::Acquire);
         }

@@ -1,8 +1,12 @@
 /* What a forked child does with its parent's handles: nothing, whatever it calls. */
 
+/* For syscall(). */
+#define _GNU_SOURCE
 #include "claim.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +73,21 @@ static void forked(void (*act)(void))
     claim(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ends well");
 }
 
+/* A child that the C library knows nothing of: no handler of fork runs. */
+static void cloned(void (*act)(void))
+{
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    claim(child >= 0, "a clone");
+    if (child == 0) {
+        alarm(60);
+        act();
+        _exit(0);
+    }
+    int status;
+    claim(waitpid(child, &status, 0) == child, "the clone ends");
+    claim(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the clone ends well");
+}
+
 static void pass(int from, int to, const char *four)
 {
     char got[5] = { 0 };
@@ -131,6 +150,10 @@ int main(void)
         pass(near, far, "BBBB");
         pass(far, near, "CCCC");
     }
+    cloned(closes);
+    cloned(uses);
+    cloned(finishes);
+    pass(near, far, "DDDD");
     int other = hopwise_connect(networks[0], "10.7.0.2:80", NULL, NULL, 60000);
     claim(other >= 0 && hopwise_close(other) == 0, "the parent opens more");
     claim(hopwise_close(hopwise_accept(listener)) == 0, "and accepts more");

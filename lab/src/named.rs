@@ -1,6 +1,6 @@
 //! Files that a user names, or that a file of the user names: their text is bounded, and so is the wait for it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Cursor, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
@@ -60,19 +60,34 @@ pub fn open_file(path: &Path) -> io::Result<File> {
 /// Writes a file that a command line names, as a whole or not at all. No link is followed; a pipe or a device is
 /// written as it is.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
-    if takes_all(path) {
-        return OpenOptions::new().write(true).open(path)?.write_all(bytes.as_ref());
+    if let Some(mut stream) = stream(path)? {
+        return stream.write_all(bytes.as_ref());
     }
     let name = path.file_name().ok_or_else(|| refused("it is a folder: expected the name of a file"))?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     folder::write(parent.unwrap_or(Path::new(".")), name, bytes)
 }
 
-/// Returns whether a pipe or a device stands there. Links in /dev, such as /dev/stdout, are the system's.
-fn takes_all(path: &Path) -> bool {
-    let is_stream = |facts: fs::Metadata| facts.file_type().is_fifo() || facts.file_type().is_char_device();
-    let facts = if path.starts_with("/dev") { fs::metadata(path) } else { fs::symlink_metadata(path) };
-    facts.is_ok_and(is_stream)
+/// The pipe or the device that stands there, opened before it is looked at. Links to this process's own descriptors,
+/// such as /dev/stdout, are the system's.
+fn stream(path: &Path) -> io::Result<Option<File>> {
+    let is_own = ["/dev/stdout", "/dev/stderr", "/dev/fd"].iter().any(|own| path.starts_with(own));
+    let flags = if is_own { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = (flags | OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = match OpenOptions::new().write(true).custom_flags(flags).open(path) {
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+            return Err(refused("nobody reads from this pipe: expected a file, or a pipe with a reader"));
+        }
+        // A link, a folder, or nothing: who writes a file there says what is wrong.
+        Err(_) => return Ok(None),
+        Ok(file) => file,
+    };
+    let kind = file.metadata()?.file_type();
+    if !kind.is_fifo() && !kind.is_char_device() {
+        return Ok(None);
+    }
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(Some(file))
 }
 
 /// The text of an input that may have no end.
@@ -103,6 +118,8 @@ fn refused(problem: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -130,6 +147,8 @@ mod tests {
         let error = read(&path, 100).expect_err("nobody writes");
         assert!(error.to_string().starts_with("nobody writes to this pipe"), "{error}");
         assert!(read_file(&path, 100).is_err());
+        let error = write(&path, "text").expect_err("nobody reads");
+        assert!(error.to_string().starts_with("nobody reads from this pipe"), "{error}");
         let mut writer = OpenOptions::new().read(true).write(true).open(&path).expect("a pipe");
         let reader = open(&path).expect("it may write yet");
         writer.write_all(b"text").expect("there is room");

@@ -236,10 +236,9 @@ impl Store {
     fn sweep(&self, name: &str) -> Result<(), StoreError> {
         let folder = self.folder.join(name);
         let names = folder::names(&self.folder, name).map_err(|error| failed(&folder, error))?;
-        for path in names.iter().map(|name| folder.join(name)) {
-            if path.to_string_lossy().ends_with(UNFINISHED) {
-                fs::remove_file(&path).map_err(|error| failed(&path, error))?;
-            }
+        for own in names.iter().filter(|own| own.to_string_lossy().ends_with(UNFINISHED)) {
+            let removed = folder::remove(&self.folder, Path::new(name).join(own));
+            removed.map_err(|error| failed(&folder.join(own), error))?;
         }
         Ok(())
     }

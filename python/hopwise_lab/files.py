@@ -66,6 +66,8 @@ def object_in(path: Path, text: str, line: int = 0) -> Json:
     except json.JSONDecodeError as error:
         at = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
         raise LabError(path, f"{place}no JSON at {at} ({error.msg}); expected one whole object") from None
+    except (RecursionError, ValueError) as error:
+        raise LabError(path, f"{place}no JSON of ours ({error}); expected one whole object") from None
     if not isinstance(value, dict):
         raise LabError(path, f"{place}expected a JSON object, not {type(value).__name__}")
     return value

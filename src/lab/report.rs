@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hopwise_lab::findings::Findings;
-use hopwise_lab::named;
 use hopwise_lab::report::{Bundle, html};
+use hopwise_lab::{folder, named};
 
 use crate::failure::{self, Failure, printed};
+use crate::lab::trial::REPORT;
 use crate::table;
 
 /// Write report.html again from the records of a trial; several folders are shards of one trial
@@ -30,8 +31,15 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let bundle = read(&arguments.folders)?;
-    let out = arguments.out.clone().unwrap_or_else(|| arguments.folders[0].join("report.html"));
-    named::write(&out, html(&bundle))
+    // The default name lies in a folder that may be somebody else's: nothing but a file of its own is written there.
+    let (written, out) = match &arguments.out {
+        Some(out) => (named::write(out, html(&bundle)), out.clone()),
+        None => {
+            let folder = &arguments.folders[0];
+            (folder::write(folder, REPORT, html(&bundle)), folder.join(REPORT))
+        }
+    };
+    written
         .map_err(|error| Failure::failed("writing the report", format_args!("{}: {error}", out.display())))?;
     let text = Findings::of(&bundle.trial, &bundle.records).text(table::width());
     let (planned, there) = bundle.runs();

@@ -88,7 +88,7 @@ fn check(campaign: &Campaign, within: Option<Duration>, hosts: Option<&[Host]>) 
     }
 }
 
-const REPORT: &str = "report.html";
+pub(crate) const REPORT: &str = "report.html";
 
 /// A trial that was made, with its reports.
 #[derive(Debug)]

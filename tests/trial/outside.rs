@@ -100,6 +100,17 @@ fn nothing_is_written_into_a_folder_that_a_link_names() {
 }
 
 #[test]
+fn a_report_waits_for_no_pipe_in_its_place() {
+    let folder = done("pipe-out");
+    let report = folder.path("t/report.html");
+    fs::remove_file(&report).expect("the report");
+    fifo(&report);
+    ends(&folder, &["report", "t"], 1, &["t/report.html: ", SPECIAL]);
+    ends(&folder, &["report", "t", "--out", "t/report.html"], 1, &["nobody reads from this pipe"]);
+    assert!(!fs::symlink_metadata(&report).expect("it stays").is_file());
+}
+
+#[test]
 fn links_and_special_files_of_a_trial_are_not_read() {
     let folder = done("links-in");
     let refused = |wanted: &[&str]| {

@@ -261,10 +261,17 @@ fn check(trial: &Trial, text: &str) -> Result<(), Broken> {
     }
 }
 
+/// No record comes near this. Read, it takes many times the memory.
+const LONGEST_RECORD: usize = 4 << 20;
+
 fn read_records(folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> {
     let file = folder.join(RECORDS);
     let text = folder::read(folder, RECORDS).map_err(|error| refused(&file, error))?;
     let parse = |(line, text): (usize, &str)| {
+        if text.len() > LONGEST_RECORD {
+            let problem = format!("line {line} is too long: expected at most {} MiB", LONGEST_RECORD >> 20);
+            return Err(refused(&file, problem));
+        }
         let problem = |error| format!("line {line}: {error}");
         check(trial, text).map_err(|broken| refused(&file, format!("line {line}: {broken}; {AGAIN}")))?;
         let record = serde_json::from_str(text)

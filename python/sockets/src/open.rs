@@ -16,16 +16,16 @@ use pyo3::prelude::*;
 pub(crate) struct Open<T> {
     value: Mutex<Option<Arc<T>>>,
     /// The process that has opened it.
-    generation: u32,
+    process: u32,
 }
 
 impl<T> Open<T> {
     pub(crate) fn new(value: T) -> Open<T> {
-        Open { value: Mutex::new(Some(Arc::new(value))), generation: fork::generation() }
+        Open { value: Mutex::new(Some(Arc::new(value))), process: fork::process() }
     }
 
     fn is_of_parent(&self) -> bool {
-        self.generation != fork::generation()
+        self.process != fork::process()
     }
 
     pub(crate) fn find(&self) -> Option<Arc<T>> {

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use hopwise_core::wire::{IpView, protocol};
+use hopwise_core::wire::{Checksums, IpView, TcpView, protocol};
 use tokio::io::unix::AsyncFd;
 
 use super::{CAUGHT, HELD};
@@ -90,18 +90,22 @@ impl HeldSyns {
     }
 }
 
+/// A SYN that the kernel or a firewall may drop for its form is not caught: it would never come in, and look like one
+/// of a host whose SYNs a firewall drops. The kernel drops some IPv4 options behind the queue, and connection tracking
+/// finds wrong headers and checksums. The queue has the kernel complete the checksums of its own packets.
 fn read(queued: &Queued<'_>) -> Option<Syn> {
+    const PLAIN_V4: usize = 20;
     let ip = IpView::parse(queued.packet).ok()?;
-    if ip.protocol != protocol::TCP || ip.fragment.is_some() {
+    let has_options = ip.src.is_ipv4() && ip.header_len > PLAIN_V4;
+    if ip.protocol != protocol::TCP || ip.fragment.is_some() || has_options {
         return None;
     }
-    let half = |at: usize| Some(u16::from_be_bytes(ip.payload.get(at..at + 2)?.try_into().ok()?));
-    let seq = ip.payload.get(4..8)?.try_into().ok()?;
+    let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).ok()?;
     Some(Syn {
         interface: queued.interface,
-        from: SocketAddr::new(ip.src, half(0)?),
-        to: SocketAddr::new(ip.dst, half(2)?),
-        seq: u32::from_be_bytes(seq),
+        from: SocketAddr::new(ip.src, tcp.src_port),
+        to: SocketAddr::new(ip.dst, tcp.dst_port),
+        seq: tcp.seq.0,
         hop_limit: ip.hop_limit,
         dscp: ip.dscp,
         is_signed: is_signed(ip.payload),
@@ -135,6 +139,47 @@ mod tests {
         segment.extend_from_slice(options);
         segment.resize(usize::from(words) * 4, 0);
         segment
+    }
+
+    /// A SYN from 10.1.0.2 to 10.2.0.2 with these options of IPv4.
+    fn packet(options: &[u8]) -> Vec<u8> {
+        let mut segment = with(&[]);
+        (segment[1], segment[3], segment[7]) = (80, 81, 9);
+        let (src, dst) = ([10, 1, 0, 2], [10, 2, 0, 2]);
+        let pseudo = [&src[..], &dst, &[0, 6, 0, 20], &segment].concat();
+        segment[16..18].copy_from_slice(&sum(&pseudo));
+        let header = 20 + u8::try_from(options.len()).expect("few");
+        let mut ip = vec![0x40 | header / 4, 0, 0, header + 20, 0, 0, 0, 0, 64, 6, 0, 0];
+        ip.extend([src, dst].concat());
+        ip.extend(options);
+        let check = sum(&ip);
+        ip[10..12].copy_from_slice(&check);
+        [ip, segment].concat()
+    }
+
+    /// The Internet checksum (RFC 1071) of an even number of bytes.
+    fn sum(bytes: &[u8]) -> [u8; 2] {
+        let words = bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+        let whole: u32 = words.sum();
+        (!((whole & 0xffff) + (whole >> 16)) as u16).to_be_bytes()
+    }
+
+    #[test]
+    fn a_syn_that_a_kernel_or_a_firewall_drops_for_its_form_is_not_caught() {
+        let taken = |packet: &[u8]| read(&Queued { id: 1, mark: 0, interface: 2, packet });
+        let syn = taken(&packet(&[])).expect("a plain one");
+        assert_eq!((syn.from.to_string(), syn.seq), ("10.1.0.2:80".to_owned(), 9));
+        for options in [&[0x83, 7, 8, 1, 2, 3, 4, 0][..], &[7, 3, 0, 0], &[1, 1, 1, 1]] {
+            assert_eq!(taken(&packet(options)), None, "{options:?}");
+        }
+        // The checksum, the data offset, and each byte that is cut off.
+        for (at, bits) in [(36, 1), (32, 0x80), (32, 0x60)] {
+            let mut broken = packet(&[]);
+            broken[at] ^= bits;
+            assert_eq!(taken(&broken), None, "byte {at}");
+        }
+        let whole = packet(&[]);
+        assert!((0..whole.len()).all(|len| taken(&whole[..len]).is_none()));
     }
 
     #[test]
