@@ -149,7 +149,7 @@ mod tests {
         let pseudo = [&src[..], &dst, &[0, 6, 0, 20], &segment].concat();
         segment[16..18].copy_from_slice(&sum(&pseudo));
         let header = 20 + u8::try_from(options.len()).expect("few");
-        let mut ip = vec![0x40 | header / 4, 0, 0, header + 20, 0, 0, 0, 0, 64, 6, 0, 0];
+        let mut ip = vec![0x40 | (header / 4), 0, 0, header + 20, 0, 0, 0, 0, 64, 6, 0, 0];
         ip.extend([src, dst].concat());
         ip.extend(options);
         let check = sum(&ip);
