@@ -70,6 +70,10 @@ fn network_namespaces() -> Option<BTreeMap<u64, PathBuf>> {
             }
         }
     }
+    // Another thread may end before its path is opened; this thread does not.
+    let own = PathBuf::from("/proc/thread-self/ns/net");
+    let number = fs::metadata(&own).ok()?.ino();
+    held.insert(number, own);
     Some(held)
 }
 
