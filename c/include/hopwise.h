@@ -2,7 +2,8 @@
  *
  * fork: networks and sockets stay with the parent. In the child each of their handles is EBADF, and no call of the
  * child does anything to the parent's connections. The child may open networks of its own. A device that the parent
- * made stays until the child, too, has ended or called exec.
+ * made stays until the child, too, has ended or called exec. The library cannot tell a parent that is process 1 from a
+ * child that is process 1 of a new PID namespace: such a child must not call it.
  *
  * Signals: a call that waits fails with EINTR when a signal's handler has run, unless all handlers of the program have
  * SA_RESTART. */

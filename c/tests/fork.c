@@ -58,6 +58,13 @@ static void exits(void)
 {
 }
 
+static void ends_well(pid_t child)
+{
+    int status;
+    claim(waitpid(child, &status, 0) == child, "the child ends");
+    claim(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ends well");
+}
+
 static void forked(void (*act)(void))
 {
     pid_t child = fork();
@@ -68,9 +75,7 @@ static void forked(void (*act)(void))
         act();
         exit(0);
     }
-    int status;
-    claim(waitpid(child, &status, 0) == child, "the child ends");
-    claim(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ends well");
+    ends_well(child);
 }
 
 /* A child that the C library knows nothing of: no handler of fork runs. */
@@ -83,9 +88,7 @@ static void cloned(void (*act)(void))
         act();
         _exit(0);
     }
-    int status;
-    claim(waitpid(child, &status, 0) == child, "the clone ends");
-    claim(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the clone ends well");
+    ends_well(child);
 }
 
 static void pass(int from, int to, const char *four)

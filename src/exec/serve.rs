@@ -18,7 +18,7 @@ use super::datagrams::Datagrams;
 use super::outside::Outside;
 use super::outward::Outward;
 use crate::failure::{self, Failure};
-use crate::node::relay::{self, Relayed, Sits};
+use crate::node::relay::{self, Relayed};
 use crate::node::seats::Seats;
 use crate::node::unfinished::Unfinished;
 
@@ -148,5 +148,5 @@ async fn serve_one(inner: InnerStream, context: Arc<Context>) {
     let Some(seat) = context.seats.take(inner.peer_addr().ip()) else { return inner.abort() };
     inner.answer();
     let (outer, inner) = (Unfinished::even_if_killed(outer), Unfinished::new(inner));
-    relay::carry(outer, inner, &context.relayed, Sits::Mesh(seat.sitter()), FOR_EVER).await;
+    relay::carry(outer, inner, &context.relayed, seat.sitter(), FOR_EVER).await;
 }

@@ -20,8 +20,8 @@ use super::hangup;
 use super::log_limit::LogLimit;
 use super::names::Names;
 use super::origin::Origin;
-use super::relay::{self, Ended, Relayed, Sits};
-use super::seats::{Seat, Seats, Sitter};
+use super::relay::{self, Ended, Relayed};
+use super::seats::{Seat, Seats};
 use super::stage::{self, Stage};
 use super::unfinished::Unfinished;
 use super::users::Users;
@@ -231,7 +231,7 @@ async fn outward(context: Context, to: HostPort, mut client: Unfinished<TcpStrea
     let connected = context.connected(connect_mesh(&context, &to, &seat.0), hangs_up, &to, &seat.0);
     if let Some(mesh) = Box::pin(connected).await {
         relay::bound_send_buffer(client.stream());
-        carry(client, Unfinished::new(mesh), &context, Sits::Local, &seat).await;
+        carry(client, Unfinished::new(mesh), &context, &seat).await;
     }
 }
 
@@ -239,7 +239,7 @@ async fn inward(context: Context, to: HostPort, mut mesh: Unfinished<MeshStream>
     let hangs_up = hangup::by_mesh(mesh.stream(), hangup::WHILE_CONNECTING);
     let connected = context.connected(connect_local(&context, &to, &seat.0), hangs_up, &to, &seat.0);
     if let Some(local) = Box::pin(connected).await {
-        carry(Unfinished::even_if_killed(local), mesh, &context, Sits::Mesh, &seat).await;
+        carry(Unfinished::even_if_killed(local), mesh, &context, &seat).await;
     }
 }
 
@@ -266,16 +266,15 @@ impl Context {
     }
 }
 
-async fn carry<'a>(
+async fn carry(
     local: Unfinished<TcpStream>,
     mesh: Unfinished<MeshStream>,
     context: &Context,
-    side: fn(&'a Sitter) -> Sits<'a>,
-    (seat, idle): &'a TimedSeat,
+    (seat, idle): &TimedSeat,
 ) {
     let counts = &context.counts;
     counts.open.fetch_add(1, Ordering::Relaxed);
-    match relay::carry(local, mesh, &context.relayed, side(seat.sitter()), *idle).await {
+    match relay::carry(local, mesh, &context.relayed, seat.sitter(), *idle).await {
         Ended::GaveWay => drop(counts.gave_way.fetch_add(1, Ordering::Relaxed)),
         Ended::Quiet => drop(counts.idle.fetch_add(1, Ordering::Relaxed)),
         Ended::InOrder | Ended::BrokeOff => {}

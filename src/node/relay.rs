@@ -31,21 +31,6 @@ pub(crate) struct Relayed {
     pub(crate) broken: AtomicU64,
 }
 
-/// The client's side, and its seat.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Sits<'a> {
-    Local(&'a Sitter),
-    Mesh(&'a Sitter),
-}
-
-impl<'a> Sits<'a> {
-    fn sitter(self) -> &'a Sitter {
-        match self {
-            Sits::Local(sitter) | Sits::Mesh(sitter) => sitter,
-        }
-    }
-}
-
 /// Linux lets a full socket be written again once a third of its buffer is free. In a buffer that grew to megabytes a
 /// slow reader frees that much only in minutes, and seems not to read meanwhile. Linux doubles this value. Over the
 /// loopback a writer is fastest with 64 to 256 KiB, faster than with a growing buffer. With 32 KiB it has a tenth of
@@ -127,7 +112,7 @@ pub(crate) async fn carry(
     mut local: Unfinished<TcpStream>,
     mut mesh: Unfinished<MeshStream>,
     relayed: &Relayed,
-    sits: Sits<'_>,
+    sitter: &Sitter,
     idle: Duration,
 ) -> Ended {
     prepare(local.stream(), mesh.stream());
@@ -136,7 +121,7 @@ pub(crate) async fn carry(
     tokio::select! {
         // If the relay ends and another client gets the seat at the same time, the relay's end counts.
         biased;
-        ended = relay((local.stream(), &*mesh.stream()), carriers, relayed, sits.sitter()) => match ended {
+        ended = relay((local.stream(), &*mesh.stream()), carriers, relayed, sitter) => match ended {
             Ok(()) => {
                 local.has_ended();
                 mesh.has_ended();
@@ -152,8 +137,8 @@ pub(crate) async fn carry(
                 Ended::BrokeOff
             }
         },
-        () = sits.sitter().told_to_go() => Ended::GaveWay,
-        () = sits.sitter().quiet_for(idle) => Ended::Quiet,
+        () = sitter.told_to_go() => Ended::GaveWay,
+        () = sitter.quiet_for(idle) => Ended::Quiet,
     }
 }
 

@@ -29,7 +29,7 @@ use super::log_limit::LogLimit;
 use super::names::Names;
 use super::origin::Origin;
 use super::places::Places;
-use super::relay::{self, Ended, Relayed, Sits};
+use super::relay::{self, Ended, Relayed};
 use super::seats::{Seats, Sitter};
 use super::stage::{self, Stage};
 use super::unfinished::Unfinished;
@@ -190,9 +190,8 @@ async fn serve_one(server: &Server, mut client: TcpStream, request: Request) {
 
 async fn carry(server: &Server, client: TcpStream, mesh: Unfinished<MeshStream>, sitter: &Sitter) {
     relay::bound_send_buffer(&client);
-    let sits = Sits::Local(sitter);
     let client = Unfinished::even_if_killed(client);
-    match relay::carry(client, mesh, &server.relayed, sits, server.idle).await {
+    match relay::carry(client, mesh, &server.relayed, sitter, server.idle).await {
         Ended::GaveWay => count(&server.counts.gave_way),
         Ended::Quiet => count(&server.counts.idle),
         Ended::InOrder | Ended::BrokeOff => {}

@@ -25,7 +25,7 @@ use super::header::Told;
 use super::{Carrying, HOPS_OF_A_PAIR, Open, count, first_of};
 use crate::daemon::watchdog::{BEAT_EVERY, Watcher};
 use crate::node::config::{Class, Towards, Transparent};
-use crate::node::relay::{self, Sits};
+use crate::node::relay;
 use crate::node::seats::Seat;
 use crate::node::stage::{self, Stage};
 use crate::node::unfinished::Unfinished;
@@ -375,8 +375,7 @@ fn stands(entry: &Arc<Entry>, client: TcpStream, from: SocketAddr, relays: &mut 
         let _line = entry.carrying.record.add(ends);
         let Way { mesh, seat, .. } = way;
         relay::bound_send_buffer(client.stream());
-        let _ =
-            relay::carry(client, mesh, &entry.carrying.relayed, Sits::Local(seat.sitter()), entry.idle).await;
+        let _ = relay::carry(client, mesh, &entry.carrying.relayed, seat.sitter(), entry.idle).await;
     });
 }
 

@@ -18,7 +18,7 @@ use super::{Carrying, Open, count, first_of};
 use crate::node::config::{NodeConfig, Source, Transparent};
 use crate::node::hangup;
 use crate::node::places::Places;
-use crate::node::relay::{self, Sits};
+use crate::node::relay;
 use crate::node::socks5::{Own, leads_to};
 use crate::node::stage::{self, Stage};
 use crate::node::unfinished::Unfinished;
@@ -175,7 +175,7 @@ async fn open(exit: &Exit, mut mesh: Unfinished<MeshStream>, told: Told) {
     }
     let _line = exit.carrying.record.add((told.from, told.to));
     let _open = Open::new(&exit.carrying.counts);
-    let _ = relay::carry(target, mesh, &exit.carrying.relayed, Sits::Mesh(seat.sitter()), exit.idle).await;
+    let _ = relay::carry(target, mesh, &exit.carrying.relayed, seat.sitter(), exit.idle).await;
 }
 
 #[cfg(test)]
