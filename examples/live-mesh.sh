@@ -2,7 +2,7 @@
 # A live mesh in eleven lines, for root: radios of 802.11 in real time, AODV that finds the routes, and two transfers over
 # three hops, with one receiver agent after the other. It needs `hopwise` in PATH, and refuses names that are in use.
 # `sudo env PATH="$PATH" examples/live-mesh.sh` also finds a command that cargo installed.
-hopwise air configs/chain.yaml --set topology.hops=3 --set routing.protocol=aodv -- bash << 'END'
+hopwise air netns configs/chain.yaml --set topology.hops=3 --set routing.protocol=aodv -- bash << 'END'
 for n in 1 2 3 4; do
   ip netns exec chain-n$((n - 1)) hopwise route <(echo "{address: 10.0.0.$n, serves: [10.1.0.$n], network: 10.0.0.0/8, \
     interfaces: [air0], routing: {protocol: aodv}}") 2> >(grep --line-buffered -v INFO >&2) & jobs="$! $jobs"

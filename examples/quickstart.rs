@@ -105,7 +105,7 @@ fn explain((immediate, range): &Arm, (delayed, other): &Arm) {
          Here ACKs have a way of their own, so thinning them gains little. On a chain of radios they share the\n\
          channel with the data: that is what the agents are for, and it takes the 802.11 hosts to show it.\n\n\
          Why was each ACK sent, or held back?\n  \
-         cargo run --release -- trace {TRACE} --conn 1 --event ack-decided --event ack-held --until 200ms"
+         cargo run --release -- capture trace {TRACE} --conn 1 --event ack-decided --event ack-held --until 200ms"
     );
 }
 
@@ -181,7 +181,7 @@ impl Transfer {
         })
     }
 
-    /// Lets both programs act after an event: write as much as fits, read all that is there.
+    /// Lets both programs act after an event: write what fits, read all that is there.
     fn act(&mut self) -> Result<(), Failure> {
         let now = self.hosts.now();
         if self.sent < BYTES {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::random::{NumberStream, Purpose};
 use hopwise_lab::statistics::{MARGIN, Samples, compare, summarize};
 
 const TRIALS: u64 = 200;
@@ -11,13 +11,13 @@ const ARMS: usize = 3;
 fn main() -> io::Result<()> {
     let mut out = io::stdout().lock();
     for seed in 0..TRIALS {
-        let mut stream = Stream::new(seed, 0, Purpose::Traffic);
+        let mut stream = NumberStream::new(seed, 0, Purpose::Traffic);
         let blocks = 2 + stream.below(19);
         // Every fifth trial has blocks that delivered nothing.
         let has_zeros = seed % 5 == 0;
         let mut samples = |arm: String| {
             let level = 100.0 * (1.0 + 0.1 * stream.unit());
-            let value = |stream: &mut Stream| {
+            let value = |stream: &mut NumberStream| {
                 let is_zero = has_zeros && stream.below(6) == 0;
                 if is_zero { 0.0 } else { level * (0.9 + 0.2 * stream.unit()) }
             };

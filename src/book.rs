@@ -1,8 +1,6 @@
 //! Pages of the book that tests write from the program, such as the help of every command.
 
 use std::fmt::Write;
-use std::path::Path;
-use std::{env, fs};
 
 use clap::Command;
 
@@ -11,9 +9,6 @@ mod shown;
 mod trace;
 
 pub(crate) use shown::{refusals, refused};
-
-/// The environment variable that makes the tests write their pages.
-const WRITE: &str = "HOPWISE_WRITE_DOCS";
 
 const HEAD: &str = "\
 # Commands
@@ -46,15 +41,4 @@ fn add(command: &Command, text: &mut String) {
     let lines: Vec<_> = help.lines().map(str::trim_end).collect();
     write!(text, "\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim()).expect("a text grows");
     shown(command).for_each(|one| add(one, text));
-}
-
-/// Holds a page of the repository against the text that was made for it, or writes it.
-pub(crate) fn holds(place: &str, made: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(place);
-    if env::var_os(WRITE).is_some() {
-        return fs::write(file, made).expect("a page that can be written");
-    }
-    let page = fs::read_to_string(file).expect("the page");
-    let lacking: Vec<_> = made.lines().filter(|line| !page.contains(line)).collect();
-    assert!(made == page, "`{WRITE}=1 cargo test -p hopwise the_book` mends {place}: {lacking:#?}");
 }

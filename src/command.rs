@@ -3,19 +3,34 @@
 //! Exit status: 0 done, 1 the work failed, 2 the input was refused (with the place and what would be accepted).
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::manual;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
-
-use crate::{daemon, exec, inspect, keys, lab, manual, measure, mesh, node, proxy, table};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
+use hopwise_daemon::failure::Failure;
+use hopwise_daemon::table;
+use hopwise_node::exec;
 
 /// A user-level TCP for multi-hop 802.11, with the ACK decision and the sending decision chosen per connection.
 #[derive(Debug, Parser)]
-#[command(version = hopwise_lab::version::with_commit(), arg_required_else_help = true, term_width = help_width())]
+#[command(
+    version = hopwise_lab::version::with_commit(),
+    arg_required_else_help = true,
+    override_usage = "hopwise <COMMAND>",
+    term_width = help_width()
+)]
 struct Command {
+    /// Print what a shell needs to complete the arguments of `hopwise`
+    #[arg(long, value_name = "SHELL", exclusive = true)]
+    completions: Option<Shell>,
+    /// Write a manual page for each command into a folder
+    #[arg(long, value_name = "FOLDER", exclusive = true)]
+    man: Option<PathBuf>,
     #[command(subcommand)]
-    subcommand: Sub,
+    subcommand: Option<Sub>,
 }
 
 /// Helps fit the terminal. Elsewhere their lines are not broken, which 0 stands for.
@@ -25,42 +40,80 @@ fn help_width() -> usize {
 
 #[derive(Debug, Subcommand)]
 enum Sub {
-    Run(lab::run::Arguments),
-    Trial(lab::trial::Arguments),
-    Route(mesh::route::Arguments),
-    Mesh(mesh::Arguments),
-    Air(mesh::air::Arguments),
-    World(mesh::world::Arguments),
-    Certify(lab::certify::Arguments),
-    Claims(lab::claims::Arguments),
-    Node(node::Arguments),
+    #[cfg(feature = "lab")]
+    Run(hopwise_trial::run::Arguments),
+    #[cfg(feature = "lab")]
+    Trial(hopwise_trial::trial::Arguments),
+    #[cfg(feature = "lab")]
+    Report(hopwise_trial::report::Arguments),
+    #[cfg(feature = "lab")]
+    Claims(hopwise_trial::claims::Arguments),
+    #[cfg(feature = "lab")]
+    Agents(hopwise_trial::agents::Arguments),
+    #[cfg(feature = "lab")]
+    Keys(hopwise_trial::keys::Arguments),
+    #[cfg(feature = "node")]
+    Node(hopwise_node::Arguments),
+    #[cfg(feature = "node")]
     Exec(exec::Arguments),
-    Status(node::status::Arguments),
-    Top(node::top::Arguments),
-    Capture(inspect::capture::Arguments),
-    Send(measure::send::Arguments),
-    Recv(measure::recv::Arguments),
-    Proxy(proxy::Arguments),
-    Report(lab::report::Arguments),
-    Explain(lab::explain::Arguments),
-    Agents(lab::agents::Arguments),
-    Schema(keys::schema::Arguments),
-    ExplainKey(keys::explain::Arguments),
-    Doctor(inspect::doctor::Arguments),
-    Trace(inspect::trace::Arguments),
-    Replay(inspect::replay::Arguments),
-    Completions(manual::Completions),
-    Man(manual::Pages),
+    #[cfg(feature = "node")]
+    Send(hopwise_node::measure::send::Arguments),
+    #[cfg(feature = "node")]
+    Recv(hopwise_node::measure::recv::Arguments),
+    #[cfg(feature = "mesh")]
+    Mesh(hopwise_router::Arguments),
+    #[cfg(feature = "mesh")]
+    Route(hopwise_router::route::Arguments),
+    #[cfg(feature = "mesh")]
+    Proxy(hopwise_router::proxy::Arguments),
+    #[cfg(feature = "lab")]
+    Air(hopwise_trial::air::Arguments),
+    #[cfg(feature = "node")]
+    Status(hopwise_node::status::Arguments),
+    #[cfg(feature = "node")]
+    Top(hopwise_node::top::Arguments),
+    #[cfg(feature = "mesh")]
+    Capture(hopwise_inspect::capture::Arguments),
+    #[cfg(feature = "mesh")]
+    Doctor(hopwise_inspect::doctor::Arguments),
+    #[cfg(feature = "lab")]
     #[command(hide = true)]
-    Guest(lab::live::guest::Arguments),
+    Guest(hopwise_trial::live::guest::Arguments),
+    #[cfg(feature = "mesh")]
     #[command(hide = true)]
-    Part(lab::live::part::Arguments),
+    Part(hopwise_part::Arguments),
+    #[cfg(feature = "node")]
     #[command(hide = true)]
-    Reread(daemon::reader::Arguments),
-    #[command(hide = true)]
-    Bypass(node::transparent_hangs::Arguments),
+    Bypass(hopwise_node::transparent_hangs::Arguments),
+    #[cfg(feature = "node")]
     #[command(hide = true)]
     Enclosed(exec::within::Arguments),
+}
+
+/// What people come for, and the commands for it.
+const DOORS: [(&str, &[&str]); 3] = [
+    ("Compare agents", &["run", "trial", "report", "claims", "agents", "keys"]),
+    ("Run on a mesh", &["node", "exec", "send", "recv", "mesh", "route", "proxy", "air"]),
+    ("Look inside", &["status", "top", "capture", "doctor"]),
+];
+
+/// The help of the whole command: a line for each subcommand, below what people come for.
+fn template(whole: &clap::Command) -> String {
+    let line = |name: &&str| {
+        let about = whole.find_subcommand(name)?.get_about();
+        Some(format!("  {name:8} {}\n", about.cloned().unwrap_or_default()))
+    };
+    let door = |(title, names): &(&str, &[&str])| {
+        format!("{title}:\n{}\n", names.iter().filter_map(line).collect::<String>())
+    };
+    // A build without a door's feature has none of its commands.
+    let has_any =
+        |(_, names): &&(&str, &[&str])| names.iter().any(|name| whole.find_subcommand(name).is_some());
+    let doors: String = DOORS.iter().filter(has_any).map(door).collect();
+    format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{doors}Options:\n{{options}}\n\n`hopwise help COMMAND` has \
+         the options of a command, with examples.\n"
+    )
 }
 
 /// Names the subcommands where a word is none of them.
@@ -98,58 +151,27 @@ fn asked_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
+/// Reads a command line. The tree of all commands is built once, and its help is made of it.
+fn parsed(words: Vec<OsString>) -> Result<Command, clap::Error> {
+    let whole = Command::command();
+    let template = template(&whole);
+    let matches = whole.help_template(template).try_get_matches_from(words)?;
+    Command::from_arg_matches(&matches).map_err(|error| error.format(&mut Command::command()))
+}
+
 /// Does what the command line asks for.
 pub(crate) fn run() -> ExitCode {
     if let Some(commit) = option_env!("HOPWISE_COMMIT") {
         hopwise_lab::version::of_commit(commit);
     }
-    let Command { subcommand } = match Command::try_parse_from(asked_words(std::env::args_os())) {
+    let asked = match parsed(asked_words(std::env::args_os())) {
         Ok(command) => command,
         Err(error) => return refused(&with_names(error, std::env::args()), std::env::args().nth(1)),
     };
     // Dropped last, so that the failure is in the log.
-    let _flushed = daemon::log::Flushed;
-    let done = match subcommand {
-        Sub::Run(arguments) => lab::run::run(&arguments),
-        Sub::Trial(arguments) => lab::trial::run(&arguments),
-        Sub::Route(arguments) => mesh::route::run(&arguments),
-        Sub::Mesh(arguments) => mesh::run(&arguments),
-        Sub::Air(arguments) => match mesh::air::run(&arguments) {
-            Ok(status) => return status,
-            Err(failure) => Err(failure),
-        },
-        Sub::World(arguments) => match mesh::world::run(&arguments) {
-            Ok(status) => return status,
-            Err(failure) => Err(failure),
-        },
-        Sub::Certify(arguments) => lab::certify::run(&arguments),
-        Sub::Claims(arguments) => lab::claims::run(&arguments),
-        Sub::Node(arguments) => node::run(&arguments),
-        Sub::Exec(arguments) => return exec::run(&arguments),
-        Sub::Enclosed(arguments) => return exec::within::run(&arguments),
-        Sub::Status(arguments) => node::status::run(&arguments),
-        Sub::Top(arguments) => node::top::run(&arguments),
-        Sub::Capture(arguments) => inspect::capture::run(&arguments),
-        Sub::Send(arguments) => measure::send::run(&arguments),
-        Sub::Recv(arguments) => measure::recv::run(&arguments),
-        Sub::Proxy(arguments) => proxy::run(&arguments),
-        Sub::Report(arguments) => lab::report::run(&arguments),
-        Sub::Explain(arguments) => lab::explain::run(&arguments),
-        Sub::Agents(arguments) => lab::agents::run(&arguments),
-        Sub::Schema(arguments) => keys::schema::run(&arguments),
-        Sub::ExplainKey(arguments) => keys::explain::run(&arguments),
-        Sub::Doctor(arguments) => inspect::doctor::run(&arguments),
-        Sub::Trace(arguments) => inspect::trace::run(&arguments),
-        Sub::Guest(arguments) => lab::live::guest::run(&arguments),
-        Sub::Part(arguments) => lab::live::part::run(&arguments),
-        Sub::Replay(arguments) => inspect::replay::run(&arguments),
-        Sub::Completions(arguments) => manual::complete(&arguments, &Command::command()),
-        Sub::Man(arguments) => manual::write(&arguments, Command::command()),
-        Sub::Reread(arguments) => daemon::reader::run(&arguments),
-        Sub::Bypass(arguments) => node::transparent_hangs::run(&arguments),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
+    let _flushed = hopwise_daemon::log::Flushed;
+    match done(&asked) {
+        Ok(status) => status,
         Err(failure) => {
             let exit_code = failure.exit_code();
             failure.print();
@@ -158,10 +180,80 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
+/// Runs a command to its exit status.
+fn done(asked: &Command) -> Result<ExitCode, Failure> {
+    match asked {
+        Command { completions: Some(shell), .. } => manual::complete(*shell, &Command::command()),
+        Command { man: Some(folder), .. } => manual::write(folder, Command::command()),
+        Command { subcommand: Some(subcommand), .. } => return of_subcommand(subcommand),
+        // clap has shown the help.
+        Command { subcommand: None, .. } => Ok(()),
+    }
+    .map(|()| ExitCode::SUCCESS)
+}
+
+fn of_subcommand(subcommand: &Sub) -> Result<ExitCode, Failure> {
+    match subcommand {
+        #[cfg(feature = "node")]
+        Sub::Exec(arguments) => return Ok(exec::run(arguments)),
+        #[cfg(feature = "node")]
+        Sub::Enclosed(arguments) => return Ok(exec::within::run(arguments)),
+        #[cfg(feature = "lab")]
+        Sub::Air(arguments) => return hopwise_trial::air::run(arguments),
+        #[cfg(feature = "lab")]
+        Sub::Run(arguments) => hopwise_trial::run::run(arguments),
+        #[cfg(feature = "lab")]
+        Sub::Trial(arguments) => hopwise_trial::trial::run(arguments),
+        #[cfg(feature = "lab")]
+        Sub::Report(arguments) => hopwise_trial::report::run(arguments),
+        #[cfg(feature = "lab")]
+        Sub::Claims(arguments) => hopwise_trial::claims::run(arguments),
+        #[cfg(feature = "lab")]
+        Sub::Agents(arguments) => hopwise_trial::agents::run(arguments),
+        #[cfg(feature = "lab")]
+        Sub::Keys(arguments) => hopwise_trial::keys::run(arguments),
+        #[cfg(feature = "node")]
+        Sub::Node(arguments) => hopwise_node::run(arguments),
+        #[cfg(feature = "node")]
+        Sub::Send(arguments) => hopwise_node::measure::send::run(arguments),
+        #[cfg(feature = "node")]
+        Sub::Recv(arguments) => hopwise_node::measure::recv::run(arguments),
+        #[cfg(feature = "mesh")]
+        Sub::Mesh(arguments) => hopwise_router::run(arguments),
+        #[cfg(feature = "mesh")]
+        Sub::Route(arguments) => hopwise_router::route::run(arguments),
+        #[cfg(feature = "mesh")]
+        Sub::Proxy(arguments) => hopwise_router::proxy::run(arguments),
+        #[cfg(feature = "node")]
+        Sub::Status(arguments) => hopwise_node::status::run(arguments),
+        #[cfg(feature = "node")]
+        Sub::Top(arguments) => hopwise_node::top::run(arguments),
+        #[cfg(feature = "mesh")]
+        Sub::Capture(arguments) => hopwise_inspect::capture::run(arguments),
+        #[cfg(feature = "mesh")]
+        Sub::Doctor(arguments) => hopwise_inspect::doctor::run(arguments),
+        #[cfg(feature = "lab")]
+        Sub::Guest(arguments) => hopwise_trial::live::guest::run(arguments),
+        #[cfg(feature = "mesh")]
+        Sub::Part(arguments) => hopwise_part::run(arguments),
+        #[cfg(feature = "node")]
+        Sub::Bypass(arguments) => hopwise_node::transparent_hangs::run(arguments),
+    }
+    .map(|()| ExitCode::SUCCESS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::book;
+
+    #[test]
+    fn each_shown_command_stands_behind_one_door() {
+        let whole = Command::command();
+        let shown = whole.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name);
+        let told: Vec<_> = DOORS.iter().flat_map(|(_, names)| *names).copied().collect();
+        assert_eq!(shown.collect::<Vec<_>>(), told);
+    }
 
     #[test]
     fn help_is_helped_too() {
@@ -172,6 +264,15 @@ mod tests {
         }
         let of_trial = asked_words(["hopwise", "trial", "--help"].iter().map(OsString::from));
         assert_eq!(of_trial.len(), 3);
+    }
+
+    #[test]
+    fn each_shown_command_has_a_line_of_help_that_fits_80_columns() {
+        let whole = Command::command();
+        let shown = whole.get_subcommands().filter(|one| !one.is_hide_set());
+        let wide = |about: &clap::builder::StyledStr| about.to_string().len() > 80;
+        let long: Vec<_> = shown.filter(|one| one.get_about().is_none_or(wide)).collect();
+        assert!(long.is_empty(), "{long:#?}");
     }
 
     /// Calls `each` for a command and all below it, with their words.
@@ -232,6 +333,6 @@ mod tests {
 
     #[test]
     fn the_book_has_the_help_of_every_command() {
-        book::holds("docs/commands.md", &book::commands(Command::command()));
+        hopwise_testing::book::holds("docs/commands.md", &book::commands(Command::command()));
     }
 }

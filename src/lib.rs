@@ -24,27 +24,9 @@ use agent::Descriptor;
 #[cfg(test)]
 mod book;
 mod command;
-mod daemon;
-mod exec;
-mod failure;
-mod fleet;
 #[doc(hidden)]
 pub mod fuzzing;
-mod inspect;
-mod keys;
-mod lab;
 mod manual;
-mod measure;
-mod mesh;
-mod node;
-mod numbers;
-mod own_folder;
-mod prometheus;
-mod proxy;
-mod scenario;
-mod shell;
-mod signals;
-mod table;
 
 /// The `main` of a program that has these agents beside ours, each with the text of its file (by [`include_str!`]).
 ///
@@ -55,7 +37,7 @@ pub fn main_with(own: &[(&'static Descriptor, &'static str)]) -> ExitCode {
     match hopwise_agents::registry::add(own) {
         Ok(()) => command::run(),
         Err(error) => {
-            failure::Failure::refused("agents of one's own", error.to_string()).print();
+            hopwise_daemon::failure::Failure::refused("agents of one's own", error.to_string()).print();
             ExitCode::from(2)
         }
     }

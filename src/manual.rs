@@ -1,58 +1,34 @@
-//! `hopwise completions` and `hopwise man`: what shells and `man` know of the command, made from its arguments.
+//! `hopwise --completions` and `hopwise --man`: what shells and `man` know of the command, made from its arguments.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
 
-use clap::{Args, Command};
+use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 use hopwise_lab::named;
 
-use crate::failure::{Failure, say};
+use hopwise_daemon::failure::{Failure, say};
 
-/// Print what a shell needs to complete the arguments of `hopwise`
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  source <(hopwise completions bash)
-  hopwise completions zsh > ~/.zfunc/_hopwise
-  hopwise completions fish > ~/.config/fish/completions/hopwise.fish
-
-The Debian package has these files already.")]
-pub(crate) struct Completions {
-    /// Shell that completes
-    shell: Shell,
-}
-
-/// Write a manual page for each command
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  hopwise man ~/.local/share/man/man1 && man hopwise-trial
-
-The Debian package has these pages already.")]
-pub(crate) struct Pages {
-    /// Folder for the pages, made if it is not there
-    folder: PathBuf,
-}
-
-pub(crate) fn complete(arguments: &Completions, whole: &Command) -> Result<(), Failure> {
+/// Prints what a shell needs to complete the arguments of the command.
+pub(crate) fn complete(shell: Shell, whole: &Command) -> Result<(), Failure> {
     // Completions name hidden commands, too.
     let shown = whole.get_subcommands().filter(|one| !one.is_hide_set()).cloned();
     let mut shown = Command::new("hopwise").version(env!("CARGO_PKG_VERSION")).subcommands(shown);
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut shown, "hopwise", &mut script);
+    clap_complete::generate(shell, &mut shown, "hopwise", &mut script);
     say(String::from_utf8_lossy(&script).trim_end())
 }
 
-pub(crate) fn write(arguments: &Pages, whole: Command) -> Result<(), Failure> {
+/// Writes a manual page for each command.
+pub(crate) fn write(folder: &Path, whole: Command) -> Result<(), Failure> {
     // `help` repeats the tree of commands, which have pages of their own.
     let mut whole = whole.disable_help_subcommand(true);
     whole.build();
-    let place = |error| Failure::refused(arguments.folder.display().to_string(), error);
-    fs::create_dir_all(&arguments.folder).map_err(place)?;
-    add(&whole, &arguments.folder)
+    let place = |error| Failure::refused(folder.display().to_string(), error);
+    fs::create_dir_all(folder).map_err(place)?;
+    add(&whole, folder)
 }
 
 /// The page of a command, and those of the commands below it.

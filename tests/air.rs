@@ -1,12 +1,12 @@
-//! The radio world beside ns-2 2.35's measurements: chains under static routes and under its AODV, cells, hidden
+//! The radio world compared with ns-2 2.35's measurements: chains under static routes and under its AODV, cells, hidden
 //! stations, parallel and crossing flows, wires before radios. The tables are means of ns-2's runs; nothing here is
 //! tuned to a row.
 //!
-//! By default fewer seeds than the tables have; with `HOPWISE_LONG` set, as many.
+//! By default fewer seeds than the tables have; with `HOPWISE_LONG` set, all of them.
 
 use hopwise_lab::parallel::in_parallel;
 use hopwise_lab::sim::Results;
-use hopwise_lab::sim::calibration::{self, Cell, Row};
+use hopwise_lab::sim::calibration::{self, CalibrationCell, CalibrationRow};
 
 fn is_long() -> bool {
     std::env::var_os("HOPWISE_LONG").is_some()
@@ -25,7 +25,7 @@ fn mean_of(results: &[Results]) -> Mean {
 }
 
 /// Runs every cell with every seed, on all cores.
-fn means(cells: &[Cell], seeds: u64) -> Vec<Mean> {
+fn means(cells: &[CalibrationCell], seeds: u64) -> Vec<Mean> {
     let runs: Vec<_> = cells.iter().flat_map(|cell| (1..=seeds).map(move |seed| cell.plan(seed))).collect();
     let results = in_parallel(runs, |plan| hopwise_lab::sim::run(&plan).expect("a plan that can be built"));
     results.chunks(seeds as usize).map(mean_of).collect()
@@ -33,8 +33,8 @@ fn means(cells: &[Cell], seeds: u64) -> Vec<Mean> {
 
 #[test]
 fn static_chains_carry_what_ns2_measured() {
-    let rows: Vec<Row> = calibration::chains().filter(|row| row.routing == "static").collect();
-    let cells: Vec<_> = rows.iter().map(Row::cell).collect();
+    let rows: Vec<CalibrationRow> = calibration::chains().filter(|row| row.routing == "static").collect();
+    let cells: Vec<_> = rows.iter().map(CalibrationRow::cell).collect();
     let (mut off, mut ratios) = (Vec::new(), Vec::new());
     for (row, mean) in rows.iter().zip(means(&cells, if is_long() { 5 } else { 2 })) {
         let ratio = mean.kbps / row.kbps;
@@ -53,11 +53,12 @@ fn static_chains_carry_what_ns2_measured() {
 /// Beyond six hops seeds differ by 7 to 17 %: a few of them judge the mean alone.
 #[test]
 fn chains_under_ns2s_aodv_carry_what_ns2_measured() {
-    let is_some_of_all =
-        |row: &Row| row.profile == "dsss-2mbps" && [Some(4), Some(6), Some(8)].contains(&row.hops());
-    let is_wanted = |row: &Row| row.routing == "aodv" && (is_long() || is_some_of_all(row));
-    let rows: Vec<Row> = calibration::chains().filter(is_wanted).collect();
-    let cells: Vec<_> = rows.iter().map(Row::cell).collect();
+    let is_some_of_all = |row: &CalibrationRow| {
+        row.profile == "dsss-2mbps" && [Some(4), Some(6), Some(8)].contains(&row.hops())
+    };
+    let is_wanted = |row: &CalibrationRow| row.routing == "aodv" && (is_long() || is_some_of_all(row));
+    let rows: Vec<CalibrationRow> = calibration::chains().filter(is_wanted).collect();
+    let cells: Vec<_> = rows.iter().map(CalibrationRow::cell).collect();
     let seeds = if is_long() { 20 } else { 8 };
     let (mut off, mut ratios) = (Vec::new(), Vec::new());
     for (row, mean) in rows.iter().zip(means(&cells, seeds)) {
@@ -77,8 +78,8 @@ fn chains_under_ns2s_aodv_carry_what_ns2_measured() {
 
 #[test]
 fn other_topologies_carry_and_share_what_ns2_measured() {
-    let rows: Vec<Row> = calibration::topologies().collect();
-    let cells: Vec<_> = rows.iter().map(Row::cell).collect();
+    let rows: Vec<CalibrationRow> = calibration::topologies().collect();
+    let cells: Vec<_> = rows.iter().map(CalibrationRow::cell).collect();
     let seeds = if is_long() { 10 } else { 3 };
     let mut off = Vec::new();
     for (row, mean) in rows.iter().zip(means(&cells, seeds)) {

@@ -71,7 +71,7 @@ fn every_figure_is_a_scenario_with_a_title_and_something_that_is_said_of_it() {
             }
             let claims = scenario.claims().unwrap_or_else(|refusal| panic!("{}: {refusal}", file.display()));
             assert!(!claims.is_empty(), "{}", file.display());
-            // The other setting's lines belong to the same claims.
+            // The other setting's lines belong to these claims, too.
             count += if rules == "ns2" { claims.len() } else { 0 };
             assert_measured(&file, claims.len());
         }
@@ -363,7 +363,7 @@ fn claims_are_judged_over_radios_of_today_beside_the_papers_rules() {
     };
     let (status, told, remarks) = run(&["--radio", "ht20-mcs7"]);
     assert_eq!(status, Some(0), "{told}{remarks}");
-    // More than the papers' radios could ever carry: the radios are others.
+    // More than the papers' radios could ever carry: these radios are faster.
     let second = told.split("It carries 2 Mbit/s at most").nth(1).expect("the second claim");
     let verdict =
         |rules: &str| second.lines().find(|line| line.trim().starts_with(rules)).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The same seed gives the same bytes, on every run and on every machine: the digest of all frames on the air is
-//! pinned. A commit that changes stations or connections changes the digests, and its message must mention that.
+//! A seed gives the bytes that it gave before, on every run and on every machine: the digest of all frames on the air
+//! is pinned. A commit that changes stations or connections changes the digests, and its message must mention that.
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The Debian package of the command: what is in it, whose it is, and that it is the same each time.
+//! The Debian package of the command: its content and owners, and that each build makes equal bytes.
 //!
 //! `scripts/check-packages` installs packages, which takes a root of Debian's; here they are only unpacked.
 
@@ -23,7 +23,7 @@ fn folder(test: &str) -> PathBuf {
     folder
 }
 
-/// Returns whether packages can be made here; otherwise prints why not.
+/// Returns whether packages can be made here. If not, it prints why.
 fn can_package(test: &str) -> bool {
     let lacking = ["dpkg-deb", "readelf", "gzip"]
         .into_iter()
@@ -75,7 +75,7 @@ fn pages() -> BTreeSet<String> {
     names.chain(["hopwise".to_owned()]).collect()
 }
 
-/// Files besides the command, its units and its manual.
+/// Files in addition to the command, its units and its manual.
 const ALSO: [&str; 9] = [
     "/usr/share/bash-completion/completions/hopwise",
     "/usr/share/zsh/vendor-completions/_hopwise",
@@ -158,7 +158,7 @@ fn what_an_administrator_may_change_is_kept_and_units_find_it() {
     }
 }
 
-/// It is that of the Ansible role, with the defaults of its variables.
+/// It is the Ansible role's, with the defaults of its variables.
 fn assert_unit_of_interfaces(tree: &Path) {
     let unit = fs::read_to_string(tree.join("usr/lib/systemd/system/hopwise-mesh.service"));
     let unit = unit.expect("it is in the package");
@@ -186,7 +186,7 @@ fn the_same_command_gives_the_same_package() {
     fs::remove_dir_all(folder).expect("it is ours");
 }
 
-/// Programs that install or build nothing, before those of the machine.
+/// Programs that install or build nothing, before the machine's programs.
 fn without_tools(folder: &Path) -> String {
     for name in ["apt-get", "cargo", "rustup"] {
         let path = folder.join(name);

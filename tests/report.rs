@@ -8,7 +8,7 @@ use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::report::{Bundle, Series, html};
 use hopwise_lab::result::RunResult;
 use hopwise_lab::scenario::Scenario;
-use hopwise_lab::scenario::point::{Point, Stop};
+use hopwise_lab::scenario::point::{MatrixPoint, Stop};
 use hopwise_lab::sim::{Simulation, series};
 
 const SCENARIO: &str = "
@@ -29,7 +29,7 @@ const SEEDS: u64 = 3;
 /// A trial as `hopwise trial` would leave it behind.
 fn bundle() -> Bundle {
     let (mut records, mut shown) = (Vec::new(), BTreeMap::new());
-    let point = |hops: u32| Point::from([("topology.hops".to_owned(), hops.into())]);
+    let point = |hops: u32| MatrixPoint::from([("topology.hops".to_owned(), hops.into())]);
     for hops in HOPS {
         let scenario =
             Scenario::parse("chain", SCENARIO, &[format!("topology.hops={hops}")]).expect("a scenario");
@@ -37,7 +37,7 @@ fn bundle() -> Bundle {
             for arm in ARMS {
                 let prepared = scenario.plan(Some(arm), seed).expect("a plan");
                 let mut simulation = Simulation::new(&prepared.plan).expect("a world");
-                let text = series::run(&mut simulation, &prepared.names, series::Frames::Keep);
+                let text = series::run(&mut simulation, &prepared.names, series::FrameStretches::Keep);
                 let id = format!("{hops}-{arm}-{seed}");
                 if seed == 1 {
                     shown.insert(id.clone(), Series::parse(&text));
@@ -189,7 +189,7 @@ fn the_quickstarts_report_can_be_made_again_to_the_byte_and_every_arm_has_its_re
     let joined = folder("joined.html");
     hopwise(&["report", &folder("part-2"), &folder("part-1"), "--out", &joined]);
     assert!(first == std::fs::read(&joined).expect("a report"), "parts come to the same as the whole");
-    let reasons = hopwise(&["explain", &folder("whole")]);
+    let reasons = hopwise(&["report", "--why", &folder("whole")]);
     let heads: Vec<_> = reasons.lines().next().expect("heads").split_whitespace().collect();
     assert!(heads.len() == 5 && heads[0] == "delayed", "the baseline comes first: {reasons}");
     for row in ["goodput, kbit/s ", "against delayed ", "ACKs a segment ", "collisions, of 100 segments "] {
@@ -379,7 +379,7 @@ fn twelve_points(few: &Bundle) -> Bundle {
     const QUEUES: [u32; 4] = [10, 20, 50, 100];
     let mut trial = few.trial.clone();
     trial.arms.push("again".to_owned());
-    let at = |point: &Point, packets: u32| {
+    let at = |point: &MatrixPoint, packets: u32| {
         let mut point = point.clone();
         point.insert("radio.queue_packets".to_owned(), packets.into());
         point

@@ -13,9 +13,9 @@ use hopwise_core::narrow::{as_u32, as_usize};
 pub use args::Args;
 pub use setting::{Brief, Setting, choices, params};
 
-/// The default of a switch that is off unless a spec says otherwise.
+/// The default of a switch that a spec has to turn on.
 pub const OFF: u64 = 0;
-/// The default of a switch that is on unless a spec says otherwise.
+/// The default of a switch that a spec has to turn off.
 pub const ON: u64 = 1;
 
 /// The set of defaults for the parameters that a spec leaves out.
@@ -37,7 +37,7 @@ pub struct Param {
     pub form: Form,
     /// The default under both profiles, unless `ns2` gives another.
     pub default: DefaultValue,
-    /// The default under [`Profile::Ns2`], if it is another one.
+    /// The default under [`Profile::Ns2`], if it differs.
     pub ns2: Option<Value>,
     /// The parameter whose value must be above this one's.
     pub below: Option<&'static str>,
@@ -68,7 +68,7 @@ impl Param {
         self
     }
 
-    /// Requires a value below that of another parameter.
+    /// Requires a value below the value of another parameter.
     pub const fn below(mut self, other: &'static str) -> Param {
         self.below = Some(other);
         self

@@ -1,8 +1,7 @@
 //! Agents that decide when to acknowledge.
 
-mod gap_average;
+mod gaps;
 pub(crate) mod hold;
-mod quick_gaps;
 mod repeat;
 
 use crate::descriptor::agents;
@@ -10,6 +9,7 @@ use crate::descriptor::agents;
 agents! { "receiver":
     pub mod immediate;
     pub mod delayed;
+    pub mod linux;
     pub mod altman_jimenez;
     pub mod daa;
     pub mod dca;
@@ -20,5 +20,6 @@ agents! { "receiver":
     pub mod tack;
     pub mod tarr;
     pub mod train;
+    pub mod convoy;
     pub mod dup_count;
 }

@@ -1,12 +1,10 @@
 //! All agents by name. Specs, `hopwise agents` and `docs/agents.md` come from this one table.
 
-mod header;
 mod own;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-pub use header::Header;
 pub use own::NotAdded;
 
 pub use crate::descriptor::{Descriptor, Kind, Listed, Make};
@@ -25,7 +23,7 @@ pub const DEFAULT_BASE_STATION: &str = "none";
 /// The agents of the program. It is set once, at the latest by the first look.
 static IN_FORCE: OnceLock<Registry> = OnceLock::new();
 
-/// The agents that specs can name: ours, and those of one program. A clone is the same table.
+/// The agents that specs can name: ours, and the agents of one program. A clone shares the table.
 #[derive(Clone)]
 pub struct Registry(Arc<Tables>);
 
@@ -114,9 +112,9 @@ pub fn names(kind: Kind) -> impl Iterator<Item = &'static str> {
 }
 
 /// The paragraphs in the header of the agent's file.
-pub fn header(agent: &Descriptor) -> Header {
+pub fn header(agent: &Descriptor) -> AgentHeader {
     let is_it = |(one, _): &&Listed| (one.name, one.kind()) == (agent.name, agent.kind());
-    Header::read(in_force().0.listed.iter().find(is_it).map_or("", |(_, file)| file))
+    AgentHeader::read(in_force().0.listed.iter().find(is_it).map_or("", |(_, file)| file))
 }
 
 /// The table of this kind in `docs/agents.md`: its head, and a row for each agent.
@@ -137,5 +135,66 @@ fn markdown_param(param: &Param) -> String {
         DefaultValue::Is(value) => format!("`{}={value}`", param.name),
         DefaultValue::Unset(means) => format!("`{}` ({means})", param.name),
         DefaultValue::Required => format!("`{}` (needed)", param.name),
+    }
+}
+
+/// The header of an agent's file, split into its paragraphs. `hopwise agents show` prints them.
+///
+/// Invariant 1: every registered agent's file has all three paragraphs; a test checks this.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentHeader {
+    /// The paper or RFC with its full title.
+    pub source: String,
+    /// The whole rule; [`Descriptor::rule`](crate::Descriptor::rule) sums it up in a line.
+    pub rule: String,
+    /// The differences between the agent and its source, with reasons.
+    pub deviations: String,
+}
+
+impl AgentHeader {
+    /// A paragraph begins with its name and a colon. It ends at an empty line, at a table or at the next paragraph.
+    fn read(file: &str) -> AgentHeader {
+        let mut header = AgentHeader::default();
+        let mut others = String::new();
+        let mut name = "";
+        for line in file.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim) {
+            let mut words = line;
+            if line.is_empty() || line.starts_with('|') {
+                (name, words) = ("", "");
+            } else if let Some((start, rest)) = line.split_once(": ")
+                && NAMES.contains(&start)
+            {
+                (name, words) = (start, rest);
+            }
+            let paragraph = match name {
+                "Source" => &mut header.source,
+                "Rule" => &mut header.rule,
+                "Deviations" => &mut header.deviations,
+                _ => &mut others,
+            };
+            if !paragraph.is_empty() && !words.is_empty() {
+                paragraph.push(' ');
+            }
+            paragraph.push_str(words);
+        }
+        header
+    }
+}
+
+const NAMES: [&str; 4] = ["Source", "Rule", "Parameters", "Deviations"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_taken_apart_into_its_paragraphs() {
+        let file = "//! `x`: does: this.\n//!\n//! Source: a paper,\n//! in two lines.\n//!\n//! Rule: it does.\n\
+                    //! Parameters: none.\n//! Deviations: one\n//!\n//! | not | this |\n//! | Rule: | nor this |\n\
+                    use x;\n//! Source: too late.\n";
+        let header = AgentHeader::read(file);
+        assert_eq!(header.source, "a paper, in two lines.");
+        assert_eq!(header.rule, "it does.");
+        assert_eq!(header.deviations, "one");
     }
 }

@@ -1,6 +1,5 @@
 //! Agents that decide how much data may be in flight, and from when on segments may leave.
 
-mod half;
 mod hystart;
 mod seldom;
 mod window;
@@ -14,6 +13,7 @@ agents! { "sender":
     pub mod westwood;
     pub mod bbr;
     pub mod train;
+    pub mod convoy;
     pub mod limit;
     pub mod cwl;
     pub mod paced;

@@ -15,17 +15,23 @@
 mod accepted;
 mod error;
 mod list;
-mod one;
 mod parse;
 mod role;
-mod suggest;
-mod tune;
+
+use std::fmt;
+
+use hopwise_core::agent::{ReceiverAgent, Serves};
 
 pub use accepted::InForce;
 pub use error::{Problem, SpecError};
 pub use list::{MOST_SENDERS, MOST_SHADOWS, SenderList, ShadowList, join};
-pub use one::{BaseStationSpec, ReceiverSpec};
-pub use suggest::nearest;
+pub use parse::nearest;
+
+use crate::param::Profile;
+use crate::registry::{self, Registry};
+use accepted::{AgentSpec, Settled};
+use parse::spec_in;
+use role::{AtBaseStation, Receiver};
 
 /// Reads the spec of a receiver agent.
 pub fn parse_receiver(spec: &str) -> Result<ReceiverSpec, SpecError> {
@@ -70,6 +76,73 @@ pub fn validate_senders(spec: &str) -> Result<String, SpecError> {
 /// The canonical form of a list of shadows.
 pub fn validate_shadows(spec: &str) -> Result<String, SpecError> {
     parse_shadows(spec).map(|parsed| parsed.to_string())
+}
+
+/// A spec that names a receiver agent.
+#[derive(Clone, Debug)]
+pub struct ReceiverSpec(AgentSpec<Receiver>);
+
+impl ReceiverSpec {
+    /// A list is refused, even one of a single item.
+    pub fn parse(spec: &str) -> Result<ReceiverSpec, SpecError> {
+        ReceiverSpec::parse_among(registry::in_force(), spec)
+    }
+
+    /// Reads a spec that names agents of this table.
+    pub(crate) fn parse_among(agents: &Registry, spec: &str) -> Result<ReceiverSpec, SpecError> {
+        spec_in(agents, spec, 0..spec.len()).map(ReceiverSpec)
+    }
+
+    /// Every parameter in force; a wrapper's come before the wrapped agent's.
+    pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
+        self.0.parameters(profile)
+    }
+
+    /// A new agent for one connection.
+    pub fn make(&self, profile: Profile) -> Box<dyn ReceiverAgent> {
+        self.0.make(profile)
+    }
+
+    pub(crate) fn settle(self, profile: Profile) -> Settled<Receiver> {
+        self.0.settle(profile)
+    }
+}
+
+impl fmt::Display for ReceiverSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A spec that names a base-station agent.
+#[derive(Clone, Debug)]
+pub struct BaseStationSpec(AgentSpec<AtBaseStation>);
+
+impl BaseStationSpec {
+    /// A list is refused, even one of a single item.
+    pub fn parse(spec: &str) -> Result<BaseStationSpec, SpecError> {
+        spec_in(registry::in_force(), spec, 0..spec.len()).map(BaseStationSpec)
+    }
+
+    /// Every parameter in force.
+    pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
+        self.0.parameters(profile)
+    }
+
+    /// A new agent for one flow. For `split` the makers of its two connections' agents.
+    pub fn make(&self, profile: Profile) -> Serves {
+        self.0.make(profile)
+    }
+
+    pub(crate) fn settle(self, profile: Profile) -> Settled<AtBaseStation> {
+        self.0.settle(profile)
+    }
+}
+
+impl fmt::Display for BaseStationSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use hopwise_air::medium::{Position, Radio};
 use hopwise_air::phy::Phy;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_lab::sim::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan};
-use hopwise_mesh::{WhenFull, aodv};
+use hopwise_mesh::WhenFull;
+use hopwise_mesh::constants::RuleSet;
 
 use crate::cpu;
 use crate::row::{Better, Row, median_of};
@@ -43,7 +44,7 @@ pub(crate) fn rows() -> Vec<Row> {
         for (hops, theirs) in lengths {
             if let Some(theirs) = theirs {
                 let plans = (1..=SEEDS).map(|seed| {
-                    let routing = RoutingPlan::Aodv(Box::new(aodv::Settings::ns2()));
+                    let routing = RoutingPlan::under("aodv", RuleSet::Ns2);
                     Plan { seed, ..plan((profile, hops, seconds), routing, "dca") }
                 });
                 let ours = speed(&plans.collect::<Vec<_>>());
@@ -54,7 +55,7 @@ pub(crate) fn rows() -> Vec<Row> {
                     None => row,
                 });
             }
-            let ours = speed(&[plan((profile, hops, seconds), RoutingPlan::Static, "delayed")]);
+            let ours = speed(&[plan((profile, hops, seconds), RoutingPlan::default(), "delayed")]);
             rows.push(Row::alone(format!("{profile} {hops} hops, static, delayed"), UNIT, ours));
         }
     }

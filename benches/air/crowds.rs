@@ -9,7 +9,7 @@ use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
 use hopwise_air::medium::{Position, Radio};
-use hopwise_air::motion::{Leg, Track};
+use hopwise_air::motion::{Leg, NodeTrack};
 use hopwise_air::phy::Phy;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_lab::sim::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan};
@@ -47,7 +47,7 @@ pub(crate) fn works() -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nodes {
     Stand,
-    /// A millimetre a second: the frames stay the same, and the cost is that of possible motion.
+    /// A millimetre a second: no frame changes, and the cost is what possible motion costs.
     Move,
 }
 
@@ -59,7 +59,7 @@ fn cost(columns: u32, rows: u32, what: Nodes) -> (f64, f64) {
         let track = |position: &Option<Position>| {
             let start = (*position)?;
             let end = Position { x: start.x, y: start.y + 1.0 };
-            Some(Track::Legs(VecDeque::from([Leg::towards(0, start, end, 0.001)])))
+            Some(NodeTrack::Legs(VecDeque::from([Leg::towards(0, start, end, 0.001)])))
         };
         plan.tracks = plan.positions.iter().map(track).collect();
     }
@@ -87,7 +87,7 @@ fn plan(columns: u32, rows: u32) -> Plan {
         linux_queue: None,
         queue_packets: 50,
         when_full: WhenFull::Drop,
-        routing: RoutingPlan::Static,
+        routing: RoutingPlan::default(),
         profile: Profile::Modern,
         flows: (0..columns * rows / 10).map(flow).collect(),
         rules: Vec::new(),

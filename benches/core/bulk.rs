@@ -1,4 +1,4 @@
-//! Bulk: as many bytes as fit from A to B, in full segments.
+//! Bulk: A sends B all that fits, in full segments.
 
 use crate::clock::rate;
 use crate::floor;
@@ -19,13 +19,13 @@ const UNIT: &str = "ns/segment";
 /// smoltcp's segments a second, checksums, SACK, timestamps and an agent included.
 const GOAL: f64 = 1.0;
 const UNSUMMED_GOAL: f64 = 0.9;
-/// Bundles beside segments. Beside bundles it is out of reach: copies and sums alone take longer.
+/// Bundles compared with segments. Beside bundles it is out of reach: copies and sums alone take longer.
 const BUNDLES_GOAL: f64 = 1.5;
 
 /// The steps in which packets come to the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandOver {
-    /// Each packet is handled, read and answered before the next one leaves: both stacks send as many ACKs.
+    /// Each packet is handled, read and answered before the next one leaves: both stacks send equally many ACKs.
     Each,
     /// A whole window at once. smoltcp then sends one ACK for all of it; ours follows its agent's decisions.
     Window,

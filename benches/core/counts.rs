@@ -1,5 +1,5 @@
-//! Counts instead of times: the instructions, branches, cache misses and allocations of one unit of work, of both
-//! stacks. They are the same on a busy machine as on an idle one. `scripts/bench core --counts` prints them.
+//! Counts that no clock measures: the instructions, branches, cache misses and allocations of one unit of work, of both
+//! stacks. A busy machine changes none of them. `scripts/bench core --counts` prints them.
 //!
 //! Each count comes from processes of their own under Valgrind's callgrind, whose caches are a model with the sizes
 //! below. A process that does the work twice as often has counts that are higher by the work alone: the difference is
@@ -97,7 +97,7 @@ impl Work {
     }
 }
 
-/// Allocations of the work, without those of what comes before it.
+/// Allocations of the work, without the allocations before it.
 fn allocations(pair: &mut impl Pair, work: Work, times: u64) -> u64 {
     if !matches!(work, Work::OpenAndClose) {
         pair.open();

@@ -1,6 +1,6 @@
-//! Instructions on another processor: the same cases in a program that is built for it, and that QEMU runs. They say
-//! what the compiler makes of the code there, and nothing of the time it takes. `scripts/bench core --counts-aarch64`
-//! prints them.
+//! Instructions on another processor: the cases in a program that is built for it, and that QEMU runs. They say what
+//! the compiler makes of the code there, and nothing of the time it takes. `scripts/bench core --counts-aarch64` prints
+//! them.
 
 use std::env;
 use std::path::Path;

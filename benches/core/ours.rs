@@ -73,7 +73,7 @@ pub(crate) fn endpoint(end: End, settings: Settings, tcp: TcpConfig) -> Endpoint
     let mtu = (SEGMENT_BYTES + HEADERS) as u16;
     let link = LinkConfig { offload, ..LinkConfig::wire(LINK.0, mtu, vec![subnet]) };
     let mut config = EndpointConfig::new(link, [end as u8; 32]);
-    // A TUN that joins segments has the same setting: one ACK for a read.
+    // A TUN that joins segments has this setting: one ACK for a read.
     let ack_merge = if settings.packets == Packets::Bundles { AckMerge::Read } else { tcp.ack_merge };
     config.tcp = Arc::new(TcpConfig { ack_merge, ..tcp });
     config.source_routes = SourceRoutes::Refuse;

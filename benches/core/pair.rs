@@ -18,7 +18,7 @@ impl End {
     }
 }
 
-/// A connection in virtual time, which is the same for both stacks.
+/// A connection in virtual time, with which both stacks work.
 pub(crate) trait Pair {
     /// Lets time go on.
     fn wait_us(&mut self, us: u64);
@@ -26,9 +26,9 @@ pub(crate) trait Pair {
     fn open(&mut self);
     /// Closes it from both sides, A first, and waits until both ends have forgotten it.
     fn close(&mut self);
-    /// Writes as much as there is room for.
+    /// Writes until there is no room.
     fn write(&mut self, end: End, data: &[u8]) -> usize;
-    /// Reads as much as is there and fits.
+    /// Reads what is there and fits.
     fn read(&mut self, end: End, out: &mut [u8]) -> usize;
     /// Handles all packets that wait for this end.
     fn take(&mut self, end: End);

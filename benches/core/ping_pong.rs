@@ -7,7 +7,7 @@ use crate::row::{Better, Row, SMOLTCP, in_turn};
 use crate::theirs::Theirs;
 
 const MESSAGE_BYTES: usize = 64;
-/// Messages of one run; there are as many answers.
+/// Messages of one run; each has an answer.
 const MESSAGES: u64 = 100_000;
 
 /// A share of smoltcp's rate.

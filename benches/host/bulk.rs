@@ -14,7 +14,7 @@ use crate::row::{self, Better, Row, SMOLTCP};
 use crate::theirs::{BULK_BUFFER, Theirs};
 use crate::usage::{measure, now_us};
 
-/// On a machine beside other virtual ones, a few runs are no evidence.
+/// On a virtual machine with neighbours, a few runs are no evidence.
 const RUNS: usize = 7;
 pub(crate) const MOVER: &str = "raw mover";
 const KEEPER: &str = "mover that keeps";
@@ -202,7 +202,8 @@ const FLOOD_PER_SECOND: u64 = 100_000;
 /// A flood lasts.
 const FLOODED_BYTES: u64 = 2_000_000_000;
 
-/// A transfer from the kernel to a port that receives SYNs from made-up addresses, beside one without them.
+/// A transfer from the kernel to a port that receives SYNs from made-up addresses, and a transfer to a port without
+/// such SYNs.
 pub(crate) fn flood_rows() -> Vec<Row> {
     let load = Load::new(Direction::FromKernel, Device::Mtu, 1);
     let load = Load { bytes: FLOODED_BYTES, ..load };

@@ -15,7 +15,7 @@ use crate::usage::measure;
 const RUNS: usize = 7;
 const ROUND_TRIPS: u64 = 10_000;
 const CONNECTIONS: u64 = 2_000;
-/// Round trips before those that count: a new process has cold caches.
+/// Round trips before the counted ones: a new process has cold caches.
 const WARM_UP: u64 = 1_000;
 /// The sockets of smoltcp, which looks at all of them. Closed ones end a little later than the next are opened.
 const SOCKETS_FOR_ONE: usize = 8;
@@ -34,7 +34,7 @@ const fn figure(what: &'static str, unit: &'static str, better: Better, goal: f6
     Figure { what, unit, better, goal: Some(goal) }
 }
 
-/// The rows of a case: ours beside each other stack, figure by figure. The kernel is no user-level stack, and sets no
+/// The rows of a case: our stack and each other stack, figure by figure. The kernel is no user-level stack, and sets no
 /// goal.
 fn rows_of<const N: usize>(
     case: &str,

@@ -86,7 +86,7 @@ fn fill(mut stream: TcpStream, bytes: u64) {
         stream.write_all(&chunk[..length]).expect("the connection holds");
         rest -= length as u64;
     }
-    // The reader closes when it has everything; a reset instead is no news here.
+    // The reader closes when it has everything; a reset in place of its FIN is no news here.
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let _ = stream.read(&mut [0; 1]);
 }

@@ -77,7 +77,7 @@ pub(crate) fn rows() -> Vec<Row> {
     ]
 }
 
-/// Round trips beside idle connections, and the memory of those.
+/// Round trips while connections are idle, and the memory of the idle connections.
 fn beside_idle(times: u64, before: f64) -> (f64, f64) {
     let idle = kernel::idle((OURS, PORT).into(), IDLE);
     let memory = resident_mib() - before;

@@ -52,8 +52,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// Makes a program's buffer and a send buffer as large as those of the others. Several connections share one, which
-    /// makes it no slower.
+    /// Makes a program's buffer and a send buffer as large as the other stacks' buffers. Several connections share one,
+    /// which makes it no slower.
     fn new() -> Kept {
         Kept { program: vec![0; 256 << 10], ring: vec![0; BULK_BUFFER], at: 0 }
     }

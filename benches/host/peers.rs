@@ -1,5 +1,5 @@
-//! `scripts/bench host --peers`: our stack beside others, on the same device against the same kernel. Each has a
-//! process of its own. smoltcp is in this program. `scripts/bench` builds those of lwIP and gVisor.
+//! `scripts/bench host --peers`: our stack and three foreign ones, each on such a device against one kernel. Each has a
+//! process of its own. smoltcp is in this program. `scripts/bench` builds the programs of lwIP and gVisor.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddr};

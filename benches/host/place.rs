@@ -58,7 +58,7 @@ pub(crate) fn obstacle() -> Option<&'static str> {
 pub(crate) struct Namespace(String);
 
 impl Namespace {
-    /// Moves this thread, and those that it starts, into a new namespace.
+    /// Moves this thread, and the threads that it starts, into a new namespace.
     pub(crate) fn enter() -> Namespace {
         let name = format!("hopbench-{}", std::process::id());
         ip(&["netns", "add", &name]);

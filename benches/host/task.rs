@@ -16,14 +16,14 @@ pub(crate) enum Mode {
 const MODES: [(Mode, &str); 3] = [(Mode::Send, "send"), (Mode::Receive, "receive"), (Mode::Echo, "echo")];
 const LINKS: [(Device, &str); 2] = [(Device::Mtu, "plain"), (Device::Offload, "offload")];
 
-/// A task. Programs in other languages take the same words, in the order of these fields.
+/// A task. Programs in other languages take these words, in the order of these fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
     pub(crate) mode: Mode,
     pub(crate) device: Device,
     pub(crate) connections: usize,
     pub(crate) bytes_each: u64,
-    /// The stack's own port, or that of the kernel if the stack sends.
+    /// The stack's own port, or the kernel's port if the stack sends.
     pub(crate) port: u16,
 }
 

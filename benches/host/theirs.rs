@@ -1,6 +1,5 @@
-//! smoltcp's TCP on the same devices, with the offload that 0.14 knows. It hands bundles to the device and takes them
-//! from it, and leaves checksums to it. By default it has no congestion control, no SACK when sending and no
-//! timestamps.
+//! smoltcp's TCP on our devices, with the offload that 0.14 knows. It hands bundles to the device and takes them from
+//! it, and leaves checksums to it. By default it has no congestion control, no SACK when sending and no timestamps.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
@@ -250,7 +249,7 @@ impl phy::TxToken for Departure<'_> {
     }
 }
 
-/// Leaves a checksum for the device to finish; it begins with that of the pseudo-header.
+/// Leaves a checksum for the device to finish; it begins with the pseudo-header's checksum.
 fn leave_checksum(packet: &mut [u8]) {
     if packet[9] == 6 {
         let address = |at: usize| IpAddr::from([packet[at], packet[at + 1], packet[at + 2], packet[at + 3]]);

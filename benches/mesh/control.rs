@@ -6,16 +6,17 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
 use hopwise_air::dcf::{EVERYONE, FrameKind};
-use hopwise_air::frames::Sees;
+use hopwise_air::frames::FrameEffect;
 use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
 use hopwise_core::wire::{IpView, UdpView, protocol};
 use hopwise_core::{Cast, Instant, LinkId, Rx, Seq};
 use hopwise_lab::scenario::Scenario;
 use hopwise_lab::sim::{Plan, Simulation, address_of};
-use hopwise_mesh::aodv::{self, AodvRules, Interface, Settings};
+use hopwise_mesh::aodv::{self, Interface};
+use hopwise_mesh::constants::ConstantValues;
 use hopwise_mesh::gpsr::{Point, Positions};
-use hopwise_mesh::{Control, Cx, Routing, dsr, gpsr};
+use hopwise_mesh::{ControlMessage, Cx, Routing, RoutingProtocol, RoutingSetup, dsr, gpsr};
 
 use crate::cpu;
 use crate::row::{Row, median_of};
@@ -79,7 +80,7 @@ fn heard(plan: &Plan) -> Heard {
     let into = Rc::clone(&heard);
     simulation.world().set_frames(Box::new(move |event, packet| {
         let is_for_it = event.frame.to == event.station || event.frame.to == EVERYONE;
-        let is_data = event.sees == Sees::Decodes && event.frame.kind == FrameKind::Data;
+        let is_data = event.sees == FrameEffect::Decodes && event.frame.kind == FrameKind::Data;
         if !is_data || !is_for_it || !is_control(packet) {
             return;
         }
@@ -126,27 +127,10 @@ impl Positions for Corner {
 
 fn router(name: &str) -> Box<dyn Routing> {
     let IpAddr::V4(address) = address_of(ONE) else { unreachable!("nodes have IPv4 addresses") };
-    let interfaces = vec![Interface { link: LinkId(0), address }];
-    match name {
-        "dsr" => {
-            let settings = dsr::Settings::default();
-            Box::new(dsr::Dsr::new(dsr::Config { settings, interfaces, seed: 1 }))
-        }
-        "gpsr" => {
-            let settings = gpsr::Settings::default();
-            let positions = Box::new(Corner);
-            Box::new(gpsr::Gpsr::new(gpsr::Config { settings, interfaces, positions, seed: 1 }))
-        }
-        _ => aodv::routing(aodv::Config {
-            settings: Settings::of(AodvRules::Rfc3561),
-            interfaces,
-            serves: Vec::new(),
-            seed: 1,
-            counter: 0,
-            wakes_at: Instant::ZERO,
-            trust: aodv::Trust::default(),
-        }),
-    }
+    let positions = Box::new(Corner);
+    let setup = RoutingSetup::new(vec![Interface { link: LinkId(0), address }], 1);
+    let protocol = RoutingProtocol::named(name).expect("a protocol of the scenario");
+    (protocol.make)(&ConstantValues::default(), RoutingSetup { positions, ..setup })
 }
 
 /// The kernel counts CPU time in ticks of milliseconds; this many packets take a hundred ticks and more.
@@ -178,7 +162,7 @@ fn hand_in(router: &mut dyn Routing, got: &Got) {
         let view = IpView::parse(&got.packet).expect("it came over the air");
         let udp = UdpView::parse(view.src, view.dst, view.payload).expect("it came over the air");
         let (src, dst, hop_limit, message) = (view.src, view.dst, view.hop_limit, udp.payload);
-        router.handle_control(&cx, &Control { link, from, cast, src, dst, hop_limit, message });
+        router.handle_control(&cx, &ControlMessage { link, from, cast, src, dst, hop_limit, message });
     }
     while router.poll_order(got.at).is_some() {}
 }

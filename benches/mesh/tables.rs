@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
 use hopwise_core::{Cast, Instant, LinkId, Seq};
-use hopwise_mesh::aodv::messages::{Message, Rrep};
-use hopwise_mesh::aodv::{AodvRules, Config, Interface, Settings, Trust, routing};
-use hopwise_mesh::{Control, Cx, Routed, Routing, Verdict};
+use hopwise_mesh::aodv::messages::{AodvMessage, Rrep};
+use hopwise_mesh::aodv::{Interface, Settings, routing};
+use hopwise_mesh::constants::RuleSet;
+use hopwise_mesh::{ControlMessage, Cx, RoutedPacket, Routing, RoutingSetup, RoutingVerdict};
 
 use crate::cpu;
 use crate::row::{Better, Row, median_of};
@@ -31,7 +32,7 @@ const CX: Cx<'static> = Cx { now: Instant::from_millis(1), endpoint: &Nobody };
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
-    for (name, rules) in [("rfc3561", AodvRules::Rfc3561), ("ns2", AodvRules::Ns2)] {
+    for (name, rules) in [("rfc3561", RuleSet::Standard), ("ns2", RuleSet::Ns2)] {
         let mut router = filled(rules);
         let lookup_ns = median_of(|| ns(|nth| assert!(router.next_hop(CX.now, end(nth)).is_some())));
         let lookup = format!("10,000 routes, {name}, a lookup");
@@ -62,25 +63,20 @@ fn ns(mut each: impl FnMut(u32)) -> f64 {
 
 fn forward(router: &mut dyn Routing, dst: IpAddr) {
     let src = IpAddr::from([10, 0, 0, 9]);
-    let routed = Routed { src, dst, from: Some(src), hop_limit: 9, id: 1, packet: &[] };
-    assert!(matches!(router.route(&CX, &routed), Verdict::Forward { .. }));
+    let routed = RoutedPacket { src, dst, from: Some(src), hop_limit: 9, id: 1, packet: &[] };
+    assert!(matches!(router.route(&CX, &routed), RoutingVerdict::Forward { .. }));
 }
 
 /// A router that learnt this many ends from a neighbour.
-fn filled(rules: AodvRules) -> Box<dyn Routing> {
-    let mut router = routing(Config {
-        settings: Settings { gratuitous: true, message_ratelimit: 0, ..Settings::of(rules) },
-        interfaces: vec![Interface { link: LinkId(0), address: OWN }],
-        serves: Vec::new(),
-        seed: 1,
-        counter: 0,
-        wakes_at: Instant::ZERO,
-        trust: Trust::default(),
-    });
+fn filled(rules: RuleSet) -> Box<dyn Routing> {
+    let mut router = routing(
+        Settings { gratuitous: true, message_ratelimit: 0, ..Settings::of(rules) },
+        RoutingSetup::new(vec![Interface { link: LinkId(0), address: OWN }], 1),
+    );
     // No neighbour brings more than its share, and under the RFC's rules none may announce so much at once.
     for nth in 0..ROUTES {
         let IpAddr::V4(dst) = end(nth) else { continue };
-        let rrep = Message::Rrep(Rrep {
+        let rrep = AodvMessage::Rrep(Rrep {
             is_repair: false,
             wants_ack: false,
             prefix_size: 0,
@@ -93,7 +89,7 @@ fn filled(rules: AodvRules) -> Box<dyn Routing> {
         let mut message = Vec::new();
         rrep.emit(&mut message);
         let neighbour = IpAddr::from([10, 0, 0, 2 + (nth % 3) as u8]);
-        let control = Control {
+        let control = ControlMessage {
             link: LinkId(0),
             from: Some(neighbour),
             cast: Cast::ToUs,

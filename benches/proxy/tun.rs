@@ -81,10 +81,6 @@ impl Machine for Bare {
     }
 
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
-
-    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
-
-    fn keep_decisions(&mut self, _: bool) {}
 }
 
 struct Path {
@@ -177,7 +173,6 @@ fn detour() -> Detour {
         fixed: "hopf".to_owned(),
         mobile: "hopm".to_owned(),
         table: 7100,
-        priority: 7100,
     };
     Detour::open(&config).expect("a detour")
 }

@@ -1,6 +1,6 @@
-//! `train` beside one flow of another kind. Beside plain NewReno it gets at least half of the goodput of `dca` there,
-//! and NewReno loses nothing. Beside CUBIC, `dca` and `tda` it gets at least half of the goodput of another such flow,
-//! and they lose nothing either.
+//! `train` together with one flow of another kind. Beside plain NewReno it gets at least half of the goodput of `dca`
+//! there, and NewReno loses nothing. Beside CUBIC, `dca` and `tda` it gets at least half of the goodput of another such
+//! flow, and they lose nothing either.
 
 use crate::measure::{self, Cell, Mean};
 use crate::row::Row;
@@ -69,7 +69,7 @@ fn places() -> impl Iterator<Item = (&'static str, u32)> {
     ["ns2", "standard"].into_iter().flat_map(|rules| HOPS.map(|hops| (rules, hops)))
 }
 
-/// Two flows over the same path, the second one with these agents.
+/// Two flows over one path, the second one with these agents.
 fn beside(rules: &str, hops: u32, agents: &str) -> Vec<String> {
     vec![
         format!("mac.rules={rules}"),

@@ -4,11 +4,11 @@ use crate::measure::{self, Cell};
 use crate::row::Row;
 
 const PROFILES: [&str; 2] = ["dsss-2mbps", "dsss-11mbps"];
-/// Our own arm, and those that it must beat.
+/// Our own arm, and the arms that it must beat.
 const ARMS: &[&str] = &["train", "dca", "tda"];
 const HOPS: [u32; 10] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 15];
 
-/// Least gain in percent under ns-2's MAC rules. Between 4 and 8 hops those of 6 hold, if any do.
+/// Least gain in percent under ns-2's MAC rules. Between 4 and 8 hops the goals of 6 hold, if any do.
 fn ns2_goal(profile: &str, flows: u32, hops: u32) -> Option<f64> {
     let is_slow = profile == "dsss-2mbps";
     let of = |slow: f64, fast: f64| Some(if is_slow { slow } else { fast });
@@ -172,7 +172,7 @@ pub(crate) fn beside_no_pauses() -> Vec<Row> {
     rows
 }
 
-/// Compares our cell, the last one, with the best of the others, which carry datagrams.
+/// Compares our cell, the last one, with the best of the cells that carry datagrams.
 fn of_the_best(name: &str, cells: &[Cell], goal: Option<f64>) -> Row {
     let carried: Vec<f64> = measure::all(cells).iter().map(|means| means[0].kbps).collect();
     let (ours, datagrams) = carried.split_last().expect("a cell of our own");

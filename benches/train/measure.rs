@@ -1,4 +1,4 @@
-//! Means over seeds, with as many runs at once as there are cores.
+//! Means over seeds, with a run for each core at once.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ pub(crate) struct Cell {
     pub(crate) arms: &'static [&'static str],
 }
 
-/// The means of an arm: its goodput, that of each flow, and Jain's index of the flows.
+/// The means of an arm: its goodput, each flow's goodput, and Jain's index of the flows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mean {
     pub(crate) kbps: f64,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// The least that Jain's index of flows with the same agents may be.
+/// The least that Jain's index of flows with equal agents may be.
 pub(crate) const FAIR: f64 = 0.93;
 
 #[derive(Debug)]

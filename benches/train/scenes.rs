@@ -1,4 +1,4 @@
-//! Scenes of `configs/train`: those that parameters were fitted to, and those that were run only afterwards.
+//! Scenes of `configs/train`: the scenes that parameters were fitted to, and the scenes that were run only afterwards.
 
 use std::collections::BTreeMap;
 use std::fs;

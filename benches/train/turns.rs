@@ -1,4 +1,4 @@
-//! Several flows of one host in turn, and the same without turns. The rows show gains and costs; they have no goal.
+//! Several flows of one host, in turn and without turns. The rows show gains and costs; they have no goal.
 
 use crate::goals::Chain;
 use crate::measure::{self, Cell, Mean};

@@ -2,8 +2,14 @@
  *
  * fork: networks and sockets stay with the parent. In the child each of their handles is EBADF, and no call of the
  * child does anything to the parent's connections. The child may open networks of its own. A device that the parent
- * made stays until the child, too, has ended or called exec. The library cannot tell a parent that is process 1 from a
- * child that is process 1 of a new PID namespace: such a child must not call it.
+ * made stays until the child, too, has ended or called exec.
+ *
+ * vfork, and clone with CLONE_VM: such a child is in its parent's memory and may call exec and _exit alone, as POSIX
+ * says of vfork. A handle of the parent is EBADF there, too, but nothing else is promised.
+ *
+ * fork in a handler of a signal: in the child a call that the handler has interrupted while it waited fails with EBADF.
+ * One that was interrupted at its work may not return there. It is best that such a child ends in the handler, by exec
+ * or _exit. The library's own threads run no handlers.
  *
  * Signals: a call that waits fails with EINTR when a signal's handler has run, unless all handlers of the program have
  * SA_RESTART. */

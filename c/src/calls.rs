@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 use hopwise_sockets::blocking::{TcpListener, TcpStream};
-use hopwise_sockets::{AgentChoice, Network};
+use hopwise_sockets::{AgentChoice, Network, NetworkBuilder};
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
 use crate::table::{self, Handle};
@@ -33,24 +33,24 @@ fn time(ms: c_int) -> Option<Duration> {
 }
 
 fn with_network<T>(network: c_int, act: impl FnOnce(&Network) -> io::Result<T>) -> io::Result<T> {
-    match &*table::find(network)? {
+    table::in_one_process(|| match &*table::find(network)? {
         Handle::Network(network, _) => act(network),
         _ => Err(wanted("this handle is a socket: expected a network")),
-    }
+    })
 }
 
 fn with_stream<T>(socket: c_int, act: impl FnOnce(&TcpStream) -> io::Result<T>) -> io::Result<T> {
-    match &*table::find(socket)? {
+    table::in_one_process(|| match &*table::find(socket)? {
         Handle::Stream(stream) => act(stream),
         _ => Err(wanted("this handle is no connection: expected one of hopwise_connect or hopwise_accept")),
-    }
+    })
 }
 
 fn with_listener<T>(socket: c_int, act: impl FnOnce(&TcpListener) -> io::Result<T>) -> io::Result<T> {
-    match &*table::find(socket)? {
+    table::in_one_process(|| match &*table::find(socket)? {
         Handle::Listener(listener) => act(listener),
         _ => Err(wanted("this handle is no listener: expected one of hopwise_listen")),
-    }
+    })
 }
 
 /// Changes a socket, whichever of the two it is.
@@ -63,11 +63,15 @@ fn set(socket: c_int, of_stream: impl FnOnce(&TcpStream), of_listener: impl FnOn
         }
         Ok(())
     };
-    number(set())
+    number(table::in_one_process(set))
 }
 
-fn file(network: Result<Network, hopwise_sockets::NetworkError>) -> io::Result<c_int> {
-    Ok(table::insert(Handle::of(network?)?))
+fn file(network: Network) -> io::Result<c_int> {
+    Ok(table::insert(Handle::of(network)?))
+}
+
+fn opened(builder: NetworkBuilder) -> io::Result<c_int> {
+    file(table::in_one_process(|| Ok(builder.open()?))?)
 }
 
 /// The agents by their names.
@@ -104,9 +108,9 @@ pub unsafe extern "C" fn hopwise_tun(address: *const c_char, kernel: *const c_ch
         // SAFETY: the caller vouches for the strings.
         let (address, kernel) = unsafe { (needed(address)?, memory::text(kernel)?) };
         let network = Network::tun(address);
-        file(match kernel {
-            Some(kernel) => network.kernel(kernel).open(),
-            None => network.open(),
+        opened(match kernel {
+            Some(kernel) => network.kernel(kernel),
+            None => network,
         })
     };
     answer(open())
@@ -127,9 +131,9 @@ pub unsafe extern "C" fn hopwise_device(
         // SAFETY: the caller vouches for the strings.
         let (name, address, gateway) = unsafe { (needed(name)?, needed(address)?, memory::text(gateway)?) };
         let network = Network::device(name, address);
-        file(match gateway {
-            Some(gateway) => network.gateway(gateway).open(),
-            None => network.open(),
+        opened(match gateway {
+            Some(gateway) => network.gateway(gateway),
+            None => network,
         })
     };
     answer(open())
@@ -148,8 +152,8 @@ pub unsafe extern "C" fn hopwise_pair(
     let open = || {
         // SAFETY: the caller vouches for the strings.
         let (address, others) = unsafe { (needed(address)?, needed(others)?) };
-        let (near, far) = Network::pair(address, others)?;
-        let handles = [file(Ok(near))?, file(Ok(far))?];
+        let (near, far) = table::in_one_process(|| Ok(Network::pair(address, others)?))?;
+        let handles = [file(near)?, file(far)?];
         // SAFETY: the caller vouches for the room.
         unsafe { memory::write_two(networks, handles) }
     };
@@ -327,7 +331,7 @@ pub extern "C" fn hopwise_set_timeout(socket: c_int, ms: c_int) -> c_int {
 /// with its last handle or socket.
 #[unsafe(no_mangle)]
 pub extern "C" fn hopwise_close(handle: c_int) -> c_int {
-    number(table::remove(handle).map(drop))
+    number(table::in_one_process(|| table::remove(handle).map(drop)))
 }
 
 /// Ends a network, after at most `ms` milliseconds for what was written to be delivered, or without end if `ms` is
@@ -340,7 +344,7 @@ pub extern "C" fn hopwise_finish(network: c_int, ms: c_int) -> c_int {
         table::remove(network)?;
         c_int::try_from(reset).map_err(io::Error::other)
     };
-    answer(finish())
+    answer(table::in_one_process(finish))
 }
 
 /// The text of the last error of this thread, in a buffer of the thread's own that the next error writes anew.

@@ -6,7 +6,6 @@ use std::ffi::CStr;
 use std::io;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use hopwise_sockets::fork;
 use libc::{c_char, c_int, size_t};
 
 /// The most that one read fills of a buffer.
@@ -95,13 +94,16 @@ pub(crate) fn set_errno(number: c_int) {
     unsafe { *libc::__errno_location() = number }
 }
 
-/// A value that each process has for itself. A forked child begins with a new one. It leaves its copy of the parent's
-/// alone, whose locks may be held by threads that the child does not have.
-pub(crate) struct PerProcess<T>(AtomicPtr<OfProcess<T>>);
+/// A value that each process has for itself. A forked child begins without one. It leaves its copy of the parent's
+/// alone, whose locks may be held by threads that the child does not have. A child that shares the memory of its parent
+/// leaves the parent's in place.
+pub(crate) struct PerProcess<T: 'static>(AtomicPtr<OfProcess<T>>);
 
-struct OfProcess<T> {
-    process: u32,
+struct OfProcess<T: 'static> {
+    process: u64,
     value: T,
+    /// The value of a process that made one before: a parent, or a child in the same memory.
+    earlier: Option<&'static OfProcess<T>>,
 }
 
 impl<T: Default + Sync> PerProcess<T> {
@@ -109,18 +111,26 @@ impl<T: Default + Sync> PerProcess<T> {
         PerProcess(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// The value of this process.
-    pub(crate) fn get(&self) -> &'static T {
-        let process = fork::process();
+    fn last(&self) -> Option<&'static OfProcess<T>> {
+        // SAFETY: it is null, or a box below was leaked there.
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The value of a process, if it has made one.
+    pub(crate) fn find(&self, process: u64) -> Option<&'static T> {
+        let mut all = std::iter::successors(self.last(), |of| of.earlier);
+        all.find(|of| of.process == process).map(|of| &of.value)
+    }
+
+    /// The value of a process, which is new unless it has made one.
+    pub(crate) fn make(&self, process: u64) -> &'static T {
         loop {
-            let found = self.0.load(Ordering::Acquire);
-            // SAFETY: it is null, or a box below was leaked there.
-            if let Some(known) = unsafe { found.as_ref() }
-                && known.process == process
-            {
-                return &known.value;
+            if let Some(value) = self.find(process) {
+                return value;
             }
-            let new = Box::leak(Box::new(OfProcess { process, value: T::default() }));
+            let earlier = self.last();
+            let new = Box::leak(Box::new(OfProcess { process, value: T::default(), earlier }));
+            let found = earlier.map_or(std::ptr::null_mut(), |of| std::ptr::from_ref(of).cast_mut());
             // If another thread is faster, its value counts, and this one, which is small, stays unused.
             let _ = self.0.compare_exchange(found, new, Ordering::AcqRel, Ordering::Acquire);
         }

@@ -6,8 +6,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hopwise_sockets::Network;
 use hopwise_sockets::blocking::{TcpListener, TcpStream};
+use hopwise_sockets::{Network, fork};
 
 use crate::memory::PerProcess;
 
@@ -39,14 +39,28 @@ type Table = BTreeMap<RawFd, Arc<Handle>>;
 /// A forked child has none of its parent's handles: what it did by them would end the parent's connections.
 static TABLE: PerProcess<Mutex<Table>> = PerProcess::new();
 
-fn table() -> MutexGuard<'static, Table> {
-    TABLE.get().lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(table: &'static Mutex<Table>) -> MutexGuard<'static, Table> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The table of this process. One that has filed nothing has none, and takes no memory to find that out: a child that
+/// shares the memory of its parent may not.
+fn known() -> io::Result<MutexGuard<'static, Table>> {
+    TABLE.find(fork::process()).map(locked).ok_or_else(not_ours)
+}
+
+/// Does what a program asks for. A child that a signal's handler forks meanwhile is refused it: it was begun with a
+/// handle of the parent.
+pub(crate) fn in_one_process<T>(act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let process = fork::process();
+    let done = act();
+    if fork::process() == process { done } else { Err(not_ours()) }
 }
 
 /// Files a handle, and returns its number.
 pub(crate) fn insert(handle: Handle) -> RawFd {
     let descriptor = handle.descriptor();
-    let former = table().insert(descriptor, Arc::new(handle));
+    let former = locked(TABLE.make(fork::process())).insert(descriptor, Arc::new(handle));
     // A program that closed a number behind our back has made the system give it to the new handle. The drop of the
     // old one would close it again.
     std::mem::forget(former);
@@ -54,11 +68,11 @@ pub(crate) fn insert(handle: Handle) -> RawFd {
 }
 
 pub(crate) fn find(descriptor: RawFd) -> io::Result<Arc<Handle>> {
-    table().get(&descriptor).cloned().ok_or_else(not_ours)
+    known()?.get(&descriptor).cloned().ok_or_else(not_ours)
 }
 
 pub(crate) fn remove(descriptor: RawFd) -> io::Result<Arc<Handle>> {
-    table().remove(&descriptor).ok_or_else(not_ours)
+    known()?.remove(&descriptor).ok_or_else(not_ours)
 }
 
 fn not_ours() -> io::Error {

@@ -88,6 +88,7 @@ fn compiled(test: &str, source: &str) -> Option<PathBuf> {
 fn check(test: &str, source: &str) {
     let Some(program) = compiled(test, source) else { return };
     let done = Command::new(&program).output().expect("it runs");
+    print!("{}", String::from_utf8_lossy(&done.stdout));
     assert!(done.status.success(), "{}: {}", done.status, String::from_utf8_lossy(&done.stderr));
 }
 
@@ -109,6 +110,11 @@ fn calls_write_what_they_say_and_leave_other_memory_as_it_is() {
 #[test]
 fn a_signal_ends_a_wait_unless_handlers_ask_for_a_restart() {
     check("a_signal_ends_a_wait_unless_handlers_ask_for_a_restart", "tests/signals.c");
+}
+
+#[test]
+fn a_handler_that_forks_leaves_the_child_no_call_of_its_parent() {
+    check("a_handler_that_forks_leaves_the_child_no_call_of_its_parent", "tests/handlers.c");
 }
 
 #[test]

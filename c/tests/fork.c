@@ -1,9 +1,10 @@
 /* What a forked child does with its parent's handles: nothing, whatever it calls. */
 
-/* For syscall(). */
+/* For syscall(), unshare() and clone(). */
 #define _GNU_SOURCE
 #include "claim.h"
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -79,9 +80,9 @@ static void forked(void (*act)(void))
 }
 
 /* A child that the C library knows nothing of: no handler of fork runs. */
-static void cloned(void (*act)(void))
+static void cloned(int namespaces, void (*act)(void))
 {
-    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    pid_t child = (pid_t)syscall(SYS_clone, namespaces | SIGCHLD, 0, 0, 0, 0);
     claim(child >= 0, "a clone");
     if (child == 0) {
         alarm(60);
@@ -89,6 +90,25 @@ static void cloned(void (*act)(void))
         _exit(0);
     }
     ends_well(child);
+}
+
+enum { STACK = 1 << 20 };
+
+static int acts(void *act)
+{
+    (*(void (**)(void))act)();
+    _exit(0);
+}
+
+/* A child in its parent's memory, as by vfork. */
+static void shared_memory(void (*act)(void))
+{
+    char *stack = malloc(STACK);
+    claim(stack != NULL, "memory for a stack");
+    pid_t child = clone(acts, stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, &act);
+    claim(child >= 0, "a clone");
+    ends_well(child);
+    free(stack);
 }
 
 static void pass(int from, int to, const char *four)
@@ -130,6 +150,26 @@ static void opens_its_own(void)
     claim(hopwise_finish(networks[0], 10000) == 0, "the child's own network ends");
 }
 
+/* A parent that is process 1, as in a container, and children that are process 1 of namespaces of their own. */
+static void is_process_1(void)
+{
+    claim(getpid() == 1, "the parent is process 1");
+    opens();
+    void (*const all[])(void) = { closes, shuts_down, uses, finishes };
+    for (size_t nth = 0; nth < sizeof all / sizeof *all; nth++) {
+        cloned(CLONE_NEWPID, all[nth]);
+        pass(near, far, "ONE1");
+    }
+}
+
+static void forks_process_1(void)
+{
+    if (unshare(CLONE_NEWPID) == 0)
+        forked(is_process_1);
+    else
+        printf("skipped: a child with the process id of its parent: unshare: %s\n", strerror(errno));
+}
+
 static atomic_int is_over;
 
 static void *echoes(void *unused)
@@ -145,6 +185,7 @@ static void *echoes(void *unused)
 
 int main(void)
 {
+    forked(forks_process_1);
     opens();
     pass(near, far, "1234");
     void (*const all[])(void) = { closes, shuts_down, uses, finishes, exits, opens_its_own };
@@ -153,10 +194,15 @@ int main(void)
         pass(near, far, "BBBB");
         pass(far, near, "CCCC");
     }
-    cloned(closes);
-    cloned(uses);
-    cloned(finishes);
+    cloned(0, closes);
+    cloned(0, uses);
+    cloned(0, finishes);
     pass(near, far, "DDDD");
+    shared_memory(uses);
+    pass(near, far, "EEEE");
+    shared_memory(closes);
+    shared_memory(finishes);
+    pass(far, near, "FFFF");
     int other = hopwise_connect(networks[0], "10.7.0.2:80", NULL, NULL, 60000);
     claim(other >= 0 && hopwise_close(other) == 0, "the parent opens more");
     claim(hopwise_close(hopwise_accept(listener)) == 0, "and accepts more");

@@ -41,7 +41,7 @@ pub(crate) struct Daemon {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Started {
     Ready,
-    /// The daemon ended instead.
+    /// The daemon ended and was not ready.
     Ended(ExitStatus),
     Silent,
 }

@@ -17,7 +17,7 @@ use crate::Tally;
 use crate::inside::pause;
 use crate::place::{Namespace, enter};
 
-/// A transfer without progress for this long is given up, and another one begins.
+/// A transfer without progress for this long is given up, and a new transfer begins.
 const STILL: Duration = Duration::from_secs(20);
 const CHUNK: usize = 16 << 10;
 const HEADER: usize = 24;
@@ -190,7 +190,7 @@ fn send(stream: &mut TcpStream, seed: u64, bytes: u64) -> io::Result<[u8; DIGEST
     Ok(hash.finalize().into())
 }
 
-/// Reads this many bytes, or those before a clean end.
+/// Reads this many bytes, or what comes before a clean end.
 fn receive(stream: &mut TcpStream, bytes: u64) -> io::Result<(u64, [u8; DIGEST])> {
     let (mut hash, mut got) = (Sha256::new(), 0);
     let mut chunk = vec![0; CHUNK];

@@ -1,4 +1,5 @@
-//! Strangers' packets: floods, packets without meaning, pieces of packets, and forged segments of others' connections.
+//! Strangers' packets: floods, packets without meaning, pieces of packets, and forged segments of connections between
+//! other hosts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::place::Namespace;
 /// The MTU of a station's device, and the payload of a packet that fills it.
 pub(crate) const MTU: usize = 1_500;
 const FILLS: u64 = MTU as u64 - 20;
-/// The attack's rate, above that of a station's radio.
+/// The attack's rate, above the rate of a station's radio.
 const PACKETS_A_MILLISECOND: u64 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

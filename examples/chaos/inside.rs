@@ -43,7 +43,7 @@ pub(crate) fn has(command: &str) -> bool {
     found.is_ok_and(|found| found.status.success())
 }
 
-/// Becomes the same command in namespaces of its own. Returns the reason of a failure.
+/// Becomes this command in namespaces of its own. Returns the reason of a failure.
 ///
 /// Processes there end with it, and no process outside can be reached from there by its number.
 pub(crate) fn enter() -> std::io::Error {

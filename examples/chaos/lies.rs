@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use hopwise_host::Clock;
-use hopwise_mesh::aodv::messages::{Message, Rerr, Rrep, Rreq};
+use hopwise_mesh::aodv::messages::{AodvMessage, Rerr, Rrep, Rreq};
 use hopwise_mesh::aodvv2::messages as dymo;
 use hopwise_mesh::rfc5444::{ALL_ROUTERS, Packet};
 use hopwise_mesh::{aodv, rfc5444};
@@ -113,10 +113,10 @@ fn number(random: &mut Random) -> u32 {
     random.pick(&[0, 1, 2, 100, 0x7fff_ffff, 0x8000_0000, u32::MAX]).wrapping_add(random.below(3) as u32)
 }
 
-fn aodv_message(liar: &Liar, random: &mut Random) -> Message {
+fn aodv_message(liar: &Liar, random: &mut Random) -> AodvMessage {
     let (dst, origin) = (address(liar, random), address(liar, random));
     match random.below(3) {
-        0 => Message::Rreq(Rreq {
+        0 => AodvMessage::Rreq(Rreq {
             is_join: random.one_in(8),
             is_repair: random.one_in(8),
             is_gratuitous: random.one_in(2),
@@ -128,7 +128,7 @@ fn aodv_message(liar: &Liar, random: &mut Random) -> Message {
             origin,
             origin_seq: number(random),
         }),
-        1 => Message::Rrep(Rrep {
+        1 => AodvMessage::Rrep(Rrep {
             is_repair: random.one_in(8),
             wants_ack: random.one_in(2),
             prefix_size: random.pick(&[0, 0, 0, 8, 24, 31]),
@@ -138,7 +138,7 @@ fn aodv_message(liar: &Liar, random: &mut Random) -> Message {
             origin,
             lifetime_ms: random.pick(&[0, 1, 3_000, 3_600_000, u32::MAX]),
         }),
-        _ => Message::Rerr(Rerr {
+        _ => AodvMessage::Rerr(Rerr {
             is_no_delete: random.one_in(4),
             unreachable: (0..random.log_between(1, 255))
                 .map(|_| (address(liar, random), number(random)))
@@ -147,7 +147,7 @@ fn aodv_message(liar: &Liar, random: &mut Random) -> Message {
     }
 }
 
-fn dymo_message(liar: &Liar, random: &mut Random) -> rfc5444::Message {
+fn dymo_message(liar: &Liar, random: &mut Random) -> rfc5444::Rfc5444Message {
     let route = dymo::RouteMessage {
         hop_limit: random.below(256) as u8,
         to: address(liar, random),

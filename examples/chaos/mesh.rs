@@ -15,7 +15,7 @@ use crate::forge::Liar;
 use crate::place::Namespace;
 use crate::site::{Site, air, folders, write};
 
-/// Each station is in range of those one and two places further on.
+/// Each station is in range of the stations one and two places further on.
 const SPACING_M: u32 = 110;
 const FIRST: usize = 0;
 const LIAR: usize = 1;
@@ -49,7 +49,7 @@ fn station(nth: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, nth as u8 + 1)
 }
 
-/// A node beside the routing daemon there.
+/// A node at the station of the routing daemon.
 fn inner(nth: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, nth as u8 + 101)
 }

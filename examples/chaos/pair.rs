@@ -16,7 +16,7 @@ use crate::place::Namespace;
 use crate::site::{Site, air, folders, write};
 
 const PORT: u16 = 7000;
-/// Hosts have the stations after those of the radio.
+/// Hosts have the stations after the radio's stations.
 const HOSTS: [usize; 2] = [2, 3];
 
 fn host(end: usize) -> Ipv4Addr {

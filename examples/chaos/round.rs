@@ -21,7 +21,7 @@ use crate::{Run, Tally, WAIT};
 
 /// No daemon may exceed it. A node takes some 24 MiB without optimisation, and may fill 32 MiB of buffers.
 const MOST_RSS_KB: u64 = 96 << 10;
-/// The most descriptors beyond those at the start: the seats of clients and of peers that may be gone.
+/// The most descriptors beyond the number at the start: the seats of clients and of peers that may be gone.
 const MOST_DESCRIPTORS: usize = 200;
 /// The most extra descriptors once no honest program is connected any more.
 const MOST_LEFT: usize = 8;

@@ -25,7 +25,7 @@ fn disk_options() -> String {
         let mut lines = users.lines().map(|line| line.split(':'));
         lines.find_map(|mut words| (words.next() == Some(name)).then(|| words.nth(1)).flatten())
     };
-    // Without a user of that name, daemons have the first number of those that nobody gets.
+    // Without a user of that name, daemons have the first of the numbers that nobody gets.
     let user = number("hopwise").unwrap_or("60706");
     format!("size=4m,mode=755,uid={user}")
 }
@@ -68,7 +68,7 @@ pub(crate) fn air(name: &str, hops: u32, spacing_m: u32, folder: &Path) -> Resul
          arms:\n  plain: {{ receiver: delayed, sender: [newreno] }}\nrun: {{ duration: 10s }}\n"
     );
     write(&scenario, &text)?;
-    let words = ["air", &scenario.to_string_lossy(), "--prefix", name];
+    let words = ["air", "netns", &scenario.to_string_lossy(), "--prefix", name];
     Ok(Daemon::new(Kind::Air, &format!("{name}/air"), None, &words, folder))
 }
 

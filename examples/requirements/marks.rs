@@ -12,7 +12,7 @@ pub(crate) struct Mark {
     pub(crate) path: String,
     /// The line of the mark, counted from 1.
     pub(crate) line: usize,
-    /// The function, or for a packet script its path's last part; `None` where nothing below is a test.
+    /// The function, or the section of a file of packet scripts; `None` where nothing below is a test.
     pub(crate) test: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn collect(root: &Path, folders: &[&str]) -> io::Result<Vec<Mark>> {
             } else if name.ends_with(".rs") {
                 marks.extend(of_rust(&path, &fs::read_to_string(entry.path())?));
             } else if name.ends_with(".pkt") {
-                marks.extend(of_script(&path, &fs::read_to_string(entry.path())?));
+                marks.extend(of_scripts(&path, &fs::read_to_string(entry.path())?));
             }
         }
     }
@@ -41,11 +41,11 @@ pub(crate) fn collect(root: &Path, folders: &[&str]) -> io::Result<Vec<Mark>> {
     Ok(marks)
 }
 
-/// A packet script is one test: a mark may stand anywhere in it.
-fn of_script(path: &str, text: &str) -> Vec<Mark> {
-    let name = path.rsplit('/').next().map(str::to_owned);
-    let mut marks = Vec::new();
+/// A section of a file of packet scripts is one test: a mark may stand anywhere in it.
+fn of_scripts(path: &str, text: &str) -> Vec<Mark> {
+    let (mut marks, mut name) = (Vec::new(), None);
     for (before, line) in text.lines().enumerate() {
+        name = line.strip_prefix("--- ").map(str::to_owned).or(name);
         for clause in clauses_in(line, "#") {
             marks.push(Mark { clause, path: path.to_owned(), line: before + 1, test: name.clone() });
         }
@@ -156,15 +156,15 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_script_is_one_test() {
-        let marks =
-            of_script("tests/packets/open/b.pkt", "# Title\n# shows: MUST-10\n0.0 > S\n# shows: MUST-11\n");
-        let wanted = |clause: &str, line| Mark {
+    fn a_section_of_packet_scripts_is_one_test() {
+        let text = "--- a\n# Title\n# shows: MUST-10\n0.0 > S\n# shows: MUST-11\n\n--- b\n# shows: MUST-12\n";
+        let marks = of_scripts("tests/packets/open.pkt", text);
+        let wanted = |clause: &str, line, test: &str| Mark {
             clause: clause.to_owned(),
-            path: "tests/packets/open/b.pkt".to_owned(),
+            path: "tests/packets/open.pkt".to_owned(),
             line,
-            test: Some("b.pkt".to_owned()),
+            test: Some(test.to_owned()),
         };
-        assert_eq!(marks, [wanted("MUST-10", 2), wanted("MUST-11", 4)]);
+        assert_eq!(marks, [wanted("MUST-10", 3, "a"), wanted("MUST-11", 5, "a"), wanted("MUST-12", 8, "b")]);
     }
 }

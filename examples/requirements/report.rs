@@ -49,10 +49,7 @@ impl Report {
             let Clause { id, strength, section, title, reason } = clause;
             writeln!(out, "{id:<8} {strength:<11} {:<11} {title}", format!("§{section}"))?;
             for Mark { path, test, .. } in tests {
-                // A packet script's path holds its name already.
-                let name = test.as_deref().filter(|name| !path.ends_with(name));
-                let name = name.map_or_else(String::new, |name| format!(" {name}"));
-                writeln!(out, "{:33}{path}{name}", "")?;
+                writeln!(out, "{:33}{path} {}", "", test.as_deref().unwrap_or_default())?;
             }
             if tests.is_empty() {
                 let why = if reason.is_empty() { "NO TEST" } else { reason };

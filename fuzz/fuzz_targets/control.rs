@@ -1,4 +1,4 @@
-//! Feeds control sockets; `tests/replay.rs` replays the corpus.
+//! Feeds control sockets; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::control(bytes));

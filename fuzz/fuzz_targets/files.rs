@@ -1,4 +1,4 @@
-//! Feeds files of daemons; `tests/replay.rs` replays the corpus.
+//! Feeds files of daemons; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::files(bytes));

@@ -1,4 +1,4 @@
-//! Feeds the endpoint; `tests/replay.rs` replays the corpus.
+//! Feeds the endpoint; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::handle_packet(bytes));

@@ -1,4 +1,4 @@
-//! Feeds the two ends of a measurement; `tests/replay.rs` replays the corpus.
+//! Feeds the two ends of a measurement; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::measure(bytes));

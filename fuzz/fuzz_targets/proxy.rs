@@ -1,4 +1,4 @@
-//! Feeds the base station's proxy; `tests/replay.rs` replays the corpus.
+//! Feeds the base station's proxy; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::proxy(bytes));

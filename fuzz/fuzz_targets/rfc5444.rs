@@ -1,4 +1,4 @@
-//! Feeds the reader of packets; `tests/replay.rs` replays the corpus.
+//! Feeds the reader of packets; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::rfc5444(bytes));

@@ -1,4 +1,4 @@
-//! Feeds routers with keys; `tests/replay.rs` replays the corpus.
+//! Feeds routers with keys; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::signed(bytes));

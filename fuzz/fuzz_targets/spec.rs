@@ -1,4 +1,4 @@
-//! Feeds the spec parser; `tests/replay.rs` replays the corpus.
+//! Feeds the spec parser; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::spec(bytes));

@@ -1,4 +1,4 @@
-//! Feeds the reader of traces; `tests/replay.rs` replays the corpus.
+//! Feeds the reader of traces; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::trace(bytes));

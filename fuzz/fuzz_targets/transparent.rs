@@ -1,4 +1,4 @@
-//! Feeds a transparent node's reader of headers; `tests/replay.rs` replays the corpus.
+//! Feeds a transparent node's reader of headers; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::transparent(bytes));

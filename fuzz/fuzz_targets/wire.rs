@@ -1,4 +1,4 @@
-//! Feeds the packet parsers; `tests/replay.rs` replays the corpus.
+//! Feeds the packet parsers; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::wire(bytes));

@@ -1,4 +1,4 @@
-//! Feeds readers of texts; `tests/replay.rs` replays the corpus.
+//! Feeds readers of texts; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::words(bytes));

@@ -1,4 +1,4 @@
-//! Feeds a router whose packets have a header of its own; `tests/replay.rs` replays the corpus.
+//! Feeds a router whose packets have a header of its own; `tests/replay` replays the corpus.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hopwise_fuzz::wrapped(bytes));

@@ -10,14 +10,14 @@ use std::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
 
-pub use causes::{Cause, Found};
+pub use causes::{DifferenceCause, ExtraCost};
 
 use crate::findings::{label, samples};
 use crate::metric::{self, acks_per_segment, sum};
 use crate::record::{Record, Trial};
 use crate::result::RunResult;
-use crate::scenario::point::Point;
-use crate::statistics::{Better, Comparison, Figure, GOODPUT, Samples, Summary, Verdict};
+use crate::scenario::point::MatrixPoint;
+use crate::statistics::{Better, Comparison, ComparisonVerdict, Figure, GOODPUT, MeanSummary, Samples};
 use crate::statistics::{compare_all, questions, summarize};
 
 /// Worlds agree on an arm if a figure that decides, such as its goodput, differs surely by less than this share.
@@ -49,11 +49,11 @@ pub struct Agreement {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AtPoint {
     /// The values that make this point.
-    pub point: Point,
+    pub point: MatrixPoint,
     /// Each arm by itself.
     pub arms: Vec<OfArm>,
     /// The arms from best to worst, for each world and each figure that decides.
-    pub orders: Vec<Order>,
+    pub orders: Vec<ArmOrder>,
     /// Pairs of arms of which one world says surely the opposite of another.
     pub contradictions: Vec<Contradiction>,
     #[serde(skip)]
@@ -66,35 +66,35 @@ pub struct OfArm {
     /// The name of the arm.
     pub arm: String,
     /// The worlds that ran the arm.
-    pub worlds: Vec<Measured>,
+    pub worlds: Vec<WorldMeans>,
     /// Each of these worlds against the first of them, figure by figure.
     pub comparisons: Vec<Comparison>,
     /// The costs beside each sure difference of more than `within`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub causes: Vec<Cause>,
+    pub causes: Vec<DifferenceCause>,
 }
 
 /// The figures of an arm in one world, as means over its runs; absent where the world does not know one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measured {
+pub struct WorldMeans {
     /// The name of the world.
     pub world: String,
     /// The goodput in kbit/s.
-    pub goodput_kbps: Option<Summary>,
+    pub goodput_kbps: Option<MeanSummary>,
     /// The other figures that decide.
     #[serde(serialize_with = "as_object", skip_serializing_if = "Vec::is_empty")]
-    pub figures: Vec<(&'static str, Option<Summary>)>,
+    pub figures: Vec<(&'static str, Option<MeanSummary>)>,
     /// The means of what was measured beside the figures, by name.
     #[serde(serialize_with = "as_object")]
     pub beside: Vec<(&'static str, Option<f64>)>,
     /// The same with their intervals.
     #[serde(skip)]
-    summaries: Vec<Option<Summary>>,
+    summaries: Vec<Option<MeanSummary>>,
 }
 
 /// The arms of a world from the best to the worst, by their means. Only arms that every world ran are in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Order {
+pub struct ArmOrder {
     /// The name of the world.
     pub world: String,
     /// None for goodput.
@@ -121,7 +121,7 @@ pub struct Contradiction {
 }
 
 /// A figure of a run; none where its world does not know it.
-struct Counter {
+struct CostCounter {
     name: &'static str,
     of: fn(&RunResult) -> Option<f64>,
     /// The words for something that costs goodput and time; none for what rather follows from them.
@@ -130,44 +130,45 @@ struct Counter {
     is_lateness: bool,
 }
 
-impl Counter {
-    const fn new(name: &'static str, of: fn(&RunResult) -> Option<f64>) -> Counter {
-        Counter { name, of, cost: None, is_lateness: false }
+impl CostCounter {
+    const fn new(name: &'static str, of: fn(&RunResult) -> Option<f64>) -> CostCounter {
+        CostCounter { name, of, cost: None, is_lateness: false }
     }
 
-    const fn costing(self, words: &'static str) -> Counter {
-        Counter { cost: Some(words), ..self }
+    const fn costing(self, words: &'static str) -> CostCounter {
+        CostCounter { cost: Some(words), ..self }
     }
 
-    const fn of_lateness(self) -> Counter {
-        Counter { is_lateness: true, ..self }
+    const fn of_lateness(self) -> CostCounter {
+        CostCounter { is_lateness: true, ..self }
     }
 }
 
 /// Figures that may explain a difference. Queues that are full, frames that are given up and needless waits all cost
 /// goodput, as does the airtime of all but TCP: `other_airtime_s` is the part that is none of those before it. Our TCP
 /// has `rtt_median_ms` in every world; the kernel's has `rtt_ms` alone.
-const BESIDE: [Counter; 14] = [
-    Counter::new("acks_per_segment", acks_per_segment).costing("ACKs for each segment"),
-    Counter::new("segments_retransmitted", |run| sum(run, |flow| flow.segments_retransmitted))
+const BESIDE: [CostCounter; 14] = [
+    CostCounter::new("acks_per_segment", acks_per_segment).costing("ACKs for each segment"),
+    CostCounter::new("segments_retransmitted", |run| sum(run, |flow| flow.segments_retransmitted))
         .costing("segments sent again"),
-    Counter::new("timeouts", |run| sum(run, |flow| flow.timeouts.map(u64::from))).costing("timeouts"),
-    Counter::new("queue_drops", |run| run.air.queue_drops.map(|drops| drops as f64))
+    CostCounter::new("timeouts", |run| sum(run, |flow| flow.timeouts.map(u64::from))).costing("timeouts"),
+    CostCounter::new("queue_drops", |run| run.air.queue_drops.map(|drops| drops as f64))
         .costing("packets lost to full queues"),
-    Counter::new("retry_drops", |run| run.air.retry_drops.map(|drops| drops as f64))
+    CostCounter::new("retry_drops", |run| run.air.retry_drops.map(|drops| drops as f64))
         .costing("packets given up"),
-    Counter::new("collisions", |run| run.air.collisions.map(|collisions| collisions as f64))
+    CostCounter::new("collisions", |run| run.air.collisions.map(|collisions| collisions as f64))
         .costing("collisions"),
-    Counter::new("beacon_airtime_s", |run| run.air.beacon_airtime_s).costing("seconds of beacons"),
-    Counter::new("arp_airtime_s", |run| run.air.arp_airtime_s).costing("seconds of ARP"),
-    Counter::new("routing_airtime_s", |run| run.air.routing_airtime_s).costing("seconds of routing messages"),
-    Counter::new("other_airtime_s", other_airtime_s).costing("seconds of other packets"),
-    Counter::new("rtt_median_ms", |run| of_metric(run, "rtt_median_ms")),
-    Counter::new("rtt_ms", |run| of_metric(run, "rtt_ms")),
-    Counter::new("air_late_ms", |run| run.live.as_ref().map(|live| live.air_late_ms))
+    CostCounter::new("beacon_airtime_s", |run| run.air.beacon_airtime_s).costing("seconds of beacons"),
+    CostCounter::new("arp_airtime_s", |run| run.air.arp_airtime_s).costing("seconds of ARP"),
+    CostCounter::new("routing_airtime_s", |run| run.air.routing_airtime_s)
+        .costing("seconds of routing messages"),
+    CostCounter::new("other_airtime_s", other_airtime_s).costing("seconds of other packets"),
+    CostCounter::new("rtt_median_ms", |run| of_metric(run, "rtt_median_ms")),
+    CostCounter::new("rtt_ms", |run| of_metric(run, "rtt_ms")),
+    CostCounter::new("air_late_ms", |run| run.live.as_ref().map(|live| live.air_late_ms))
         .costing("milliseconds by which radios were late")
         .of_lateness(),
-    Counter::new("programs_late_ms", |run| run.live.as_ref().map(|live| live.programs_late_ms))
+    CostCounter::new("programs_late_ms", |run| run.live.as_ref().map(|live| live.programs_late_ms))
         .costing("milliseconds by which programs were late")
         .of_lateness(),
 ];
@@ -249,7 +250,7 @@ impl Agreement {
 }
 
 impl AtPoint {
-    fn of(worlds: &[InWorld], point: &Point) -> AtPoint {
+    fn of(worlds: &[InWorld], point: &MatrixPoint) -> AtPoint {
         let mut names: Vec<&String> = Vec::new();
         for arm in worlds.iter().flat_map(|world| &world.trial.arms) {
             if !names.contains(&arm) {
@@ -276,7 +277,7 @@ impl AtPoint {
 }
 
 impl OfArm {
-    fn of(worlds: &[InWorld], (point, figures): (&Point, &[Figure]), arm: &str) -> OfArm {
+    fn of(worlds: &[InWorld], (point, figures): (&MatrixPoint, &[Figure]), arm: &str) -> OfArm {
         let ran: Vec<&InWorld> =
             worlds.iter().filter(|world| world.trial.arms.iter().any(|a| a == arm)).collect();
         let of_world = |figure: &Figure, world: &&InWorld| Samples {
@@ -293,34 +294,34 @@ impl OfArm {
 }
 
 /// Each figure's comparisons are of all worlds but the first, in their order.
-fn causes(comparisons: &[Comparison], worlds: &[Measured]) -> Vec<Cause> {
+fn causes(comparisons: &[Comparison], worlds: &[WorldMeans]) -> Vec<DifferenceCause> {
     let Some((reference, others)) = worlds.split_first() else { return Vec::new() };
     let compared = comparisons.iter().zip(others.iter().cycle());
-    compared.filter_map(|(comparison, world)| Cause::of(comparison, world, reference)).collect()
+    compared.filter_map(|(comparison, world)| DifferenceCause::of(comparison, world, reference)).collect()
 }
 
 impl InWorld {
-    fn records(&self, point: &Point, arm: &str) -> impl Iterator<Item = &Record> {
+    fn records(&self, point: &MatrixPoint, arm: &str) -> impl Iterator<Item = &Record> {
         self.records.iter().filter(move |record| record.arm == arm && record.point == *point)
     }
 
-    fn samples(&self, point: &Point, figure: &Figure, arm: &str) -> Samples {
+    fn samples(&self, point: &MatrixPoint, figure: &Figure, arm: &str) -> Samples {
         samples(arm, figure, &self.records(point, arm).collect::<Vec<_>>())
     }
 
-    fn mean(&self, point: &Point, figure: &Figure, arm: &str) -> Option<Summary> {
+    fn mean(&self, point: &MatrixPoint, figure: &Figure, arm: &str) -> Option<MeanSummary> {
         let Samples { values, .. } = self.samples(point, figure, arm);
         summarize(&values.into_iter().map(|(_, value)| value).collect::<Vec<_>>())
     }
 
-    fn measured(&self, (point, figures): (&Point, &[Figure]), arm: &str) -> Measured {
+    fn measured(&self, (point, figures): (&MatrixPoint, &[Figure]), arm: &str) -> WorldMeans {
         let others = figures.iter().filter(|figure| !figure.is_goodput());
         let mean = |of: fn(&RunResult) -> Option<f64>| {
             let values: Vec<f64> = self.records(point, arm).filter_map(|record| of(&record.result)).collect();
             summarize(&values)
         };
         let summaries: Vec<_> = BESIDE.iter().map(|counter| mean(counter.of)).collect();
-        Measured {
+        WorldMeans {
             world: self.trial.world.clone(),
             goodput_kbps: self.mean(point, &GOODPUT, arm),
             figures: others.map(|figure| (figure.name, self.mean(point, figure, arm))).collect(),
@@ -333,7 +334,7 @@ impl InWorld {
         }
     }
 
-    fn order(&self, point: &Point, figure: &Figure, arms: &[&String]) -> Order {
+    fn order(&self, point: &MatrixPoint, figure: &Figure, arms: &[&String]) -> ArmOrder {
         // An arm without the figure comes last.
         let rank = |arm: &&&String| {
             let mean = self.mean(point, figure, arm).map(|found| found.mean);
@@ -345,18 +346,20 @@ impl InWorld {
         let mut arms: Vec<&&String> = arms.iter().collect();
         arms.sort_by(|one, other| rank(one).total_cmp(&rank(other)));
         let arms = arms.into_iter().map(|arm| (*arm).clone()).collect();
-        Order { world: self.trial.world.clone(), figure: shown_name(figure), arms }
+        ArmOrder { world: self.trial.world.clone(), figure: shown_name(figure), arms }
     }
 
     /// True if this world's blocks show that the first arm is faster, or better in another figure.
-    fn is_better(&self, (point, figure): (&Point, &Figure), (arm, other): (&str, &str)) -> bool {
+    fn is_better(&self, (point, figure): (&MatrixPoint, &Figure), (arm, other): (&str, &str)) -> bool {
         let samples = [other, arm].map(|arm| self.samples(point, figure, arm)).to_vec();
         let found = compare_all(&questions(&[*figure], &[samples]), self.trial.margin);
-        found.first().is_some_and(|found| matches!(found.verdict, Verdict::Faster | Verdict::Better))
+        found.first().is_some_and(|found| {
+            matches!(found.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Better)
+        })
     }
 }
 
-fn contradictions(worlds: &[InWorld], at: (&Point, &Figure), arms: &[&String]) -> Vec<Contradiction> {
+fn contradictions(worlds: &[InWorld], at: (&MatrixPoint, &Figure), arms: &[&String]) -> Vec<Contradiction> {
     let mut found = Vec::new();
     for (nth, world) in worlds.iter().enumerate() {
         for elsewhere in &worlds[nth + 1..] {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::random::{NumberStream, Purpose};
 use hopwise_core::narrow::as_u32;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -12,24 +12,24 @@ use super::findings::label;
 use super::metric;
 use super::record::{Record, Shard, Trial};
 use super::result::RunResult;
+use super::scenario::settings::difference;
 use super::seal;
-use super::settings::difference;
 use super::statistics::{Figure, Samples, is_sure, questions, watch_all};
 use super::version;
 use crate::hex;
 use crate::located::Refusal;
-use crate::scenario::point::Point;
-use crate::scenario::{Armed, Asked, Cell, Prepared, Scenario, made_by};
+use crate::scenario::point::MatrixPoint;
+use crate::scenario::{Armed, MatrixCell, Prepared, Scenario, TrialRequest, made_by};
 use crate::sim::certificate_hash;
 use crate::world::World;
 
 mod figures;
 
-/// Digits of a hash in a name; no two runs share so many.
+/// Digits of a hash in a name; no two runs share this number of digits.
 const NAME_DIGITS: usize = 32;
 
 /// The limit on runs; each has a file of its own.
-const MOST_RUNS: usize = 1_000_000;
+pub(crate) const MOST_RUNS: usize = 1_000_000;
 
 /// A trial with all its runs, before the first one.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Campaign {
 
     fn of(
         scenario: &Scenario,
-        Asked { title, world, arms, mut arm_paths, cells, seeds: asked, margin, stop, figures }: Asked,
+        TrialRequest { title, world, arms, mut arm_paths, cells, seeds: asked, margin, stop, figures }: TrialRequest,
         seeds: Option<u32>,
         shard: Option<Shard>,
     ) -> Result<Campaign, Box<Refusal>> {
@@ -94,7 +94,7 @@ impl Campaign {
             );
         }
         let figures = figures::read(scenario, &figures)?;
-        let points: Vec<Point> = cells.iter().map(|cell| cell.point.clone()).collect();
+        let points: Vec<MatrixPoint> = cells.iter().map(|cell| cell.point.clone()).collect();
         arm_paths.retain(|path| !points.iter().any(|point| point.contains_key(path)));
         let trial = Trial {
             version: version::of_program().to_owned(),
@@ -112,7 +112,7 @@ impl Campaign {
             figures,
             shard,
         };
-        let at = |cell: &Cell| {
+        let at = |cell: &MatrixCell| {
             let there = scenario.at(cell)?;
             trial.arms.iter().map(|arm| there.under(arm)).collect()
         };
@@ -169,11 +169,11 @@ impl Campaign {
     /// The runs, by their places, in the order in which they are made: block by block, and within a block by chance.
     pub fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.runs.len()).collect();
-        // A key for each run, drawn by the names of its block: the order is the same for every caller.
+        // A key for each run, drawn by the names of its block: every caller gets one order.
         let key = |nth: &usize| {
             let run = &self.runs[*nth];
-            let of_point = Stream::new(run.seed, as_u32(run.point), Purpose::Order).next_u64();
-            let of_arm = Stream::new(of_point, as_u32(run.arm), Purpose::Order).next_u64();
+            let of_point = NumberStream::new(run.seed, as_u32(run.point), Purpose::Order).next_u64();
+            let of_arm = NumberStream::new(of_point, as_u32(run.arm), Purpose::Order).next_u64();
             (run.block, of_point, run.point, of_arm, run.arm)
         };
         order.sort_by_key(key);
@@ -185,8 +185,8 @@ impl Campaign {
         self.arms[run.point][run.arm].prepare(run.seed)
     }
 
-    /// Each arm that has all settings of an earlier one at every point, after that one. In virtual time both have the
-    /// same figures.
+    /// Each arm that has all settings of an earlier one at every point, after that one. In virtual time both have equal
+    /// figures.
     pub fn equal_arms(&self) -> Vec<(&str, &str)> {
         let settings = |arm: usize| {
             let mut points = BTreeSet::new();
@@ -215,7 +215,7 @@ impl Campaign {
         }
     }
 
-    /// The first difference between a record and this trial, besides its seed; none if there is no difference.
+    /// The first difference between a record and this trial, its seed left out; none if there is no difference.
     pub fn difference(&self, record: &Record) -> Option<String> {
         let (point, arm) = (label(&record.point), &record.arm);
         if !self.trial.arms.contains(arm) {
@@ -239,7 +239,7 @@ impl Campaign {
         settings
     }
 
-    /// True if all runs up to that block are there; `goodput` is that of a run by its place, where it is known.
+    /// True if all runs up to that block are there; `goodput` gives a run's goodput by its place, where it is known.
     pub fn is_complete(&self, upto: u32, goodput: &dyn Fn(usize) -> Option<f64>) -> bool {
         let mut runs = self.runs.iter().enumerate().filter(|(_, run)| run.block <= upto);
         runs.all(|(nth, _)| goodput(nth).is_some())

@@ -5,13 +5,12 @@
 //!
 //! A statement may compare two ratios: "long chains gain more than short ones" is the ratio of two arms at the points
 //! `at`, divided by that at the points `per_at`. Each block has one such number, from its runs at both. The interval is
-//! therefore that of any other ratio, over blocks, and nothing that a block's runs share is counted twice. A block in
-//! which some run has 0 has no such number. The claim then has none either.
+//! therefore computed over blocks, as for any other ratio, and nothing that a block's runs share is counted twice. A
+//! block in which some run has 0 has no such number. The claim then has none either.
 
 pub mod plans;
 mod readings;
 pub mod table;
-mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,14 +20,14 @@ use serde_json::Value;
 use super::metric;
 use super::record::Record;
 use super::statistics::{MARGIN, Paired, change, paired, summarize};
-use crate::scenario::point::Point;
-use crate::scenario::{Bound, Claim, Measure, Over, Premise, Stated};
-pub use readings::{Choice, Reading, Verdict, readings};
-pub use words::{claimed, measured, resting_on, rests_on};
+use crate::scenario::point::MatrixPoint;
+use crate::scenario::{Bound, Claim, Measure, PointCombination, Premise, Stated};
+pub use readings::{JointVerdict, Reading, ReadingChoice, readings};
+pub use table::{claimed, measured, resting_on, rests_on};
 
 /// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ClaimOutcome {
     /// The measured value lies within the claim's tolerance.
     Reproduced,
     /// The measured value lies outside of the tolerance.
@@ -37,12 +36,12 @@ pub enum Outcome {
     Contradicted,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for ClaimOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Outcome::Reproduced => "reproduced",
-            Outcome::NotReproduced => "not reproduced",
-            Outcome::Contradicted => "contradicted",
+            ClaimOutcome::Reproduced => "reproduced",
+            ClaimOutcome::NotReproduced => "not reproduced",
+            ClaimOutcome::Contradicted => "contradicted",
         })
     }
 }
@@ -51,18 +50,18 @@ impl fmt::Display for Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// The verdict.
-    pub outcome: Outcome,
+    pub outcome: ClaimOutcome,
     /// The number that was measured.
-    pub measured: Measured,
+    pub measured: MeasuredClaim,
     /// Point of the largest value, if the claim is about that.
-    pub point: Option<Point>,
+    pub point: Option<MatrixPoint>,
     /// The reason for the verdict, in words.
     pub why: String,
 }
 
 /// Measurement of the number that a claim states: a ratio of two arms, or the value of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct MeasuredClaim {
     /// The number; none if no block has one.
     pub number: Option<f64>,
     /// The ends of its 95 % interval.
@@ -71,30 +70,30 @@ pub struct Measured {
     pub blocks: usize,
 }
 
-impl From<Paired> for Measured {
-    fn from(paired: Paired) -> Measured {
-        Measured { number: paired.ratio, ci95: paired.ci95, blocks: paired.blocks }
+impl From<Paired> for MeasuredClaim {
+    fn from(paired: Paired) -> MeasuredClaim {
+        MeasuredClaim { number: paired.ratio, ci95: paired.ci95, blocks: paired.blocks }
     }
 }
 
 /// The values of a measure, by point, arm and block.
-struct Values<'a> {
+struct ClaimValues<'a> {
     measure: Measure,
     records: &'a [&'a Record],
     blocks: Vec<u32>,
 }
 
-impl<'a> Values<'a> {
-    fn new(measure: Measure, records: &'a [&'a Record]) -> Values<'a> {
+impl<'a> ClaimValues<'a> {
+    fn new(measure: Measure, records: &'a [&'a Record]) -> ClaimValues<'a> {
         let mut blocks: Vec<u32> = records.iter().map(|record| record.block).collect();
         blocks.sort_unstable();
         blocks.dedup();
-        Values { measure, records, blocks }
+        ClaimValues { measure, records, blocks }
     }
 
     /// The points that have one of the given values at each path.
-    fn points(&self, at: &BTreeMap<String, Vec<Value>>) -> Vec<&'a Point> {
-        let mut points: Vec<&Point> = Vec::new();
+    fn points(&self, at: &BTreeMap<String, Vec<Value>>) -> Vec<&'a MatrixPoint> {
+        let mut points: Vec<&MatrixPoint> = Vec::new();
         for record in self.records {
             if is_meant(&record.point, at) && !points.contains(&&record.point) {
                 points.push(&record.point);
@@ -103,28 +102,32 @@ impl<'a> Values<'a> {
         points
     }
 
-    fn of(&self, point: &Point, arm: &str, block: u32) -> Option<f64> {
+    fn of(&self, point: &MatrixPoint, arm: &str, block: u32) -> Option<f64> {
         let mut runs = self.records.iter().filter(|r| r.point == *point && r.arm == arm && r.block == block);
         runs.next().and_then(|record| value(self.measure, record))
     }
 
-    fn all(&self, point: &Point, arm: &str) -> Vec<f64> {
+    fn all(&self, point: &MatrixPoint, arm: &str) -> Vec<f64> {
         self.blocks.iter().filter_map(|block| self.of(point, arm, *block)).collect()
     }
 
-    fn pairs(&self, (point, arm): (&Point, &str), (other, against): (&Point, &str)) -> Vec<(f64, f64)> {
+    fn pairs(
+        &self,
+        (point, arm): (&MatrixPoint, &str),
+        (other, against): (&MatrixPoint, &str),
+    ) -> Vec<(f64, f64)> {
         let pair = |block: &u32| Some((self.of(point, arm, *block)?, self.of(other, against, *block)?));
         self.blocks.iter().filter_map(pair).collect()
     }
 
-    /// A block's means over these points, each with that of the other arm; none if a run is missing.
+    /// A block's means over these points, each with the other arm's mean; none if a run is missing.
     fn in_block(
         &self,
-        points: &[(&Point, Option<&Point>)],
+        points: &[(&MatrixPoint, Option<&MatrixPoint>)],
         (arm, against): (&str, &str),
         block: u32,
     ) -> Option<(f64, f64)> {
-        let pair = |(own, other): &(&Point, Option<&Point>)| {
+        let pair = |(own, other): &(&MatrixPoint, Option<&MatrixPoint>)| {
             Some((self.of(own, arm, block)?, self.of((*other)?, against, block)?))
         };
         let pairs = points.iter().map(pair).collect::<Option<Vec<_>>>()?;
@@ -132,20 +135,25 @@ impl<'a> Values<'a> {
         means(&by_point).first().copied()
     }
 
-    /// The point with the largest mean of an arm, among those that differ from `point` only in the paths of `at`.
-    fn best(&self, point: &Point, arm: &str, at: &BTreeMap<String, Vec<Value>>) -> Option<&'a Point> {
-        let rest = |point: &Point| {
+    /// The point with the largest mean of an arm, among points that differ from `point` only in the paths of `at`.
+    fn best(
+        &self,
+        point: &MatrixPoint,
+        arm: &str,
+        at: &BTreeMap<String, Vec<Value>>,
+    ) -> Option<&'a MatrixPoint> {
+        let rest = |point: &MatrixPoint| {
             let mut rest = point.clone();
             rest.retain(|path, _| !at.contains_key(path));
             rest
         };
-        let mean = |point: &Point| summarize(&self.all(point, arm)).map_or(0.0, |summary| summary.mean);
+        let mean = |point: &MatrixPoint| summarize(&self.all(point, arm)).map_or(0.0, |summary| summary.mean);
         let alike = self.points(at).into_iter().filter(|other| rest(other) == rest(point));
         alike.max_by(|a, b| mean(a).total_cmp(&mean(b)))
     }
 }
 
-fn is_meant(point: &Point, at: &BTreeMap<String, Vec<Value>>) -> bool {
+fn is_meant(point: &MatrixPoint, at: &BTreeMap<String, Vec<Value>>) -> bool {
     at.iter().all(|(path, values)| point.get(path).is_some_and(|value| values.contains(value)))
 }
 
@@ -155,18 +163,18 @@ pub fn judge(claim: &Claim, baseline: &str, records: &[Record]) -> Judged {
 }
 
 fn judge_among(claim: &Claim, baseline: &str, records: &[&Record]) -> Judged {
-    let values = Values::new(claim.measure, records);
+    let values = ClaimValues::new(claim.measure, records);
     match claim.stated() {
         Stated::Ratio(ratio) => judge_ratio(claim, ratio, baseline, &values),
         Stated::Value(stated) => judge_value(claim, stated, &values),
     }
 }
 
-fn judge_ratio<'a>(claim: &Claim, ratio: f64, baseline: &str, values: &Values<'a>) -> Judged {
+fn judge_ratio<'a>(claim: &Claim, ratio: f64, baseline: &str, values: &ClaimValues<'a>) -> Judged {
     let against = claim.against.as_deref().unwrap_or(baseline);
     let couples = |at: &BTreeMap<String, Vec<Value>>| {
         let points = values.points(at).into_iter();
-        let couple = |own: &'a Point| match claim.against_at.is_empty() {
+        let couple = |own: &'a MatrixPoint| match claim.against_at.is_empty() {
             true => (own, Some(own)),
             false => (own, values.best(own, against, &claim.against_at)),
         };
@@ -174,21 +182,21 @@ fn judge_ratio<'a>(claim: &Claim, ratio: f64, baseline: &str, values: &Values<'a
     };
     let own = couples(&claim.at);
     let by_point = || {
-        let pairs = |(own, other): &(&'a Point, Option<&'a Point>)| {
+        let pairs = |(own, other): &(&'a MatrixPoint, Option<&'a MatrixPoint>)| {
             let pairs = other.map(|other| values.pairs((own, &claim.arm), (other, against)));
             (*own, pairs.unwrap_or_default())
         };
         own.iter().map(pairs).collect::<Vec<_>>()
     };
     let (measured, point) = match claim.over {
-        Over::Mean if !claim.per_at.is_empty() => {
+        PointCombination::Mean if !claim.per_at.is_empty() => {
             let per = couples(&claim.per_at);
             let side = |of: &[_], block| values.in_block(of, (&claim.arm, against), block);
             let block = |block: &u32| Some((side(&own, *block)?, side(&per, *block)?));
             (paired(&quotients(values.blocks.iter().filter_map(block)), MARGIN), None)
         }
-        Over::Mean => (paired(&means(&by_point()), MARGIN), None),
-        Over::Most | Over::Least => {
+        PointCombination::Mean => (paired(&means(&by_point()), MARGIN), None),
+        PointCombination::Most | PointCombination::Least => {
             let each = by_point().into_iter();
             let each = each.map(|(point, pairs)| (paired(&pairs, MARGIN), Some(point.clone())));
             let ratio = |of: &Paired| of.ratio;
@@ -207,21 +215,26 @@ fn quotients(blocks: impl Iterator<Item = ((f64, f64), (f64, f64))>) -> Vec<(f64
 }
 
 /// The value of one arm. It is never contradicted: an absolute figure hangs on more than what a paper sets.
-fn judge_value(claim: &Claim, stated: f64, values: &Values<'_>) -> Judged {
+fn judge_value(claim: &Claim, stated: f64, values: &ClaimValues<'_>) -> Judged {
     let points = values.points(&claim.at);
     let by_point: Vec<_> = points.iter().map(|point| (*point, values.all(point, &claim.arm))).collect();
     let mean_of = |nth: usize| by_point.iter().map(|(_, of)| of[nth]).sum::<f64>() / by_point.len() as f64;
     let blocks = by_point.iter().map(|(_, of)| of.len()).min().unwrap_or(0);
     let (summary, point) = match claim.over {
-        Over::Mean => (summarize(&(0..blocks).map(mean_of).collect::<Vec<_>>()), None),
-        Over::Most | Over::Least => {
+        PointCombination::Mean => (summarize(&(0..blocks).map(mean_of).collect::<Vec<_>>()), None),
+        PointCombination::Most | PointCombination::Least => {
             let each = by_point.iter().map(|(point, of)| (summarize(of), Some((*point).clone())));
             extreme(claim.over, each, |of| of.as_ref().map(|summary| summary.mean))
         }
     };
     let Some(summary) = summary else {
         let why = "there is nothing to compare with".to_owned();
-        return Judged { outcome: Outcome::NotReproduced, measured: Measured::default(), point, why };
+        return Judged {
+            outcome: ClaimOutcome::NotReproduced,
+            measured: MeasuredClaim::default(),
+            point,
+            why,
+        };
     };
     let tolerance = stated * f64::from(claim.tolerance.0) / 1e6;
     let (low, high) = (stated - tolerance, stated + tolerance);
@@ -229,25 +242,25 @@ fn judge_value(claim: &Claim, stated: f64, values: &Values<'_>) -> Judged {
     // A printed value without a bound has no opposite, for which an interval could leave room.
     let is_sure = claim.bound == Bound::About || summary.ci95.iter().flatten().all(|end| is_within(*end));
     let (outcome, why) = match is_within(summary.mean) {
-        true if !is_sure => (Outcome::NotReproduced, "it would fit, but is not sure".to_owned()),
-        true => (Outcome::Reproduced, "within what is claimed".to_owned()),
+        true if !is_sure => (ClaimOutcome::NotReproduced, "it would fit, but is not sure".to_owned()),
+        true => (ClaimOutcome::Reproduced, "within what is claimed".to_owned()),
         false if stated > 0.0 => {
-            (Outcome::NotReproduced, format!("{} of what is printed", change(summary.mean / stated)))
+            (ClaimOutcome::NotReproduced, format!("{} of what is printed", change(summary.mean / stated)))
         }
-        false => (Outcome::NotReproduced, "another figure than what is printed".to_owned()),
+        false => (ClaimOutcome::NotReproduced, "another figure than what is printed".to_owned()),
     };
-    let measured = Measured { number: Some(summary.mean), ci95: summary.ci95, blocks: summary.n };
+    let measured = MeasuredClaim { number: Some(summary.mean), ci95: summary.ci95, blocks: summary.n };
     Judged { outcome, measured, point, why }
 }
 
 /// The point with the largest number, or with the smallest; a point without one only if none has any.
 fn extreme<T: Default>(
-    over: Over,
-    each: impl Iterator<Item = (T, Option<Point>)>,
+    over: PointCombination,
+    each: impl Iterator<Item = (T, Option<MatrixPoint>)>,
     number: impl Fn(&T) -> Option<f64>,
-) -> (T, Option<Point>) {
-    let rank = |of: &(T, Option<Point>)| match (over, number(&of.0)) {
-        (Over::Least, Some(number)) => -number,
+) -> (T, Option<MatrixPoint>) {
+    let rank = |of: &(T, Option<MatrixPoint>)| match (over, number(&of.0)) {
+        (PointCombination::Least, Some(number)) => -number,
         (_, Some(number)) => number,
         (_, None) => f64::NEG_INFINITY,
     };
@@ -255,7 +268,7 @@ fn extreme<T: Default>(
 }
 
 /// Block by block, the geometric mean over the points, or the plain mean if a value is zero.
-fn means(by_point: &[(&Point, Vec<(f64, f64)>)]) -> Vec<(f64, f64)> {
+fn means(by_point: &[(&MatrixPoint, Vec<(f64, f64)>)]) -> Vec<(f64, f64)> {
     let count = by_point.len() as f64;
     let blocks = by_point.iter().map(|(_, pairs)| pairs.len()).min().unwrap_or(0);
     let mean = |values: &[f64]| {
@@ -295,7 +308,7 @@ fn value(measure: Measure, record: &Record) -> Option<f64> {
 /// The mean of what the claim rests on, over its points and all runs that have it.
 fn premise(claim: &Claim, records: &[&Record]) -> Option<f64> {
     let Premise { arm, measure } = claim.premise.as_ref()?;
-    let values = Values::new(*measure, records);
+    let values = ClaimValues::new(*measure, records);
     let all: Vec<f64> =
         values.points(&claim.at).into_iter().flat_map(|point| values.all(point, arm)).collect();
     summarize(&all).map(|summary| summary.mean)
@@ -309,17 +322,17 @@ fn within(bound: Bound, (low, high): (f64, f64), number: f64) -> bool {
     }
 }
 
-fn outcome(claim: &Claim, stated: f64, measured: &Paired) -> (Outcome, String) {
+fn outcome(claim: &Claim, stated: f64, measured: &Paired) -> (ClaimOutcome, String) {
     let Some(ratio) = measured.ratio else {
-        return (Outcome::NotReproduced, "there is nothing to compare with".to_owned());
+        return (ClaimOutcome::NotReproduced, "there is nothing to compare with".to_owned());
     };
     let tolerance = f64::from(claim.tolerance.0) / 1e6;
     let (low, high) = (stated - tolerance, stated + tolerance);
     let [from, to] = measured.ci95.unwrap_or([0.0, f64::INFINITY]);
     if within(claim.bound, (low, high), ratio) {
         return match is_sure((claim.bound, stated), (low, high), (from, to)) {
-            true => (Outcome::Reproduced, "within what is claimed".to_owned()),
-            false => (Outcome::NotReproduced, "it would fit, but is not sure".to_owned()),
+            true => (ClaimOutcome::Reproduced, "within what is claimed".to_owned()),
+            false => (ClaimOutcome::NotReproduced, "it would fit, but is not sure".to_owned()),
         };
     }
     // An opposite must exceed the margin.
@@ -338,7 +351,7 @@ fn outcome(claim: &Claim, stated: f64, measured: &Paired) -> (Outcome, String) {
     if is_opposite {
         let is_null = stated == 1.0;
         let why = if is_null { "there surely is a difference" } else { "the opposite holds" };
-        return (Outcome::Contradicted, why.to_owned());
+        return (ClaimOutcome::Contradicted, why.to_owned());
     }
     let gain = stated > 1.0;
     let is_there = if gain { from > 1.0 } else { to < 1.0 };
@@ -351,7 +364,7 @@ fn outcome(claim: &Claim, stated: f64, measured: &Paired) -> (Outcome, String) {
     } else {
         "the effect is there, but smaller than claimed".to_owned()
     };
-    (Outcome::NotReproduced, why)
+    (ClaimOutcome::NotReproduced, why)
 }
 
 /// True if the interval leaves no room for the opposite of the claim.

@@ -1,7 +1,6 @@
 //! Records as columns of one file in Parquet's format, for readers of many of them.
 //!
-//! The columns are those of `records.csv`; a figure that a run does not have is null. The same records give the same
-//! bytes.
+//! It has the columns of `records.csv`; a figure that a run does not have is null. Equal records give equal bytes.
 
 use std::sync::Arc;
 
@@ -15,18 +14,18 @@ use parquet::schema::types::Type as Field;
 use super::metric::METRICS;
 use super::record::Record;
 
-enum Values {
+enum ColumnValues {
     Texts(Vec<String>),
     Counts(Vec<u64>),
     Figures(Vec<Option<f64>>),
 }
 
-struct Column {
+struct ParquetColumn {
     name: String,
-    values: Values,
+    values: ColumnValues,
 }
 
-/// The whole file; `paths` are those that vary by point or by arm.
+/// The whole file; `paths` vary by point or by arm.
 pub(super) fn file(records: &[Record], paths: &[&str]) -> Result<Vec<u8>, ParquetError> {
     let columns = columns(records, paths);
     let fields = columns.iter().map(|column| column.field().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
@@ -43,18 +42,18 @@ pub(super) fn file(records: &[Record], paths: &[&str]) -> Result<Vec<u8>, Parque
     file.into_inner()
 }
 
-fn columns(records: &[Record], paths: &[&str]) -> Vec<Column> {
-    let texts = |name: &str, of: &dyn Fn(&Record) -> String| Column {
+fn columns(records: &[Record], paths: &[&str]) -> Vec<ParquetColumn> {
+    let texts = |name: &str, of: &dyn Fn(&Record) -> String| ParquetColumn {
         name: name.to_owned(),
-        values: Values::Texts(records.iter().map(of).collect()),
+        values: ColumnValues::Texts(records.iter().map(of).collect()),
     };
-    let counts = |name: &str, of: &dyn Fn(&Record) -> u64| Column {
+    let counts = |name: &str, of: &dyn Fn(&Record) -> u64| ParquetColumn {
         name: name.to_owned(),
-        values: Values::Counts(records.iter().map(of).collect()),
+        values: ColumnValues::Counts(records.iter().map(of).collect()),
     };
-    let figures = |name: &str, of: &dyn Fn(&Record) -> Option<f64>| Column {
+    let figures = |name: &str, of: &dyn Fn(&Record) -> Option<f64>| ParquetColumn {
         name: name.to_owned(),
-        values: Values::Figures(records.iter().map(of).collect()),
+        values: ColumnValues::Figures(records.iter().map(of).collect()),
     };
     let mut columns =
         vec![texts("id", &|record| record.id.clone()), texts("scenario", &|r| r.scenario.clone())];
@@ -67,12 +66,12 @@ fn columns(records: &[Record], paths: &[&str]) -> Vec<Column> {
     columns
 }
 
-impl Column {
+impl ParquetColumn {
     fn field(&self) -> Result<Field, ParquetError> {
         let (kind, logical, repetition) = match self.values {
-            Values::Texts(_) => (Type::BYTE_ARRAY, Some(LogicalType::String), Repetition::REQUIRED),
-            Values::Counts(_) => (Type::INT64, None, Repetition::REQUIRED),
-            Values::Figures(_) => (Type::DOUBLE, None, Repetition::OPTIONAL),
+            ColumnValues::Texts(_) => (Type::BYTE_ARRAY, Some(LogicalType::String), Repetition::REQUIRED),
+            ColumnValues::Counts(_) => (Type::INT64, None, Repetition::REQUIRED),
+            ColumnValues::Figures(_) => (Type::DOUBLE, None, Repetition::OPTIONAL),
         };
         Field::primitive_type_builder(&self.name, kind)
             .with_repetition(repetition)
@@ -81,18 +80,18 @@ impl Column {
     }
 }
 
-impl Values {
+impl ColumnValues {
     fn write(&self, to: &mut SerializedColumnWriter<'_>) -> Result<(), ParquetError> {
         match self {
-            Values::Texts(texts) => {
+            ColumnValues::Texts(texts) => {
                 let bytes: Vec<_> = texts.iter().map(|text| ByteArray::from(text.as_str())).collect();
                 to.typed::<ByteArrayType>().write_batch(&bytes, None, None)?;
             }
-            Values::Counts(counts) => {
+            ColumnValues::Counts(counts) => {
                 let signed: Vec<_> = counts.iter().map(|count| count.cast_signed()).collect();
                 to.typed::<Int64Type>().write_batch(&signed, None, None)?;
             }
-            Values::Figures(figures) => {
+            ColumnValues::Figures(figures) => {
                 let there: Vec<_> = figures.iter().flatten().copied().collect();
                 let levels: Vec<_> = figures.iter().map(|figure| i16::from(figure.is_some())).collect();
                 to.typed::<DoubleType>().write_batch(&there, Some(&levels), None)?;
@@ -130,7 +129,7 @@ mod tests {
             .iter()
             .map(|f| f.name().to_owned())
             .collect();
-        let header = crate::csv::header(&["topology.hops"]);
+        let header = crate::record::csv_header(&["topology.hops"]);
         assert_eq!(names.join(","), header.trim_end(), "the columns of records.csv");
         let place = |name: &str| names.iter().position(|known| known == name).expect("a column");
         let mut rows = 0;

@@ -63,30 +63,30 @@ fn peak_rss_kib() -> u64 {
 
 /// Cost of a run, and what made it when. It stands in no report.
 #[derive(Debug, Serialize)]
-pub struct Spent<'a> {
+pub struct RunCost<'a> {
     /// Name of the run in its trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     /// The name of the machine.
     host: String,
     #[serde(flatten)]
-    origin: Origin,
+    origin: CostOrigin,
     /// The resources that the run took.
     #[serde(flatten)]
     cost: &'a Cost,
 }
 
-impl Spent<'_> {
+impl RunCost<'_> {
     /// The cost of a run that has just ended here; `id` is its name in its trial.
-    pub fn now<'a>(id: Option<&'a str>, cost: &'a Cost) -> Spent<'a> {
+    pub fn now<'a>(id: Option<&'a str>, cost: &'a Cost) -> RunCost<'a> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        Spent { id, host: host.trim().to_owned(), origin: Origin::here(), cost }
+        RunCost { id, host: host.trim().to_owned(), origin: CostOrigin::here(), cost }
     }
 }
 
 /// The program, the machine and the day that made a run; costs of earlier versions lack them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Origin {
+pub struct CostOrigin {
     /// The commit that the program was built from, if it was built in a clone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
@@ -98,9 +98,9 @@ pub struct Origin {
     pub day: Option<String>,
 }
 
-impl Origin {
-    fn here() -> Origin {
-        Origin {
+impl CostOrigin {
+    fn here() -> CostOrigin {
+        CostOrigin {
             commit: version::commit().map(str::to_owned),
             machine: Some(machine::this().clone()),
             day: Some(machine::today()),

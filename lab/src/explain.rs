@@ -4,18 +4,18 @@
 //! A run's goodput is the share of the air in use, divided by the air that a segment takes. The quantities behind these
 //! two are ACKs, collisions, retransmissions and timeouts. Round trips, bursts and order are no reasons, but the price.
 
-use super::findings::{ArmFindings, Beside, Findings, PointFindings, columns};
+use super::findings::{ArmFindings, Findings, PointFindings, columns};
 use super::record::{Record, Trial};
 use super::statistics::{GOODPUT, change};
-use crate::scenario::point::Point;
+use crate::scenario::point::MatrixPoint;
 
 /// A smaller change is none.
 const LEAST: f64 = 0.05;
 
 /// A quantity of an arm's mean run.
-struct Quantity {
+struct ReasonQuantity {
     title: &'static str,
-    of: fn(&Totals) -> f64,
+    of: fn(&RunTotals) -> f64,
     /// Values below this in both arms are alike.
     floor: f64,
     /// True if less of it is better; none if neither side is.
@@ -25,7 +25,7 @@ struct Quantity {
 
 /// The mean run of an arm. A counter that a run does not tell is NaN, and so is what follows from it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Totals {
+struct RunTotals {
     runs: f64,
     segments: f64,
     sent_again: f64,
@@ -42,14 +42,14 @@ struct Totals {
     out_of_order_share: f64,
 }
 
-impl Totals {
-    fn of(point: &PointFindings, arm: &ArmFindings, records: &[Record]) -> Totals {
-        let mean = |of: fn(&Beside) -> Option<f64>| of(&arm.beside).unwrap_or(f64::NAN);
-        let mut totals = Totals {
-            acks_per_segment: mean(|beside| beside.acks_per_segment),
-            burst_mean: mean(|beside| beside.burst_mean),
-            out_of_order_share: mean(|beside| beside.out_of_order_share),
-            ..Totals::default()
+impl RunTotals {
+    fn of(point: &PointFindings, arm: &ArmFindings, records: &[Record]) -> RunTotals {
+        let mean = |name: &str| arm.means.of_metric(name).unwrap_or(f64::NAN);
+        let mut totals = RunTotals {
+            acks_per_segment: mean("acks_per_segment"),
+            burst_mean: mean("burst_mean"),
+            out_of_order_share: mean("out_of_order_share"),
+            ..RunTotals::default()
         };
         for record in records.iter().filter(|record| record.point == point.point && record.arm == arm.arm) {
             let (result, air) = (&record.result, &record.result.air);
@@ -80,11 +80,11 @@ fn number(counter: Option<u64>) -> f64 {
 }
 
 /// The quantities in the order of their rows.
-const QUANTITIES: [Quantity; 12] = [
+const QUANTITIES: [ReasonQuantity; 12] = [
     less("ACKs a segment", |run| run.acks_per_segment, 0.02, 2),
     less("air for a new segment, ms", |run| 1e3 * run.airtime_s / run.new_segments(), 0.0, 1),
     less("air for its ACKs, ms", |run| 1e3 * run.ack_airtime_s / run.new_segments(), 0.1, 1),
-    Quantity {
+    ReasonQuantity {
         less: None,
         ..less("all radios' sending, s a run", |run| run.airtime_s / run.runs.max(1.0), 0.0, 1)
     },
@@ -98,13 +98,13 @@ const QUANTITIES: [Quantity; 12] = [
     less("segments above a hole, %", |run| 100.0 * run.out_of_order_share, 0.5, 1),
 ];
 
-const fn less(title: &'static str, of: fn(&Totals) -> f64, floor: f64, digits: usize) -> Quantity {
-    Quantity { title, of, floor, less: Some(true), digits }
+const fn less(title: &'static str, of: fn(&RunTotals) -> f64, floor: f64, digits: usize) -> ReasonQuantity {
+    ReasonQuantity { title, of, floor, less: Some(true), digits }
 }
 
-/// The side on which an arm's figure lies, beside the baseline's.
+/// The side on which an arm's figure lies, seen from the baseline's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum BaselineSide {
     /// As far as it is printed, or too near to matter.
     Alike,
     /// Apart, and neither side is better.
@@ -121,14 +121,14 @@ pub struct Reason {
     /// The name with its unit.
     pub title: &'static str,
     /// Figures as they are printed, empty where the arm does not tell it.
-    pub cells: Vec<(String, Side)>,
+    pub cells: Vec<(String, BaselineSide)>,
 }
 
 /// The reasons at a point. Quantities in which no arm is apart from the baseline are left out.
 #[derive(Clone, Debug)]
-pub struct Why<'a> {
+pub struct PointReasons<'a> {
     /// The point.
-    pub point: &'a Point,
+    pub point: &'a MatrixPoint,
     /// The baseline, then the other arms, the best first.
     pub arms: Vec<&'a ArmFindings>,
     /// The quantities.
@@ -136,33 +136,33 @@ pub struct Why<'a> {
 }
 
 /// The reasons at every point.
-pub fn reasons<'a>(findings: &'a Findings, records: &[Record]) -> Vec<Why<'a>> {
+pub fn reasons<'a>(findings: &'a Findings, records: &[Record]) -> Vec<PointReasons<'a>> {
     let at = |found: &'a PointFindings| {
         let mut arms = found.best_first();
         let baseline = |arm: &&ArmFindings| found.arms.first().is_some_and(|first| first.arm == arm.arm);
         arms.sort_by_key(|arm| !baseline(arm));
-        let totals: Vec<_> = arms.iter().map(|arm| Totals::of(found, arm, records)).collect();
+        let totals: Vec<_> = arms.iter().map(|arm| RunTotals::of(found, arm, records)).collect();
         let reasons = QUANTITIES.iter().filter_map(|quantity| quantity.reason(&totals)).collect();
-        Why { point: &found.point, arms, reasons }
+        PointReasons { point: &found.point, arms, reasons }
     };
     findings.points.iter().map(at).collect()
 }
 
-impl Quantity {
-    fn reason(&self, totals: &[Totals]) -> Option<Reason> {
+impl ReasonQuantity {
+    fn reason(&self, totals: &[RunTotals]) -> Option<Reason> {
         let figures: Vec<f64> = totals.iter().map(self.of).collect();
         let baseline = *figures.first()?;
         let shown =
             |figure: f64| if figure.is_nan() { String::new() } else { format!("{figure:.*}", self.digits) };
         let cells: Vec<_> =
             figures.iter().map(|figure| (shown(*figure), self.side(*figure, baseline))).collect();
-        let is_apart = cells.iter().any(|(_, side)| *side != Side::Alike);
+        let is_apart = cells.iter().any(|(_, side)| *side != BaselineSide::Alike);
         is_apart.then_some(Reason { title: self.title, cells })
     }
 
-    /// Figures are apart if they also are as they are printed: 20 packets instead of 19 are alike. A figure that an arm
-    /// does not tell is NaN, and apart from none.
-    fn side(&self, this: f64, that: f64) -> Side {
+    /// Figures are apart if they also are as they are printed: 20 packets and 19 are alike. A figure that an arm does
+    /// not tell is NaN, and apart from none.
+    fn side(&self, this: f64, that: f64) -> BaselineSide {
         let moved = |this: f64, that: f64| (this - that).abs() / this.max(that).max(f64::MIN_POSITIVE);
         let digits = self.digits;
         let [first, second] =
@@ -170,10 +170,10 @@ impl Quantity {
         let is_apart =
             moved(this, that) >= LEAST && moved(first, second) > LEAST && this.max(that) >= self.floor;
         match (is_apart, self.less) {
-            (false, _) => Side::Alike,
-            (true, None) => Side::Apart,
-            (true, Some(less)) if (this < that) == less => Side::Better,
-            (true, Some(_)) => Side::Worse,
+            (false, _) => BaselineSide::Alike,
+            (true, None) => BaselineSide::Apart,
+            (true, Some(less)) if (this < that) == less => BaselineSide::Better,
+            (true, Some(_)) => BaselineSide::Worse,
         }
     }
 }
@@ -191,7 +191,7 @@ pub fn text(trial: &Trial, records: &[Record], width: Option<usize>) -> String {
     each.collect::<Vec<_>>().join("\n")
 }
 
-impl Why<'_> {
+impl PointReasons<'_> {
     fn text(&self, found: &PointFindings, width: Option<usize>) -> String {
         let rows = self.rows(found);
         let wide = |nth: usize| rows.iter().map(|row| row[nth].chars().count()).max().unwrap_or(0) + 2;
@@ -224,7 +224,7 @@ impl Why<'_> {
         let kbps = |arm: &ArmFindings| Some(format!("{:.1}", arm.summary?.mean));
         let gain = |arm: &ArmFindings| found.comparison(&arm.arm, &GOODPUT)?.ratio.map(change);
         let against = format!("against {}", found.arms.first().map_or("", |arm| arm.arm.as_str()));
-        let ms = |of: Option<f64>| of.map(|ms| format!("{ms:.0}"));
+        let ms = |name: &'static str| move |arm: &ArmFindings| Some(arm.means.shown(name, 0));
         let reason = |reason: &Reason| {
             let cells = reason.cells.iter().map(|(cell, _)| cell.clone());
             std::iter::once(reason.title.to_owned()).chain(cells).collect()
@@ -233,9 +233,9 @@ impl Why<'_> {
         let measured = [
             row("goodput, kbit/s", &kbps),
             row(&against, &gain),
-            row("median round trip, ms", &|arm| ms(arm.beside.rtt_median_ms)),
-            row("95 % round trip, ms", &|arm| ms(arm.beside.rtt_p95_ms)),
-            row("mean smoothed round trip, ms", &|arm| ms(arm.beside.rtt_ms)),
+            row("median round trip, ms", &ms("rtt_median_ms")),
+            row("95 % round trip, ms", &ms("rtt_p95_ms")),
+            row("mean smoothed round trip, ms", &ms("rtt_ms")),
         ];
         let is_known = |row: &Vec<String>| row[1..].iter().any(|cell| !cell.is_empty());
         let measured = measured.into_iter().filter(is_known);

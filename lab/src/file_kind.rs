@@ -1,4 +1,5 @@
-//! The command that a file is for: a file of another command is told to be one, instead of one key after the other.
+//! The command that a file is for: a file of another command is refused as such a file, and not for its first unknown
+//! key.
 
 use crate::located::{Document, Refusal, YamlPath};
 

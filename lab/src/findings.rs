@@ -1,29 +1,27 @@
 //! Findings from a trial's records: each arm's goodput at every point, and the figures that decide, compared with the
 //! baseline. Points are questions of their own: Holm's correction is over the arms and figures of one.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::fitting::{no_room, wrapped};
-use super::lacks;
-use super::metric::{self, Metric};
+use super::metric::{self, METRICS, Metric};
+use super::plain::{no_room, wrapped};
 use super::record::{Record, Trial};
 use super::statistics::{
-    Better, Comparison, Figure, Samples, Summary, change, compare_all, digits, questions, summarize,
-    watch_all,
+    Better, Comparison, Figure, GOODPUT, MeanSummary, Samples, change, compare_all, digits, questions,
+    summarize, watch_all,
 };
-use crate::scenario::point::plain;
-use crate::scenario::point::{Point, Stop};
+use crate::scenario::point::{MatrixPoint, Stop, plain};
 
 mod answer;
 mod table;
-mod undecided;
 
 /// The findings at all points of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
     /// The points in the trial's order.
     pub points: Vec<PointFindings>,
-    /// The name of the delay that stands beside goodput; none where the runs know no delay.
+    /// The name of the delay that is shown with goodput; none where the runs know no delay.
     pub delay: Option<&'static str>,
 }
 
@@ -31,7 +29,7 @@ pub struct Findings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointFindings {
     /// The values that make this point.
-    pub point: Point,
+    pub point: MatrixPoint,
     /// The arms in the trial's order, the baseline first.
     pub arms: Vec<ArmFindings>,
     /// The figures that decide.
@@ -46,108 +44,81 @@ pub struct ArmFindings {
     /// The name of the arm.
     pub arm: String,
     /// The arm's goodput; none while there is no run.
-    pub summary: Option<Summary>,
+    pub summary: Option<MeanSummary>,
     /// Its delay, by the measure of [`Findings::delay`].
-    pub delay: Option<Summary>,
+    pub delay: Option<MeanSummary>,
     /// Its values in each of the figures that decide.
     pub samples: Vec<Samples>,
-    /// Means of the agent's other measures.
-    pub beside: Beside,
+    /// The means of all metrics.
+    pub means: MetricMeans,
     /// Sentences about what its agents did without, because the other end did not agree to it.
     pub lacks: Vec<String>,
 }
 
-/// Means of the arm; none while there is no run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Beside {
-    /// ACKs that the receiver sent for each data segment.
-    pub acks_per_segment: Option<f64>,
-    /// Data segments that were sent again, in one run.
-    pub segments_retransmitted: Option<f64>,
-    /// Retransmission timeouts in one run.
-    pub timeouts: Option<f64>,
-    /// The round trip that half of all did not exceed, in milliseconds.
-    pub rtt_median_ms: Option<f64>,
-    /// The round trip that 95 % did not exceed, in milliseconds.
-    pub rtt_p95_ms: Option<f64>,
-    /// The mean smoothed round trip. The kernel's TCP tells no other.
-    pub rtt_ms: Option<f64>,
-    /// The duration that half of all transfers or requests did not exceed, in seconds.
-    pub completion_median_s: Option<f64>,
-    /// The duration that 95 % of them did not exceed, in seconds.
-    pub completion_p95_s: Option<f64>,
-    /// Data segments that left upon one packet or timer.
-    pub burst_mean: Option<f64>,
-    /// The share of data segments that arrived above a hole, from 0 to 1.
-    pub out_of_order_share: Option<f64>,
-    /// None where there is one flow alone: it shares with nobody.
-    pub jain: Option<f64>,
+/// Means over an arm's runs, by the names of the metrics that the runs know.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MetricMeans {
+    summaries: BTreeMap<&'static str, MeanSummary>,
+    /// Several flows share the goodput.
+    has_shares: bool,
 }
 
-impl Beside {
-    pub(crate) fn of(records: &[&Record]) -> Beside {
-        let mean = |name: &str| {
-            let metric = metric::named(name)?;
+impl MetricMeans {
+    pub(crate) fn of(records: &[&Record]) -> MetricMeans {
+        let summary = |metric: &Metric| {
             let values: Vec<f64> = records.iter().filter_map(|record| (metric.of)(&record.result)).collect();
-            Some(summarize(&values)?.mean)
+            Some((metric.name, summarize(&values)?))
         };
-        Beside {
-            acks_per_segment: mean("acks_per_segment"),
-            segments_retransmitted: mean("segments_retransmitted"),
-            timeouts: mean("timeouts"),
-            rtt_median_ms: mean("rtt_median_ms"),
-            rtt_p95_ms: mean("rtt_p95_ms"),
-            rtt_ms: mean("rtt_ms"),
-            completion_median_s: mean("completion_median_s"),
-            completion_p95_s: mean("completion_p95_s"),
-            burst_mean: mean("burst_mean"),
-            out_of_order_share: mean("out_of_order_share"),
-            jain: mean("jain").filter(|_| records.iter().any(|record| metric::shares(&record.result) > 1)),
+        MetricMeans {
+            summaries: METRICS.iter().filter_map(summary).collect(),
+            has_shares: records.iter().any(|record| metric::shares(&record.result) > 1),
         }
     }
 
+    /// The mean of a metric, with its interval.
+    pub(crate) fn summary(&self, name: &str) -> Option<MeanSummary> {
+        self.summaries.get(name).copied()
+    }
+
+    /// The mean of a metric.
+    pub fn of_metric(&self, name: &str) -> Option<f64> {
+        self.summary(name).map(|summary| summary.mean)
+    }
+
+    /// The mean with that many digits behind the point; empty where it is not known.
+    pub(crate) fn shown(&self, name: &str, digits: usize) -> String {
+        self.of_metric(name).map_or(String::new(), |mean| format!("{mean:.digits$}"))
+    }
+
+    fn pair(&self, median: &str, p95: &str, digits: usize) -> String {
+        let pair = self.of_metric(median).zip(self.of_metric(p95));
+        pair.map_or(String::new(), |(median, p95)| format!("{median:.digits$} ({p95:.digits$})"))
+    }
+
     /// The median round trip in ms, and its 95 % quantile; empty where it is not known.
-    pub fn round_trips(&self) -> String {
-        pair(self.rtt_median_ms, self.rtt_p95_ms, 0)
-    }
-
-    /// The mean smoothed round trip in ms; empty where it is not known.
-    pub(crate) fn mean_round_trip(&self) -> String {
-        self.rtt_ms.map_or(String::new(), |rtt| format!("{rtt:.0}"))
-    }
-
-    /// The median and the 95 % quantile of transfers and requests, in s.
-    pub fn completions(&self) -> String {
-        pair(self.completion_median_s, self.completion_p95_s, 2)
-    }
-
-    fn fairness(&self) -> String {
-        self.jain.map_or(String::new(), |jain| format!("{jain:.3}"))
+    pub(crate) fn round_trips(&self) -> String {
+        self.pair("rtt_median_ms", "rtt_p95_ms", 0)
     }
 }
 
 /// A cell of a table; empty where the runs do not know it.
-pub(crate) type Cell = fn(&Beside) -> String;
+pub(crate) type MeansCell = fn(&MetricMeans) -> String;
 
 /// Delay and fairness in tables: heads and cells.
-pub(crate) const BESIDE: [(&str, Cell); 4] = [
-    ("RTT ms (95 %)", Beside::round_trips),
-    ("mean RTT ms", Beside::mean_round_trip),
-    ("done in s (95 %)", Beside::completions),
-    ("Jain", Beside::fairness),
+pub(crate) const DELAY_AND_FAIRNESS: [(&str, MeansCell); 4] = [
+    ("RTT ms (95 %)", MetricMeans::round_trips),
+    ("mean RTT ms", |means| means.shown("rtt_ms", 0)),
+    ("done in s (95 %)", |means| means.pair("completion_median_s", "completion_p95_s", 2)),
+    // One flow shares with no other.
+    ("Jain", |means| if means.has_shares { means.shown("jain", 3) } else { String::new() }),
 ];
-
-fn pair(median: Option<f64>, p95: Option<f64>, digits: usize) -> String {
-    let pair = median.zip(p95).map(|(median, p95)| format!("{median:.digits$} ({p95:.digits$})"));
-    pair.unwrap_or_default()
-}
 
 impl Findings {
     /// The findings from these records of the trial.
     pub fn of(trial: &Trial, records: &[Record]) -> Findings {
         let figures = trial.figures();
         let delay = delay(&figures, trial, records);
-        let at = |point: &Point| {
+        let at = |point: &MatrixPoint| {
             let arm = |arm: &String| ArmFindings::of(arm, (&figures, delay), point, records);
             let arms: Vec<_> = trial.arms.iter().map(arm).collect();
             let of_figure =
@@ -180,7 +151,7 @@ impl Findings {
             let _ = writeln!(text, "{}", table::of_points(&self.points));
         }
         let mut left_out: Vec<String> = Vec::new();
-        let mut fit = |table: table::Table| {
+        let mut fit = |table: table::FittedTable| {
             let new: Vec<_> = table.left_out.into_iter().filter(|head| !left_out.contains(head)).collect();
             left_out.extend(new);
             table.text
@@ -206,7 +177,7 @@ impl Findings {
     }
 }
 
-/// The delay that stands beside goodput: one that decides, or else the one that most arms know.
+/// The delay that is shown with goodput: one that decides, or else the one that most arms know.
 fn delay(figures: &[Figure], trial: &Trial, records: &[Record]) -> Option<&'static Metric> {
     let decides = figures.iter().map(|figure| figure.name).filter(|name| is_delay(name));
     let all = decides.chain(["probe_p95_ms", "rtt_median_ms", "rtt_ms"]).filter_map(metric::named);
@@ -227,21 +198,19 @@ impl ArmFindings {
     fn of(
         arm: &str,
         (figures, delay): (&[Figure], Option<&Metric>),
-        point: &Point,
+        point: &MatrixPoint,
         records: &[Record],
     ) -> ArmFindings {
         let mine: Vec<_> =
             records.iter().filter(|record| record.arm == arm && record.point == *point).collect();
-        let goodputs: Vec<_> = mine.iter().map(|record| record.result.total.goodput_kbps).collect();
-        let delays =
-            |metric: &Metric| mine.iter().filter_map(|run| (metric.of)(&run.result)).collect::<Vec<_>>();
+        let means = MetricMeans::of(&mine);
         ArmFindings {
             arm: arm.to_owned(),
-            summary: summarize(&goodputs),
-            delay: delay.and_then(|metric| summarize(&delays(metric))),
+            summary: means.summary(GOODPUT.name),
+            delay: delay.and_then(|metric| means.summary(metric.name)),
             samples: figures.iter().map(|figure| samples(arm, figure, &mine)).collect(),
-            beside: Beside::of(&mine),
-            lacks: lacks::sentences(arm, &mine),
+            means,
+            lacks: sentences(arm, &mine),
         }
     }
 }
@@ -259,17 +228,11 @@ impl PointFindings {
         self.comparisons.iter().find(|comparison| comparison.arm == arm && comparison.is_of(figure))
     }
 
-    /// The arm's mean in one of the figures that decide.
-    pub fn summary(&self, arm: &ArmFindings, figure: &Figure) -> Option<Summary> {
-        let nth = self.figures.iter().position(|known| known == figure)?;
-        summarize(&arm.samples[nth].values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
-    }
-
     /// The arms by the first figure that decides, the best first; arms without it come last.
     pub fn best_first(&self) -> Vec<&ArmFindings> {
         let mut arms: Vec<_> = self.arms.iter().collect();
         let Some(figure) = self.figures.first() else { return arms };
-        let mean = |arm: &ArmFindings| self.summary(arm, figure).map(|summary| summary.mean);
+        let mean = |arm: &ArmFindings| arm.means.summary(figure.name).map(|summary| summary.mean);
         arms.sort_by(|one, other| match (mean(one), mean(other)) {
             (Some(one), Some(other)) if figure.better == Better::Less => one.total_cmp(&other),
             (one, other) => other.unwrap_or(-1.0).total_cmp(&one.unwrap_or(-1.0)),
@@ -279,7 +242,7 @@ impl PointFindings {
 
     /// The digits behind the point with which a figure's means align.
     pub(crate) fn digits(&self, figure: &Figure) -> usize {
-        let means = self.arms.iter().filter_map(|arm| self.summary(arm, figure));
+        let means = self.arms.iter().filter_map(|arm| arm.means.summary(figure.name));
         if figure.is_goodput() { 1 } else { digits(means.map(|summary| summary.mean).fold(0.0, f64::max)) }
     }
 
@@ -287,7 +250,7 @@ impl PointFindings {
     /// ratio, what agents did without, and the correction.
     pub(crate) fn lines(&self) -> Vec<String> {
         let (alone, undecided) =
-            undecided::folded(self, self.comparisons.iter().filter(|comparison| !comparison.is_plain()));
+            table::folded(self, self.comparisons.iter().filter(|comparison| !comparison.is_plain()));
         let sentences = alone.into_iter().map(|comparison| comparison.sentence.clone());
         sentences.chain(undecided).chain(self.without()).chain(self.correction()).collect()
     }
@@ -318,7 +281,7 @@ pub fn heading(figure: &Figure) -> String {
 }
 
 /// A summary as its mean, interval and number of runs, with that many digits behind the point.
-pub(crate) fn cells(summary: Option<&Summary>, digits: usize) -> (String, String, String) {
+pub(crate) fn cells(summary: Option<&MeanSummary>, digits: usize) -> (String, String, String) {
     let Some(summary) = summary else { return ("none".to_owned(), String::new(), "0".to_owned()) };
     let interval =
         summary.ci95.map_or(String::new(), |[low, high]| format!("{low:.digits$} to {high:.digits$}"));
@@ -334,7 +297,7 @@ pub(crate) fn ends([low, high]: [f64; 2]) -> String {
 }
 
 /// The paths that a point sets, with their values.
-pub fn label(point: &Point) -> String {
+pub fn label(point: &MatrixPoint) -> String {
     let set = point.iter().map(|(path, value)| format!("{path} = {}", plain(value)));
     set.collect::<Vec<_>>().join(", ")
 }
@@ -354,6 +317,44 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
         let _ = writeln!(text, "{}", line.join("  ").trim_end());
     }
     text
+}
+
+// Needs of agents that the other end did not agree to, in words.
+
+fn with_agent(lacking: &str) -> String {
+    let agent = match lacking {
+        "peer-cwnd" => "sender tell-cwnd",
+        "rate-request" => "sender ask-rate",
+        "dup-count" => "receiver dup-count(…)",
+        _ => return lacking.to_owned(),
+    };
+    format!("{lacking} (needs the {agent})")
+}
+
+/// The lacking needs of an agent, each with the agent of the other end that gives it.
+pub fn in_words(lacking: &[String]) -> String {
+    lacking.iter().map(|one| with_agent(one)).collect::<Vec<_>>().join(", ")
+}
+
+/// A sentence for each end of an arm's flows that did without something, from the arm's runs.
+pub(crate) fn sentences(arm: &str, runs: &[&Record]) -> Vec<String> {
+    let mut found: BTreeMap<(&str, String), usize> = BTreeMap::new();
+    for record in runs {
+        let flows = || record.result.flows.iter().filter(|flow| !flow.background);
+        let ends = [
+            ("receiver", flows().map(|flow| &flow.receiver_lacks).find(|lacks| !lacks.is_empty())),
+            ("sender", flows().map(|flow| &flow.sender_lacks).find(|lacks| !lacks.is_empty())),
+        ];
+        for (end, lacks) in ends.into_iter().filter_map(|(end, lacks)| Some((end, lacks?))) {
+            *found.entry((end, in_words(lacks))).or_default() += 1;
+        }
+    }
+    let sentence = |((end, lacks), count): ((&str, String), usize)| {
+        let some =
+            if count == runs.len() { String::new() } else { format!(", in {count} of {} runs", runs.len()) };
+        format!("The {end} of {arm} does without {lacks}{some}: its figures are those of its fallback.")
+    };
+    found.into_iter().map(sentence).collect()
 }
 
 #[cfg(test)]

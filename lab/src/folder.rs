@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fsync, mkdirat, openat, renameat, statat, unlinkat,
@@ -25,26 +25,135 @@ pub(crate) const UNFINISHED: &str = ".part";
 const CAREFUL: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 const NEW: Mode = Mode::from_raw_mode(0o666);
 
+/// A folder that was opened once. Its path may lead elsewhere by now: whoever can change a link in it chooses where.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    descriptor: OwnedFd,
+}
+
+impl Folder {
+    /// Opens a folder that a user names, which may be a link to it.
+    pub fn open(path: &Path) -> io::Result<Folder> {
+        let descriptor = enter(CWD, path.as_os_str(), OFlags::empty())?;
+        Ok(Folder { path: path.to_owned(), descriptor })
+    }
+
+    /// The path by which it was opened, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of a file in it, for messages.
+    pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// True if something stands in it by this name.
+    pub fn has(&self, name: impl AsRef<Path>) -> bool {
+        self.way(name.as_ref()).is_ok_and(|(at, own)| kind(&at, own).is_ok())
+    }
+
+    /// The text of a file in it.
+    pub fn read(&self, name: impl AsRef<Path>) -> io::Result<String> {
+        self.read_at_most(name, LARGEST)
+    }
+
+    /// The text of a file in it that is no longer than that.
+    pub fn read_at_most(&self, name: impl AsRef<Path>, largest: u64) -> io::Result<String> {
+        bounded(self.open_file(name.as_ref(), OFlags::RDONLY)?, largest)
+    }
+
+    /// Writes a file in it as a whole or not at all. The name stays with what it had until the file is whole.
+    pub fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.write_by(name.as_ref(), |to| to.write_all(bytes.as_ref()))
+    }
+
+    /// The names in a folder of it, in their order.
+    pub fn names(&self, name: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
+        let (at, own) = self.way(name.as_ref())?;
+        let names = Dir::new(step(&at, own)?)?
+            .map(|entry| Ok(OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned()));
+        let mut names = names.collect::<io::Result<Vec<_>>>()?;
+        names.retain(|name| name != "." && name != "..");
+        names.sort();
+        Ok(names)
+    }
+
+    fn open_file(&self, name: &Path, flags: OFlags) -> io::Result<File> {
+        let (at, own) = self.way(name)?;
+        open_at(&at, own, flags)
+    }
+
+    fn write_by(&self, name: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        let (at, own) = self.way(name)?;
+        let before = match permissions(&at, own) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            found => Some(found?),
+        };
+        let mut part = own.to_owned();
+        part.push(UNFINISHED);
+        // A program that was killed may have left one.
+        let _ = unlinkat(&at, &part, AtFlags::empty());
+        let file = openat(&at, &part, CAREFUL | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, NEW)?;
+        let whole = || {
+            let mut file = BufWriter::new(File::from(file));
+            write(&mut file)?;
+            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            // Users who could not read the old file cannot read the new one.
+            before.map_or(Ok(()), |mode| fchmod(&file, mode))?;
+            file.sync_all()?;
+            renameat(&at, &part, &at, own)?;
+            // A synced folder makes the new name durable.
+            Ok(fsync(&at)?)
+        };
+        whole().inspect_err(|_| {
+            let _ = unlinkat(&at, &part, AtFlags::empty());
+        })
+    }
+
+    /// Makes a folder in it, if it is not there.
+    fn make(&self, name: &Path) -> io::Result<()> {
+        let mut at = self.descriptor.try_clone()?;
+        for own in plain(name)? {
+            match mkdirat(&at, own, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => at = step(&at, own)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The folder that a file stands in, and the file's own name there.
+    fn way<'a>(&self, name: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
+        let mut names = plain(name)?;
+        let own = names.pop().ok_or_else(|| outside(name))?;
+        let mut at = self.descriptor.try_clone()?;
+        for name in names {
+            at = step(&at, name)?;
+        }
+        Ok((at, own))
+    }
+}
+
 /// The text of a file in the folder.
 pub fn read(folder: &Path, name: impl AsRef<Path>) -> io::Result<String> {
-    bounded(open(folder, name)?, LARGEST)
+    Folder::open(folder)?.read(name)
 }
 
 /// Opens a file in the folder for reading.
 pub fn open(folder: &Path, name: impl AsRef<Path>) -> io::Result<File> {
-    let (at, own) = way(folder, name.as_ref())?;
-    open_at(&at, own, OFlags::RDONLY)
+    Folder::open(folder)?.open_file(name.as_ref(), OFlags::RDONLY)
 }
 
 /// Opens or makes the file that a program locks as long as it writes to the folder.
 pub(crate) fn open_lock(folder: &Path, name: &str) -> io::Result<File> {
-    let (at, own) = way(folder, Path::new(name))?;
-    open_at(&at, own, OFlags::RDWR | OFlags::CREATE)
+    Folder::open(folder)?.open_file(Path::new(name), OFlags::RDWR | OFlags::CREATE)
 }
 
-/// Writes a file in the folder as a whole or not at all. The name stays with what it had until the file is whole.
+/// Writes a file in the folder, as [`Folder::write`] does.
 pub fn write(folder: &Path, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
-    write_by(folder, name, |to| to.write_all(bytes.as_ref()))
+    Folder::open(folder)?.write(name, bytes)
 }
 
 /// The same as [`write`], for a file that is written in pieces.
@@ -53,71 +162,25 @@ pub(crate) fn write_by(
     name: impl AsRef<Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let (at, own) = way(folder, name.as_ref())?;
-    let before = match permissions(&at, own) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        found => Some(found?),
-    };
-    let mut part = own.to_owned();
-    part.push(UNFINISHED);
-    // A program that was killed may have left one.
-    let _ = unlinkat(&at, &part, AtFlags::empty());
-    let file = openat(&at, &part, CAREFUL | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, NEW)?;
-    let whole = || {
-        let mut file = BufWriter::new(File::from(file));
-        write(&mut file)?;
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        // Users who could not read the old file cannot read the new one.
-        before.map_or(Ok(()), |mode| fchmod(&file, mode))?;
-        file.sync_all()?;
-        renameat(&at, &part, &at, own)?;
-        // A synced folder makes the new name durable.
-        Ok(fsync(&at)?)
-    };
-    whole().inspect_err(|_| {
-        let _ = unlinkat(&at, &part, AtFlags::empty());
-    })
+    Folder::open(folder)?.write_by(name.as_ref(), write)
 }
 
 /// Makes a folder in the folder, if it is not there.
 pub fn make(folder: &Path, name: impl AsRef<Path>) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let mut at = enter(CWD, folder.as_os_str(), OFlags::empty())?;
-    for own in plain(name.as_ref())? {
-        match mkdirat(&at, own, Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => at = step(&at, own)?,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
+    Folder::open(folder)?.make(name.as_ref())
 }
 
 /// Removes a file in the folder.
 pub fn remove(folder: &Path, name: impl AsRef<Path>) -> io::Result<()> {
-    let (at, own) = way(folder, name.as_ref())?;
+    let folder = Folder::open(folder)?;
+    let (at, own) = folder.way(name.as_ref())?;
     Ok(unlinkat(&at, own, AtFlags::empty())?)
 }
 
 /// The names in a folder of the folder, in their order.
 pub fn names(folder: &Path, name: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
-    let (at, own) = way(folder, name.as_ref())?;
-    let names = Dir::new(step(&at, own)?)?
-        .map(|entry| Ok(OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned()));
-    let mut names = names.collect::<io::Result<Vec<_>>>()?;
-    names.retain(|name| name != "." && name != "..");
-    names.sort();
-    Ok(names)
-}
-
-/// The folder that a file stands in, and the file's own name there.
-fn way<'a>(folder: &Path, name: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
-    let mut names = plain(name)?;
-    let own = names.pop().ok_or_else(|| outside(name))?;
-    let mut at = enter(CWD, folder.as_os_str(), OFlags::empty())?;
-    for name in names {
-        at = step(&at, name)?;
-    }
-    Ok((at, own))
+    Folder::open(folder)?.names(name)
 }
 
 /// The components of a name that stays below its folder.
@@ -190,6 +253,27 @@ mod tests {
 
     fn problem<T>(done: io::Result<T>) -> String {
         done.err().map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn a_folder_stays_the_one_that_was_opened_though_its_path_leads_elsewhere() {
+        let root = std::env::temp_dir().join(format!("hopwise-swapped-{}", std::process::id()));
+        let (own, precious, link) = (root.join("own"), root.join("precious"), root.join("link"));
+        for (folder, text) in [(&own, "own"), (&precious, "precious")] {
+            make(folder, "below").expect("a folder");
+            write(folder, "below/x", text).expect("a file");
+        }
+        symlink(&own, &link).expect("a link");
+        let folder = Folder::open(&link).expect("a folder");
+        fs::remove_file(&link).expect("our link");
+        symlink(&precious, &link).expect("a link");
+        assert_eq!(folder.read("below/x").ok().as_deref(), Some("own"));
+        folder.write("below/x", "new").expect("a file");
+        folder.write("y", "new").expect("a file");
+        assert!(folder.has("y") && !precious.join("y").exists());
+        assert_eq!(fs::read_to_string(precious.join("below/x")).ok().as_deref(), Some("precious"));
+        assert_eq!((folder.names("below").ok(), folder.path()), (Some(vec!["x".into()]), link.as_path()));
+        fs::remove_dir_all(root).expect("it is there");
     }
 
     #[test]

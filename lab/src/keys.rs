@@ -1,25 +1,24 @@
 //! The keys of a file, from its JSON Schema: ranges, units, defaults and meanings each stand there once. Checks,
 //! errors, pages and explanations read them from it.
 //!
-//! Two words of ours stand beside those of JSON Schema: `x-range`, such as `1 to 9999` or `100ms or more`, and `x-unit`
-//! of a number.
+//! Two words of ours are added to JSON Schema's: `x-range`, such as `1 to 9999` or `100ms or more`, and `x-unit` of a
+//! number. For editors, ranges of plain numbers become bounds.
 
-mod editors;
 mod form;
 mod list;
 mod number;
 mod range;
 
-use serde_json::Value as Json;
+pub use form::Choice;
+use hopwise_air::truncate;
+pub use list::{Key, keys, keys_by_chance};
+pub use range::Range;
+use serde_json::{Map, Value as Json};
 use serde_yaml::Value;
 
 use crate::located::{Document, Refusal, YamlPath};
-pub use editors::for_editors;
-pub use form::Choice;
-pub use list::{Key, keys, keys_by_chance};
-pub use range::Range;
 
-/// A part of a schema, beside all definitions that it may refer to.
+/// A part of a schema, with all definitions that it may refer to.
 #[derive(Clone, Copy)]
 pub(crate) struct Sub<'a> {
     pub(crate) root: &'a Json,
@@ -112,6 +111,40 @@ fn within(
 fn name_of(at: &YamlPath) -> String {
     let path = at.to_string();
     path.rsplit('.').find(|step| step.parse::<usize>().is_err()).unwrap_or_default().to_owned()
+}
+
+/// The schema with `minimum` and its like added to each `x-range` of plain numbers. Quantities have units, and their
+/// ranges stay words.
+pub fn for_editors(schema: &Json) -> Json {
+    match schema {
+        Json::Object(members) => {
+            let each = members.iter().map(|(name, member)| (name.clone(), for_editors(member)));
+            let mut all: Map<_, _> = each.collect();
+            if is_of_numbers(members)
+                && let Some(text) = members.get("x-range").and_then(Json::as_str)
+            {
+                let range = Range::of(text);
+                all.extend(range.bounds().map(|(word, end)| (word.to_owned(), number(end))));
+            }
+            all.into()
+        }
+        Json::Array(all) => all.iter().map(for_editors).collect(),
+        other => other.clone(),
+    }
+}
+
+/// The end of a range, without a point if it is whole.
+fn number(end: f64) -> Json {
+    if end.fract() == 0.0 { truncate::to_i64(end).into() } else { end.into() }
+}
+
+/// The value may be a number; a list or a text with a unit is none.
+fn is_of_numbers(schema: &Map<String, Json>) -> bool {
+    let is = |kind: &Json| *kind == "integer" || *kind == "number";
+    match schema.get("type") {
+        Some(Json::Array(kinds)) => kinds.iter().any(is),
+        kind => kind.is_some_and(is),
+    }
 }
 
 #[cfg(test)]

@@ -13,16 +13,11 @@ pub mod claims;
 #[cfg(feature = "parquet")]
 mod columns;
 pub mod cost;
-pub mod csv;
 pub mod explain;
 pub mod file_kind;
 pub mod findings;
-pub mod fitting;
 pub mod folder;
-mod hex;
-pub mod kernel_tcp;
 pub mod keys;
-pub mod lacks;
 pub mod live;
 pub mod located;
 pub mod machine;
@@ -38,10 +33,8 @@ pub mod routing;
 pub mod rules;
 pub mod scenario;
 pub mod seal;
-mod settings;
 pub mod shadow;
 pub mod sim;
-mod spec_names;
 pub mod statistics;
 pub mod store;
 pub mod summary;
@@ -51,6 +44,9 @@ pub mod version;
 pub mod words;
 pub mod world;
 
-pub use hex::hex;
-
 pub use version::VERSION;
+
+/// The bytes in lower-case hexadecimal digits, without separators.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -16,13 +16,12 @@ use serde_path_to_error::Segment;
 use crate::{named, plain};
 
 mod assign;
-mod digest;
 mod secrets;
-mod specs;
 mod tree;
 mod words;
 
-use tree::Node;
+use tree::YamlNode;
+pub(crate) use words::either;
 pub use words::one_of;
 
 /// No configuration comes near this; a device or a disk image must not fill the memory.
@@ -35,7 +34,7 @@ pub struct Document {
     text: Arc<str>,
     /// The text as errors show it, without secrets.
     shown: Arc<str>,
-    root: Arc<Node>,
+    root: Arc<YamlNode>,
     value: serde_yaml::Value,
     /// Values set over the file's own.
     assigned: Vec<assign::Assigned>,
@@ -49,10 +48,10 @@ thread_local! {
 
 /// The path to a value: keys and indices from the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct YamlPath(Vec<Step>);
+pub struct YamlPath(Vec<PathStep>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Key(String),
     Index(usize),
 }
@@ -66,16 +65,16 @@ impl YamlPath {
     /// The path of a key in the mapping at this path.
     #[must_use]
     pub fn key(&self, key: &str) -> YamlPath {
-        self.step(Step::Key(key.to_owned()))
+        self.step(PathStep::Key(key.to_owned()))
     }
 
     /// The path of an item in the list at this path, counted from 0.
     #[must_use]
     pub fn index(&self, index: usize) -> YamlPath {
-        self.step(Step::Index(index))
+        self.step(PathStep::Index(index))
     }
 
-    fn step(&self, step: Step) -> YamlPath {
+    fn step(&self, step: PathStep) -> YamlPath {
         let mut steps = self.0.clone();
         steps.push(step);
         YamlPath(steps)
@@ -88,8 +87,8 @@ impl fmt::Display for YamlPath {
         for (nth, step) in self.0.iter().enumerate() {
             let dot = if nth > 0 { "." } else { "" };
             match step {
-                Step::Key(key) => write!(f, "{dot}{key}")?,
-                Step::Index(index) => write!(f, "{dot}{index}")?,
+                PathStep::Key(key) => write!(f, "{dot}{key}")?,
+                PathStep::Index(index) => write!(f, "{dot}{index}")?,
             }
         }
         Ok(())
@@ -118,7 +117,7 @@ impl Refusal {
         Refusal { problem, accepted, source, span, line, column }
     }
 
-    /// The same with another text of the same length in the place of its own.
+    /// This refusal with another text in place of its own; both have one length.
     fn showing(self, text: &str) -> Refusal {
         let shown = plain::text(&secrets::without_keys(text));
         let source = NamedSource::new(self.source.name(), shown).with_language("YAML");
@@ -219,15 +218,15 @@ impl Document {
         };
         let refuse = |span, problem| refuse_for(span, problem, accepted);
         let root = tree::parse(text).map_err(|wrong| match wrong {
-            tree::Wrong::Yaml(at, problem)
+            tree::TreeError::Yaml(at, problem)
                 if problem.contains("found a tab") || problem.starts_with("tabs") =>
             {
                 // The parser points to where the scalar before the tab began.
                 let at = tab_that_indents(text).map_or(at, |tab| tab..tab + 1);
                 refuse_for(at, problem, "spaces in place of the tab: YAML indents by spaces alone")
             }
-            tree::Wrong::Yaml(at, problem) => refuse(at, problem),
-            tree::Wrong::Twice(at, key) => {
+            tree::TreeError::Yaml(at, problem) => refuse(at, problem),
+            tree::TreeError::Twice(at, key) => {
                 let accepted = format!("each key once: another name, or both contents under one `{key}`");
                 refuse_for(at, format!("`{key}` is there already"), &accepted)
             }
@@ -254,7 +253,8 @@ impl Document {
                 let accepted = format!("expected {}, {}", words::wanted(wanted), secrets::ACCEPTED);
                 return self.refuse(&path, secrets::PROBLEM, &accepted);
             }
-            // serde names the accepted values in the same sentence: "unknown field `x`, expected one of `a`, `b`".
+            // serde names the accepted values in one sentence with the problem: "unknown field `x`, expected one of
+            // `a`, `b`".
             match problem.split_once(", expected ") {
                 // YAML reads the text after an unquoted comma within { } as a key of its own.
                 Some((wrong, _)) if wrong.starts_with("unknown field") && wrong.contains('=') => {
@@ -283,7 +283,7 @@ impl Document {
         self.refuse_at(path, Mark::Key, problem.to_string(), Some(accepted.to_owned()))
     }
 
-    /// Refuses the first of these values because of the others. The refusal is shown at the one that was set last over
+    /// Refuses the first of these values because of the rest. The refusal is shown at the one that was set last over
     /// the file's own, since it caused the conflict.
     pub(crate) fn refuse_among(
         &self,
@@ -339,8 +339,8 @@ impl Document {
         for _ in 0..self.assigned.len() {
             let assigned = self.assigned_to(&path).or_else(|| self.assigned_below(&path));
             match assigned.map(|assigned| assigned.shown(&path, mark, (&problem, accepted.as_ref()))) {
-                Some(assign::Shown::InText(refusal)) => return refusal,
-                Some(assign::Shown::At(elsewhere)) => path = elsewhere,
+                Some(assign::RefusalPlace::InText(refusal)) => return refusal,
+                Some(assign::RefusalPlace::At(elsewhere)) => path = elsewhere,
                 None => break,
             }
         }
@@ -375,8 +375,8 @@ fn with_nearest(wrong: &str, wanted: &str) -> String {
 
 fn path_of(path: &serde_path_to_error::Path) -> YamlPath {
     let steps = path.iter().map_while(|segment| match segment {
-        Segment::Seq { index } => Some(Step::Index(*index)),
-        Segment::Map { key } | Segment::Enum { variant: key } => Some(Step::Key(key.clone())),
+        Segment::Seq { index } => Some(PathStep::Index(*index)),
+        Segment::Map { key } | Segment::Enum { variant: key } => Some(PathStep::Key(key.clone())),
         Segment::Unknown => None,
     });
     YamlPath(steps.collect())

@@ -58,7 +58,7 @@ pub fn today() -> String {
     day(now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / (24 * 3600)))
 }
 
-/// The day so many days after 1970-01-01.
+/// The day that lies this number of days after 1970-01-01.
 fn day(mut days: u64) -> String {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));

@@ -1,6 +1,6 @@
 //! Figures of a run.
 
-use super::result::{Completed, FlowRow, Probe, RoundTrips, RunResult};
+use super::result::{Completed, FlowRow, ProbeResult, RoundTripQuantiles, RunResult};
 use super::statistics::{Better, Figure};
 
 /// A figure of a run, over all its flows.
@@ -81,7 +81,7 @@ const TITLES: [(&str, &str); 19] = [
     ("ack_queue_wait_ms", "ACKs' mean wait in a queue"),
 ];
 
-/// The first one is compared between arms, unless a trial names others.
+/// The first one is compared between arms, unless a trial names further ones.
 pub const METRICS: [Metric; 40] = [
     more("goodput_kbps", "bytes in order to the programs, in kbit/s of counted time", |run| {
         Some(run.total.goodput_kbps)
@@ -250,13 +250,13 @@ pub(crate) fn received_again(run: &RunResult) -> Option<f64> {
     sum(run, |flow| flow.segments_received_again)
 }
 
-/// The mean over the flows that have the figure; none where no flow has.
-fn mean(figures: impl Iterator<Item = f64>) -> Option<f64> {
+/// The mean of the figures that are known; none without any.
+pub(crate) fn mean(figures: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = figures.fold((0.0, 0.0), |(sum, count), figure| (sum + figure, count + 1.0));
     (count > 0.0).then(|| sum / count)
 }
 
-fn of_round_trips(run: &RunResult, of: fn(&RoundTrips) -> f64) -> Option<f64> {
+fn of_round_trips(run: &RunResult, of: fn(&RoundTripQuantiles) -> f64) -> Option<f64> {
     mean(foreground(run).filter_map(|flow| flow.round_trips.as_ref().map(of)))
 }
 
@@ -269,7 +269,7 @@ fn out_of_order(run: &RunResult) -> Option<f64> {
     (all > 0.0).then(|| late / all)
 }
 
-fn probes(run: &RunResult) -> impl Iterator<Item = &Probe> {
+fn probes(run: &RunResult) -> impl Iterator<Item = &ProbeResult> {
     run.flows.iter().filter_map(|flow| flow.probe.as_ref())
 }
 

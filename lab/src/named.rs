@@ -14,8 +14,8 @@ const FIRST: usize = 4096;
 /// The kernel's number for the file system of pipes that have no name.
 const NAMELESS: u64 = 0x5049_5045;
 
-/// The text of a file that a command line names. It may be a pipe that somebody writes to, such as that of the shell's
-/// `<(…)`, or a device.
+/// The text of a file that a command line names. It may be a pipe that somebody writes to, such as the shell's `<(…)`,
+/// or a device.
 pub fn read(path: &Path, largest: u64) -> io::Result<String> {
     bounded(open(path)?, largest)
 }

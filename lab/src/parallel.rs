@@ -1,4 +1,4 @@
-//! Calls at once, as many as there are cores; results come in the order of the inputs.
+//! Calls at once, one for each core; results come in the order of the inputs.
 
 use std::sync::Mutex;
 use std::thread;

@@ -1,6 +1,5 @@
-//! Programs on a node: the two ends of each flow, with the same draws in every world.
+//! Programs on a node: the two ends of each flow, with equal draws in every world.
 
-mod amount;
 mod client;
 mod datagrams;
 mod delays;
@@ -18,29 +17,29 @@ use hopwise_core::agent::HopSource;
 use hopwise_core::endpoint::EventKind;
 
 use crate::sim::{FlowPlan, Plan, TrafficPlan};
-use client::Client;
+use client::ClientProgram;
 pub(crate) use datagrams::AHEAD;
-use datagrams::{Sink, Source};
+use datagrams::{DatagramSource, Sink};
 pub(crate) use probe::NUMBER_BYTES;
-use probe::{Echo, Probe};
+use probe::{Echo, ProbeProgram};
 pub(crate) use seen::INTERVALS;
-use seen::{ListenerOf, Looks, Measured, Seen, Sending};
-use server::Server;
+use seen::{BurstCounter, EndTotals, ListenerOf, RoundTripLog, RttSamples};
+use server::ServerProgram;
 
-pub use amount::Amount;
+pub use delays::Amount;
 pub use delays::Spread;
 pub use probe::Probed;
-pub use seen::{AgentsAtEnd, Bursts, Completions, ConnOf, Counted, EndResult, Hops, Tally};
-pub use sockets::{Event, Marks, Platform, Sockets, start_of};
+pub use seen::{AgentsAtEnd, ArrivedBytes, Bursts, CompletionTimes, ConnOf, Counted, CountedHops, EndResult};
+pub use sockets::{Marks, Platform, ProgramEvent, Sockets, start_of};
 
-/// The first flow's port; others follow.
+/// The first flow's port; later flows count on from it.
 const PORT: u16 = 5001;
 
 /// The programs of one node.
 #[derive(Debug)]
 pub struct Programs<S: Sockets> {
-    flows: Vec<Flow<S>>,
-    /// True if some source sends as much as leaves.
+    flows: Vec<ProgramFlow<S>>,
+    /// True if some source keeps the link busy.
     is_saturated: bool,
     /// True if some flow's datagrams come here.
     takes_datagrams: bool,
@@ -51,14 +50,14 @@ impl<S: Sockets> Programs<S> {
     pub fn of(plan: &Plan, node: u32, name: impl Fn(u32) -> IpAddr) -> Programs<S> {
         let numbered = (0..).zip(&plan.flows);
         let flows: Vec<_> =
-            numbered.filter_map(|(index, flow)| Flow::of(plan, index, flow, (node, &name))).collect();
-        let is_saturated = flows.iter().any(Flow::is_saturated);
-        let takes_datagrams = flows.iter().any(Flow::takes_datagrams);
+            numbered.filter_map(|(index, flow)| ProgramFlow::of(plan, index, flow, (node, &name))).collect();
+        let is_saturated = flows.iter().any(ProgramFlow::is_saturated);
+        let takes_datagrams = flows.iter().any(ProgramFlow::takes_datagrams);
         Programs { flows, is_saturated, takes_datagrams }
     }
 
     /// The ends of flows on this node.
-    pub fn flows(&self) -> &[Flow<S>] {
+    pub fn flows(&self) -> &[ProgramFlow<S>] {
         &self.flows
     }
 
@@ -69,7 +68,7 @@ impl<S: Sockets> Programs<S> {
 
     /// The time of the next action of a program's own.
     pub fn next(&self) -> Instant {
-        self.flows.iter().map(Flow::next).min().unwrap_or(Instant::FAR)
+        self.flows.iter().map(ProgramFlow::next).min().unwrap_or(Instant::FAR)
     }
 
     /// Lets the programs act on all news. Returns whether there was any about connections.
@@ -81,8 +80,10 @@ impl<S: Sockets> Programs<S> {
             has_acted = true;
             let mut flows = self.flows.iter_mut();
             match event {
-                Event::Incoming(listener) => flows.any(|flow| flow.accept(now, node, listener)),
-                Event::Connection(conn, event) => flows.any(|flow| flow.on_event(now, node, conn, event)),
+                ProgramEvent::Incoming(listener) => flows.any(|flow| flow.accept(now, node, listener)),
+                ProgramEvent::Connection(conn, event) => {
+                    flows.any(|flow| flow.on_event(now, node, conn, event))
+                }
             };
         }
         if self.takes_datagrams {
@@ -110,7 +111,7 @@ impl<S: Sockets> Programs<S> {
         }
     }
 
-    /// Called when a packet has left: a source that sends as much as leaves adds another one.
+    /// Called when a packet has left: a saturated source adds another one.
     pub(crate) fn refill<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         if self.is_saturated {
             self.flows.iter_mut().for_each(|flow| flow.refill(now, node));
@@ -120,118 +121,118 @@ impl<S: Sockets> Programs<S> {
 
 /// One end of a flow.
 #[derive(Debug)]
-pub struct Flow<S: Sockets> {
+pub struct ProgramFlow<S: Sockets> {
     /// Its number in the plan.
     pub index: u16,
     /// The address of the node at the other end.
     peer: IpAddr,
-    rtts: Looks,
-    round_trips: Measured<S::Conn>,
-    sending: Sending<S::Conn>,
-    end: End<S>,
+    rtts: RttSamples,
+    round_trips: RoundTripLog<S::Conn>,
+    sending: BurstCounter<S::Conn>,
+    end: FlowEnd<S>,
 }
 
 #[derive(Debug)]
-enum End<S: Sockets> {
-    Client(Client<S>),
-    Server(Server<S>),
-    Source(Source<S>),
+enum FlowEnd<S: Sockets> {
+    Client(ClientProgram<S>),
+    Server(ServerProgram<S>),
+    Source(DatagramSource<S>),
     Sink(Sink<S>),
-    Probe(Probe<S>),
+    Probe(ProbeProgram<S>),
     Echo(Echo<S>),
 }
 
-impl<S: Sockets> End<S> {
+impl<S: Sockets> FlowEnd<S> {
     /// The program at this node, if the flow has one there.
     fn of(
         plan: &Plan,
         index: u16,
         flow: &FlowPlan,
         (node, name): (u32, &dyn Fn(u32) -> IpAddr),
-    ) -> Option<End<S>> {
+    ) -> Option<FlowEnd<S>> {
         // Most flows of a large world are elsewhere.
         if flow.from != node && flow.to != node {
             return None;
         }
         let to = SocketAddr::new(name(flow.to), PORT + index);
         let times = (Instant::ZERO + flow.start, flow.stop.map_or(Instant::FAR, |stop| Instant::ZERO + stop));
-        let seen = Seen::new::<S>(Tally::new(plan.counts_from(), plan.interval()));
+        let seen = EndTotals::new::<S>(ArrivedBytes::new(plan.counts_from(), plan.interval()));
         Some(match (&flow.traffic, flow.from == node, flow.to == node) {
             (TrafficPlan::Tcp(tcp), true, _) => {
-                End::Client(Client::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
+                FlowEnd::Client(ClientProgram::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
             }
-            (TrafficPlan::Tcp(tcp), _, true) => End::Server(Server::new(Arc::clone(tcp), seen)),
+            (TrafficPlan::Tcp(tcp), _, true) => FlowEnd::Server(ServerProgram::new(Arc::clone(tcp), seen)),
             (&TrafficPlan::Datagrams { bytes, every, marks }, true, _) => {
-                End::Source(Source::new(to, (bytes, marks), every, times, (plan.seed, index)))
+                FlowEnd::Source(DatagramSource::new(to, (bytes, marks), every, times, (plan.seed, index)))
             }
-            (TrafficPlan::Datagrams { .. }, _, true) => End::Sink(Sink::new(seen.tally)),
+            (TrafficPlan::Datagrams { .. }, _, true) => FlowEnd::Sink(Sink::new(seen.tally)),
             (&TrafficPlan::Probe { bytes, every, marks }, true, _) => {
                 let times = (times.0, times.1, plan.counts_from());
-                End::Probe(Probe::new(to, (bytes, marks), every, times, (plan.seed, index)))
+                FlowEnd::Probe(ProbeProgram::new(to, (bytes, marks), every, times, (plan.seed, index)))
             }
             (&TrafficPlan::Probe { marks, .. }, _, true) => {
-                End::Echo(Echo::new(SocketAddr::new(name(flow.from), PORT + index), marks, seen.tally))
+                FlowEnd::Echo(Echo::new(SocketAddr::new(name(flow.from), PORT + index), marks, seen.tally))
             }
             _ => return None,
         })
     }
 }
 
-impl<S: Sockets> Flow<S> {
+impl<S: Sockets> ProgramFlow<S> {
     /// The end of a flow that is at this node, if one is.
     fn of(
         plan: &Plan,
         index: u16,
         flow: &FlowPlan,
         (node, name): (u32, &dyn Fn(u32) -> IpAddr),
-    ) -> Option<Flow<S>> {
-        let end = End::of(plan, index, flow, (node, name))?;
+    ) -> Option<ProgramFlow<S>> {
+        let end = FlowEnd::of(plan, index, flow, (node, name))?;
         let peer = name(if flow.from == node { flow.to } else { flow.from });
-        Some(Flow {
+        Some(ProgramFlow {
             index,
             peer,
-            rtts: Looks::default(),
-            round_trips: Measured::none(),
-            sending: Sending::none(),
+            rtts: RttSamples::default(),
+            round_trips: RoundTripLog::none(),
+            sending: BurstCounter::none(),
             end,
         })
     }
     fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P) {
         let port = PORT + self.index;
         match &mut self.end {
-            End::Client(_) => {}
-            End::Server(server) => server.open(node, port),
-            End::Source(source) => source.open(node, port),
-            End::Sink(sink) => sink.open(node, port),
-            End::Probe(probe) => probe.open(node, port),
-            End::Echo(echo) => echo.open(node, port),
+            FlowEnd::Client(_) => {}
+            FlowEnd::Server(server) => server.open(node, port),
+            FlowEnd::Source(source) => source.open(node, port),
+            FlowEnd::Sink(sink) => sink.open(node, port),
+            FlowEnd::Probe(probe) => probe.open(node, port),
+            FlowEnd::Echo(echo) => echo.open(node, port),
         }
     }
 
     /// The time of the program's next action of its own.
     fn next(&self) -> Instant {
         match &self.end {
-            End::Client(client) => client.next(),
-            End::Source(source) => source.next(),
-            End::Probe(probe) => probe.next(),
-            End::Server(_) | End::Sink(_) | End::Echo(_) => Instant::FAR,
+            FlowEnd::Client(client) => client.next(),
+            FlowEnd::Source(source) => source.next(),
+            FlowEnd::Probe(probe) => probe.next(),
+            FlowEnd::Server(_) | FlowEnd::Sink(_) | FlowEnd::Echo(_) => Instant::FAR,
         }
     }
 
     /// Lets the program act at that time.
     fn begin<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         match &mut self.end {
-            End::Client(client) => client.begin(now, node),
-            End::Source(source) => source.begin(now, node),
-            End::Probe(probe) => probe.begin(now, node),
-            End::Server(_) | End::Sink(_) | End::Echo(_) => {}
+            FlowEnd::Client(client) => client.begin(now, node),
+            FlowEnd::Source(source) => source.begin(now, node),
+            FlowEnd::Probe(probe) => probe.begin(now, node),
+            FlowEnd::Server(_) | FlowEnd::Sink(_) | FlowEnd::Echo(_) => {}
         }
     }
 
     /// Returns whether this is the program's listener, and takes the new connection if so.
     fn accept<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P, from: ListenerOf<P>) -> bool {
         match &mut self.end {
-            End::Server(server) => server.accept(now, node, from),
+            FlowEnd::Server(server) => server.accept(now, node, from),
             _ => false,
         }
     }
@@ -245,56 +246,56 @@ impl<S: Sockets> Flow<S> {
         event: EventKind,
     ) -> bool {
         match &mut self.end {
-            End::Client(client) => client.on_event(now, node, conn, event),
-            End::Server(server) => server.on_event(now, node, conn, event),
+            FlowEnd::Client(client) => client.on_event(now, node, conn, event),
+            FlowEnd::Server(server) => server.on_event(now, node, conn, event),
             _ => false,
         }
     }
 
     fn read_datagrams<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         match &mut self.end {
-            End::Sink(sink) => sink.read(now, node),
-            End::Probe(probe) => probe.read(now, node),
-            End::Echo(echo) => echo.read(now, node),
-            End::Client(_) | End::Server(_) | End::Source(_) => {}
+            FlowEnd::Sink(sink) => sink.read(now, node),
+            FlowEnd::Probe(probe) => probe.read(now, node),
+            FlowEnd::Echo(echo) => echo.read(now, node),
+            FlowEnd::Client(_) | FlowEnd::Server(_) | FlowEnd::Source(_) => {}
         }
     }
 
     fn refill<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
-        if let End::Source(source) = &mut self.end {
+        if let FlowEnd::Source(source) = &mut self.end {
             source.refill(now, node);
         }
     }
 
     fn takes_datagrams(&self) -> bool {
-        matches!(self.end, End::Sink(_) | End::Probe(_) | End::Echo(_))
+        matches!(self.end, FlowEnd::Sink(_) | FlowEnd::Probe(_) | FlowEnd::Echo(_))
     }
 
     fn is_saturated(&self) -> bool {
-        matches!(&self.end, End::Source(source) if source.is_saturated())
+        matches!(&self.end, FlowEnd::Source(source) if source.is_saturated())
     }
 
     /// True if this end is the one at `from`.
     pub(crate) fn is_opener(&self) -> bool {
-        matches!(self.end, End::Client(_) | End::Source(_) | End::Probe(_))
+        matches!(self.end, FlowEnd::Client(_) | FlowEnd::Source(_) | FlowEnd::Probe(_))
     }
 
     /// The data that came in at this end.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> ArrivedBytes {
         match &self.end {
-            End::Client(client) => client.seen.tally.clone(),
-            End::Server(server) => server.seen.tally.clone(),
-            End::Source(_) | End::Probe(_) => Tally::default(),
-            End::Sink(sink) => sink.tally.clone(),
-            End::Echo(echo) => echo.tally.clone(),
+            FlowEnd::Client(client) => client.seen.tally.clone(),
+            FlowEnd::Server(server) => server.seen.tally.clone(),
+            FlowEnd::Source(_) | FlowEnd::Probe(_) => ArrivedBytes::default(),
+            FlowEnd::Sink(sink) => sink.tally.clone(),
+            FlowEnd::Echo(echo) => echo.tally.clone(),
         }
     }
 
     /// The connection at hand, if there is one.
     pub fn conn(&self) -> Option<S::Conn> {
         match &self.end {
-            End::Client(client) => client.conn(),
-            End::Server(server) => server.conn(),
+            FlowEnd::Client(client) => client.conn(),
+            FlowEnd::Server(server) => server.conn(),
             _ => None,
         }
     }
@@ -325,11 +326,11 @@ impl<S: Sockets> Flow<S> {
         open.or_else(|| self.seen()?.agents.clone())
     }
 
-    fn seen(&self) -> Option<&Seen> {
+    fn seen(&self) -> Option<&EndTotals> {
         match &self.end {
-            End::Client(client) => Some(&client.seen),
-            End::Server(server) => Some(&server.seen),
-            End::Source(_) | End::Sink(_) | End::Probe(_) | End::Echo(_) => None,
+            FlowEnd::Client(client) => Some(&client.seen),
+            FlowEnd::Server(server) => Some(&server.seen),
+            FlowEnd::Source(_) | FlowEnd::Sink(_) | FlowEnd::Probe(_) | FlowEnd::Echo(_) => None,
         }
     }
 
@@ -339,9 +340,9 @@ impl<S: Sockets> Flow<S> {
     }
 
     /// The completions of a flow whose transfers or requests have an end.
-    pub fn completions(&self) -> Option<Completions> {
+    pub fn completions(&self) -> Option<CompletionTimes> {
         match &self.end {
-            End::Client(client) => client.completions(),
+            FlowEnd::Client(client) => client.completions(),
             _ => None,
         }
     }
@@ -349,7 +350,7 @@ impl<S: Sockets> Flow<S> {
     /// The probes of a flow that sends them from here.
     fn probed(&self, now: Instant) -> Option<Probed> {
         match &self.end {
-            End::Probe(probe) => Some(probe.probed(now)),
+            FlowEnd::Probe(probe) => Some(probe.probed(now)),
             _ => None,
         }
     }
@@ -357,11 +358,11 @@ impl<S: Sockets> Flow<S> {
     /// Counters of all its connections at this end; datagrams count as segments.
     pub fn counted(&self, now: Instant, sockets: &S) -> Counted {
         match &self.end {
-            End::Client(client) => client.counted(now, sockets),
-            End::Server(server) => server.counted(now, sockets),
-            End::Source(source) => Counted { segments_sent: Some(source.sent()), ..S::nothing_counted() },
-            End::Probe(probe) => Counted { segments_sent: Some(probe.sent()), ..S::nothing_counted() },
-            End::Sink(_) | End::Echo(_) => S::nothing_counted(),
+            FlowEnd::Client(client) => client.counted(now, sockets),
+            FlowEnd::Server(server) => server.counted(now, sockets),
+            FlowEnd::Source(source) => Counted { segments_sent: Some(source.sent()), ..S::nothing_counted() },
+            FlowEnd::Probe(probe) => Counted { segments_sent: Some(probe.sent()), ..S::nothing_counted() },
+            FlowEnd::Sink(_) | FlowEnd::Echo(_) => S::nothing_counted(),
         }
     }
 
@@ -375,7 +376,7 @@ impl<S: Sockets> Flow<S> {
             counted: self.counted(now, sockets),
             agents: self.agents(now, sockets),
             completions: self.completions(),
-            hops: self.hops().or_else(|| node.hops_to(now, self.peer, self.conn())).map(Hops::from),
+            hops: self.hops().or_else(|| node.hops_to(now, self.peer, self.conn())).map(CountedHops::from),
             rtt: self.rtts.mean(),
             round_trips: self.round_trips.spread(),
             probed: self.probed(now),

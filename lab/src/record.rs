@@ -1,20 +1,24 @@
-//! The files of a trial: its plan (`trial.json`) and one object a run (`records.jsonl`).
+//! The files of a trial: its plan (`trial.json`), one object a run (`records.jsonl`) and one row a run (`records.csv`).
+//!
+//! CSV is written by hand: the crate `csv` quotes as well, but it does not disarm formulas.
+
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::metric;
-use super::result::RunResult;
-use super::seal;
-use super::statistics::{Figure, GOODPUT};
-use crate::scenario::point::{Point, Stop, plain};
+use crate::metric::{self, METRICS};
+use crate::result::RunResult;
+use crate::scenario::point::{MatrixPoint, Stop, plain};
+use crate::seal;
+use crate::statistics::{Figure, GOODPUT};
 
 /// The plan of a trial, as it stands in `trial.json`. Its content does not depend on its user or its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Version of the program that made it; records of another version are not mixed with ours.
     pub version: String,
-    /// Commit that the program was built from. Other commits with the same sources are the same version.
+    /// Commit that the program was built from. Other commits with equal sources are one version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The hash of the results of the radio world's probes.
@@ -26,11 +30,11 @@ pub struct Trial {
     pub title: Option<String>,
     /// The name of the world.
     pub world: String,
-    /// The arms' names, the baseline first, the others as the file has them.
+    /// The arms' names, the baseline first, then in the file's order.
     pub arms: Vec<String>,
     /// The points; at least one.
-    pub points: Vec<Point>,
-    /// The paths that arms set, besides those of the points: each is a column of the runs.
+    pub points: Vec<MatrixPoint>,
+    /// The paths that arms set and points do not: each is a column of the runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arm_paths: Vec<String>,
     /// The seeds, one for each block.
@@ -72,12 +76,12 @@ pub struct Record {
     /// The stem of the scenario's file.
     pub scenario: String,
     /// The values of the run's point.
-    pub point: Point,
+    pub point: MatrixPoint,
     /// The name of the arm.
     pub arm: String,
     /// The seed of all chance in the run.
     pub seed: u64,
-    /// Runs of one block share channel, movement and traffic; counted from 1, the same for a seed at every point.
+    /// Runs of one block share channel, movement and traffic; counted from 1; a seed has one number at every point.
     pub block: u32,
     /// Every parameter in force.
     pub settings: Value,
@@ -183,5 +187,59 @@ fn absurd(at: String, value: &Value) -> Option<(String, f64)> {
             members.iter().find_map(|(key, member)| absurd(format!("{at}.{key}"), member))
         }
         _ => None,
+    }
+}
+
+/// The columns; `paths` vary by point or by arm.
+pub(crate) fn csv_header(paths: &[&str]) -> String {
+    let mut text = "id,scenario,".to_owned();
+    for path in paths {
+        let _ = write!(text, "{},", quoted(path));
+    }
+    text += "arm,seed,block,counted_s";
+    for metric in METRICS {
+        let _ = write!(text, ",{}", metric.name);
+    }
+    text + "\n"
+}
+
+/// The line of one run, under [`csv_header`] with these `paths`.
+pub(crate) fn csv_row(record: &Record, paths: &[&str]) -> String {
+    let mut text = format!("{},{},", record.id, quoted(&record.scenario));
+    for path in paths {
+        let value = record.varied(path).unwrap_or_default();
+        // A negative number is no formula.
+        let cell = if value.parse::<f64>().is_ok() { value } else { quoted(&value) };
+        let _ = write!(text, "{cell},");
+    }
+    let arm = quoted(&record.arm);
+    let _ = write!(text, "{arm},{},{},{}", record.seed, record.block, record.result.counted_s);
+    for metric in METRICS {
+        let value = (metric.of)(&record.result).map_or(String::new(), |value| value.to_string());
+        let _ = write!(text, ",{value}");
+    }
+    text + "\n"
+}
+
+/// RFC 4180. A text that a spreadsheet would take for a formula gets an apostrophe before it.
+pub(crate) fn quoted(text: &str) -> String {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let apostrophe = if formula { "'" } else { "" };
+    match formula || text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{apostrophe}{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_part_a_row_is_quoted() {
+        assert_eq!(quoted("[newreno, \"limit:4\"]"), "\"[newreno, \"\"limit:4\"\"]\"");
+        assert_eq!(quoted("dca"), "dca");
+        assert_eq!(quoted("=1+1"), "\"'=1+1\"");
+        assert_eq!(quoted("-2+3,@x"), "\"'-2+3,@x\"");
     }
 }

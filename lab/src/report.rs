@@ -1,7 +1,7 @@
 //! `report.html`: the findings of a trial, as one file. It needs no network, and only the map's motion needs a script.
 //!
-//! The same records and captures give the same bytes: host, clock, cost and the order of the runs have no influence.
-//! Figures are drawn here as SVG. All arms have the same axes, and can be laid over each other.
+//! Equal records and captures give equal bytes: host, clock, cost and the order of the runs have no influence. Figures
+//! are drawn here as SVG. All arms share their axes, and can be laid over each other.
 
 mod bundle;
 mod chart;
@@ -17,16 +17,16 @@ mod series;
 mod subject;
 mod tables;
 
-pub use bundle::{Bundle, ReadError};
+pub use bundle::{Bundle, ReadError, open};
 pub use chart::escape;
 pub use claimed::picture as picture_of_claims;
 pub use premise::picture as picture_of_premises;
-pub use series::{FrameRow, Points, Series};
+pub use series::{FrameRow, Series, TimeLine};
 
 use super::findings::{Findings, label};
-use super::kernel_tcp;
 use super::record::Record;
-use crate::scenario::point::Point;
+use super::world;
+use crate::scenario::point::MatrixPoint;
 use chart::RowName;
 
 /// The whole file.
@@ -42,14 +42,14 @@ pub(crate) struct View<'a> {
 }
 
 /// An arm at a point, as a figure's row.
-struct Row<'a> {
-    point: &'a Point,
+struct FigureRow<'a> {
+    point: &'a MatrixPoint,
     arm: &'a str,
     group: String,
     class: String,
 }
 
-impl Row<'_> {
+impl FigureRow<'_> {
     fn name(&self) -> RowName<'_> {
         RowName { group: &self.group, own: self.arm, class: &self.class }
     }
@@ -76,13 +76,13 @@ impl View<'_> {
     /// True if the kernel's TCP carried the arm's flows.
     fn is_kernels(&self, arm: &str) -> bool {
         let mut runs = self.bundle.records.iter().filter(|record| record.arm == arm);
-        runs.any(|run| run.result.flows.iter().any(|flow| kernel_tcp::is_receiver(&flow.receiver)))
+        runs.any(|run| run.result.flows.iter().any(|flow| world::is_kernel_receiver(&flow.receiver)))
     }
 
     /// Arms at points, in the order of the tables.
-    fn rows(&self) -> Vec<Row<'_>> {
+    fn rows(&self) -> Vec<FigureRow<'_>> {
         let trial = &self.bundle.trial;
-        let row = |point, arm| Row { point, arm, group: self.group(point), class: self.class(arm) };
+        let row = |point, arm| FigureRow { point, arm, group: self.group(point), class: self.class(arm) };
         trial.points.iter().flat_map(|point| trial.arms.iter().map(move |arm| row(point, arm))).collect()
     }
 
@@ -91,7 +91,7 @@ impl View<'_> {
         self.bundle.trial.points.len() * self.bundle.trial.arms.len() > MOST_ROWS
     }
 
-    /// The body below a summary, folded in a large trial and open in others.
+    /// The body below a summary, folded in a large trial and open in a small one.
     fn folded(&self, summary: &str, body: &str) -> String {
         match (body.is_empty(), self.is_large()) {
             (true, _) => String::new(),
@@ -101,16 +101,16 @@ impl View<'_> {
     }
 
     /// Heading of the rows of a point.
-    fn group(&self, point: &Point) -> String {
+    fn group(&self, point: &MatrixPoint) -> String {
         if self.bundle.trial.points.len() < 2 { String::new() } else { short(point) }
     }
 
-    fn runs<'b>(&'b self, point: &'b Point, arm: &'b str) -> impl Iterator<Item = &'b Record> {
+    fn runs<'b>(&'b self, point: &'b MatrixPoint, arm: &'b str) -> impl Iterator<Item = &'b Record> {
         self.bundle.records.iter().filter(move |record| record.point == *point && record.arm == arm)
     }
 
     /// For each arm, its first block's run that has a series.
-    fn shown(&self, point: &Point) -> Vec<(&str, &Record, &Series)> {
+    fn shown(&self, point: &MatrixPoint) -> Vec<(&str, &Record, &Series)> {
         let first = |arm: &'_ String| {
             let mut runs = self.bundle.records.iter().filter(|r| r.point == *point && r.arm == *arm);
             runs.find_map(|record| Some((record, self.bundle.series.get(&record.id)?)))
@@ -119,7 +119,7 @@ impl View<'_> {
         arms.filter_map(|arm| first(arm).map(|(record, series)| (arm.as_str(), record, series))).collect()
     }
 
-    /// The arms that are shown over time: all, or of many the baseline and those that carry most or answer soonest.
+    /// The arms that are shown over time: all, or of many the baseline and the arms that carry most or answer soonest.
     fn arms_over_time(&self) -> Vec<&str> {
         let arms = &self.bundle.trial.arms;
         if arms.len() <= MOST_ARMS {
@@ -137,18 +137,19 @@ impl View<'_> {
     }
 
     /// The runs of a point that are shown over time.
-    fn over_time(&self, point: &Point) -> Vec<(&str, &Record, &Series)> {
+    fn over_time(&self, point: &MatrixPoint) -> Vec<(&str, &Record, &Series)> {
         let chosen = self.arms_over_time();
         self.shown(point).into_iter().filter(|(arm, ..)| chosen.contains(arm)).collect()
     }
 
     /// The points whose runs have series.
-    fn points_with_series(&self) -> Vec<&Point> {
+    fn points_with_series(&self) -> Vec<&MatrixPoint> {
         self.bundle.trial.points.iter().filter(|point| !self.shown(point).is_empty()).collect()
     }
 
-    /// The points that are shown over time, and those for which there is no room; the first and the last are shown.
-    fn points_over_time(&self) -> (Vec<&Point>, Vec<&Point>) {
+    /// The points that are shown over time, and the points for which there is no room; the first and the last are
+    /// shown.
+    fn points_over_time(&self) -> (Vec<&MatrixPoint>, Vec<&MatrixPoint>) {
         let with = self.points_with_series();
         if with.len() <= MOST_POINTS {
             return (with, Vec::new());
@@ -163,7 +164,7 @@ impl View<'_> {
 }
 
 /// The values of a point without the folders of their paths.
-fn short(point: &Point) -> String {
+fn short(point: &MatrixPoint) -> String {
     let bare =
         point.iter().map(|(path, value)| (path.rsplit('.').next().unwrap_or(path).to_owned(), value.clone()));
     label(&bare.collect())

@@ -1,22 +1,19 @@
 //! The result of one run, as programs read it.
 
-mod rates;
+mod air;
 
 use hopwise_agents::spec::senders_of;
-use hopwise_air::airtime::Load;
 use serde::{Deserialize, Serialize};
 
 use crate::live::mesh::MeshRun;
-use crate::programs::{Completions, Probed, Spread};
+use crate::programs::{CompletionTimes, Probed, Spread};
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
-use crate::sim::{
-    AirTotals, Direction, FlowResult, NodeResult, QueueWait, Results, WaitsByLoad, certificate_hash,
-};
-pub use rates::RateRow;
+use crate::sim::{DataDirection, FlowResult, Results, certificate_hash};
+pub use air::{Air, QueueRow, RateRow};
 
 /// Its shape is fixed: programs outside this project read it. The cost of a run is kept elsewhere: two runs of one seed
-/// are the same to the byte.
+/// are equal to the byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// The stem of the scenario's file.
@@ -32,11 +29,11 @@ pub struct RunResult {
     /// One row for each direction of a flow that has data.
     pub flows: Vec<FlowRow>,
     /// All flows together, without background.
-    pub total: Total,
+    pub total: FlowTotals,
     /// The radios together.
     pub air: Air,
     /// The routing protocol at all nodes together.
-    pub routing: Routing,
+    pub routing: RoutingResult,
     /// The waits at each node that sent TCP's packets. Live worlds and older records have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<QueueRow>,
@@ -50,7 +47,7 @@ pub struct RunResult {
     pub live: Option<Live>,
 }
 
-/// Lateness of a run in real time, and the load beside it.
+/// Lateness of a run in real time, and the machine's load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Live {
     /// The longest time by which the radios were late.
@@ -72,7 +69,7 @@ pub struct Live {
     /// The release of the nodes' kernel, as `uname -r` prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// The hosts of a mesh, and what they saw beside the run.
+    /// The hosts of a mesh, and what they saw during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshRun>,
 }
@@ -112,7 +109,7 @@ pub struct FlowRow {
     /// Data segments that the sender sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_retransmitted: Option<u64>,
-    /// Retransmission timeouts of the sender, those of SYNs included.
+    /// Retransmission timeouts of the sender, SYNs' timeouts included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<u32>,
     /// The part of these that came while a link was out or announced to go; absent where the scenario has no outage.
@@ -130,7 +127,7 @@ pub struct FlowRow {
     /// Segments that the receiver had already: needless retransmissions. Older records have none of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_received_again: Option<u64>,
-    /// Data segments that arrived, and those of them that came above a hole.
+    /// Data segments that arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_arrived: Option<u64>,
     /// Data segments that arrived above a hole.
@@ -151,7 +148,7 @@ pub struct FlowRow {
     /// The round trips that the sender's TCP measured in the counted time: from sending a segment until its ACK, with
     /// the receiver's wait. Absent where a TCP does not tell each, as the kernel's, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round_trips: Option<RoundTrips>,
+    pub round_trips: Option<RoundTripQuantiles>,
     /// Receiver agents that only observed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadows: Vec<Shadow>,
@@ -160,7 +157,7 @@ pub struct FlowRow {
     pub completed: Option<Completed>,
     /// The fate of a probe's datagrams (only for such flows).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probe: Option<Probe>,
+    pub probe: Option<ProbeResult>,
     /// True if the flow stands in no total.
     #[serde(default, skip_serializing_if = "is_false")]
     pub background: bool,
@@ -169,7 +166,7 @@ pub struct FlowRow {
 /// Transfers or requests that ended in the counted time, and how long they took.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Completed {
-    /// The number of those that ended.
+    /// The number of transfers or requests that ended.
     pub count: u64,
     /// The mean duration in seconds; absent if none ended.
     pub mean_s: Option<f64>,
@@ -185,25 +182,29 @@ pub struct Completed {
 
 /// A probe's datagrams of the counted time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Probe {
+pub struct ProbeResult {
     /// Those that were answered, or left two seconds before the end or earlier.
     pub sent: u64,
     /// Those whose answers came back.
     pub answered: u64,
     /// Absent if none was answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round_trips: Option<RoundTrips>,
+    pub round_trips: Option<RoundTripQuantiles>,
 }
 
-impl From<&Probed> for Probe {
-    fn from(of: &Probed) -> Probe {
-        Probe { sent: of.sent, answered: of.answered, round_trips: of.spread.as_ref().map(RoundTrips::from) }
+impl From<&Probed> for ProbeResult {
+    fn from(of: &Probed) -> ProbeResult {
+        ProbeResult {
+            sent: of.sent,
+            answered: of.answered,
+            round_trips: of.spread.as_ref().map(RoundTripQuantiles::from),
+        }
     }
 }
 
 /// Round trips by nearest rank: half of them, 95 % and 99 % took no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RoundTrips {
+pub struct RoundTripQuantiles {
     /// The number of round trips.
     pub count: u64,
     /// Half of all took no longer, in milliseconds.
@@ -214,11 +215,11 @@ pub struct RoundTrips {
     pub p99_ms: f64,
 }
 
-impl From<&Spread> for RoundTrips {
-    fn from(of: &Spread) -> RoundTrips {
+impl From<&Spread> for RoundTripQuantiles {
+    fn from(of: &Spread) -> RoundTripQuantiles {
         let ms = |ns: u64| ns as f64 / 1e6;
         let Spread { count, median_ns, p95_ns, p99_ns } = *of;
-        RoundTrips { count, median_ms: ms(median_ns), p95_ms: ms(p95_ns), p99_ms: ms(p99_ns) }
+        RoundTripQuantiles { count, median_ms: ms(median_ns), p95_ms: ms(p95_ns), p99_ms: ms(p99_ns) }
     }
 }
 
@@ -229,7 +230,7 @@ fn is_false(flag: &bool) -> bool {
 
 /// The flows of a run together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Total {
+pub struct FlowTotals {
     /// The sum of the flows' goodputs, in kbit/s.
     pub goodput_kbps: f64,
     /// Jain's index of the flows' goodputs; 1 for equal shares.
@@ -239,112 +240,9 @@ pub struct Total {
     pub jain_over_time: Option<f64>,
 }
 
-/// The radios' counters over the whole run. A counter that a world does not know is absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Air {
-    /// Frames of all kinds that the radios sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frames_sent: Option<u64>,
-    /// Receptions that were lost to another frame at the addressee.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub collisions: Option<u64>,
-    /// Packets that a radio gave up after its last try.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_drops: Option<u64>,
-    /// Missing packets for which receivers of aggregates waited no longer. Absent without a reorder timeout.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reorder_timeouts: Option<u64>,
-    /// Those of them that came later and were dropped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reorder_late: Option<u64>,
-    /// Packets that interface queues dropped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_drops: Option<u64>,
-    /// CoDel's part of them, as their flow had waited too long. Absent where no queue has CoDel.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub codel_drops: Option<u64>,
-    /// Packets that CoDel marked in place of dropping them. Absent where no queue has CoDel.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ce_marks: Option<u64>,
-    /// The sum of all frames' durations, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub airtime_s: Option<f64>,
-    /// The parts of `airtime_s` for TCP's data and for its ACKs, each with its RTS, CTS and MAC ACK. The rest is
-    /// that of beacons, ARP, routing, and of all else, such as UDP. Older records have none of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data_airtime_s: Option<f64>,
-    /// The part for TCP's ACKs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ack_airtime_s: Option<f64>,
-    /// The part for beacons.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beacon_airtime_s: Option<f64>,
-    /// The part for ARP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arp_airtime_s: Option<f64>,
-    /// The part for messages of routing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub routing_airtime_s: Option<f64>,
-    /// The time of a segment with payload at a hop, from the interface queue to its first frame: over all hops, the
-    /// mean and the time that 95 % do not exceed. Absent where a kernel has a part of the queue, and in older records.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_wait_ms: Option<f64>,
-    /// The time in milliseconds that 95 % of the segments did not exceed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_wait_p95_ms: Option<f64>,
-    /// The mean time of TCP's ACKs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ack_queue_wait_ms: Option<f64>,
-}
-
-/// The waits at a node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct QueueRow {
-    /// The name of the node.
-    pub node: String,
-    /// The waits of segments with payload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<QueueWait>,
-    /// The waits of TCP's ACKs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub acks: Option<QueueWait>,
-}
-
-impl QueueRow {
-    fn new(name: &str, node: &NodeResult) -> Option<QueueRow> {
-        let WaitsByLoad { data, acks } = node.waits;
-        data.or(acks).map(|_| QueueRow { node: name.to_owned(), data, acks })
-    }
-}
-
-impl From<&AirTotals> for Air {
-    fn from(air: &AirTotals) -> Air {
-        let of = |load: Load| Some(air.airtime_s_by_load[load as usize]);
-        Air {
-            frames_sent: Some(air.frames_sent),
-            collisions: Some(air.collisions),
-            retry_drops: Some(air.retry_drops),
-            reorder_timeouts: air.reorder.map(|reorder| reorder.timeouts),
-            reorder_late: air.reorder.map(|reorder| reorder.late),
-            queue_drops: air.queues.drops,
-            codel_drops: air.queues.codel_drops,
-            ce_marks: air.queues.marks,
-            airtime_s: Some(air.airtime_s),
-            data_airtime_s: of(Load::TcpData),
-            ack_airtime_s: of(Load::TcpAck),
-            beacon_airtime_s: of(Load::Beacon),
-            arp_airtime_s: of(Load::Arp),
-            routing_airtime_s: of(Load::Routing),
-            queue_wait_ms: air.waits.data.map(|wait| wait.mean_ms),
-            queue_wait_p95_ms: air.waits.data.map(|wait| wait.p95_ms),
-            ack_queue_wait_ms: air.waits.acks.map(|wait| wait.mean_ms),
-        }
-    }
-}
-
 /// Counts of the routing protocol; absent where there is none, or it does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Routing {
+pub struct RoutingResult {
     /// Route discoveries that nodes began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discoveries: Option<u64>,
@@ -369,13 +267,13 @@ impl RunResult {
             seed: plan.seed,
             counted_s: results.counted_s,
             flows: flows.collect(),
-            total: Total {
+            total: FlowTotals {
                 goodput_kbps: results.total_kbps(),
                 jain: results.jain(),
                 jain_over_time: results.jain_over_time(),
             },
             air: Air::from(&results.air),
-            routing: Routing {
+            routing: RoutingResult {
                 discoveries: Some(results.discoveries),
                 route_failures: Some(results.route_failures),
             },
@@ -419,24 +317,24 @@ impl FlowRow {
             burst_longest: flow.bursts.map(|bursts| bursts.longest),
             burst_mean: flow.bursts.map(|bursts| bursts.segments as f64 / bursts.count as f64),
             rtt_ms: flow.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
-            round_trips: flow.round_trips.as_ref().map(RoundTrips::from),
+            round_trips: flow.round_trips.as_ref().map(RoundTripQuantiles::from),
             shadows: shadows.unwrap_or_default(),
             completed: flow.completions.as_ref().map(completed),
-            probe: flow.probed.as_ref().map(Probe::from),
+            probe: flow.probed.as_ref().map(ProbeResult::from),
             background: flow.is_background,
         }
     }
 }
 
-/// `f0`, and `f0-back` for the other direction of the same connection.
+/// `f0`, and `f0-back` for the other direction of its connection.
 fn id_of(flow: &FlowResult) -> String {
     match flow.direction {
-        Direction::First => format!("f{}", flow.flow),
-        Direction::Back => format!("f{}-back", flow.flow),
+        DataDirection::First => format!("f{}", flow.flow),
+        DataDirection::Back => format!("f{}-back", flow.flow),
     }
 }
 
-fn completed(of: &Completions) -> Completed {
+fn completed(of: &CompletionTimes) -> Completed {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let mean_s = (of.count > 0).then(|| seconds(of.total_ns) / of.count as f64);
     Completed {

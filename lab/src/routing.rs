@@ -1,262 +1,199 @@
-//! `routing:` of scenarios and of `hopwise route`: the protocol, its rules, and constants by the protocols' own tables.
+//! `routing:` of scenarios and of `hopwise route`: the protocol, its rules, and the constants of protocols by the
+//! registry of [`hopwise_mesh`]. No protocol is named here.
 
 mod given;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
-use hopwise_mesh::aodv::{self, AodvRules};
-use hopwise_mesh::constants::{Constant, Constants, Value};
-use hopwise_mesh::{aodvv2, batman, dsr, gpsr, hwmp};
+use hopwise_mesh::constants::{Constant, ConstantValue, ConstantValues, OnlySimulated, RuleSet};
+use hopwise_mesh::{LiveRouter, PROTOCOLS, RoutingProtocol};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Document, Refusal, YamlPath, either};
+use crate::sim::RoutingPlan;
 use crate::words::{Word, Words};
-use given::Named;
+use given::{NamedKey, Section};
 
-pub use given::Given;
-
-/// Routing protocol and its constants. AODV's stand in the section itself, those of other protocols in sections of
-/// their own.
+/// Routing protocol and constants. Those of a flat protocol stand in the section itself, those of other protocols in
+/// sections of their own.
 #[derive(Clone, Debug, Default)]
 pub struct RoutingConfig {
-    /// The protocol.
-    pub protocol: Protocol,
-    /// The rules of AODV.
-    pub rules: Word<AodvRules>,
-    /// The constants given for AODV.
-    pub aodv: Given<aodv::Settings>,
-    /// The constants given for DSR.
-    pub dsr: Given<dsr::Settings>,
-    /// The constants given for GPSR.
-    pub gpsr: Given<gpsr::Settings>,
-    /// The constants given for DYMO.
-    pub dymo: Given<aodvv2::Settings>,
-    /// The constants given for B.A.T.M.A.N. IV.
-    pub batman: Given<batman::Settings>,
-    /// The constants given for HWMP.
-    pub hwmp: Given<hwmp::Settings>,
+    protocol: Word<&'static RoutingProtocol>,
+    rules: Word<RuleSet>,
+    /// The constants that the file gives, by the protocol's name.
+    given: BTreeMap<&'static str, ConstantValues>,
 }
 
-/// Routing protocol and its constants. Those of AODV, named as in RFC 3561, stand in this section itself, and `rules`
-/// sets their defaults. Other protocols have sections of their own.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "the schema of the keys that are no constants of AODV")]
-struct Sections {
-    /// Routing protocol (default static).
-    #[schemars(default)]
-    protocol: Protocol,
-    /// Rule set of AODV, which also sets the defaults of its constants (default rfc3561).
-    #[schemars(default)]
-    rules: Word<AodvRules>,
-    /// Constants of DSR (protocol: dsr).
-    #[schemars(default)]
-    dsr: Given<dsr::Settings>,
-    /// Constants of GPSR (protocol: gpsr).
-    #[schemars(default)]
-    gpsr: Given<gpsr::Settings>,
-    /// Constants of AODVv2 (protocol: dymo).
-    #[schemars(default)]
-    dymo: Given<aodvv2::Settings>,
-    /// Constants of B.A.T.M.A.N. IV (protocol: batman).
-    #[schemars(default)]
-    batman: Given<batman::Settings>,
-    /// Constants of HWMP and of mesh peering (protocol: hwmp).
-    #[schemars(default)]
-    hwmp: Given<hwmp::Settings>,
-}
+impl Words for &'static RoutingProtocol {
+    const NAME: &'static str = "Protocol";
+    const ABOUT: &'static str = "Routing protocol.";
 
-/// Routing protocol.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protocol {
-    /// Paths with the fewest hops, computed once at time 0.
-    #[default]
-    Static,
-    /// AODV (RFC 3561).
-    Aodv,
-    /// AODVv2 (draft-ietf-manet-aodvv2-16), formerly DYMO.
-    Dymo,
-    /// DSR (RFC 4728); only in world sim.
-    Dsr,
-    /// GPSR; only in world sim, because it needs the positions of all nodes.
-    Gpsr,
-    /// B.A.T.M.A.N. IV, as in Linux's batman-adv; in world hwsim it is the kernel's own.
-    Batman,
-    /// HWMP, the path selection of 802.11s, as in Linux's mac80211; in world hwsim it is the kernel's own.
-    Hwmp,
-}
-
-impl Protocol {
-    /// True if Linux's kernel has it, below IP.
-    pub fn is_the_kernels(self) -> bool {
-        matches!(self, Protocol::Batman | Protocol::Hwmp)
-    }
-
-    /// True if a key of the section has an effect under this protocol.
-    pub fn takes(self, key: &str) -> bool {
-        match (self, key) {
-            (_, "protocol")
-            | (Protocol::Dymo, "dymo")
-            | (Protocol::Dsr, "dsr")
-            | (Protocol::Gpsr, "gpsr")
-            | (Protocol::Batman, "batman")
-            | (Protocol::Hwmp, "hwmp") => true,
-            (Protocol::Aodv, "dymo" | "dsr" | "gpsr" | "batman" | "hwmp") => false,
-            (Protocol::Aodv, _) => true,
-            _ => false,
-        }
+    fn all() -> Vec<(&'static str, Self, &'static str)> {
+        PROTOCOLS.iter().map(|protocol| (protocol.name, *protocol, protocol.summary)).collect()
     }
 }
 
-impl Words for AodvRules {
+impl Words for RuleSet {
     const NAME: &'static str = "AodvRules";
     const ABOUT: &'static str = "Rule set of AODV.";
-    const ALL: &'static [(&'static str, AodvRules, &'static str)] = &[
-        ("rfc3561", AodvRules::Rfc3561, "RFC 3561."),
-        ("ns2", AodvRules::Ns2, "AODV as ns-2 has it; only in world sim."),
+    const ALL: &'static [(&'static str, RuleSet, &'static str)] = &[
+        ("rfc3561", RuleSet::Standard, "RFC 3561."),
+        ("ns2", RuleSet::Ns2, "AODV as ns-2 has it; only in world sim."),
     ];
 }
 
-/// A part of the section that only simulations obey.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnlySimulated {
-    /// No daemon here speaks it, and kernels do not put its headers into packets.
-    Protocol,
-    /// Kernels and daemons follow the RFC alone.
-    Rules,
-    /// The keys of daemons are in a file of their own.
-    Signed,
-    /// The data that daemons forward belongs to others.
-    HopLimit,
-    /// The kernel forwards: daemons see neither whose packets these are nor those that wait.
-    Forwarding,
+/// The protocols with constants in a section of their own.
+fn sections() -> impl Iterator<Item = &'static RoutingProtocol> {
+    PROTOCOLS.iter().copied().filter(|protocol| !protocol.is_flat && !protocol.constants.is_empty())
+}
+
+/// The protocol with constants beside its name.
+fn flat() -> &'static RoutingProtocol {
+    PROTOCOLS.iter().find(|protocol| protocol.is_flat).expect("invariant: the registry has a flat protocol")
+}
+
+/// True if a key of the section `routing` has an effect under this protocol.
+pub fn takes(protocol: &RoutingProtocol, key: &str) -> bool {
+    key == "protocol"
+        || sections().find(|other| other.name == key).map_or(protocol.is_flat, |of| of == protocol)
+}
+
+/// The keys with an effect under this protocol, for a message about a key without.
+pub fn effective_keys(protocol: &RoutingProtocol) -> String {
+    let others: Vec<_> = sections().map(|other| other.name).collect();
+    let flat = flat().name;
+    if protocol.is_flat {
+        format!("protocol: {} beside it", either(&others))
+    } else if protocol.constants.is_empty() {
+        format!("protocol: {flat} beside it")
+    } else {
+        format!("constants in the section {}, or protocol: {flat} beside it", protocol.name)
+    }
+}
+
+/// The names of the protocols that are so.
+pub fn names(is_so: impl Fn(&RoutingProtocol) -> bool) -> Vec<&'static str> {
+    PROTOCOLS.iter().filter(|protocol| is_so(protocol)).map(|protocol| protocol.name).collect()
 }
 
 impl RoutingConfig {
+    /// The protocol.
+    pub fn protocol(&self) -> &'static RoutingProtocol {
+        self.protocol.0
+    }
+
+    /// The rules that nodes follow.
+    pub fn rules(&self) -> RuleSet {
+        self.rules.0
+    }
+
+    /// The constants that the file gives to the protocol in force.
+    pub fn given(&self) -> ConstantValues {
+        let mut given = self.given.get(self.protocol().name).cloned().unwrap_or_default();
+        given.rules = self.rules();
+        given
+    }
+
+    /// The place of the protocol's constants; `at` is where the section stands.
+    pub fn place(&self, at: &YamlPath) -> YamlPath {
+        if self.protocol().is_flat { at.clone() } else { at.key(self.protocol().name) }
+    }
+
     /// The section with the constants of the protocol filled in.
     pub fn in_force(&self) -> RoutingConfig {
-        let mut config = RoutingConfig { aodv: self.aodv.clone(), ..RoutingConfig::default() };
-        (config.protocol, config.rules) = (self.protocol, self.rules);
-        let Word(rules) = self.rules;
-        match self.protocol {
-            Protocol::Static => {}
-            Protocol::Aodv => config.aodv = self.aodv.filled(self.of_rules(), |name| rules.takes(name)),
-            Protocol::Dymo => config.dymo = self.dymo.filled(Default::default(), |_| true),
-            Protocol::Dsr => config.dsr = self.dsr.filled(Default::default(), |_| true),
-            Protocol::Gpsr => config.gpsr = self.gpsr.filled(Default::default(), |_| true),
-            Protocol::Batman => config.batman = self.batman.filled(Default::default(), |_| true),
-            Protocol::Hwmp => config.hwmp = self.hwmp.filled(Default::default(), |_| true),
+        let (protocol, mut constants) = (self.protocol(), self.given());
+        for constant in protocol.constants {
+            let is_used = constant.is_used_under(constants.rules);
+            if let Some(value) = protocol.value(&constants, constant.name).filter(|_| is_used) {
+                constants.set(constant.name, value);
+            }
         }
-        config
+        let flat = self.given.get_key_value(flat().name).map(|(name, given)| (*name, given.clone()));
+        RoutingConfig { given: flat.into_iter().chain([(protocol.name, constants)]).collect(), ..*self }
     }
 
     /// The section as a daemon has it: the constants of its protocol, and hellos unless the file turns them off: a link
     /// layer that never sends to a neighbour reports no loss of it.
     pub fn of_daemon(&self) -> RoutingConfig {
-        let (protocol, rules) = (self.protocol, self.rules);
-        let nothing = RoutingConfig { protocol, rules, ..RoutingConfig::default() };
-        let hello = ("hello", Value::Switch(true));
-        match protocol {
-            Protocol::Aodv => RoutingConfig { aodv: self.aodv.clone().or(hello), ..nothing },
-            Protocol::Dymo => RoutingConfig { dymo: self.dymo.clone().or(hello), ..nothing },
-            Protocol::Static | Protocol::Dsr | Protocol::Gpsr | Protocol::Batman | Protocol::Hwmp => {
-                self.clone()
-            }
+        if self.protocol().daemon.is_none() {
+            return self.clone();
         }
+        let mut given = self.given();
+        if given.get("hello").is_none() {
+            given.set("hello", ConstantValue::Switch(true));
+        }
+        RoutingConfig { given: BTreeMap::from([(self.protocol().name, given)]), ..*self }
     }
 
     /// The first part of the section that only simulations obey, and its place; `at` is where the section stands.
     pub fn only_simulated(&self, at: &YamlPath) -> Option<(OnlySimulated, YamlPath)> {
-        match self.protocol {
-            Protocol::Dsr | Protocol::Gpsr | Protocol::Batman | Protocol::Hwmp => {
-                Some((OnlySimulated::Protocol, at.key("protocol")))
-            }
-            Protocol::Aodv if self.rules.0 == AodvRules::Ns2 => Some((OnlySimulated::Rules, at.key("rules"))),
-            Protocol::Aodv if self.aodv.is_on("signed") => Some((OnlySimulated::Signed, at.key("signed"))),
-            Protocol::Aodv if self.aodv.has("data_hop_limit") => {
-                Some((OnlySimulated::HopLimit, at.key("data_hop_limit")))
-            }
-            Protocol::Aodv if self.aodv.is_on("rerr_to_source") => {
-                Some((OnlySimulated::Forwarding, at.key("rerr_to_source")))
-            }
-            Protocol::Aodv if self.aodv.is_on("rerr_discards") => {
-                Some((OnlySimulated::Forwarding, at.key("rerr_discards")))
-            }
-            Protocol::Dymo if self.dymo.is_on("signed") => {
-                Some((OnlySimulated::Signed, at.key("dymo").key("signed")))
-            }
-            Protocol::Static | Protocol::Aodv | Protocol::Dymo => None,
+        let (protocol, given) = (self.protocol(), self.given());
+        match protocol.live {
+            LiveRouter::Nobody => return None,
+            LiveRouter::Daemon => {}
+            _ => return Some((OnlySimulated::Protocol, at.key("protocol"))),
         }
-    }
-
-    /// The key of the constants that the file gives to a protocol of the kernel.
-    pub fn constants_of_the_kernels(&self) -> Option<&'static str> {
-        match self.protocol {
-            Protocol::Batman if !self.batman.is_empty() => Some("batman"),
-            Protocol::Hwmp if !self.hwmp.is_empty() => Some("hwmp"),
-            _ => None,
+        if protocol.has_rule_sets() && given.rules == RuleSet::Ns2 {
+            return Some((OnlySimulated::Rules, at.key("rules")));
         }
+        let of = |(name, value)| {
+            let why =
+                protocol.constant(name)?.only_simulated.filter(|_| value != ConstantValue::Switch(false))?;
+            Some((why, self.place(at).key(name)))
+        };
+        given.iter().find_map(of)
     }
 
-    fn of_rules(&self) -> aodv::Settings {
-        aodv::Settings::of(self.rules.0)
-    }
-
-    /// AODV's constants in force; `at` is where the section stands.
-    pub fn aodv(&self, document: &Document, at: &YamlPath) -> Result<aodv::Settings, Box<Refusal>> {
-        let settings = self.aodv.over(self.of_rules(), document, at)?;
-        if settings.signed && self.rules.0 == AodvRules::Ns2 {
+    /// The protocol with its constants, which do not contradict each other; `at` is where the section stands.
+    pub fn plan(&self, document: &Document, at: &YamlPath) -> Result<RoutingPlan, Box<Refusal>> {
+        let (constants, at) = (self.given(), self.place(at));
+        // A key signs the additions of `ack_seq` to messages, and nothing else.
+        if constants.get("key").is_some() && !constants.is_on("ack_seq") {
+            let accepted = "ack_seq: true beside it, whose messages it signs";
+            return Err(document.refuse_key(&at.key("key"), "`key` changes nothing here", accepted));
+        }
+        if constants.is_on("signed") && constants.rules == RuleSet::Ns2 && self.protocol().has_rule_sets() {
             let problem = "the rules of ns-2 have no signatures";
             return Err(document.refuse(&at.key("signed"), problem, "rules: rfc3561"));
         }
-        Ok(settings)
+        Ok(RoutingPlan { protocol: self.protocol(), constants })
     }
 }
 
 /// A key of the section.
-enum Key {
+enum SectionKey {
     Protocol,
     Rules,
-    Dsr,
-    Gpsr,
-    Dymo,
-    Batman,
-    Hwmp,
-    Aodv(&'static Constant),
+    Section(&'static RoutingProtocol),
+    Constant(&'static Constant),
 }
 
-impl Key {
-    const SECTIONS: [&'static str; 7] = ["protocol", "rules", "dsr", "gpsr", "dymo", "batman", "hwmp"];
-
-    fn named(name: &str) -> Result<Key, Vec<&'static str>> {
-        Ok(match name {
-            "protocol" => Key::Protocol,
-            "rules" => Key::Rules,
-            "dsr" => Key::Dsr,
-            "gpsr" => Key::Gpsr,
-            "dymo" => Key::Dymo,
-            "batman" => Key::Batman,
-            "hwmp" => Key::Hwmp,
-            _ => match aodv::Settings::constant(name) {
-                Some(constant) => Key::Aodv(constant),
-                None => {
-                    return Err(Key::SECTIONS.into_iter().chain(Given::<aodv::Settings>::names()).collect());
-                }
-            },
+impl SectionKey {
+    fn named(name: &str) -> Result<SectionKey, Vec<&'static str>> {
+        let section = || sections().find(|protocol| protocol.name == name).map(SectionKey::Section);
+        let key = match name {
+            "protocol" => Some(SectionKey::Protocol),
+            "rules" => Some(SectionKey::Rules),
+            _ => section().or_else(|| flat().constant(name).map(SectionKey::Constant)),
+        };
+        key.ok_or_else(|| {
+            let sections = sections().map(|protocol| protocol.name);
+            let constants = flat().constants.iter().map(|constant| constant.name);
+            ["protocol", "rules"].into_iter().chain(sections).chain(constants).collect()
         })
     }
 }
 
 impl<'de> Deserialize<'de> for RoutingConfig {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<RoutingConfig, D::Error> {
-        struct Section;
+        struct WholeSection;
 
-        impl<'de> Visitor<'de> for Section {
+        impl<'de> Visitor<'de> for WholeSection {
             type Value = RoutingConfig;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -265,23 +202,23 @@ impl<'de> Deserialize<'de> for RoutingConfig {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RoutingConfig, A::Error> {
                 let mut config = RoutingConfig::default();
-                while let Some(key) = map.next_key_seed(Named(Key::named))? {
+                while let Some(key) = map.next_key_seed(NamedKey(SectionKey::named))? {
                     match key {
-                        Key::Protocol => config.protocol = map.next_value()?,
-                        Key::Rules => config.rules = map.next_value()?,
-                        Key::Dsr => config.dsr = map.next_value()?,
-                        Key::Gpsr => config.gpsr = map.next_value()?,
-                        Key::Dymo => config.dymo = map.next_value()?,
-                        Key::Batman => config.batman = map.next_value()?,
-                        Key::Hwmp => config.hwmp = map.next_value()?,
-                        Key::Aodv(constant) => config.aodv.read(constant, &mut map)?,
+                        SectionKey::Protocol => config.protocol = map.next_value()?,
+                        SectionKey::Rules => config.rules = map.next_value()?,
+                        SectionKey::Section(of) => {
+                            config.given.insert(of.name, map.next_value_seed(Section(of))?);
+                        }
+                        SectionKey::Constant(constant) => {
+                            given::read(config.given.entry(flat().name).or_default(), constant, &mut map)?;
+                        }
                     }
                 }
                 Ok(config)
             }
         }
 
-        from.deserialize_map(Section)
+        from.deserialize_map(WholeSection)
     }
 }
 
@@ -290,24 +227,30 @@ impl Serialize for RoutingConfig {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("protocol", &self.protocol)?;
         map.serialize_entry("rules", &self.rules)?;
-        self.aodv.write(&mut map)?;
-        if !self.dsr.is_empty() {
-            map.serialize_entry("dsr", &self.dsr)?;
-        }
-        if !self.gpsr.is_empty() {
-            map.serialize_entry("gpsr", &self.gpsr)?;
-        }
-        if !self.dymo.is_empty() {
-            map.serialize_entry("dymo", &self.dymo)?;
-        }
-        if !self.batman.is_empty() {
-            map.serialize_entry("batman", &self.batman)?;
-        }
-        if !self.hwmp.is_empty() {
-            map.serialize_entry("hwmp", &self.hwmp)?;
+        for (name, given) in &self.given {
+            let written = given::written(given);
+            if *name == flat().name {
+                written.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
+            } else if !given.is_empty() {
+                map.serialize_entry(name, &written)?;
+            }
         }
         map.end()
     }
+}
+
+/// Routing protocol and its constants. Those of AODV, named as in RFC 3561, stand in this section itself, and `rules`
+/// sets their defaults. Other protocols have sections of their own.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "the schema of the keys that are no protocol's")]
+struct CommonKeys {
+    /// Routing protocol (default static).
+    #[schemars(default)]
+    protocol: Word<&'static RoutingProtocol>,
+    /// Rule set of AODV, which also sets the defaults of its constants (default rfc3561).
+    #[schemars(default)]
+    rules: Word<RuleSet>,
 }
 
 impl JsonSchema for RoutingConfig {
@@ -316,8 +259,11 @@ impl JsonSchema for RoutingConfig {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut schema = Sections::json_schema(generator);
-        let constants: Vec<_> = Given::<aodv::Settings>::properties(generator).collect();
+        let mut schema = CommonKeys::json_schema(generator);
+        let mut constants = given::properties(flat(), generator);
+        for protocol in sections() {
+            constants.insert(protocol.name.to_owned(), given::section_schema(protocol, generator).to_value());
+        }
         if let Some(properties) =
             schema.ensure_object().get_mut("properties").and_then(|all| all.as_object_mut())
         {

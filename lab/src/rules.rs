@@ -1,17 +1,18 @@
-//! Rules in files, which choose the agents of a connection. Nodes and scenarios read the same format.
+//! Rules in files, which choose the agents of a connection. Nodes and scenarios read one format. The JSON Schema has
+//! the names of agents for editors, and accepts any other spec too.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use hopwise_agents::SpecError;
-use hopwise_agents::registry::Kind;
+use hopwise_agents::registry::{self, Kind};
 use hopwise_core::endpoint::{self, Direction};
 use hopwise_core::ip::{Prefix, PrefixError};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Value, json};
 
 use crate::located::{Document, Refusal, YamlPath};
-use crate::spec_names;
 use crate::words::{Word, Words};
 
 /// A rule that chooses agents. The first rule that matches applies. Agents that it does not name are the default ones,
@@ -25,17 +26,17 @@ pub struct Rule<P> {
     /// Receiver agent, which decides when to acknowledge, such as `delayed` (default: the agent of connections without
     /// a rule).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "spec_names::receiver")]
+    #[schemars(schema_with = "receiver")]
     pub receiver: Option<String>,
     /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs (default: the agents of
     /// connections without a rule).
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "spec_names::senders")]
+    #[schemars(schema_with = "senders")]
     pub sender: Option<String>,
     /// Receiver agents that only watch: results count the ACKs that they would have sent. A spec, or a list of specs
     /// (default: the shadows of connections without a rule).
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "spec_names::shadows")]
+    #[schemars(schema_with = "shadows")]
     pub shadows: Option<String>,
 }
 
@@ -150,4 +151,37 @@ pub fn specs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Er
         }
         _ => Err(wrong()),
     }
+}
+
+/// A spec of this kind.
+fn spec(kind: Kind) -> Value {
+    let names: Vec<_> = registry::names(kind).collect();
+    json!({ "anyOf": [{ "enum": names }, { "type": "string" }] })
+}
+
+/// A spec of this kind, or none.
+fn one(kind: Kind) -> Schema {
+    json_schema!({ "anyOf": [spec(kind), { "type": "null" }] })
+}
+
+/// A spec of this kind, a list of them, or none.
+fn some(kind: Kind) -> Schema {
+    let spec = spec(kind);
+    json_schema!({ "anyOf": [spec, { "type": "array", "items": spec }, { "type": "null" }] })
+}
+
+pub(crate) fn receiver(_: &mut SchemaGenerator) -> Schema {
+    one(Kind::Receiver)
+}
+
+pub(crate) fn base_station(_: &mut SchemaGenerator) -> Schema {
+    one(Kind::BaseStation)
+}
+
+pub(crate) fn senders(_: &mut SchemaGenerator) -> Schema {
+    some(Kind::Sender)
+}
+
+pub(crate) fn shadows(_: &mut SchemaGenerator) -> Schema {
+    some(Kind::Receiver)
 }

@@ -15,10 +15,8 @@ mod radio;
 mod reach;
 mod replaced;
 mod routing;
-mod rules;
 mod schema;
-mod settings;
-mod shortened;
+pub(crate) mod settings;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,46 +26,46 @@ use serde_json::{Value, json};
 
 use crate::file_kind;
 use crate::keys;
-use crate::live::part::Part;
+use crate::live::part::NodePart;
 use crate::located::{Document, LoadError, Refusal, YamlPath};
-use crate::routing::{Protocol, RoutingConfig};
+use crate::routing::RoutingConfig;
 use crate::sim::Plan;
 use crate::version;
 use crate::world::World;
-use point::{Point, Stop};
+use point::{MatrixPoint, Stop};
 use schema::ScenarioFile;
 
 pub use armed::Armed;
-pub use matrix::Cell;
+pub use matrix::MatrixCell;
 pub(crate) use matrix::Sweep;
 pub use nodes::Nodes;
 pub use replaced::{LeftOut, Replaced};
-pub use schema::{Bound, Claim, Measure, Over, Premise, Stated};
+pub use schema::{Bound, Claim, Measure, PointCombination, Premise, Stated};
 
 /// A scenario that was read, with the values set over it.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The file's stem.
     pub name: String,
-    read: Arc<Read>,
+    read: Arc<ParsedScenario>,
     /// Values set over the file's own, as they were given.
     sets: Arc<[String]>,
-    /// The only readings that it has, where others were left out.
+    /// The only readings that it has, where some were left out.
     readings: Option<Arc<replaced::Readings>>,
 }
 
 /// A file that was read: its text with all places, and its content. It is read anew where a value is set in it.
 #[derive(Debug)]
-struct Read {
+struct ParsedScenario {
     document: Document,
     file: ScenarioFile,
 }
 
-impl Read {
-    fn of(document: Document) -> Result<Arc<Read>, Box<Refusal>> {
+impl ParsedScenario {
+    fn of(document: Document) -> Result<Arc<ParsedScenario>, Box<Refusal>> {
         keys::check(&document, json_schema())?;
         let file = document.read()?;
-        Ok(Arc::new(Read { document, file }))
+        Ok(Arc::new(ParsedScenario { document, file }))
     }
 }
 
@@ -91,17 +89,17 @@ impl Prepared {
 
 /// Settings of the trial in a scenario.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct TrialRequest {
     /// The title for tables and reports.
     pub title: Option<String>,
     /// The world of the trial.
     pub world: World,
-    /// The baseline first, the others as the file has them.
+    /// The baseline first, then in the file's order.
     pub arms: Vec<String>,
     /// The paths that arms set.
     pub arm_paths: Vec<String>,
     /// The points of the trial; at least one.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<MatrixCell>,
     /// The number of seeds at each point.
     pub seeds: u32,
     /// The share by which arms may differ and still count as equal.
@@ -154,16 +152,16 @@ impl Scenario {
             document.set("--set", assignment)?;
         }
         file_kind::SCENARIO.check(&document)?;
-        Ok(Scenario { name, read: Read::of(document)?, sets: sets.into(), readings: None })
+        Ok(Scenario { name, read: ParsedScenario::of(document)?, sets: sets.into(), readings: None })
     }
 
     /// Parts of a trial of this scenario.
-    pub fn asked(&self) -> Result<Asked, Box<Refusal>> {
-        let Read { document, file } = &*self.read;
+    pub fn asked(&self) -> Result<TrialRequest, Box<Refusal>> {
+        let ParsedScenario { document, file } = &*self.read;
         let mut arms = self.arms()?;
         check::run(document, file)?;
         if let Some(baseline) = &file.run.baseline {
-            // The sort is stable: the others stay in their order.
+            // The sort is stable: all other arms stay in their order.
             arms.sort_by_key(|arm| arm != baseline);
         }
         if file.run.stop == Stop::WhenSure && arms.len() < 2 {
@@ -171,7 +169,7 @@ impl Scenario {
             let problem = "there is no second arm to compare with";
             return Err(document.refuse_among(&paths, problem, "two arms, or all-seeds"));
         }
-        Ok(Asked {
+        Ok(TrialRequest {
             title: file.title.clone(),
             world: file.world.0,
             arm_paths: file.arms.paths(),
@@ -196,8 +194,8 @@ impl Scenario {
     }
 
     /// The message to the nodes of a live run: the scenario, a point of its matrix, an arm and a seed.
-    pub fn part(&self, point: &Point, arm: &str, seed: u64) -> Part {
-        Part {
+    pub fn part(&self, point: &MatrixPoint, arm: &str, seed: u64) -> NodePart {
+        NodePart {
             version: version::of_program().to_owned(),
             scenario: self.name.clone(),
             text: self.read.document.text().to_owned(),
@@ -214,7 +212,7 @@ impl Scenario {
 
     /// Statements of a paper about this scenario.
     pub fn claims(&self) -> Result<&[Claim], Box<Refusal>> {
-        let Read { document, file } = &*self.read;
+        let ParsedScenario { document, file } = &*self.read;
         let arms = self.arms()?;
         let paths: BTreeSet<String> =
             self.cells()?.into_iter().flat_map(|cell| cell.point.into_keys()).collect();
@@ -227,7 +225,7 @@ impl Scenario {
     }
 
     /// Settings that the paper leaves open, with the values of the first combination of its `sweep`.
-    pub fn first_reading(&self) -> Result<Point, Box<Refusal>> {
+    pub fn first_reading(&self) -> Result<MatrixPoint, Box<Refusal>> {
         match &self.readings {
             Some(readings) => Ok(readings.first()),
             None => matrix::first_reading(&self.read.document, self.read.file.sweep.as_ref()),
@@ -235,7 +233,7 @@ impl Scenario {
     }
 
     /// The names of values in its `sweep`, for tables.
-    pub fn names_of_readings(&self) -> Result<Vec<(String, Point)>, Box<Refusal>> {
+    pub fn names_of_readings(&self) -> Result<Vec<(String, MatrixPoint)>, Box<Refusal>> {
         match &self.readings {
             Some(readings) => Ok(readings.names.clone()),
             None => matrix::names(&self.read.document, self.read.file.sweep.as_ref()),
@@ -244,7 +242,7 @@ impl Scenario {
 
     /// True if the routing protocol has two rule sets.
     pub fn has_routing_rules(&self) -> bool {
-        self.read.file.routing.protocol == Protocol::Aodv
+        self.read.file.routing.protocol().has_rule_sets()
     }
 
     /// The refusal of too many runs, or of too few.
@@ -270,8 +268,8 @@ impl Scenario {
         Ok(arms)
     }
 
-    fn cells(&self) -> Result<Vec<Cell>, Box<Refusal>> {
-        let Read { document, file } = &*self.read;
+    fn cells(&self) -> Result<Vec<MatrixCell>, Box<Refusal>> {
+        let ParsedScenario { document, file } = &*self.read;
         let mut cells = matrix::cells(document, file.matrix.as_ref(), file.sweep.as_ref())?;
         if let Some(readings) = &self.readings {
             cells.retain(|cell| readings.has(&cell.point));
@@ -282,19 +280,19 @@ impl Scenario {
     }
 
     /// The scenario at one point of its matrix.
-    pub fn at(&self, cell: &Cell) -> Result<Scenario, Box<Refusal>> {
+    pub fn at(&self, cell: &MatrixCell) -> Result<Scenario, Box<Refusal>> {
         let read = if cell.point.is_empty() {
             Arc::clone(&self.read)
         } else {
             let mut document = self.read.document.clone();
             cell.set_in(&mut document)?;
-            Read::of(document)?
+            ParsedScenario::of(document)?
         };
         Ok(Scenario { read, ..self.clone() })
     }
 
     /// The only point of the matrix; an empty one without a matrix.
-    pub fn only_point(&self) -> Result<Point, Box<Refusal>> {
+    pub fn only_point(&self) -> Result<MatrixPoint, Box<Refusal>> {
         Ok(self.cells()?.into_iter().next().map(|cell| cell.point).unwrap_or_default())
     }
 
@@ -334,14 +332,14 @@ impl Scenario {
                 .map_err(|problem| document.refuse_key(&at, problem, "a path such as topology.hops"))?;
             document.set_value(path, value, &at)?;
         }
-        Armed::new(Read::of(document)?, arm)
+        Armed::new(ParsedScenario::of(document)?, arm)
     }
 }
 
-/// The version and certificate as they stand beside the parameters in force.
+/// The version and certificate, as records have them with the parameters in force.
 pub fn made_by(version: &str, certificate: &str) -> Value {
     json!({ "version": version, "certificate": certificate })
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -12,18 +12,18 @@ const NAME: &str = "\"sum\"";
 
 /// The reason why a text is not the written one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum SealError {
     /// There is no checksum at the end.
     Missing,
-    /// The checksum is that of another text.
+    /// The checksum belongs to another text.
     Other,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for SealError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Broken::Missing => "it has no checksum (`sum`)",
-            Broken::Other => "it was changed since it was written: its checksum (`sum`) is another",
+            SealError::Missing => "it has no checksum (`sum`)",
+            SealError::Other => "it was changed since it was written: its checksum (`sum`) is another",
         })
     }
 }
@@ -41,12 +41,12 @@ pub fn seal(json: &str) -> String {
 }
 
 /// Checks a text that was sealed.
-pub fn check(text: &str) -> Result<(), Broken> {
-    let at = text.rfind(NAME).ok_or(Broken::Missing)?;
+pub fn check(text: &str) -> Result<(), SealError> {
+    let at = text.rfind(NAME).ok_or(SealError::Missing)?;
     let (before, tail) = text.split_at(at);
-    let body = before.trim_end().strip_suffix(',').ok_or(Broken::Missing)?;
+    let body = before.trim_end().strip_suffix(',').ok_or(SealError::Missing)?;
     let tail: String = tail.chars().filter(|letter| !letter.is_whitespace()).collect();
-    if tail == format!("{NAME}:\"{}\"}}", sum(body)) { Ok(()) } else { Err(Broken::Other) }
+    if tail == format!("{NAME}:\"{}\"}}", sum(body)) { Ok(()) } else { Err(SealError::Other) }
 }
 
 /// The SHA-256 of a text in hexadecimal digits.
@@ -79,6 +79,6 @@ mod tests {
             let changed = String::from_utf8_lossy(&changed);
             assert!(check(&changed).is_err(), "{changed}");
         }
-        assert_eq!(check("{\"bytes\":1330000}"), Err(Broken::Missing));
+        assert_eq!(check("{\"bytes\":1330000}"), Err(SealError::Missing));
     }
 }

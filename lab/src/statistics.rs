@@ -1,23 +1,19 @@
 //! Conclusions of a trial and their certainty: means with intervals, paired comparisons, verdicts. It knows no records.
 //!
 //! Arms are compared block by block, since a block's arms share their channel, mobility and traffic. A comparison is
-//! the ratio of two arms: the mean of the blocks' log ratios, with Student's t interval on the logs (`logs.rs`).
+//! the ratio of two arms: the mean of the blocks' log ratios, with Student's t interval on the logs (`ratio.rs`).
 //! `tests/coverage.rs` simulates a bootstrap as well, and shows the reason for t. A block that delivered nothing has no
-//! log; the ratio of the means with Fieller's interval takes its place (`fieller.rs`).
+//! log; the ratio of the means with Fieller's interval takes its place.
 //!
 //! The verdict, in this order: "no difference" if the ratio lies within the margin by two one-sided tests at 5 % each.
 //! Then "faster" or "slower" if the arms differ by a paired t test at 5 % after Holm's correction over all arms.
 //! Otherwise "undecided". A "no difference" has its 5 % for each comparison, since it is a claim of its own.
 //!
-//! Any figure of a run may take the place of goodput, or stand beside it (`figure.rs`): it is then "better" or "worse".
-//! Holm's correction is over all arms and figures that are asked for at once.
+//! Any [`Figure`] of a run may take the place of goodput, or be compared as well: it is then "better" or
+//! "worse". Holm's correction is over all arms and figures that are asked for at once.
 
-mod fieller;
-mod figure;
-mod holm;
 mod location;
-mod logs;
-mod need;
+mod ratio;
 mod sequential;
 mod words;
 
@@ -26,14 +22,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use figure::GOODPUT;
-pub use figure::{Better, Figure, digits, shown};
 use location::Location;
 pub(crate) use sequential::watch_all;
 pub use sequential::{is_sure, watch};
 pub use words::change;
 
-/// A ratio between 1/(1 + margin) and 1 + margin is no difference unless a trial says otherwise.
+/// A ratio between 1/(1 + margin) and 1 + margin is no difference unless a trial sets another margin.
 pub const MARGIN: f64 = 0.03;
 /// Share of verdicts that may be wrong.
 const ALPHA: f64 = 0.05;
@@ -49,7 +43,7 @@ pub struct Samples {
 
 /// A mean, and the 95 % interval of the true one if runs scatter normally; unknown from one value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct MeanSummary {
     /// The mean of the values.
     pub mean: f64,
     /// The ends of the 95 % interval.
@@ -60,7 +54,7 @@ pub struct Summary {
 
 /// The conclusion from a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     /// Surely more goodput than the baseline.
     #[serde(rename = "faster")]
     Faster,
@@ -81,21 +75,21 @@ pub enum Verdict {
     Undecided,
 }
 
-impl Verdict {
+impl ComparisonVerdict {
     /// The words for it in tables and files.
     pub const fn name(self) -> &'static str {
         match self {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::NoDifference => "no difference",
-            Verdict::Undecided => "undecided",
+            ComparisonVerdict::Faster => "faster",
+            ComparisonVerdict::Slower => "slower",
+            ComparisonVerdict::Better => "better",
+            ComparisonVerdict::Worse => "worse",
+            ComparisonVerdict::NoDifference => "no difference",
+            ComparisonVerdict::Undecided => "undecided",
         }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ComparisonVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -124,7 +118,7 @@ pub struct Comparison {
     /// p-value of the blocks if the arms differed by the margin or more.
     pub p_equivalence: Option<f64>,
     /// The conclusion.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
     /// The conclusion in words, with ratio and interval.
     pub sentence: String,
     /// The number of blocks that would decide, were the seen ratio the true one.
@@ -137,7 +131,7 @@ pub struct Comparison {
 pub struct Question<'a> {
     /// The figure that is compared.
     pub figure: Figure,
-    /// The values of the arm that the others are compared with.
+    /// The values of the arm that all other arms are compared with.
     pub baseline: &'a Samples,
     /// The values of the other arms.
     pub others: &'a [Samples],
@@ -160,15 +154,16 @@ impl Comparison {
 
     /// True if it is sure, so that its ratio, its interval and its verdict say it all.
     pub fn is_plain(&self) -> bool {
-        self.verdict != Verdict::Undecided && self.ratio.is_some() && self.ci95.is_some()
+        self.verdict != ComparisonVerdict::Undecided && self.ratio.is_some() && self.ci95.is_some()
     }
 
     /// True if blocks have a ratio and do not decide: all such sentences are alike.
     pub(crate) fn is_open(&self) -> bool {
-        self.verdict == Verdict::Undecided && self.ratio.is_some() && self.blocks > 1
+        self.verdict == ComparisonVerdict::Undecided && self.ratio.is_some() && self.blocks > 1
     }
 
-    /// True if the interval excludes equality; it is that of this comparison alone, without a correction for others.
+    /// True if the interval excludes equality; the interval is of this comparison alone, without a correction for
+    /// further ones.
     pub(crate) fn is_apart_alone(&self) -> bool {
         self.ci95.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
     }
@@ -197,11 +192,11 @@ fn is_sound(value: f64) -> bool {
 }
 
 /// `None` when no value is sound.
-pub fn summarize(values: &[f64]) -> Option<Summary> {
+pub fn summarize(values: &[f64]) -> Option<MeanSummary> {
     let sound: Vec<f64> = values.iter().copied().filter(|value| is_sound(*value)).collect();
     let location = Location::of(&sound)?;
     let ci95 = location.interval(1.0 - ALPHA).map(|[low, high]| [low.max(0.0), high]);
-    Some(Summary { mean: location.mean, ci95, n: location.n })
+    Some(MeanSummary { mean: location.mean, ci95, n: location.n })
 }
 
 /// The blocks in which both have a sound value, in order of their numbers.
@@ -218,9 +213,9 @@ fn pairs(baseline: &Samples, arm: &Samples) -> Vec<(f64, f64)> {
 /// The ratio of pairs of (arm, baseline); values are sound.
 pub fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
     if pairs.iter().all(|(arm, baseline)| *arm > 0.0 && *baseline > 0.0) {
-        logs::paired(pairs, margin)
+        ratio::by_logs(pairs, margin)
     } else {
-        fieller::paired(pairs, margin)
+        ratio::by_means(pairs, margin)
     }
 }
 
@@ -231,27 +226,27 @@ pub fn compare(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Compa
 
 /// Compares each arm with the baseline in each figure: figure by figure, the arms in the order given.
 pub(crate) fn compare_all(questions: &[Question<'_>], margin: f64) -> Vec<Comparison> {
-    judge(&found(questions, |pairs| paired(pairs, margin)), margin, words::Looks::Once)
+    judge(&found(questions, |pairs| paired(pairs, margin)), margin, words::LookSchedule::Once)
 }
 
-/// An arm beside the baseline in a figure.
-struct Found<'a> {
+/// An arm and the baseline in a figure.
+struct ArmPair<'a> {
     figure: Figure,
-    names: words::Names<'a>,
+    names: words::ArmNames<'a>,
     /// The means of the arm and of the baseline, over the blocks that both have.
     means: Option<[f64; 2]>,
     paired: Paired,
 }
 
-fn found<'a>(questions: &[Question<'a>], paired: impl Fn(&[(f64, f64)]) -> Paired) -> Vec<Found<'a>> {
+fn found<'a>(questions: &[Question<'a>], paired: impl Fn(&[(f64, f64)]) -> Paired) -> Vec<ArmPair<'a>> {
     let mean = |values: &mut dyn Iterator<Item = f64>| Some(Location::of(&values.collect::<Vec<_>>())?.mean);
     let one = |question: &Question<'a>, arm: &'a Samples| {
         let pairs = pairs(question.baseline, arm);
         let (mut of_arm, mut of_baseline) =
             (pairs.iter().map(|(arm, _)| *arm), pairs.iter().map(|(_, baseline)| *baseline));
-        Found {
+        ArmPair {
             figure: question.figure,
-            names: words::Names { arm: &arm.arm, against: &question.baseline.arm },
+            names: words::ArmNames { arm: &arm.arm, against: &question.baseline.arm },
             means: mean(&mut of_arm).zip(mean(&mut of_baseline)).map(|(arm, baseline)| [arm, baseline]),
             paired: paired(&pairs),
         }
@@ -260,17 +255,18 @@ fn found<'a>(questions: &[Question<'a>], paired: impl Fn(&[(f64, f64)]) -> Paire
 }
 
 /// Turns the blocks' ratios into verdicts and sentences.
-fn judge(found: &[Found<'_>], margin: f64, looks: words::Looks) -> Vec<Comparison> {
-    let corrected = holm::corrected(&found.iter().map(|found| found.paired.p).collect::<Vec<_>>());
-    // Holm's correction counts a comparison among those that are no surer than it.
+fn judge(found: &[ArmPair<'_>], margin: f64, looks: words::LookSchedule) -> Vec<Comparison> {
+    let corrected = location::holm(&found.iter().map(|found| found.paired.p).collect::<Vec<_>>());
+    // Holm's correction counts a comparison among all comparisons that are no surer than it.
     let among = |p: Option<f64>| {
         found.iter().filter(|other| other.paired.p.is_some() && other.paired.p >= p).count().max(1)
     };
-    let need = |paired: &Paired| need::blocks(&paired.logs?, logs::bound(margin), among(paired.p));
+    let need =
+        |paired: &Paired| location::blocks_needed(&paired.logs?, ratio::log_margin(margin), among(paired.p));
     let each = found.iter().zip(corrected).map(|(one, p_holm)| {
         let paired = &one.paired;
         let verdict = verdict(paired, p_holm, one.figure);
-        let need = (verdict == Verdict::Undecided).then(|| need(paired)).flatten();
+        let need = (verdict == ComparisonVerdict::Undecided).then(|| need(paired)).flatten();
         let sure = words::Sure { p_holm, need, comparisons: found.len(), margin, looks };
         Comparison {
             arm: one.names.arm.to_owned(),
@@ -290,23 +286,86 @@ fn judge(found: &[Found<'_>], margin: f64, looks: words::Looks) -> Vec<Compariso
     each.collect()
 }
 
-fn verdict(paired: &Paired, p_holm: Option<f64>, figure: Figure) -> Verdict {
+fn verdict(paired: &Paired, p_holm: Option<f64>, figure: Figure) -> ComparisonVerdict {
     if paired.p_equivalence.is_some_and(|p| p <= ALPHA) {
-        return Verdict::NoDifference;
+        return ComparisonVerdict::NoDifference;
     }
     let has_more = match (p_holm, paired.ratio) {
         (Some(p), Some(ratio)) if p <= ALPHA && ratio != 1.0 => ratio > 1.0,
         // Without a ratio the baseline has nothing of it, and this arm something.
         (Some(p), None) if p <= ALPHA => true,
-        _ => return Verdict::Undecided,
+        _ => return ComparisonVerdict::Undecided,
     };
     match (figure.is_goodput(), has_more == (figure.better == Better::More)) {
-        (true, true) => Verdict::Faster,
-        (true, false) => Verdict::Slower,
-        (false, true) => Verdict::Better,
-        (false, false) => Verdict::Worse,
+        (true, true) => ComparisonVerdict::Faster,
+        (true, false) => ComparisonVerdict::Slower,
+        (false, true) => ComparisonVerdict::Better,
+        (false, false) => ComparisonVerdict::Worse,
     }
 }
 
 #[cfg(test)]
 mod tests;
+
+// The figure that arms are compared by.
+
+/// The side of a figure that is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// The larger value is better.
+    More,
+    /// The smaller value is better.
+    Less,
+}
+
+impl Better {
+    /// The word in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Better::More => "more",
+            Better::Less => "less",
+        }
+    }
+}
+
+/// A figure of a run, as comparisons name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// The name in results.
+    pub name: &'static str,
+    /// Empty for shares and counts.
+    pub unit: &'static str,
+    /// The side that is better.
+    pub better: Better,
+}
+
+/// The figure of a trial that names no other one.
+pub(crate) const GOODPUT: Figure = Figure { name: "goodput_kbps", unit: "kbit/s", better: Better::More };
+
+impl Figure {
+    /// Returns whether it is the figure of trials that name none.
+    pub(crate) fn is_goodput(&self) -> bool {
+        *self == GOODPUT
+    }
+
+    /// A value with its unit.
+    pub fn with_unit(&self, value: f64) -> String {
+        let value = shown(value);
+        if self.unit.is_empty() { value } else { format!("{value} {}", self.unit) }
+    }
+}
+
+/// A value with four digits.
+pub fn shown(value: f64) -> String {
+    format!("{value:.*}", digits(value))
+}
+
+/// The digits behind the point with which the largest value of a column has four digits: the column then aligns.
+pub fn digits(most: f64) -> usize {
+    match most.abs() {
+        large if large >= 1000.0 => 0,
+        large if large >= 100.0 => 1,
+        some if some >= 10.0 => 2,
+        _ => 3,
+    }
+}

@@ -1,7 +1,7 @@
 //! A trial's folder: a file for each run, written once and whole, and at the end all of them in one.
 //!
 //! A record's name always stands for a whole record, however the program ends. Two programs never write one folder. The
-//! cost of a run stands apart: the same trial leaves the same files.
+//! cost of a run stands apart: a trial leaves equal files whenever it is run.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,10 +15,9 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
 use super::campaign::Campaign;
-use super::cost::{Cost, Spent};
-use super::csv;
+use super::cost::{Cost, RunCost};
 use super::folder::{self, UNFINISHED};
-use super::record::{Record, Trial, series_of};
+use super::record::{Record, Trial, csv_header, csv_row, series_of};
 use super::seal;
 
 /// The folder of a trial that this program alone writes.
@@ -31,7 +30,7 @@ pub struct Store {
 
 /// Treatment of records that a folder already holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum StoreMode {
     /// A finished trial is kept under another name.
     Fresh,
     /// Any trial is kept under another name.
@@ -87,7 +86,7 @@ impl Store {
     pub fn open(
         folder: &Path,
         campaign: &Campaign,
-        mode: Mode,
+        mode: StoreMode,
     ) -> Result<(Store, Option<PathBuf>), StoreError> {
         let trial = &campaign.trial;
         let mut store = Store::locked(folder)?;
@@ -95,16 +94,16 @@ impl Store {
         let mut kept = None;
         match (plan, mode) {
             (None, _) => store.check_foreign()?,
-            (Some(plan), Mode::Resume) => {
+            (Some(plan), StoreMode::Resume) => {
                 store.check_same(&plan, trial)?;
                 store.check_runs(campaign)?;
             }
-            (Some(_), Mode::Fresh) if !store.folder.join(RECORDS).exists() => {
+            (Some(_), StoreMode::Fresh) if !store.folder.join(RECORDS).exists() => {
                 let problem = "it holds a trial that has not finished: --resume goes on with it, --out DIR begins \
                                another one elsewhere";
                 return Err(store.refuse(problem));
             }
-            (Some(_), Mode::Fresh | Mode::Anew) => {
+            (Some(_), StoreMode::Fresh | StoreMode::Anew) => {
                 kept = Some(store.make_way()?);
                 store = Store::locked(folder)?;
             }
@@ -170,7 +169,7 @@ impl Store {
         }
     }
 
-    /// Other files stay alone, and so do those of a single run.
+    /// Foreign files stay alone, and so do files of a single run.
     fn check_foreign(&self) -> Result<(), StoreError> {
         if self.folder.join(RUN).exists() {
             return Err(self.refuse("it holds a single run: choose another --out"));
@@ -202,8 +201,8 @@ impl Store {
         Err(self.refuse(format!("{problem}: choose another --out")))
     }
 
-    /// Finished runs must be of this trial too; otherwise another's report would replace theirs. Only seeds may differ:
-    /// more or fewer of them are the same trial.
+    /// Finished runs must be of this trial too, or another trial's report would replace theirs. Only seeds may differ:
+    /// the trial may have more of them or fewer.
     fn check_runs(&self, campaign: &Campaign) -> Result<(), StoreError> {
         let ours: BTreeSet<&str> = campaign.runs.iter().map(|run| run.id.as_str()).collect();
         let names = self.names_of_runs();
@@ -280,7 +279,7 @@ impl Store {
         if let (Some(name), Some(series)) = (&record.series, series) {
             self.write(name, series.as_bytes())?;
         }
-        let spent = line(&Spent::now(Some(&record.id), cost));
+        let spent = line(&RunCost::now(Some(&record.id), cost));
         self.write(&format!("{COSTS}/{}.json", record.id), &spent)?;
         self.write(&format!("{RUNS}/{}.json", record.id), record.line().as_bytes())
     }
@@ -318,10 +317,10 @@ impl Store {
             ids.iter().try_for_each(|id| to.write_all(self.costs(id).as_bytes()))
         })?;
         self.write_by("records.csv", |to| {
-            to.write_all(csv::header(&paths).as_bytes())?;
+            to.write_all(csv_header(&paths).as_bytes())?;
             ids.iter().try_for_each(|id| {
                 let record = self.find(id).ok_or_else(|| gone(id))?;
-                to.write_all(csv::row(&record, &paths).as_bytes())
+                to.write_all(csv_row(&record, &paths).as_bytes())
             })
         })?;
         #[cfg(feature = "parquet")]

@@ -7,7 +7,7 @@ use super::findings::{Findings, PointFindings};
 use super::metric::METRICS;
 use super::record::{Record, Trial};
 use super::statistics::{self, Comparison, summarize};
-use crate::scenario::point::Point;
+use crate::scenario::point::MatrixPoint;
 
 /// The summary of all points.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,18 +22,18 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PointSummary {
     /// The values that make this point.
-    pub point: Point,
+    pub point: MatrixPoint,
     /// For each arm the figures of its runs by name, with mean and interval.
-    pub arms: InOrder<InOrder<statistics::Summary>>,
+    pub arms: OrderedObject<OrderedObject<statistics::MeanSummary>>,
     /// The comparisons of all arms with the baseline.
     pub comparisons: Vec<Comparison>,
 }
 
 /// An object whose keys keep their order.
 #[derive(Clone, Debug, PartialEq)]
-pub struct InOrder<T>(pub Vec<(String, T)>);
+pub struct OrderedObject<T>(pub Vec<(String, T)>);
 
-impl<T: Serialize> Serialize for InOrder<T> {
+impl<T: Serialize> Serialize for OrderedObject<T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(self.0.iter().map(|(key, value)| (key, value)))
     }
@@ -79,11 +79,11 @@ impl PointSummary {
                     of_arm(arm).into_iter().filter_map(|record| (metric.of)(&record.result)).collect();
                 Some((metric.name.to_owned(), summarize(&values)?))
             };
-            (arm.clone(), InOrder(METRICS.iter().filter_map(figure).collect()))
+            (arm.clone(), OrderedObject(METRICS.iter().filter_map(figure).collect()))
         };
         PointSummary {
             point: found.point.clone(),
-            arms: InOrder(trial.arms.iter().map(figures).collect()),
+            arms: OrderedObject(trial.arms.iter().map(figures).collect()),
             comparisons: found.comparisons.clone(),
         }
     }

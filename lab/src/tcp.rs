@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::keys::keys;
 
-    /// Keys whose default is no value of a file: it depends on the link, or is none. The profile sets the others.
+    /// Keys whose default is no value of a file: it depends on the link, or is none. The profile sets all other values.
     const WITHOUT_VALUE: [&str; 5] = ["profile", "segment_bytes", "keep_alive", "ack_merge", "hops"];
 
     /// The default in these words under each profile, as a file gives it.

@@ -43,10 +43,10 @@ impl fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
-type Units = &'static [(&'static str, u64)];
+type UnitTable = &'static [(&'static str, u64)];
 
 /// Nanoseconds; longer names come first where one ends another.
-const TIMES: Units = &[
+const TIMES: UnitTable = &[
     ("ns", 1),
     ("us", 1_000),
     ("ms", 1_000_000),
@@ -56,8 +56,8 @@ const TIMES: Units = &[
     ("h", 3_600_000_000_000),
 ];
 /// Longer units are not written.
-const WRITTEN_TIMES: Units = &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-const SIZES: Units = &[
+const WRITTEN_TIMES: UnitTable = &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+const SIZES: UnitTable = &[
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
     ("GiB", 1 << 30),
@@ -66,11 +66,11 @@ const SIZES: Units = &[
     ("GB", 1_000_000_000),
     ("B", 1),
 ];
-const RATES: Units = &[("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("bit", 1)];
-const SHARES: Units = &[("ppm", 1), ("%", 10_000)];
+const RATES: UnitTable = &[("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("bit", 1)];
+const SHARES: UnitTable = &[("ppm", 1), ("%", 10_000)];
 
 /// Reads a decimal number before one of the units, exactly; finer digits are cut off.
-fn scaled(text: &str, units: Units) -> Option<u64> {
+fn scaled(text: &str, units: UnitTable) -> Option<u64> {
     let (amount, unit) = units.iter().find_map(|(name, one)| Some((text.strip_suffix(name)?, *one)))?;
     let amount = amount.trim_end();
     let (whole, decimals) = amount.split_once('.').unwrap_or((amount, "0"));
@@ -84,8 +84,8 @@ fn digits(text: &str) -> Option<u64> {
     if sound { text.parse().ok() } else { None }
 }
 
-/// Writes an amount in the largest unit without a remainder: it is read back as the same value.
-fn exact(amount: u64, units: Units) -> String {
+/// Writes an amount in the largest unit without a remainder: reading it back gives the value.
+fn exact(amount: u64, units: UnitTable) -> String {
     let whole = units.iter().filter(|(_, one)| amount.is_multiple_of(*one));
     let (name, one) = whole.max_by_key(|(_, one)| *one).copied().unwrap_or(("", 1));
     format!("{}{name}", amount / one)

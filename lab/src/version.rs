@@ -10,7 +10,7 @@ use crate::hex;
 /// The version of our sources, with a hash of them. A program's own agents are not in it: see [`of_program`].
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("HOPWISE_SOURCES"));
 
-/// The version of this program: that of our sources, and a hash of its own agents if it has some.
+/// The version of this program: our sources' version, and a hash of its own agents if it has some.
 pub fn of_program() -> &'static str {
     static OF_PROGRAM: LazyLock<String> = LazyLock::new(|| with(registry::in_force().own()));
     &OF_PROGRAM
@@ -19,7 +19,7 @@ pub fn of_program() -> &'static str {
 static COMMIT: OnceLock<&'static str> = OnceLock::new();
 
 /// Tells the commit that the program was built from: the program knows it, and says it once at its start. Two builds of
-/// the same sources are one version, whatever their commits.
+/// equal sources are one version, whatever their commits.
 pub fn of_commit(commit: &'static str) {
     let _ = COMMIT.set(commit);
 }

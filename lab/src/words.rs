@@ -15,7 +15,12 @@ pub trait Words: Copy + PartialEq + Sized + 'static {
     /// Description of the choice.
     const ABOUT: &'static str;
     /// Each word with its value and its description.
-    const ALL: &'static [(&'static str, Self, &'static str)];
+    const ALL: &'static [(&'static str, Self, &'static str)] = &[];
+
+    /// The words of [`Words::ALL`], unless a registry has them.
+    fn all() -> Vec<(&'static str, Self, &'static str)> {
+        Self::ALL.to_vec()
+    }
 }
 
 /// A value of another crate as files have it.
@@ -27,7 +32,7 @@ struct OneOf<T>(PhantomData<T>);
 
 impl<T: Words> fmt::Display for OneOf<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<_> = T::ALL.iter().map(|(word, ..)| format!("`{word}`")).collect();
+        let words: Vec<_> = T::all().iter().map(|(word, ..)| format!("`{word}`")).collect();
         f.write_str(&words.join(" or "))
     }
 }
@@ -40,9 +45,9 @@ impl<T: Words> Visitor<'_> for OneOf<T> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Word<T>, E> {
-        let found = T::ALL.iter().find(|(word, ..)| *word == text);
+        let found = T::all().into_iter().find(|(word, ..)| *word == text);
         found
-            .map(|(_, value, _)| Word(*value))
+            .map(|(_, value, _)| Word(value))
             .ok_or_else(|| E::custom(format_args!("unknown variant `{text}`, expected {self}")))
     }
 }
@@ -55,7 +60,7 @@ impl<'de, T: Words> Deserialize<'de> for Word<T> {
 
 impl<T: Words> Serialize for Word<T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let found = T::ALL.iter().find(|(_, value, _)| *value == self.0);
+        let found = T::all().into_iter().find(|(_, value, _)| *value == self.0);
         let (word, ..) = found.ok_or_else(|| ser::Error::custom("no word of files for this value"))?;
         to.serialize_str(word)
     }
@@ -67,8 +72,8 @@ impl<T: Words> JsonSchema for Word<T> {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let each = T::ALL
-            .iter()
+        let each = T::all()
+            .into_iter()
             .map(|(word, _, about)| json_schema!({ "const": word, "description": about, "type": "string" }));
         json_schema!({ "description": T::ABOUT, "oneOf": each.collect::<Vec<_>>() })
     }

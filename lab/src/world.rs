@@ -1,4 +1,5 @@
-//! The worlds that a scenario runs in.
+//! The worlds that a scenario runs in, and arms that run the kernel's TCP there: `receiver: kernel`,
+//! `sender: kernel:bbr`.
 
 use crate::words::Words;
 
@@ -59,4 +60,23 @@ impl Words for World {
              root there.",
         ),
     ];
+}
+
+/// The receiver of such an arm, and the beginning of its sender.
+const KERNEL: &str = "kernel";
+
+/// The algorithm of a sender such as `kernel:bbr`; none for a sender of ours.
+pub fn kernel_algorithm(sender: &str) -> Option<&str> {
+    sender.strip_prefix(KERNEL)?.strip_prefix(':')
+}
+
+/// True if a receiver is the kernel's.
+pub(crate) fn is_kernel_receiver(receiver: &str) -> bool {
+    receiver == KERNEL
+}
+
+/// True if the kernel may have an algorithm of that name: 1 to 15 letters, digits, `_` or `-`.
+pub(crate) fn is_algorithm(algorithm: &str) -> bool {
+    let is_sound = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    (1..16).contains(&algorithm.len()) && algorithm.chars().all(is_sound)
 }

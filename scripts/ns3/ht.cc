@@ -29,7 +29,7 @@ struct Cell
 };
 
 // ns-3 counts failures for all neighbours together, and no block ACK sets the count back. Here each neighbour has its
-// own counts, and what arrives sets them back (docs/agreement.md).
+// own counts, and what arrives sets them back (docs/notebook/agreement.md).
 class CountsOfEachNeighbour : public ConstantRateWifiManager
 {
   public:

@@ -35,7 +35,7 @@ const MACHINE: &str = "on two cores of a virtual machine (AMD EPYC)";
 
 #[test]
 fn each_table_of_performance_says_when_on_what_and_at_which_commit() {
-    let page = page("docs/performance.md");
+    let page = page("docs/notebook/performance.md");
     let tables: Vec<_> = page.split("```text\n").skip(1).collect();
     assert!(tables.len() >= 5, "{}", tables.len());
     for table in tables {
@@ -48,7 +48,7 @@ fn each_table_of_performance_says_when_on_what_and_at_which_commit() {
         );
     }
     check_origins(
-        "docs/performance.md",
+        "docs/notebook/performance.md",
         &["| change | before |", "| | a segment |", "| case | unit |"],
         MACHINE,
     );
@@ -71,19 +71,19 @@ fn check_origins(place: &str, heads: &[&str], needed: &str) {
 #[test]
 fn tables_of_results_say_when_and_at_which_commit() {
     let agreement = ["| hops | fixed", "| Mbit/s | hops | RTS | routes | ns-3", "| MCS | hops | d | ns-3"];
-    check_origins("docs/agreement.md", &agreement, MACHINE);
-    check_origins("docs/air.md", &["| agents | drop-tail of 100"], "");
-    check_origins("docs/today.md", &["| sender | receiver |"], "");
-    check_origins("docs/senders.md", &["| hops |"], "");
+    check_origins("docs/notebook/agreement.md", &agreement, MACHINE);
+    check_origins("docs/notebook/air.md", &["| agents | drop-tail of 100"], "");
+    check_origins("docs/notebook/today.md", &["| sender | receiver |"], "");
+    check_origins("docs/notebook/senders.md", &["| hops |"], "");
     check_origins(
-        "docs/train.md",
+        "docs/notebook/train.md",
         &["| without |", "| hops |", "| scene", "| agents |", "| MAC |", "| path |"],
         "",
     );
-    check_origins("docs/mesh.md", &["| hops |", "| speed |", "| | 4 hops |"], "");
+    check_origins("docs/notebook/routing.md", &["| hops |", "| speed |", "| | 4 hops |"], "");
     let words = "Measured on 2026-11-25 at commit ";
-    let delay = page("docs/delay.md").split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(delay.contains(words), "docs/delay.md");
+    let delay = page("docs/notebook/delay.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(delay.contains(words), "docs/notebook/delay.md");
 }
 
 /// Sections that tell neither day nor machine are older than the sentence about them in the page's head.
@@ -110,11 +110,11 @@ fn is_in_a_row(page: &str, name: &str) -> bool {
 fn the_page_of_delays_has_a_row_for_each_agent() {
     // With SACK it has the figures of `newreno`, and the page says so.
     const EQUAL: &str = "reno";
-    let page = page("docs/delay.md");
+    let page = page("docs/notebook/delay.md");
     let kinds = [Kind::Receiver, Kind::Sender, Kind::BaseStation];
     let names = kinds.into_iter().flat_map(registry::names).filter(|name| *name != EQUAL);
     let missing: Vec<_> = names.filter(|name| !is_in_a_row(&page, name)).collect();
-    assert!(missing.is_empty(), "docs/delay.md lacks {missing:?}");
+    assert!(missing.is_empty(), "docs/notebook/delay.md lacks {missing:?}");
     assert!(page.contains(&format!("`{EQUAL}` has the figures of `newreno`")));
     assert!(is_in_a_row("| `a` with `[b, c:4]` |", "c") && !is_in_a_row("`d`\n| `dd` |", "d"));
 }

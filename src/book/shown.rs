@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command};
 use hopwise_lab::scenario::Scenario;
 
 /// The folders of pages for users.
-const PAGES: [&str; 5] = ["", "docs", "docs/wireshark", "deploy/ansible", "configs"];
+const PAGES: [&str; 6] = ["", "docs", "docs/notebook", "docs/wireshark", "deploy/ansible", "configs"];
 
 /// A simple command, as a shell would split it: by operators, quotes and white space. No variable is replaced.
 fn split(block: &str) -> Vec<Vec<String>> {
@@ -93,7 +93,7 @@ fn refusal(whole: &Command, words: &[String]) -> Option<String> {
 
 /// The scenario has to load with what is set, and to have the arms.
 fn of_scenario((name, matches): (&str, &ArgMatches)) -> Option<String> {
-    if !["run", "trial", "air", "world"].contains(&name) {
+    if !["run", "trial", "air"].contains(&name) {
         return None;
     }
     let matches = matches.subcommand().map_or(matches, |(_, inner)| inner);
@@ -121,7 +121,7 @@ fn blocks(page: &str) -> impl Iterator<Item = &str> {
         .filter_map(|block| ["sh\n", "bash\n", "console\n"].iter().find_map(|kind| block.strip_prefix(kind)))
 }
 
-/// The examples of a command's help and of those below it.
+/// The examples in the help of a command and of its subcommands.
 fn examples(command: &Command, into: &mut Vec<(String, String)>) {
     let helps = [command.get_after_help(), command.get_after_long_help()];
     for help in helps.into_iter().flatten() {

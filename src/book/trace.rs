@@ -1,5 +1,5 @@
-//! The page of trace events, reasons of drops and options: their names from the program, their meanings from the words
-//! beside them in its files.
+//! The page of trace events, reasons of drops and options: their names from the program, their meanings from the
+//! comments on them in its files.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,13 +10,13 @@ use hopwise_core::trace::DropReason;
 use hopwise_core::trace::text::EVENT_NAMES;
 use hopwise_core::wire::{Flags, HopwiseOption, Notes, OfferFlags, RateRequest, TcpHeader, TcpOptions};
 
-use super::holds;
+use hopwise_testing::book::holds;
 
 const HEAD: &str = "\
 # Trace events, drop reasons and options
 
-Written by a test from the program. `hopwise trace` reads the events of a file that `run --trace` wrote; `capture why`
-says them in words. A column `event` and the metric `hopwise_trace_events_total` have these names, and
+Written by a test from the program. `hopwise capture trace` reads the events of a file that `run --trace` wrote;
+`capture why` says them in words. A column `event` and the metric `hopwise_trace_events_total` have these names, and
 `hopwise_drops_total` has the reasons. The facts of an event have the names of the code's `TraceKind`; the details of a
 trace in text have most of them.
 ";

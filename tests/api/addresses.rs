@@ -164,7 +164,7 @@ fn routed(flags: Flags, seq: Seq, ack: Seq, src_port: u16, dst_port: u16, hops: 
         TcpHeader { src_port, dst_port, seq, ack, flags, window: 9000, urgent: 0, options: &options };
     let mut packet = Vec::new();
     let route = way(hops);
-    // The option leaves room for as many hops as there are; its sender fills in those that are yet to be visited.
+    // The option leaves room for every hop; its sender fills in those that are yet to be visited.
     let mut ip = IpHeader::plain(B, A, protocol::TCP);
     ip.source_route = Some(&route);
     ip.emit(header.len(), &mut packet);

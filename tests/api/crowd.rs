@@ -237,7 +237,7 @@ fn a_program_that_connects_does_not_wait_for_what_another_has_written() {
     assert!(left.len() > 1 && left[1..].iter().all(|flags| !flags.contains(Flags::SYN)), "{left:?}");
 }
 
-/// No clock and no chance is involved: a second run gives the same bytes at the same times.
+/// No clock and no chance is involved: a second run gives equal bytes at equal times.
 #[test]
 fn the_same_calls_give_the_same_packets() {
     let run = || {

@@ -49,7 +49,7 @@ fn a_drivers_bit_rate_goes_before_that_of_routing() {
     routing_says(&mut pair, Some(1_000_000));
     assert_eq!(seen(&mut pair), (Some(11_000_000), Some(*fast)));
     assert_eq!(pair.info(End::A).path.hops_to_peer, Some((3, HopSource::Routing)), "hops are of routing");
-    // A driver without a rate, or without facts any more, leaves that of routing.
+    // A driver without a rate, or without facts any more, leaves routing's rate.
     let without = facts(None);
     tell(&mut pair, B, Some(&without));
     assert_eq!(seen(&mut pair), (Some(1_000_000), Some(*without)));

@@ -128,7 +128,7 @@ impl Flows {
         *self.servers.iter().find(is_its).expect("accepted")
     }
 
-    /// The number of flows that have the turn while others wait, and the number that wait.
+    /// The number of flows that have the turn while other flows wait, and the number that wait.
     pub(super) fn holding_and_waiting(&self) -> (usize, usize) {
         let turns = self.turns();
         (count(&turns, Turn::Holding), count(&turns, Turn::Waiting))

@@ -28,7 +28,7 @@ pub(crate) const fn v6(last: u16) -> IpAddr {
 }
 
 pub(crate) const A: IpAddr = v4(1);
-/// A second address of the same endpoint.
+/// A second address of the endpoint.
 pub(crate) const A2: IpAddr = v4(11);
 pub(crate) const B: IpAddr = v4(2);
 pub(crate) const B2: IpAddr = v4(12);

@@ -171,7 +171,7 @@ fn a_holder_whose_peer_keeps_it_busy_loses_its_turn() {
 }
 
 /// Without timestamps a sender checks a timeout with two new segments (RFC 5682 §2.1). Lost segments go again only
-/// after those are out, and the two do not wait for a turn.
+/// after the new ones are out, and the two do not wait for a turn.
 #[test]
 fn what_weighs_a_timeout_leaves_out_of_turn() {
     let mut flows = Flows::new(&TcpConfig { timestamps: false, ..TcpConfig::modern() });
@@ -200,8 +200,8 @@ fn what_weighs_a_timeout_leaves_out_of_turn() {
     assert_eq!((new.count(), flows.turn(id)), (2, Turn::Waiting));
 }
 
-/// The first flow that wants the turn gets it, whatever its name. A flow that has had its turn comes after those that
-/// wait.
+/// The first flow that wants the turn gets it, whatever its name. A flow that has had its turn comes after the waiting
+/// flows.
 #[test]
 fn whoever_asked_first_comes_first() {
     let mut flows = Flows::of_trains(4);
@@ -339,10 +339,10 @@ fn a_holder_that_is_frozen_gives_its_turn_back() {
     assert!(!flows.data_sent(next).is_empty(), "the next one sends");
 }
 
-/// A flow that waits for others, and a lost segment that it sent before, which is little.
+/// A flow that waits for its turn, and a lost segment that it sent before, which is little.
 fn a_flow_that_waits_with_something_lost() -> (Flows, ConnId) {
     let mut flows = Flows::of_trains(4);
-    // The others are still short, too: it comes last.
+    // The other flows are still short, too: it comes last.
     flows.run(secs(1));
     let id = flows.open("[train]", B);
     flows.clients.pop();
@@ -440,7 +440,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// In any order of events each turn ends and everything arrives. (An assertion checks each change of a turn: one
-    /// flow holds it, and all others wait.)
+    /// flow holds it, and all other flows wait.)
     #[test]
     fn turns_starve_nobody(
         acts in prop::collection::vec(act(), 1..60),

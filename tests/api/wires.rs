@@ -14,7 +14,7 @@ const NO_TURNS: &str = "['train:turns=off']";
 const LITTLE: usize = 10_000;
 const EVERY: Duration = Duration::from_millis(150);
 
-/// The bytes that bulk flows carry in ten seconds, once they know the path, beside flows with little data.
+/// The bytes that bulk flows carry in ten seconds, once they know the path, while other flows have little data.
 fn carried(spec: &str, bulk: usize, little: usize) -> usize {
     let mut flows = Flows::new(&TcpConfig::modern());
     for end in [End::A, End::B] {
@@ -49,7 +49,7 @@ fn flows_in_turn_carry_what_one_does() {
     }
 }
 
-/// A flow without further data holds others up only until its ACK is in.
+/// A flow without further data holds other flows up only until its ACK is in.
 #[test]
 fn who_has_little_to_say_takes_little_of_the_others_time() {
     let (turns, no_turns) = (carried(TURNS, 1, 1), carried(NO_TURNS, 1, 1));

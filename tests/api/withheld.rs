@@ -34,7 +34,7 @@ fn connect(net: &mut Net, to: SocketAddr) -> ConnId {
 }
 
 fn kinds(net: &mut Net, client: ConnId, server: ConnId) -> Vec<EventKind> {
-    // Reads the same queue as a pair's.
+    // Reads the queue of a pair.
     let mut pair = Pair { net: std::mem::replace(net, Net::new()), client, server };
     let kinds = pair.kinds(End::A);
     *net = pair.net;

@@ -65,7 +65,7 @@ fn proxy(agent: &str, config: impl FnOnce(&mut ProxyConfig)) -> Proxy {
     Proxy::new(of_proxy, Box::new(StandardAgents::default())).expect("an agent that there is")
 }
 
-/// The memory of each of 10,000 flows, besides data that agents keep.
+/// The memory of each of 10,000 flows, without data that agents keep.
 fn taken(agent: &str) -> i64 {
     let mut crossed = None;
     let used = measure(|| {

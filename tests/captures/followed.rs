@@ -1,4 +1,4 @@
-//! `hopwise capture follow`: the way of a segment is that of the radios' own log, and a loss is named.
+//! `hopwise capture follow`: a segment's way agrees with the radios' own log, and a loss is named.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::merged::{Packet, packets};
 use super::{hopwise, run_with, text};
 
-/// The merged capture of a run, beside its files.
+/// The merged capture of a run, in the folder of its files.
 fn merged(out: &Path, nodes: usize) -> String {
     let file = |name: String| out.join(name).to_string_lossy().into_owned();
     let radios = (0..nodes).map(|node| file(format!("n{node}.pcapng")));

@@ -88,7 +88,8 @@ fn by_another_clock(from: &Path, to: &Path, clock: impl Fn(i64) -> i64) {
     });
 }
 
-/// Copies the capture of an end as that of a node on a TUN, whose packets the kernel forwards to and from the radio.
+/// Copies the capture of an end as if a node on a TUN had written it, whose packets the kernel forwards to and from the
+/// radio.
 fn before_the_kernels_hop(from: &Path, to: &Path) {
     const HOP_LIMIT: usize = 8;
     changed(from, to, |packet| {
@@ -116,13 +117,13 @@ fn changed(from: &Path, to: &Path, change: impl Fn(&mut EnhancedPacketBlock<'_>)
     }
 }
 
-/// Bytes of a frame behind radiotap, if it is a data frame: they are the same at all that hear it.
+/// Bytes of a frame behind radiotap, if it is a data frame: all that hear it get equal bytes.
 fn data_frame(packet: &Packet) -> Option<&[u8]> {
     let radiotap = usize::from(u16::from_le_bytes([packet.data[2], packet.data[3]]));
     packet.data.get(radiotap..).filter(|frame| frame[0] == 0x08)
 }
 
-/// The dissector of Wireshark reads comments of a merged file as those of its parts.
+/// The dissector of Wireshark reads comments of a merged file as it reads its parts.
 #[test]
 fn wiresharks_fields_of_a_merged_file_are_those_of_its_comments() {
     let folder = Folder::run("merge-fields");

@@ -6,7 +6,7 @@ use hopwise_core::trace::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind, U
 use hopwise_core::wire::{Flags, TcpOptions};
 use hopwise_core::{Instant, Seq};
 
-use super::{LINKTYPE_RAW, packet, tshark};
+use super::{LINKTYPE_RAW, dissected_fields, packet};
 
 /// pcapng: a section, a link, and like packets, each with a comment.
 pub(crate) fn capture(comments: &[String]) -> Vec<u8> {
@@ -102,13 +102,12 @@ impl Said {
     }
 }
 
-/// The values of these fields in packets with these comments, parted by bars. None without tshark.
-fn shown(name: &str, comments: &[String], fields: &[&str]) -> Option<Vec<String>> {
-    let fields: Vec<_> = fields.iter().flat_map(|field| ["-e", field]).collect();
-    tshark(name, &capture(comments), &[&["-T", "fields", "-E", "separator=|"][..], &fields].concat())
+/// The values of fields of ours in packets with these comments, parted by bars. None without tshark.
+fn shown(comments: &[String], fields: &str) -> Option<Vec<String>> {
+    dissected_fields(&capture(comments), "hopwise.", fields, ["|", ","])
 }
 
-/// The comments of a few packets; each event belongs to the packet with the number beside it.
+/// The comments of a few packets; each event has the number of its packet.
 pub(crate) fn words() -> Vec<String> {
     let plain = Why::plain;
     let lost = TraceKind::Lost { segments: 3, by: LostBy::Rack };
@@ -147,11 +146,9 @@ pub(crate) fn words() -> Vec<String> {
 #[test]
 fn what_comments_say_is_shown_in_fields() {
     let words = words();
-    let shown = |fields: &[&str]| shown("what_comments_say_is_shown_in_fields", &words, fields);
     let (agent, senders) = ("delayed:d=2,hold=80ms", "[cubic, limit:8]");
-    let acks = ["agent", "rule", "have", "withheld", "due_ms", "ack", "held_ms", "answers", "ece_for"];
-    let acks = acks.map(|field| format!("hopwise.{field}"));
-    let Some(lines) = shown(&acks.each_ref().map(String::as_str)) else { return };
+    let acks = "agent rule have withheld due_ms ack held_ms answers ece_for";
+    let Some(lines) = shown(&words, acks) else { return };
     assert_eq!(
         lines,
         [
@@ -166,12 +163,9 @@ fn what_comments_say_is_shown_in_fields() {
             format!("{agent}|old-duplicate||||2001||4|2"),
         ]
     );
-    let rest =
-        ["place", "clause", "dropped", "acked", "rtt_ms", "lost_by", "lost", "sent", "allowed", "flight"];
-    let rest = rest.map(|field| format!("hopwise.{field}"));
-    let lines = shown(&rest.each_ref().map(String::as_str)).unwrap_or_default();
+    let rest = "place clause dropped acked rtt_ms lost_by lost sent allowed flight";
     assert_eq!(
-        lines,
+        shown(&words, rest).unwrap_or_default(),
         [
             "|||||||||",
             "|||||||||",
@@ -184,8 +178,7 @@ fn what_comments_say_is_shown_in_fields() {
             "|RFC 9293 §3.10.7.4||||RACK (RFC 8985 §6.2)||sent again in fast recovery|14480|2896",
         ]
     );
-    let chosen =
-        shown(&["hopwise.senders", "hopwise.hops", "hopwise.agents_by", "hopwise.ce"]).unwrap_or_default();
+    let chosen = shown(&words, "senders hops agents_by ce").unwrap_or_default();
     assert_eq!((&*chosen[1], &*chosen[7]), ("||rules.4|1", &*format!("{senders}|3|rules.4|")));
 }
 
@@ -227,12 +220,8 @@ fn words_of_recoveries() -> Vec<String> {
 
 #[test]
 fn what_comments_say_of_recoveries_and_of_acks_together_is_shown_in_fields() {
-    let fields = ["rule", "want", "merged", "repeated", "place", "srtt_ms", "rto_ms", "recovery"];
-    let fields = fields.map(|field| format!("hopwise.{field}"));
-    let name = "what_comments_say_of_recoveries_and_of_acks_together_is_shown_in_fields";
-    let Some(lines) = shown(name, &words_of_recoveries(), &fields.each_ref().map(String::as_str)) else {
-        return;
-    };
+    let fields = "rule want merged repeated place srtt_ms rto_ms recovery";
+    let Some(lines) = shown(&words_of_recoveries(), fields) else { return };
     assert_eq!(
         lines,
         [
@@ -255,27 +244,15 @@ fn what_comments_say_of_recoveries_and_of_acks_together_is_shown_in_fields() {
 
 #[test]
 fn what_is_told_of_a_link_is_shown_in_fields() {
-    let fields = [
-        "to",
-        "signal_dbm",
-        "mbps",
-        "packets",
-        "retries",
-        "lost",
-        "airtime",
-        "over_ms",
-        "heard_ms",
-        "told_ms",
-    ]
-    .map(|field| format!("hopwise.link.{field}"));
     let comments = [
         "link to 02:00:00:00:00:01; signal -61 dBm; 5.5 Mbit/s; 40 packets, 12 retries, 1 lost, airtime 18.2 % in 51 \
          ms; heard 9.250 ms ago; told 7.000 ms ago",
         "link to 02:00:00:00:00:01; 7 packets in 1060 ms; told 0.500 ms ago",
         "link to 02:00:00:00:00:01; airtime 3.0 % in 50 ms; told 0.000 ms ago",
     ];
-    let shown = shown("links", &comments.map(str::to_owned), &fields.each_ref().map(String::as_str));
-    let Some(shown) = shown else { return };
+    let fields = "to signal_dbm mbps packets retries lost airtime over_ms heard_ms told_ms";
+    let capture = capture(&comments.map(str::to_owned));
+    let Some(shown) = dissected_fields(&capture, "hopwise.link.", fields, ["|", ","]) else { return };
     assert_eq!(
         shown,
         [
@@ -302,11 +279,8 @@ fn what_the_mac_did_and_shadows_would_have_done_is_shown_in_fields() {
         "ACK withheld by tack: rate, for 40.000 ms at most, by the rate of 50000 bytes/s; agents by rules.4",
     ]
     .map(str::to_owned);
-    let name = "what_the_mac_did_and_shadows_would_have_done_is_shown_in_fields";
-    let shown = |fields: &[&str]| shown(name, &comments, fields);
-    let mac = ["to", "try", "most", "cw", "backoff", "lost_to", "given_up"]
-        .map(|field| format!("hopwise.mac.{field}"));
-    let Some(lines) = shown(&mac.each_ref().map(String::as_str)) else { return };
+    let mac = "to try most cw backoff lost_to given_up";
+    let Some(lines) = dissected_fields(&capture(&comments), "hopwise.mac.", mac, ["|", ","]) else { return };
     assert_eq!(
         lines,
         [
@@ -320,8 +294,7 @@ fn what_the_mac_did_and_shadows_would_have_done_is_shown_in_fields() {
             "||||||",
         ]
     );
-    let rest = shown(&["hopwise.shadow", "hopwise.due_ms", "hopwise.by_rtt_ms", "hopwise.by_rate"]);
-    let lines = rest.unwrap_or_default();
+    let lines = shown(&comments, "shadow due_ms by_rtt_ms by_rate").unwrap_or_default();
     assert_eq!(lines[6], "0: acknowledge, each,1: withhold, count 1 of 2|15.583|62.332|");
     assert_eq!(lines[7], "|40||50000");
 }

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use hopwise_core::{Cast, Instant, LinkId, QueueClass};
 use hopwise_mesh::aodv::Interface;
-use hopwise_mesh::{Control, Cx, Order, Routed, Routing, hwmp};
+use hopwise_mesh::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingSetup, hwmp};
 
-use super::{Nothing, capture_of, tshark};
+use super::{Nothing, capture_of, dissected_fields, tshark};
 
 /// Captures of frames of 802.11 without a header before them.
 const LINKTYPE_IEEE802_11: u32 = 105;
@@ -27,8 +27,8 @@ impl Pair {
     fn new() -> Pair {
         let node = |last: u8| {
             let interfaces = vec![Interface { link: LINK, address: address(last) }];
-            let (settings, seed) = (hwmp::Settings::default(), last.into());
-            hwmp::Hwmp::new(hwmp::Config { settings, interfaces, first_kbps: 11_000, seed })
+            let setup = RoutingSetup::new(interfaces, last.into());
+            hwmp::Hwmp::new(hwmp::Settings::default(), RoutingSetup { first_kbps: 11_000, ..setup })
         };
         Pair { now: Instant::ZERO, nodes: [node(1), node(2)], messages: Vec::new() }
     }
@@ -41,8 +41,8 @@ impl Pair {
             let cx = Cx { now: self.now, endpoint: &Nothing };
             self.nodes[n].handle_timeout(&cx);
             while let Some(order) = self.nodes[n].poll_order(self.now) {
-                let Order::Send { class: QueueClass::Routing, packet, .. } = order else { continue };
-                let control = Control {
+                let RoutingOrder::Send { class: QueueClass::Routing, packet, .. } = order else { continue };
+                let control = ControlMessage {
                     link: LINK,
                     from: Some(address(n as u8 + 1).into()),
                     cast: Cast::ToUs,
@@ -59,8 +59,14 @@ impl Pair {
 
     /// A packet for the second node, or one that the second node wants passed on.
     fn route(&mut self, dst: Ipv4Addr, from: Option<IpAddr>) {
-        let packet =
-            Routed { src: address(1).into(), dst: dst.into(), from, hop_limit: 9, id: 1, packet: &[0; 40] };
+        let packet = RoutedPacket {
+            src: address(1).into(),
+            dst: dst.into(),
+            from,
+            hop_limit: 9,
+            id: 1,
+            packet: &[0; 40],
+        };
         self.nodes[0].route(&Cx { now: self.now, endpoint: &Nothing }, &packet);
         (0..40).for_each(|_| self.step());
     }
@@ -75,31 +81,16 @@ fn frame((n, message): &(usize, Vec<u8>)) -> Vec<u8> {
 
 #[test]
 fn frames_of_a_mesh_are_those_that_wireshark_knows() {
-    let name = "frames_of_a_mesh_are_those_that_wireshark_knows";
     let mut pair = Pair::new();
     (0..60).for_each(|_| pair.step());
     pair.route(address(2), None);
     pair.route(address(9), Some(address(2).into()));
     let frames: Vec<_> = pair.messages.iter().map(frame).collect();
-    let fields = [
-        "fc.type_subtype",
-        "fixed.selfprot_action",
-        "peering.proto",
-        "tag.number",
-        "hwmp.hopcount",
-        "hwmp.ttl",
-        "hwmp.orig_sta",
-        "hwmp.targ_sta",
-        "hwmp.lifetime",
-        "hwmp.metric",
-        "mesh.id",
-        "mesh.config.ps_protocol",
-        "mesh.config.formation_info.num_peers",
-    ];
-    let fields: Vec<_> = fields.iter().flat_map(|field| ["-e".to_owned(), format!("wlan.{field}")]).collect();
-    let options = ["-T", "fields", "-E", "separator=,", "-E", "aggregator=+"];
-    let options: Vec<_> = options.into_iter().chain(fields.iter().map(String::as_str)).collect();
-    let Some(lines) = tshark(name, &capture_of(LINKTYPE_IEEE802_11, &frames), &options) else { return };
+    let frames = capture_of(LINKTYPE_IEEE802_11, &frames);
+    let fields = "fc.type_subtype fixed.selfprot_action peering.proto tag.number hwmp.hopcount hwmp.ttl hwmp.orig_sta \
+                  hwmp.targ_sta hwmp.lifetime hwmp.metric mesh.id mesh.config.ps_protocol \
+                  mesh.config.formation_info.num_peers";
+    let Some(lines) = dissected_fields(&frames, "wlan.", fields, [",", "+"]) else { return };
     let beacons =
         lines.iter().filter(|line| line.starts_with("0x0008,,,0+1+114+113,,,,,,,hopwise,0x01,")).count();
     let mut actions: Vec<_> =
@@ -114,9 +105,6 @@ fn frames_of_a_mesh_are_those_that_wireshark_knows() {
     ];
     assert_eq!(actions, [request, reply, error, opened, opened, confirmed, confirmed]);
     assert!(beacons > 2 && beacons + actions.len() == lines.len(), "{lines:#?}");
-    let Some(malformed) = tshark(name, &capture_of(LINKTYPE_IEEE802_11, &frames), &["-Y", "_ws.malformed"])
-    else {
-        return;
-    };
-    assert_eq!(malformed, [""; 0]);
+    let malformed = tshark(&frames, &["-Y", "_ws.malformed"]);
+    assert_eq!(malformed.unwrap_or_default(), [""; 0]);
 }

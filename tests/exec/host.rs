@@ -43,7 +43,7 @@ has_ssh() {
 }
 ";
 
-/// Returns whether a test can run; otherwise prints the reason in the form that scripts/test counts.
+/// Returns whether a test can run. If not, it prints the reason in the form that scripts/test counts.
 pub(crate) fn can_run(test: &str, commands: &[&str]) -> bool {
     let has = |command: &&str| {
         let found = Command::new("sh").args(["-c", &format!("command -v {command}")]).output();

@@ -14,11 +14,9 @@ use hopwise_core::trace::TraceEvent;
 use hopwise_host::{Direction, Fault, Observer, SeenPacket};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::namespace::can_run;
 use crate::stream::{receive_all, write_all};
 use crate::world::{OURS, World, within_patience};
 
-#[path = "acks/model.rs"]
 mod model;
 
 use model::Model;
@@ -127,9 +125,7 @@ fn receivers() -> impl Iterator<Item = String> {
 
 #[test]
 fn what_comes_twice_is_reported_as_that_and_as_no_hole() {
-    if !can_run("what_comes_twice_is_reported_as_that_and_as_no_hole", &[]) {
-        return;
-    }
+    needs![];
     for merge in [AckMerge::Read, AckMerge::Off] {
         let mut watched = Watched::new(merge, REPEATS, REPEATS);
         for _ in 0..5 {
@@ -151,9 +147,7 @@ fn what_comes_twice_is_reported_as_that_and_as_no_hole() {
 
 #[test]
 fn every_receiver_reports_what_comes_twice() {
-    if !can_run("every_receiver_reports_what_comes_twice", &[]) {
-        return;
-    }
+    needs![];
     for merge in [AckMerge::Read, AckMerge::Off] {
         let mut watched = Watched::new(merge, REPEATS, Impairment { duplicate_ppm: 0, ..REPEATS });
         for receiver in receivers() {
@@ -170,9 +164,7 @@ fn every_receiver_reports_what_comes_twice() {
 /// Without timestamps: they may refuse a segment that comes late, and the model knows nothing of that.
 #[test]
 fn every_receiver_tells_of_the_holes_that_there_are() {
-    if !can_run("every_receiver_tells_of_the_holes_that_there_are", &[]) {
-        return;
-    }
+    needs![];
     for merge in [AckMerge::Read, AckMerge::Off] {
         let mut watched = Watched::new(merge, LOSES, REPEATS);
         watched.world.namespace.sysctl("ipv4/tcp_timestamps", "0");

@@ -13,18 +13,13 @@ use hopwise_core::Instant;
 use hopwise_host::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::namespace::{Namespace, can_run, prefix};
+use crate::namespace::{Namespace, prefix};
 use crate::world::{PATIENCE, until, within_patience};
 
-#[path = "air/ends.rs"]
 mod ends;
-#[path = "air/facts.rs"]
 mod facts;
-#[path = "air/left.rs"]
 mod left;
-#[path = "air/record.rs"]
 mod record;
-#[path = "air/trial.rs"]
 mod trial;
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
@@ -59,7 +54,7 @@ impl Air {
         let log = std::env::temp_dir().join(format!("{prefix}.log"));
         let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");
         let mut command = std::process::Command::new(HOPWISE);
-        command.arg("air").arg(scenario).args(["--prefix", prefix, "--json"]);
+        command.args(["air", "netns"]).arg(scenario).args(["--prefix", prefix, "--json"]);
         command.args(["--set", &format!("topology.hops={hops}")]);
         for set in sets {
             command.args(["--set", set]);
@@ -136,10 +131,7 @@ impl Drop for Air {
 
 #[test]
 fn datagrams_cross_three_hops_and_take_the_time_of_their_frames() {
-    let test = "datagrams_cross_three_hops_and_take_the_time_of_their_frames";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let air = Air::start("hops", 3, &[]);
     air.echo(3);
     let (socket, clock) = (air.socket(0), Clock::start());
@@ -167,9 +159,7 @@ fn datagrams_cross_three_hops_and_take_the_time_of_their_frames() {
 
 #[test]
 fn ping_finds_its_way_and_counts_the_hops() {
-    if !can_run("ping_finds_its_way_and_counts_the_hops", &["ip", "ping"]) {
-        return;
-    }
+    needs!["ip", "ping"];
     let air = Air::start("ping", 3, &[]);
     let arguments = ["ping", "-n", "-c", "5", "-i", "0.2", "-W", "5", "10.0.0.4"];
     let output = air.nodes[0].output(&arguments);
@@ -179,9 +169,7 @@ fn ping_finds_its_way_and_counts_the_hops() {
 
 #[test]
 fn who_is_out_of_range_hears_nothing() {
-    if !can_run("who_is_out_of_range_hears_nothing", &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let air = Air::start("range", 2, &[]);
     air.nodes[0].ip(&["route", "add", "255.255.255.255/32", "dev", "air0"]);
     let ear = air.nodes[1].run(|| UdpSocket::bind(("0.0.0.0", PORT)).expect("a free port"));
@@ -231,9 +219,7 @@ fn bulk(air: &Air, to: usize, bytes: usize) -> Duration {
 
 #[test]
 fn the_kernels_tcp_crosses_two_hops_at_the_radios_pace() {
-    if !can_run("the_kernels_tcp_crosses_two_hops_at_the_radios_pace", &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let air = Air::start("tcp", 2, &[]);
     const BYTES: usize = 400_000;
     let took = bulk(&air, 2, BYTES);
@@ -243,7 +229,7 @@ fn the_kernels_tcp_crosses_two_hops_at_the_radios_pace() {
     let least = Duration::from_nanos(segments * 2 * phy.exchange_ns(1_500));
     println!("{BYTES} B over 2 hops in {took:.1?}; their frames alone take {least:.1?}");
     assert!(took > least, "no faster than the frames");
-    // The usual time is twice that on an otherwise idle machine.
+    // The usual time is twice the time on an idle machine.
     assert!(took < 20 * least, "{}", air.log());
     let report = air.end();
     assert!(report["stations"][1]["airtime_s"].as_f64() > Some(least.as_secs_f64() / 3.0), "{report}");
@@ -251,9 +237,7 @@ fn the_kernels_tcp_crosses_two_hops_at_the_radios_pace() {
 
 #[test]
 fn the_routing_daemon_finds_ways_over_the_radio() {
-    if !can_run("the_routing_daemon_finds_ways_over_the_radio", &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let air = Air::start("aodv", 2, &["routing={ protocol: aodv }"]);
     let folder = std::env::temp_dir().join(prefix("aodv"));
     fs::create_dir_all(&folder).expect("the temporary folder can be written");
@@ -283,12 +267,10 @@ fn the_routing_daemon_finds_ways_over_the_radio() {
     let _ = fs::remove_dir_all(&folder);
 }
 
-/// A daemon at either end on the device beside the kernel, and between them a kernel that forwards.
+/// A daemon at either end on the kernel's device, and between them a kernel that forwards.
 #[test]
 fn nodes_on_the_devices_carry_a_connection_over_two_hops() {
-    if !can_run("nodes_on_the_devices_carry_a_connection_over_two_hops", &["ip", "nft"]) {
-        return;
-    }
+    needs!["ip", "nft"];
     let air = Air::start("node", 2, &[]);
     let folder = std::env::temp_dir().join(prefix("node"));
     fs::create_dir_all(&folder).expect("the temporary folder can be written");
@@ -335,9 +317,7 @@ fn nodes_on_the_devices_carry_a_connection_over_two_hops() {
 /// Two endpoints on TUN devices, behind the kernels of the chain's ends. Those kernels are routers too, and no hops.
 #[test]
 fn dca_on_a_tun_counts_the_hops_of_the_radio_alone() {
-    if !can_run("dca_on_a_tun_counts_the_hops_of_the_radio_alone", &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let air = Air::start("hopcount", 2, &["radio.profile=dsss-11mbps"]);
     for (node, subnet, via) in
         [(0, "10.8.0.0/24", 1), (1, "10.8.0.0/24", 2), (1, "10.7.0.0/24", 0), (2, "10.7.0.0/24", 1)]
@@ -381,9 +361,7 @@ fn dca_on_a_tun_counts_the_hops_of_the_radio_alone() {
 
 #[test]
 fn iperf3_runs_over_the_radio() {
-    if !can_run("iperf3_runs_over_the_radio", &["ip", "iperf3"]) {
-        return;
-    }
+    needs!["ip", "iperf3"];
     let air = Air::start("iperf", 1, &["radio.profile=dsss-11mbps"]);
     let _server = air.nodes[1].start(&["iperf3", "-s"]);
     within_patience(until(|| air.nodes[1].has_listener(5201)));
@@ -407,9 +385,7 @@ fn said_behind_ms(air: &Air) -> u64 {
 
 #[test]
 fn a_radio_that_falls_behind_real_time_says_so() {
-    if !can_run("a_radio_that_falls_behind_real_time_says_so", &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let air = Air::start("late", 1, &[]);
     air.echo(1);
     let socket = air.socket(0);
@@ -433,9 +409,7 @@ fn a_radio_that_falls_behind_real_time_says_so() {
 #[test]
 fn a_device_that_somebody_removes_ends_it_with_an_error_that_names_it() {
     let test = "a_device_that_somebody_removes_ends_it_with_an_error_that_names_it";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let mut air = Air::start(test, 1, &[]);
     let removed = air.nodes[1].output(&["ip", "link", "del", "air0"]);
     assert!(removed.status.success(), "{removed:?}");
@@ -446,10 +420,7 @@ fn a_device_that_somebody_removes_ends_it_with_an_error_that_names_it() {
 /// Times as in the kernels' own captures: both can be merged. The radio's own clock begins with the world.
 #[test]
 fn captures_have_the_time_of_day_and_the_radios_own_time_beside() {
-    let test = "captures_have_the_time_of_day_and_the_radios_own_time_beside";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let prefix = prefix("capture");
     let out = std::env::temp_dir().join(format!("{prefix}-captures"));
     let began = Clock::start().wall_offset();

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use crate::field::{Field, PAGE, SOCKS5, THROUGH, text};
 use crate::flood;
-use crate::namespace::can_run;
 use crate::world::{until, within_patience};
 
 /// Speaks TCP from unused addresses: each of them opens a connection and calls `opened`.
@@ -136,10 +135,7 @@ fn gets_the_page(field: &Field) -> bool {
 
 #[test]
 fn peers_that_take_nothing_of_what_a_server_left_for_them_are_bounded() {
-    let test = "peers_that_take_nothing_of_what_a_server_left_for_them_are_bounded";
-    if !can_run(test, &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let field = served("orphans");
     let _here = field.serve(&field.node, "127.0.0.1", "8000");
     // Few at a time: the server's own queue is short, and a connection beyond it is reset.
@@ -160,9 +156,7 @@ fn peers_that_take_nothing_of_what_a_server_left_for_them_are_bounded() {
 
 #[test]
 fn silent_clients_keep_nobody_out_of_a_forward() {
-    if !can_run("silent_clients_keep_nobody_out_of_a_forward", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let field = served("silent");
     let _here = field.serve(&field.node, "127.0.0.1", "8000");
     let _daemon = field.daemon(&format!("forwards: [{{ listen: mesh:8022, to: 127.0.0.1:8000, {SEATS} }}]"));
@@ -177,9 +171,7 @@ fn silent_clients_keep_nobody_out_of_a_forward() {
 
 #[test]
 fn a_source_that_fills_the_table_keeps_no_other_out() {
-    if !can_run("a_source_that_fills_the_table_keeps_no_other_out", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let field = served("table");
     let _here = field.serve(&field.node, "127.0.0.1", "8000");
     let _daemon = field.daemon(
@@ -219,7 +211,7 @@ fn a_source_that_fills_the_table_keeps_no_other_out() {
 const TIGHT: &str = "bounds: { connections: 8192, orphans: 100, orphan_memory: 4MiB, memory: 16MiB }";
 const DEFAULTS: &str = "";
 
-/// Keeps clients connected that name no target, and others that send a byte now and then. None gets far.
+/// Keeps clients connected that name no target, and clients that send a byte now and then. None gets far.
 fn dawdle(field: &Field, stop: &AtomicBool) {
     let connect = |at: &str, says: &[u8]| {
         let client = TcpStream::connect(at).ok();
@@ -249,9 +241,7 @@ impl Drop for Ends<'_> {
 
 #[test]
 fn a_node_that_is_attacked_in_every_way_at_once_stays_small_and_serves() {
-    if !can_run("a_node_that_is_attacked_in_every_way_at_once_stays_small_and_serves", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     for (nth, (bounds, orphans)) in [(TIGHT, 100), (DEFAULTS, 4096)].into_iter().enumerate() {
         let field = served(&format!("mix-{nth}"));
         let _here = field.serve(&field.node, "127.0.0.1", "8000");

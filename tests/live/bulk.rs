@@ -13,7 +13,7 @@ use hopwise_core::tcp::TcpConfig;
 use hopwise_host::{Fault, Link, TunFast};
 use tokio::io::AsyncWriteExt;
 
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::stream::{Hash, Stream, read_all, receive_all, send_all, write_all};
 use crate::world::{KERNELS, KERNELS_V6, OURS, OURS_V6, World, is_long, tun_config, within_patience};
 
@@ -55,24 +55,20 @@ fn the_kernel_sends(world: &World, to: IpAddr, bytes: u64) {
 
 #[test]
 fn what_we_send_the_kernel_receives() {
-    if can_run("what_we_send_the_kernel_receives", &[]) {
-        we_send(&World::new(), KERNELS, BYTES);
-    }
+    needs![];
+    we_send(&World::new(), KERNELS, BYTES);
 }
 
 #[test]
 fn what_the_kernel_sends_we_receive() {
-    if can_run("what_the_kernel_sends_we_receive", &[]) {
-        the_kernel_sends(&World::new(), OURS, BYTES);
-    }
+    needs![];
+    the_kernel_sends(&World::new(), OURS, BYTES);
 }
 
 /// Otherwise several of the kernel's connections lose segments there that we have promised to take.
 #[test]
 fn the_devices_queue_holds_what_a_window_promises() {
-    if !can_run("the_devices_queue_holds_what_a_window_promises", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let shown = world.namespace.output(&["ip", "link", "show", "hop0"]);
     let shown = String::from_utf8_lossy(&shown.stdout);
@@ -83,27 +79,25 @@ fn the_devices_queue_holds_what_a_window_promises() {
 
 #[test]
 fn ipv6_carries_both_directions() {
-    if can_run("ipv6_carries_both_directions", &[]) {
-        let world = World::new();
-        we_send(&world, KERNELS_V6, BYTES);
-        the_kernel_sends(&world, OURS_V6, BYTES);
-    }
+    needs![];
+    let world = World::new();
+    we_send(&world, KERNELS_V6, BYTES);
+    the_kernel_sends(&world, OURS_V6, BYTES);
 }
 
 #[test]
 fn bundles_carry_both_directions_and_both_families() {
-    if can_run("bundles_carry_both_directions_and_both_families", &[]) {
-        let world = World::fast();
-        world.namespace.sysctl("ipv4/tcp_ecn", "1");
-        for (ours, kernels) in [(OURS, KERNELS), (OURS_V6, KERNELS_V6)] {
-            we_send(&world, kernels, 5 * BYTES);
-            the_kernel_sends(&world, ours, 5 * BYTES);
-        }
-        let counters = &world.stack.counters()[0];
-        assert!(counters.drops.is_empty(), "{counters:?}");
-        for traffic in [counters.sent, counters.received] {
-            assert!(traffic.bytes / traffic.packets > 1500, "no bundles: {counters:?}");
-        }
+    needs![];
+    let world = World::fast();
+    world.namespace.sysctl("ipv4/tcp_ecn", "1");
+    for (ours, kernels) in [(OURS, KERNELS), (OURS_V6, KERNELS_V6)] {
+        we_send(&world, kernels, 5 * BYTES);
+        the_kernel_sends(&world, ours, 5 * BYTES);
+    }
+    let counters = &world.stack.counters()[0];
+    assert!(counters.drops.is_empty(), "{counters:?}");
+    for traffic in [counters.sent, counters.received] {
+        assert!(traffic.bytes / traffic.packets > 1500, "no bundles: {counters:?}");
     }
 }
 
@@ -119,9 +113,7 @@ fn file_of(seed: u64, bytes: u64) -> (File, Hash) {
 
 #[test]
 fn a_file_arrives_from_its_offset_to_its_end() {
-    if !can_run("a_file_arrives_from_its_offset_to_its_end", &[]) {
-        return;
-    }
+    needs![];
     for world in [World::new(), World::fast()] {
         let (address, reader) = kernel_reader(&world, KERNELS);
         let (file, hash) = file_of(1, BYTES);
@@ -148,9 +140,7 @@ fn a_file_arrives_from_its_offset_to_its_end() {
 /// A thread reads what is not in memory, so that the disk stops no other task.
 #[test]
 fn a_file_that_is_on_disk_alone_arrives() {
-    if !can_run("a_file_that_is_on_disk_alone_arrives", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let (address, reader) = kernel_reader(&world, KERNELS);
     let (file, hash) = file_of(2, BYTES);
@@ -166,9 +156,7 @@ fn a_file_that_is_on_disk_alone_arrives() {
 
 #[test]
 fn bytes_that_a_program_puts_into_the_send_buffer_arrive() {
-    if !can_run("bytes_that_a_program_puts_into_the_send_buffer_arrive", &[]) {
-        return;
-    }
+    needs![];
     for world in [World::new(), World::fast()] {
         let (address, reader) = kernel_reader(&world, KERNELS);
         let sent = within_patience(async {
@@ -195,9 +183,7 @@ fn bytes_that_a_program_puts_into_the_send_buffer_arrive() {
 
 #[test]
 fn a_device_that_outlives_its_fast_user_is_plain_again() {
-    if !can_run("a_device_that_outlives_its_fast_user_is_plain_again", &["ethtool"]) {
-        return;
-    }
+    needs!["ethtool"];
     let namespace = Namespace::new();
     namespace.ip(&["tuntap", "add", "hop0", "mode", "tun"]);
     let offloads = || {
@@ -229,27 +215,24 @@ fn lossy_bytes() -> u64 {
 
 #[test]
 fn a_large_transfer_of_ours_survives_loss_and_reordering() {
-    if can_run("a_large_transfer_of_ours_survives_loss_and_reordering", &[]) {
-        we_send(&World::with(|_| {}, lossy), KERNELS, lossy_bytes());
-    }
+    needs![];
+    we_send(&World::with(|_| {}, lossy), KERNELS, lossy_bytes());
 }
 
 #[test]
 fn a_large_transfer_of_the_kernels_survives_loss_and_reordering() {
-    if can_run("a_large_transfer_of_the_kernels_survives_loss_and_reordering", &[]) {
-        the_kernel_sends(&World::with(|_| {}, lossy), OURS, lossy_bytes());
-    }
+    needs![];
+    the_kernel_sends(&World::with(|_| {}, lossy), OURS, lossy_bytes());
 }
 
 #[test]
 fn bits_that_turn_over_are_noticed() {
-    if can_run("bits_that_turn_over_are_noticed", &[]) {
-        let spoils = |link| -> Box<dyn Link> {
-            let faults = Impairment { corrupt_ppm: 5_000, duplicate_ppm: 5_000, ..Impairment::NONE };
-            Box::new(Fault::wrap(link, faults, faults, 7).expect("the settings are sound"))
-        };
-        let world = World::with(|_| {}, spoils);
-        we_send(&world, KERNELS, BYTES);
-        the_kernel_sends(&world, OURS, BYTES);
-    }
+    needs![];
+    let spoils = |link| -> Box<dyn Link> {
+        let faults = Impairment { corrupt_ppm: 5_000, duplicate_ppm: 5_000, ..Impairment::NONE };
+        Box::new(Fault::wrap(link, faults, faults, 7).expect("the settings are sound"))
+    };
+    let world = World::with(|_| {}, spoils);
+    we_send(&world, KERNELS, BYTES);
+    the_kernel_sends(&world, OURS, BYTES);
 }

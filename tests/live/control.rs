@@ -8,17 +8,14 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::field::{Field, HOPWISE, text};
-use crate::namespace::can_run;
 
 /// A user whom no daemon of the tests runs as.
 const SOMEBODY: u32 = 54_321;
 
-/// The file's permissions keep them out as well, unless root changes those.
+/// The file's permissions keep them out as well, unless root changes the permissions.
 #[test]
 fn who_may_not_ask_is_told_who_may() {
-    if !can_run("who_may_not_ask_is_told_who_may", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("who-asks");
     let _daemon = field.daemon("");
     let (socket, command) = (field.path("control.sock"), field.path("hopwise"));
@@ -43,9 +40,7 @@ fn who_may_not_ask_is_told_who_may() {
 
 #[test]
 fn a_capture_whose_files_hold_no_packet_is_refused() {
-    if !can_run("a_capture_whose_files_hold_no_packet_is_refused", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("rotates");
     let _daemon = field.daemon("");
     let ask = |rotate_bytes: u64, files: u32| {

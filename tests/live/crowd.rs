@@ -7,16 +7,13 @@ use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::namespace::can_run;
 use crate::world::{KERNELS, OURS, PATIENCE, World, until, within_patience};
 
 const CONNECTIONS: usize = 1000;
 
 #[test]
 fn a_thousand_connections_of_the_kernels_are_served_at_once() {
-    if !can_run("a_thousand_connections_of_the_kernels_are_served_at_once", &[]) {
-        return;
-    }
+    needs![];
     allow_descriptors();
     let world = World::new();
     let options = ListenOptions { backlog: CONNECTIONS, ..ListenOptions::default() };
@@ -62,9 +59,7 @@ pub(crate) fn allow_descriptors() {
 
 #[test]
 fn a_thousand_connections_of_ours_are_served_by_the_kernel_at_once() {
-    if !can_run("a_thousand_connections_of_ours_are_served_by_the_kernel_at_once", &[]) {
-        return;
-    }
+    needs![];
     allow_descriptors();
     let world = World::new();
     let (listener, address) = world.kernel_listener(KERNELS);
@@ -120,9 +115,7 @@ fn ticks_of(thread: &str) -> u64 {
 
 #[test]
 fn a_stack_that_is_told_to_looks_on_when_no_packet_comes() {
-    if !can_run("a_stack_that_is_told_to_looks_on_when_no_packet_comes", &[]) {
-        return;
-    }
+    needs![];
     let busy = |config: &mut hopwise_host::StackConfig| {
         (config.busy_poll, config.thread_name) = (PATIENCE, "hop-busy".into());
     };

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::Output;
 
 use serde_json::Value;
 
-use crate::namespace::{Namespace, can_run};
+use crate::folder::Folder;
+use crate::namespace::Namespace;
 use crate::world::{until, within_patience};
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
@@ -16,20 +16,19 @@ const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 struct Wire {
     node: Namespace,
     other: Namespace,
-    folder: PathBuf,
+    folder: Folder,
 }
 
 impl Wire {
     fn new(test: &str) -> Wire {
-        let folder = std::env::temp_dir().join(format!("hoplive-doctor-{}-{test}", std::process::id()));
-        fs::create_dir_all(&folder).expect("the temporary folder can be written");
+        let folder = Folder::new(test);
         let (node, other) = (Namespace::new(), Namespace::new());
         node.join(&other, "w0", "10.1.0.1/24", "10.1.0.2/24");
         Wire { node, other, folder }
     }
 
     fn path(&self, name: &str) -> String {
-        self.folder.join(name).to_string_lossy().into_owned()
+        self.folder.path(name)
     }
 
     /// Runs it behind these words.
@@ -46,12 +45,6 @@ impl Wire {
 
     fn has(&self, fault: &str, words: &[&str]) -> bool {
         self.faults(words).iter().any(|finding| finding["fault"] == fault)
-    }
-}
-
-impl Drop for Wire {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -74,10 +67,7 @@ fn command_of(finding: &Value) -> String {
 
 #[test]
 fn the_command_of_a_remedy_mends_what_was_injected() {
-    let test = "the_command_of_a_remedy_mends_what_was_injected";
-    if !can_run(test, &["ip", "ethtool", "sysctl"]) {
-        return;
-    }
+    needs!["ip", "ethtool", "sysctl"];
     let wire = Wire::new("mends");
     wire.node.join(&wire.other, "w1", "10.2.0.1/24", "10.2.0.2/24");
     // Its link takes packets as they came.
@@ -119,10 +109,7 @@ fn the_command_of_a_remedy_mends_what_was_injected() {
 
 #[test]
 fn addresses_that_another_machine_has_as_well_are_found() {
-    let test = "addresses_that_another_machine_has_as_well_are_found";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let wire = Wire::new("twice");
     let look = ["--interface", "w0"];
     assert!(!wire.has("duplicate-address", &look));
@@ -139,10 +126,7 @@ fn addresses_that_another_machine_has_as_well_are_found() {
 
 #[test]
 fn rules_that_change_hop_limits_are_found_with_their_table() {
-    let test = "rules_that_change_hop_limits_are_found_with_their_table";
-    if !can_run(test, &["ip", "nft"]) {
-        return;
-    }
+    needs!["ip", "nft"];
     let wire = Wire::new("ttl");
     assert!(!wire.has("hop-limit-rule", &[]));
     let rule = "table ip mangle { chain out { type filter hook output priority 0; ip ttl set 65; }; }";
@@ -155,10 +139,7 @@ fn rules_that_change_hop_limits_are_found_with_their_table() {
 /// A folder for programs that has no nft, and one whose nft fails.
 #[test]
 fn an_nft_that_is_missing_or_mute_is_found_where_a_link_needs_it() {
-    let test = "an_nft_that_is_missing_or_mute_is_found_where_a_link_needs_it";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let wire = Wire::new("nft");
     let config = wire.path("node.yaml");
     fs::write(&config, "node: { name: a, address: 10.1.0.7/24 }\nlinks: [{ kind: raw, name: w0 }]\n")
@@ -177,10 +158,7 @@ fn an_nft_that_is_missing_or_mute_is_found_where_a_link_needs_it() {
 /// Root without its capabilities may look, and may not remove.
 #[test]
 fn what_the_kernel_does_not_let_it_remove_stays_and_is_named() {
-    let test = "what_the_kernel_does_not_let_it_remove_stays_and_is_named";
-    if !can_run(test, &["ip", "setpriv"]) {
-        return;
-    }
+    needs!["ip", "setpriv"];
     let wire = Wire::new("stays");
     wire.node.ip(&["route", "add", "10.77.0.9/32", "dev", "w0", "proto", "87", "src", "10.1.0.1"]);
     wire.node.ip(&["rule", "add", "iif", "w0", "lookup", "7100", "priority", "7100", "protocol", "87"]);
@@ -200,10 +178,7 @@ const MERGES: &str = "table netdev driver { chain in { type filter hook ingress 
 
 #[test]
 fn acks_that_a_driver_merges_are_found_by_counting_them_at_both_ends() {
-    let test = "acks_that_a_driver_merges_are_found_by_counting_them_at_both_ends";
-    if !can_run(test, &["ip", "nft", "ethtool"]) {
-        return;
-    }
+    needs!["ip", "nft", "ethtool"];
     let wire = Wire::new("acks");
     for one in [&wire.node, &wire.other] {
         // Otherwise one ACK answers tens of segments.
@@ -228,10 +203,7 @@ fn acks_that_a_driver_merges_are_found_by_counting_them_at_both_ends() {
 
 #[test]
 fn a_disk_is_tried_out_and_what_was_written_is_removed() {
-    let test = "a_disk_is_tried_out_and_what_was_written_is_removed";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let wire = Wire::new("disk");
     let disk = wire.path("disk");
     fs::create_dir(&disk).expect("the folder can be written");
@@ -269,10 +241,7 @@ fn inventory(wire: &Wire) -> String {
 
 #[test]
 fn a_fleet_is_one_table_with_what_only_several_hosts_show() {
-    let test = "a_fleet_is_one_table_with_what_only_several_hosts_show";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let wire = Wire::new("fleet");
     for one in [&wire.node, &wire.other] {
         one.ip(&["addr", "add", "10.3.0.9/32", "dev", "w0"]);
@@ -294,10 +263,7 @@ fn a_fleet_is_one_table_with_what_only_several_hosts_show() {
 
 #[test]
 fn a_part_of_a_fleet_is_one_object_with_the_acks_of_each_host() {
-    let test = "a_part_of_a_fleet_is_one_object_with_the_acks_of_each_host";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let wire = Wire::new("part");
     let inventory = inventory(&wire);
     let words = ["--fleet", inventory.as_str(), "--interface", "w0", "--acks", "--json"];

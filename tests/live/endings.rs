@@ -8,14 +8,11 @@ use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
 use hopwise_host::ConnectError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::namespace::can_run;
 use crate::world::{KERNELS, OURS, PATIENCE, World, within_patience};
 
 #[test]
 fn after_our_half_close_the_kernel_still_sends() {
-    if !can_run("after_our_half_close_the_kernel_still_sends", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let (listener, address) = world.kernel_listener(KERNELS);
     let kernel = std::thread::spawn(move || {
@@ -37,9 +34,7 @@ fn after_our_half_close_the_kernel_still_sends() {
 
 #[test]
 fn after_the_kernels_half_close_we_still_send() {
-    if !can_run("after_the_kernels_half_close_we_still_send", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let listener = world.stack.listen(None, 9, ListenOptions::default()).expect("the port is free");
     let mut stream = world.kernel_connects((OURS, 9).into()).expect("we listen");
@@ -60,9 +55,7 @@ fn after_the_kernels_half_close_we_still_send() {
 
 #[test]
 fn our_abort_resets_the_kernels_end() {
-    if !can_run("our_abort_resets_the_kernels_end", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let (listener, address) = world.kernel_listener(KERNELS);
     let stream = within_patience(world.connect(address));
@@ -75,9 +68,7 @@ fn our_abort_resets_the_kernels_end() {
 
 #[test]
 fn a_kernel_process_that_is_killed_resets_us() {
-    if !can_run("a_kernel_process_that_is_killed_resets_us", &["python3"]) {
-        return;
-    }
+    needs!["python3"];
     let world = World::new();
     let listener = world.stack.listen(None, 9, ListenOptions::default()).expect("the port is free");
     // It leaves our bytes unread: its death is then a reset and not a FIN.
@@ -99,9 +90,7 @@ fn a_kernel_process_that_is_killed_resets_us() {
 
 #[test]
 fn a_closed_port_of_the_kernels_refuses_us_and_ours_refuses_the_kernel() {
-    if !can_run("a_closed_port_of_the_kernels_refuses_us_and_ours_refuses_the_kernel", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let refused =
         within_patience(world.stack.connect((KERNELS, 9).into(), &ConnectOptions::default())).map(drop);
@@ -112,9 +101,7 @@ fn a_closed_port_of_the_kernels_refuses_us_and_ours_refuses_the_kernel() {
 
 #[test]
 fn a_stack_that_stops_delivers_what_was_written_and_resets_who_does_not_end() {
-    if !can_run("a_stack_that_stops_delivers_what_was_written_and_resets_who_does_not_end", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let (listener, address) = world.kernel_listener(KERNELS);
     let (mut ends, stays) =

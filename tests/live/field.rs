@@ -1,13 +1,12 @@
 //! A host with a node as a daemon, and programs and kernels around it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::folder::Folder;
 use crate::namespace::{Namespace, Running};
 use crate::world::{until, within_patience};
 
@@ -18,7 +17,7 @@ pub(crate) const PAGE: &str = "hello from the kernel\n";
 pub(crate) struct Field {
     pub(crate) node: Namespace,
     pub(crate) web: Namespace,
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Folder,
     has_refusals: AtomicBool,
 }
 
@@ -39,12 +38,10 @@ pub(crate) fn user_of_daemons() -> u32 {
 
 impl Field {
     pub(crate) fn new(test: &str) -> Field {
-        let folder = std::env::temp_dir().join(format!("hoplive-{}-{test}", std::process::id()));
-        fs::create_dir_all(folder.join("www")).expect("the temporary folder can be written");
+        // A daemon's captures and its socket stand here.
+        let folder = Folder::of_everybody(test);
+        fs::create_dir(folder.join("www")).expect("the folder can be written");
         fs::write(folder.join("www/index.html"), PAGE).expect("the folder can be written");
-        // A daemon is an ordinary user, and its captures and its socket stand here.
-        let anybody = fs::Permissions::from_mode(0o777);
-        fs::set_permissions(&folder, anybody).expect("it is ours");
         let (node, web) = (Namespace::new(), Namespace::new());
         node.join(&web, "wire0", "10.9.0.1/24", "10.9.0.2/24");
         web.ip(&["route", "add", "10.7.0.0/24", "via", "10.9.0.1"]);
@@ -61,7 +58,7 @@ impl Field {
     }
 
     pub(crate) fn path(&self, name: &str) -> String {
-        self.folder.join(name).to_string_lossy().into_owned()
+        self.folder.path(name)
     }
 
     /// Makes a folder that is a disk of its own, of that size.
@@ -164,7 +161,6 @@ impl Drop for Field {
             assert_none_refused(&self.log());
         }
         let _ = Command::new("umount").arg(self.folder.join("small")).stderr(Stdio::null()).status();
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

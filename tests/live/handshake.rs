@@ -8,7 +8,6 @@ use hopwise_core::endpoint::ListenOptions;
 use hopwise_core::tcp::Info;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::namespace::can_run;
 use crate::world::{KERNELS, KERNELS_V6, OURS, OURS_V6, World, within_patience};
 
 /// A size beyond a window without scaling: agreed scales are then used.
@@ -89,9 +88,7 @@ fn the_kernel_begins(world: &World, offered: Offered, to: IpAddr) {
 
 #[test]
 fn a_handshake_that_we_begin_agrees_on_what_the_kernel_has() {
-    if !can_run("a_handshake_that_we_begin_agrees_on_what_the_kernel_has", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     for offered in Offered::all() {
         offered.tell(&world);
@@ -103,9 +100,7 @@ fn a_handshake_that_we_begin_agrees_on_what_the_kernel_has() {
 
 #[test]
 fn a_handshake_that_the_kernel_begins_agrees_on_what_it_offers() {
-    if !can_run("a_handshake_that_the_kernel_begins_agrees_on_what_it_offers", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     for offered in Offered::all() {
         offered.tell(&world);

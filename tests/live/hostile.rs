@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
 
 use crate::flood;
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::world::{KERNELS, OURS, PATIENCE, World, tun_config, until, within_patience};
 
 /// Writes to a device as a neighbour would: whole frames with any contents.
@@ -83,7 +83,7 @@ fn is_kernels(packet: &[u8]) -> bool {
     word(0) >> 8 == 0x45 && sum.is_multiple_of(0xffff)
 }
 
-/// The packets that the kernel has handed over at the device, and those that its full queue has dropped.
+/// The packets that the kernel has handed over at the device, and the packets that its full queue has dropped.
 fn handed_over(world: &World) -> (u64, u64) {
     let told = world.namespace.output(&["ip", "-s", "-j", "link", "show", "hop0"]).stdout;
     let told: serde_json::Value = serde_json::from_slice(&told).expect("iproute2 writes JSON");
@@ -120,9 +120,7 @@ async fn each_is_counted(world: &World, seen: &Mutex<Seen>, sent: u64) {
 
 #[test]
 fn junk_on_the_device_is_counted_and_hurts_nobody() {
-    if !can_run("junk_on_the_device_is_counted_and_hurts_nobody", &["python3"]) {
-        return;
-    }
+    needs!["python3"];
     for is_fast in [false, true] {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let observer = Box::new(Watcher(Arc::clone(&seen)));
@@ -199,9 +197,7 @@ fn connect_anew() -> TcpStream {
 
 #[test]
 fn a_flood_of_syns_takes_neither_memory_nor_the_transfer() {
-    if !can_run("a_flood_of_syns_takes_neither_memory_nor_the_transfer", &[]) {
-        return;
-    }
+    needs![];
     let namespace = Namespace::new();
     let tun = namespace.run(|| Tun::open(&tun_config())).expect("root may open a TUN device");
     let world = World::over(namespace, Box::new(tun), |_| {});

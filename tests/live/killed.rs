@@ -7,7 +7,6 @@ use std::process::Stdio;
 use rustix::process::Signal;
 
 use crate::field::{Daemon, Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
-use crate::namespace::can_run;
 use crate::world::{until, within_patience};
 
 fn fetches_a_page(field: &Field) {
@@ -22,12 +21,7 @@ fn kill(mut daemon: Daemon) {
 
 #[test]
 fn the_rule_of_a_killed_raw_link_goes_with_it_and_the_next_has_its_own() {
-    if !can_run(
-        "the_rule_of_a_killed_raw_link_goes_with_it_and_the_next_has_its_own",
-        &["curl", "python3", "nft"],
-    ) {
-        return;
-    }
+    needs!["curl", "python3", "nft"];
     let field = Field::new("killed-raw");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
     let path = field.path("node.yaml");
@@ -45,7 +39,7 @@ fn the_rule_of_a_killed_raw_link_goes_with_it_and_the_next_has_its_own() {
     let first = start("10.9.0.7");
     fetches_a_page(&field);
     assert!(
-        doctor().contains("kernel-rst   wire0 is that of the node that runs by this file"),
+        doctor().contains("kernel-rst   wire0 belongs to the node that runs by this file"),
         "{}",
         doctor()
     );
@@ -70,10 +64,7 @@ fn the_rule_of_a_killed_raw_link_goes_with_it_and_the_next_has_its_own() {
 /// A device that was made to stay keeps the flags of its user, whichever program comes next.
 #[test]
 fn the_flags_of_a_killed_fast_node_do_not_starve_the_plain_one_after_it() {
-    let name = "the_flags_of_a_killed_fast_node_do_not_starve_the_plain_one_after_it";
-    if !can_run(name, &["curl", "python3", "ethtool"]) {
-        return;
-    }
+    needs!["curl", "python3", "ethtool"];
     let field = Field::new("killed-fast");
     fs::write(field.path("www/big"), vec![7; 2_000_000]).expect("the folder can be written");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
@@ -101,9 +92,7 @@ fn the_flags_of_a_killed_fast_node_do_not_starve_the_plain_one_after_it() {
 #[cfg(feature = "pcap")]
 #[test]
 fn a_node_that_is_told_to_end_while_it_opens_leaves_nothing_behind() {
-    if !can_run("a_node_that_is_told_to_end_while_it_opens_leaves_nothing_behind", &["nft"]) {
-        return;
-    }
+    needs!["nft"];
     // A capture of bare IP without any packet.
     const EMPTY: [u32; 6] = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101];
     let field = Field::new("told-early");
@@ -131,9 +120,7 @@ fn a_node_that_is_told_to_end_while_it_opens_leaves_nothing_behind() {
 /// A service manager stops a service by SIGTERM.
 #[test]
 fn a_measurement_that_is_told_to_end_leaves_nothing_behind() {
-    if !can_run("a_measurement_that_is_told_to_end_leaves_nothing_behind", &["nft"]) {
-        return;
-    }
+    needs!["nft"];
     let field = Field::new("told-measure");
     let path = field.path("node.yaml");
     let config = "node: { name: n2, address: 10.9.0.7/24 }\nlinks: [{ kind: raw, name: wire0 }]\n";

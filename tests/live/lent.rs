@@ -6,14 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::process::Signal;
 
 use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text, user_of_daemons};
-use crate::namespace::can_run;
 
 /// The device was made to stay, and remains for the next program.
 #[test]
 fn a_device_that_was_there_is_left_as_it_was() {
-    if !can_run("a_device_that_was_there_is_left_as_it_was", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     for (nth, (kind, user)) in
         [("kind: tun, mtu: 1400", ""), ("kind: tun", "user: nobody"), ("kind: tun-fast", "user: nobody")]
             .into_iter()
@@ -35,15 +32,13 @@ fn a_device_that_was_there_is_left_as_it_was() {
     }
 }
 
-/// The changes of a killed node are on disk, also those of several.
+/// The changes of a killed node are on disk, also the changes of several nodes.
 #[test]
 fn a_device_that_killed_nodes_changed_comes_back_with_the_next_end_and_by_repair() {
-    if !can_run("a_device_that_killed_nodes_changed_comes_back_with_the_next_end_and_by_repair", &[]) {
-        return;
-    }
+    needs![];
     for (nth, kind) in ["tun", "tun-fast"].into_iter().enumerate() {
         let field = Field::new(&format!("killed-lent-{nth}"));
-        // Root trusts the files of a daemon's user in folders that are closed to others.
+        // Root trusts the files of a daemon's user in folders that are closed to other users.
         let user = user_of_daemons();
         std::os::unix::fs::chown(&field.folder, Some(user), Some(user)).expect("root may");
         fs::set_permissions(&field.folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
@@ -135,9 +130,7 @@ fn node_on(field: &Field, kind: &str, addresses: &str, device: &str) -> String {
 
 #[test]
 fn a_device_that_was_there_is_left_as_it_was_whatever_was_done_to_it_meanwhile() {
-    if !can_run("a_device_that_was_there_is_left_as_it_was_whatever_was_done_to_it_meanwhile", &[]) {
-        return;
-    }
+    needs![];
     // A subnet's first address takes the second one along, and a device that goes down takes the routes.
     let several = "kernel: [10.7.0.1/24, 10.7.0.9/24]";
     for (nth, (own, device, meanwhile)) in [
@@ -153,7 +146,7 @@ fn a_device_that_was_there_is_left_as_it_was_whatever_was_done_to_it_meanwhile()
         let field = Field::new(&format!("meanwhile-{nth}"));
         field.node.ip(&["tuntap", "add", "hw0", "mode", "tun"]);
         field.node.ip(&["addr", "add", own, "dev", "hw0"]);
-        // An address of IPv6 is shown as another one until it has been up.
+        // An address of IPv6 is shown with other flags until it has been up.
         field.node.sysctl("ipv6/conf/hw0/keep_addr_on_down", "1");
         field.node.ip(&["link", "set", "hw0", "up"]);
         field.node.ip(&["link", "set", "hw0", "down"]);
@@ -177,9 +170,7 @@ fn a_device_that_was_there_is_left_as_it_was_whatever_was_done_to_it_meanwhile()
 
 #[test]
 fn a_device_that_was_there_is_left_as_it_was_by_a_start_that_fails() {
-    if !can_run("a_device_that_was_there_is_left_as_it_was_by_a_start_that_fails", &[]) {
-        return;
-    }
+    needs![];
     for kind in ["tun", "tun-fast"] {
         let field = Field::new(&format!("half-{kind}"));
         field.node.ip(&["tuntap", "add", "hw0", "mode", "tun"]);
@@ -196,9 +187,7 @@ fn a_device_that_was_there_is_left_as_it_was_by_a_start_that_fails() {
 /// A route of IPv6 that is removed without a metric is the first that there is.
 #[test]
 fn a_route_of_its_owner_stays_whatever_its_metric() {
-    if !can_run("a_route_of_its_owner_stays_whatever_its_metric", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("metrics");
     for words in [
         "tuntap add hw0 mode tun",
@@ -223,9 +212,7 @@ fn a_route_of_its_owner_stays_whatever_its_metric() {
 
 #[test]
 fn what_would_change_the_addresses_of_a_device_that_was_there_is_refused() {
-    if !can_run("what_would_change_the_addresses_of_a_device_that_was_there_is_refused", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("addresses");
     for words in [
         "tuntap add hw0 mode tun",
@@ -255,9 +242,7 @@ fn what_would_change_the_addresses_of_a_device_that_was_there_is_refused() {
 /// The kernel lists more than routes, and makes addresses of its own.
 #[test]
 fn what_the_kernel_keeps_of_its_own_refuses_nobody() {
-    if !can_run("what_the_kernel_keeps_of_its_own_refuses_nobody", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("own");
     for words in ["tuntap add hw0 mode tun", "link set hw0 up", "addr add fd09::9/128 dev lo nodad"] {
         ip(&field, words);
@@ -288,9 +273,7 @@ fn assert_told_by_whom(said: &str, taken: &str) {
 /// With the route taken over, hosts behind it would be cut off; with the route left, the node would be.
 #[test]
 fn a_route_that_leads_elsewhere_is_not_taken_over() {
-    if !can_run("a_route_that_leads_elsewhere_is_not_taken_over", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("taken");
     let node = &field.node;
     node.ip(&["tuntap", "add", "hw0", "mode", "tun"]);

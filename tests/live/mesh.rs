@@ -13,26 +13,18 @@ use hopwise_host::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::field::assert_none_refused;
+use crate::folder::Folder;
 use crate::namespace::{Namespace, can_run};
 use crate::world::{PATIENCE, until, within_patience};
 
-#[path = "mesh/changed.rs"]
 mod changed;
-#[path = "mesh/fence.rs"]
 mod fence;
-#[path = "mesh/fleet.rs"]
 pub(crate) mod fleet;
-#[path = "mesh/forged.rs"]
 mod forged;
-#[path = "mesh/paths.rs"]
 mod paths;
-#[path = "mesh/signed.rs"]
 mod signed;
-#[path = "mesh/switches.rs"]
 mod switches;
-#[path = "mesh/trial.rs"]
 mod trial;
-#[path = "mesh/watch.rs"]
 mod watch;
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
@@ -46,7 +38,7 @@ const DYMO: &str = "{ protocol: dymo, dymo: { hello_interval: 200ms, max_seqnum_
 struct Mesh {
     nodes: Vec<Namespace>,
     daemons: Vec<Option<Child>>,
-    folder: PathBuf,
+    folder: Folder,
     routing: &'static str,
 }
 
@@ -56,8 +48,7 @@ fn address(node: usize) -> Ipv4Addr {
 
 impl Mesh {
     fn new(test: &str, nodes: usize, routing: &'static str) -> Mesh {
-        let folder = std::env::temp_dir().join(format!("hopmesh-{}-{test}", std::process::id()));
-        fs::create_dir_all(&folder).expect("the temporary folder can be written");
+        let folder = Folder::new(test);
         let nodes: Vec<_> = (0..nodes).map(|_| Namespace::new()).collect();
         Mesh { daemons: nodes.iter().map(|_| None).collect(), nodes, folder, routing }
     }
@@ -128,7 +119,8 @@ impl Mesh {
         }));
     }
 
-    /// The number of these events at connections of the node beside the first daemon, by the event's name in the trace.
+    /// The number of these events at connections of the node on the first daemon's host, by the event's name in the
+    /// trace.
     fn events(&self, name: &str) -> u64 {
         let metrics = SocketAddr::from(([127, 0, 0, 1], 9100));
         let Ok(mut stream) = self.nodes[0].run(|| TcpStream::connect(metrics)) else { return 0 };
@@ -183,7 +175,6 @@ impl Drop for Mesh {
                 println!("--- node {node}\n{}", self.log(node));
             }
         }
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

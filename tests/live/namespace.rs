@@ -46,7 +46,7 @@ pub(crate) fn missing(command: &str) -> Option<String> {
     found(command).is_empty().then(|| format!("the command {command} is not installed"))
 }
 
-/// Returns whether a test can run; otherwise prints the reason in the form that scripts/test counts.
+/// Returns whether a test can run. If not, it prints the reason in the form that scripts/test counts.
 pub(crate) fn can_run(test: &str, commands: &[&str]) -> bool {
     let obstacle = obstacle().or_else(|| commands.iter().find_map(|command| missing(command)));
     if let Some(reason) = &obstacle {

@@ -7,14 +7,11 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::world::{until, within_patience};
 
-#[path = "node/dashboard.rs"]
 mod dashboard;
-#[path = "node/ends.rs"]
 mod ends;
-#[path = "node/figures.rs"]
 mod figures;
 
 pub(crate) use ends::systemd;
@@ -22,9 +19,7 @@ pub(crate) use ends::systemd;
 /// The commands stand in the book, and are run as they stand there.
 #[test]
 fn the_first_node_of_the_book_fetches_a_page_from_a_kernel_in_another_namespace() {
-    if !can_run("the_first_node_of_the_book_fetches_a_page", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/node.md")).expect("it is there");
     let section = page.split("\n## A first node\n").nth(1).expect("the page shows it");
     let section = section.split("\n## ").next().expect("it ends");
@@ -63,9 +58,7 @@ fn the_first_node_of_the_book_fetches_a_page_from_a_kernel_in_another_namespace(
 
 #[test]
 fn a_page_comes_over_ipv6() {
-    if !can_run("a_page_comes_over_ipv6", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let field = Field::new("v6");
     let _daemon = field.daemon(SOCKS5);
     let _server = field.serve(&field.node, "fd07::1", "8006");
@@ -75,9 +68,7 @@ fn a_page_comes_over_ipv6() {
 
 #[test]
 fn a_second_daemon_on_the_same_device_is_refused() {
-    if !can_run("a_second_daemon_on_the_same_device_is_refused", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("second");
     let _daemon = field.daemon("");
     let second = field.node.output(&[HOPWISE, "node", &field.path("node.yaml")]);
@@ -89,9 +80,7 @@ fn a_second_daemon_on_the_same_device_is_refused() {
 /// The kernel only reports that the argument is invalid.
 #[test]
 fn a_device_that_is_no_tun_is_called_by_what_would_be_one() {
-    if !can_run("a_device_that_is_no_tun_is_called_by_what_would_be_one", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("no-tun");
     field.node.ip(&["tuntap", "add", "many", "mode", "tun", "multi_queue"]);
     let measure = |device: &str| {
@@ -123,9 +112,7 @@ fn a_device_that_is_no_tun_is_called_by_what_would_be_one() {
 
 #[test]
 fn a_device_that_vanishes_ends_the_daemon_with_an_error() {
-    if !can_run("a_device_that_vanishes_ends_the_daemon_with_an_error", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("vanish");
     let mut daemon = field.daemon("");
     field.node.ip(&["link", "del", "hw0"]);
@@ -135,9 +122,7 @@ fn a_device_that_vanishes_ends_the_daemon_with_an_error() {
 
 #[test]
 fn a_hangup_reads_the_rules_anew_and_a_wrong_file_changes_nothing() {
-    if !can_run("a_hangup_reads_the_rules_anew", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let field = Field::new("hangup");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
     let daemon = field.daemon(&format!("{SOCKS5}\nmetrics: {{ listen: 127.0.0.1:9184 }}"));
@@ -170,9 +155,7 @@ fn a_hangup_reads_the_rules_anew_and_a_wrong_file_changes_nothing() {
 
 #[test]
 fn forwards_lead_both_ways() {
-    if !can_run("forwards_lead_both_ways", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let field = Field::new("forwards");
     let _there = field.serve(&field.web, "10.9.0.2", "80");
     let _here = field.serve(&field.node, "127.0.0.1", "8000");
@@ -188,9 +171,7 @@ fn forwards_lead_both_ways() {
 
 #[test]
 fn a_bad_link_with_offload_still_carries_every_byte() {
-    if !can_run("a_bad_link_with_offload_still_carries_every_byte", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let field = Field::new("bad");
     let large: Vec<u8> =
         (0..2_000_000_u32).map(|nth| nth.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
@@ -202,12 +183,10 @@ fn a_bad_link_with_offload_still_carries_every_byte() {
     assert!(page.stdout == large, "{} bytes came: {}", page.stdout.len(), text(&page.stderr));
 }
 
-/// The wire's device is the kernel's as before, and a second host with its own address at the same time.
+/// The wire's device is the kernel's as before, and with its own address a second host as well.
 #[test]
 fn a_raw_link_without_root_leaves_no_rule_behind() {
-    if !can_run("a_raw_link_without_root_leaves_no_rule_behind", &["curl", "python3", "nft"]) {
-        return;
-    }
+    needs!["curl", "python3", "nft"];
     let field = Field::new("raw");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
     let path = field.path("node.yaml");
@@ -230,9 +209,7 @@ fn a_raw_link_without_root_leaves_no_rule_behind() {
 #[test]
 fn iperf3_and_ssh_run_through_forwards_unmodified() {
     let commands = ["iperf3", "ssh", "ssh-keygen", "sshd"];
-    if !can_run("iperf3_and_ssh_run_through_forwards_unmodified", &commands) {
-        return;
-    }
+    needs!(&commands);
     let field = Field::new("programs");
     let key = field.path("key");
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &key]).status();
@@ -270,9 +247,7 @@ fn iperf3_and_ssh_run_through_forwards_unmodified() {
 
 #[test]
 fn a_daemon_with_a_user_works_without_any_capability() {
-    if !can_run("a_daemon_with_a_user_works_without_any_capability", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let field = Field::new("user");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
     let mut daemon = field.daemon(&format!("{SOCKS5}\nuser: nobody"));
@@ -296,9 +271,7 @@ fn a_daemon_with_a_user_works_without_any_capability() {
 /// The file's checks count on it.
 #[test]
 fn who_listens_at_every_ipv6_address_takes_ipv4_wherever_it_runs() {
-    if !can_run("who_listens_at_every_ipv6_address_takes_ipv4_wherever_it_runs", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let field = Field::new("everywhere");
     field.node.sysctl("ipv6/bindv6only", "1");
     let _server = field.serve(&field.web, "10.9.0.2", "80");

@@ -12,7 +12,7 @@ use hopwise_core::endpoint::{ListenOptions, Route};
 use hopwise_host::{LinkDrop, Tun};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::stream::{Hash, Stream, read_all, send_all, write_all};
 use crate::world::{KERNELS, OURS, OURS_V6, World, tun_config, until, within_patience};
 
@@ -20,9 +20,7 @@ const BYTES: u64 = 50_000_000;
 
 #[test]
 fn a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_our_sending() {
-    if !can_run("a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_our_sending", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let (listener, address) = world.kernel_listener(KERNELS);
     let reader = std::thread::spawn(move || read_all(&mut listener.accept()?.0));
@@ -49,9 +47,7 @@ fn a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_our_sendin
 /// The kernel takes IPv6 addresses from a device that goes down, unless it is configured to keep them.
 #[test]
 fn a_device_that_goes_down_and_comes_back_is_spoken_to_by_ipv6_again() {
-    if !can_run("a_device_that_goes_down_and_comes_back_is_spoken_to_by_ipv6_again", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let _listener = world.stack.listen(None, 80, ListenOptions::default()).expect("the port is free");
     world.namespace.ip(&["link", "set", "hop0", "down"]);
@@ -61,10 +57,7 @@ fn a_device_that_goes_down_and_comes_back_is_spoken_to_by_ipv6_again() {
 
 #[test]
 fn a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_the_kernels_sending() {
-    if !can_run("a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_the_kernels_sending", &[])
-    {
-        return;
-    }
+    needs![];
     let world = World::new();
     let listener = world.stack.listen(None, 80, ListenOptions::default()).expect("the port is free");
     let mut stream = world.kernel_connects((OURS, 80).into()).expect("we listen");
@@ -92,9 +85,7 @@ fn a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_the_kernel
 
 #[test]
 fn a_device_that_vanishes_is_told_of_and_the_stack_still_stops() {
-    if !can_run("a_device_that_vanishes_is_told_of_and_the_stack_still_stops", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let (listener, address) = world.kernel_listener(KERNELS);
     let mut stream = within_patience(world.connect(address));
@@ -111,9 +102,7 @@ fn a_device_that_vanishes_is_told_of_and_the_stack_still_stops() {
 
 #[test]
 fn a_second_user_of_a_device_is_refused() {
-    if !can_run("a_second_user_of_a_device_is_refused", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let second = world.namespace.run(|| Tun::open(&tun_config()));
     let said = second.map(drop).expect_err("one is enough").to_string();
@@ -197,7 +186,6 @@ impl Beyond {
 
 #[test]
 fn a_smaller_mtu_further_on_is_found_and_kept_to() {
-    if can_run("a_smaller_mtu_further_on_is_found_and_kept_to", &[]) {
-        BEYOND.iter().for_each(Beyond::shrinks);
-    }
+    needs![];
+    BEYOND.iter().for_each(Beyond::shrinks);
 }

@@ -8,14 +8,12 @@ use hopwise_core::Instant;
 use hopwise_host::{Link, LiveCapture, Received};
 
 use crate::field::{Field, HOPWISE, text};
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::world::{until, within_patience};
 
 #[test]
 fn a_live_capture_sees_what_its_filter_wants_and_nothing_else() {
-    if !can_run("a_live_capture_sees_what_its_filter_wants_and_nothing_else", &[]) {
-        return;
-    }
+    needs![];
     let (here, there) = (Namespace::new(), Namespace::new());
     here.join(&there, "wire", "10.8.0.1/24", "10.8.0.2/24");
     let mut link = here.run(|| LiveCapture::open("wire", Some("udp port 7777"))).expect("root may capture");
@@ -42,10 +40,7 @@ fn a_live_capture_sees_what_its_filter_wants_and_nothing_else() {
 /// The namespace's device leaves checksums to no hardware: its kernel's packets have none when they are captured.
 #[test]
 fn what_is_captured_before_it_has_a_checksum_is_dropped_unless_the_file_trusts_it() {
-    let name = "what_is_captured_before_it_has_a_checksum_is_dropped_unless_the_file_trusts_it";
-    if !can_run(name, &["ethtool"]) {
-        return;
-    }
+    needs!["ethtool"];
     for (checksums, dropped) in [("verify", true), ("trust", false)] {
         let field = Field::new(&format!("sums-{checksums}"));
         let path = field.path("node.yaml");

@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use rustix::process::Signal;
 
 use crate::field::{Daemon, Field, HOPWISE};
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::unread::full_pipe;
 use crate::world::{until, within_patience};
 
@@ -36,9 +36,7 @@ fn ends_on_sigterm(mut daemon: Daemon, status: i32) {
 
 #[test]
 fn a_measurement_that_nobody_reads_is_ended_by_a_signal() {
-    if !can_run("a_measurement_that_nobody_reads_is_ended_by_a_signal", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("unread");
     let (waits, _unread) = into_a_full_pipe(&field.web, &["recv", "--kernel-tcp", "--port", "5202"]);
     ends_on_sigterm(waits, 0);
@@ -59,9 +57,7 @@ fn a_measurement_that_nobody_reads_is_ended_by_a_signal() {
 /// Connecting may take half a minute.
 #[test]
 fn who_is_not_answered_at_once_says_so() {
-    if !can_run("who_is_not_answered_at_once_says_so", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("unanswered");
     let said = field.path("said");
     let place = ["send", "10.9.0.99", "--address", "10.7.0.2/24", "--kernel", "10.7.0.1/24", "--json"];

@@ -1,7 +1,6 @@
 //! Programs that know nothing of us at the other end: curl and nginx, and tshark's verdict on our packets.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -11,38 +10,15 @@ use hopwise_host::{Fault, Link};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::namespace::can_run;
+use crate::folder::Folder;
 use crate::stream::{Stream, read_all, send_all};
 use crate::world::{KERNELS, OURS, World, until, within_patience};
 
 const BYTES: u64 = 10_000_000;
 
-/// A folder that is removed with its guard.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("hoplive-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).expect("the temporary folder can be written");
-        Folder(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn curl_fetches_a_page_from_us() {
-    if !can_run("curl_fetches_a_page_from_us", &["curl"]) {
-        return;
-    }
+    needs!["curl"];
     let world = World::new();
     let listener = world.stack.listen(None, 80, ListenOptions::default()).expect("the port is free");
     let namespace = &world.namespace;
@@ -69,22 +45,20 @@ fn curl_fetches_a_page_from_us() {
 
 #[test]
 fn nginx_serves_us_a_file() {
-    if !can_run("nginx_serves_us_a_file", &["nginx"]) {
-        return;
-    }
+    needs!["nginx"];
     let world = World::new();
     let folder = Folder::new("nginx");
     let mut file = vec![0; BYTES as usize];
     Stream::new(10, BYTES).next(&mut file);
-    fs::write(folder.file("file"), &file).expect("the folder can be written");
-    let root = folder.file("");
+    fs::write(folder.path("file"), &file).expect("the folder can be written");
+    let root = folder.path("");
     let config = format!(
         "user root;\ndaemon off;\nerror_log stderr;\npid {root}nginx.pid;\nevents {{}}\nhttp {{\n\
          access_log off;\nclient_body_temp_path {root};\nproxy_temp_path {root};\nfastcgi_temp_path {root};\n\
          uwsgi_temp_path {root};\nscgi_temp_path {root};\nserver {{ listen {KERNELS}:80; root {root}; }}\n}}\n"
     );
-    fs::write(folder.file("nginx.conf"), config).expect("the folder can be written");
-    let _nginx = world.namespace.start(&["nginx", "-p", &root, "-c", &folder.file("nginx.conf")]);
+    fs::write(folder.path("nginx.conf"), config).expect("the folder can be written");
+    let _nginx = world.namespace.start(&["nginx", "-p", &root, "-c", &folder.path("nginx.conf")]);
     let body = within_patience(async {
         let options = hopwise_core::endpoint::ConnectOptions::default();
         let mut stream = loop {
@@ -114,16 +88,14 @@ fn frames(file: &str, filter: &str) -> Vec<String> {
 
 #[test]
 fn tshark_finds_nothing_malformed_in_what_we_send() {
-    if !can_run("tshark_finds_nothing_malformed_in_what_we_send", &["tcpdump", "tshark"]) {
-        return;
-    }
+    needs!["tcpdump", "tshark"];
     let faults = Impairment { loss_ppm: 10_000, reorder_ppm: 10_000, ..Impairment::NONE };
     let lossy = |link| -> Box<dyn Link> {
         Box::new(Fault::wrap(link, faults, Impairment::NONE, 11).expect("the settings are sound"))
     };
     let world = World::with(|_| {}, lossy);
     let folder = Folder::new("tshark");
-    let file = folder.file("wire.pcap");
+    let file = folder.path("wire.pcap");
     let mut tcpdump =
         world.namespace.start(&["tcpdump", "-i", "hop0", "-s", "200", "-B", "16384", "-U", "-w", &file]);
     let is_written = || fs::metadata(&file).is_ok_and(|file| file.len() >= 24);

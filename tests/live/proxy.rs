@@ -3,28 +3,17 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::namespace::can_run;
-use crate::world::{until, within_patience};
+use crate::world::{side_by_side, until, within_patience};
 
-#[path = "proxy/bridge.rs"]
 mod bridge;
-#[path = "proxy/capture.rs"]
 mod capture;
-#[path = "proxy/fade.rs"]
 mod fade;
-#[path = "proxy/firewall.rs"]
 mod firewall;
-#[path = "proxy/hangs.rs"]
 mod hangs;
-#[path = "proxy/iptables.rs"]
 mod iptables;
-#[path = "proxy/mishaps.rs"]
 mod mishaps;
-#[path = "proxy/network.rs"]
 mod network;
-#[path = "proxy/router.rs"]
 mod router;
-#[path = "proxy/table.rs"]
 mod table;
 
 pub(crate) use network::{By, Network};
@@ -32,8 +21,7 @@ use network::{MOBILE, Transfer, ways};
 
 #[test]
 fn a_router_forwards_through_the_proxy_and_as_before_when_it_ends_or_is_killed() {
-    const NAME: &str = "a_router_forwards_through_the_proxy_and_as_before_when_it_ends_or_is_killed";
-    for by in ways(NAME) {
+    side_by_side(ways(name_of_test!()), |by| {
         let network = Network::by("proxy-ends", by);
         let mut running = network.proxy("ack-hold:mode=kick", "none");
         let transfer = network.transfer("cubic");
@@ -50,13 +38,12 @@ fn a_router_forwards_through_the_proxy_and_as_before_when_it_ends_or_is_killed()
         transfer.wait_for(1_000_000);
         let left = network.left_behind();
         assert!(left.is_empty(), "also the killed proxy's: {left}");
-    }
+    });
 }
 
 #[test]
 fn rules_of_a_killed_proxy_are_found_and_removed_by_doctor_and_by_the_next_start() {
-    const NAME: &str = "rules_of_a_killed_proxy_are_found_and_removed_by_doctor_and_by_the_next_start";
-    for by in ways(NAME).into_iter().filter(|by| *by == By::Tun) {
+    for by in ways(name_of_test!()).into_iter().filter(|by| *by == By::Tun) {
         let network = Network::by("proxy-rules", by);
         let doctor = |more: &[&str]| {
             let words = [env!("CARGO_BIN_EXE_hopwise"), "doctor"].into_iter().chain(more.iter().copied());
@@ -109,8 +96,7 @@ fn rules_of_a_killed_proxy_are_found_and_removed_by_doctor_and_by_the_next_start
 
 #[test]
 fn a_proxy_that_is_killed_in_the_middle_of_a_hold_ends_no_connection() {
-    const NAME: &str = "a_proxy_that_is_killed_in_the_middle_of_a_hold_ends_no_connection";
-    for by in ways(NAME) {
+    side_by_side(ways(name_of_test!()), |by| {
         let network = Network::by("proxy-killed", by);
         let mut running = network.proxy("ack-hold:mode=cumulative", "5ms");
         let transfer = network.transfer("cubic");
@@ -121,19 +107,16 @@ fn a_proxy_that_is_killed_in_the_middle_of_a_hold_ends_no_connection() {
         running.0.kill().expect("it is killed");
         running.0.wait().expect("it has ended");
         transfer.wait_for(1_000_000);
-        // The next proxy takes the same connection up where it is.
+        // The next proxy takes the connection up where it is.
         let _second = network.proxy("ack-hold", "none");
         transfer.wait_for(1_000_000);
         assert!(network.tell("{\"tell\":\"status\"}").contains("\"flows\":1"), "{by:?}");
-    }
+    });
 }
 
 #[test]
 fn a_carrier_that_goes_is_a_fade_that_nobody_has_foretold() {
-    const NAME: &str = "a_carrier_that_goes_is_a_fade_that_nobody_has_foretold";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let network = Network::new("proxy-carrier");
     let _running = network.proxy("ack-hold", "5ms");
     let transfer = network.transfer("cubic");
@@ -147,10 +130,7 @@ fn a_carrier_that_goes_is_a_fade_that_nobody_has_foretold() {
 
 #[test]
 fn what_is_told_of_nobody_twice_or_in_nonsense_stops_nothing() {
-    const NAME: &str = "what_is_told_of_nobody_twice_or_in_nonsense_stops_nothing";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let network = Network::new("proxy-nonsense");
     let _running = network.proxy("ack-hold:mode=cumulative", "1ms");
     let transfer = network.transfer("reno");
@@ -170,10 +150,7 @@ fn what_is_told_of_nobody_twice_or_in_nonsense_stops_nothing() {
 
 #[test]
 fn a_signal_that_falls_is_a_fade_that_the_proxy_foretells_itself() {
-    const NAME: &str = "a_signal_that_falls_is_a_fade_that_the_proxy_foretells_itself";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let network = Network::new("proxy-signal");
     let _running = network.proxy("ack-hold:mode=kick", "5ms");
     let transfer = network.transfer("cubic");
@@ -197,10 +174,7 @@ fn client(network: &Network, words: &[&str]) -> std::process::Output {
 
 #[test]
 fn the_command_s_own_client_tells_and_asks() {
-    const NAME: &str = "the_command_s_own_client_tells_and_asks";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let network = Network::new("proxy-client");
     let _running = network.proxy("ack-hold", "1ms");
     for words in [

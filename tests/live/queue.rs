@@ -7,7 +7,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_host::{TapConfig, TapDevice, set_switch};
 use hopwise_lab::live::air::LONGEST_EXACT_QUEUE;
 
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 
 /// A device whose queue is filled by broadcasts, which wait for no neighbour.
 struct Filled {
@@ -64,9 +64,7 @@ fn drops() -> u64 {
 
 #[test]
 fn a_queue_of_the_longest_exact_length_has_room_as_soon_as_one_has_left_and_a_longer_one_has_not() {
-    if !can_run("queues of devices", &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let taken = |queue_packets| Namespace::new().run(|| Filled::new(queue_packets).taken_of(10));
     assert_eq!([1, LONGEST_EXACT_QUEUE].map(taken), [10, 10]);
     assert!(taken(LONGEST_EXACT_QUEUE + 1) < 10, "longer queues are exact as well now");

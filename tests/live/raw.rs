@@ -1,5 +1,6 @@
-//! The stack on an Ethernet device, beside the kernel that has it: a neighbour's kernel is the peer.
+//! The stack on an Ethernet device that the kernel uses as well: a neighbour's kernel is the peer.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, TcpListener, TcpStream};
 
 use hopwise_core::LinkId;
@@ -12,13 +13,13 @@ use hopwise_host::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::stream::{read_all, receive_all, send_all, write_all};
 use crate::world::{until, within_patience};
 
 const BYTES: u64 = 20_000_000;
 
-/// Two namespaces on a wire; the stack is in the first, beside its kernel.
+/// Two namespaces on a wire; the stack is in the first, together with its kernel.
 struct Wired {
     stack: Stack,
     here: Namespace,
@@ -97,9 +98,7 @@ impl Wired {
 
 #[test]
 fn addresses_of_our_own_carry_both_directions_with_and_without_bundles() {
-    if !can_run("addresses_of_our_own_carry_both_directions_with_and_without_bundles", &["nft"]) {
-        return;
-    }
+    needs!["nft"];
     for offload in [false, true] {
         let wired = Wired::new(&["10.8.0.7/24", "fd08::7/64"], offload);
         for (ours, theirs) in [("10.8.0.7", "10.8.0.2"), ("fd08::7", "fd08::2")] {
@@ -116,9 +115,7 @@ fn addresses_of_our_own_carry_both_directions_with_and_without_bundles() {
 
 #[test]
 fn a_kernel_that_shares_our_address_does_not_reset_our_connections() {
-    if !can_run("a_kernel_that_shares_our_address_does_not_reset_our_connections", &["nft"]) {
-        return;
-    }
+    needs!["nft"];
     let wired = Wired::new(&["10.8.0.1/24"], false);
     wired.we_send("10.8.0.2");
     wired.the_kernel_sends("10.8.0.1");
@@ -126,9 +123,7 @@ fn a_kernel_that_shares_our_address_does_not_reset_our_connections() {
 
 #[test]
 fn a_table_that_a_crash_left_behind_is_replaced_and_a_second_user_is_refused() {
-    if !can_run("a_table_that_a_crash_left_behind_is_replaced_and_a_second_user_is_refused", &["nft"]) {
-        return;
-    }
+    needs!["nft"];
     let (here, _there) = namespaces();
     let table = "add table inet hopwise_wire; add chain inet hopwise_wire stale";
     assert!(here.output(&["nft", table]).status.success());
@@ -145,9 +140,7 @@ fn a_table_that_a_crash_left_behind_is_replaced_and_a_second_user_is_refused() {
 
 #[test]
 fn an_ethernet_that_goes_down_comes_back_and_one_that_vanishes_is_told_of() {
-    if !can_run("an_ethernet_that_goes_down_comes_back_and_one_that_vanishes_is_told_of", &["nft"]) {
-        return;
-    }
+    needs!["nft"];
     let wired = Wired::new(&["10.8.0.7/24"], false);
     wired.we_send("10.8.0.2");
     wired.here.ip(&["link", "set", "wire", "down"]);
@@ -160,9 +153,7 @@ fn an_ethernet_that_goes_down_comes_back_and_one_that_vanishes_is_told_of() {
 
 #[test]
 fn nobody_at_an_address_is_told_as_unreachable() {
-    if !can_run("nobody_at_an_address_is_told_as_unreachable", &["nft"]) {
-        return;
-    }
+    needs!["nft"];
     let wired = Wired::new(&["10.8.0.7/24", "fd08::7/64"], false);
     for nobody in ["10.8.0.99:80", "[fd08::99]:80"] {
         let options = ConnectOptions::default();
@@ -187,9 +178,7 @@ for i in range(5000):
     body = random.choice([b'', arp, v4, v6]) + random.randbytes(random.choice([0, 5, 20, 40, 1400]))
     s.send(b'\xff' * 6 + random.randbytes(6) + kind + body)
 ";
-    if !can_run("junk_on_an_ethernet_hurts_nobody", &["nft", "python3"]) {
-        return;
-    }
+    needs!["nft", "python3"];
     let wired = Wired::new(&["10.8.0.7/24", "fd08::7/64"], false);
     let listener = wired.stack.listen(None, 7, ListenOptions::default()).expect("the port is free");
     let kernel = wired.there.run(|| TcpStream::connect("10.8.0.7:7")).expect("we listen");
@@ -210,22 +199,34 @@ for i in range(5000):
     assert!(!wired.stack.counters()[0].drops.is_empty());
 }
 
-/// The fields of a file's frames that match a filter, as tshark prints them.
-fn frames(file: &str, filter: &str, fields: &[&str]) -> Vec<String> {
+/// The fields of a file's frames, as tshark prints them.
+fn frames(file: &str) -> Vec<HashMap<&'static str, String>> {
+    const FIELDS: [&str; 12] = [
+        "frame.time_delta",
+        "eth.src",
+        "eth.dst",
+        "arp.opcode",
+        "arp.dst.proto_ipv4",
+        "icmpv6.type",
+        "ip.src",
+        "ipv6.src",
+        "tcp.flags.syn",
+        "tcp.flags.ack",
+        "tcp.len",
+        "frame.comment",
+    ];
     let mut tshark = std::process::Command::new("tshark");
     // A port of chance may be one of a protocol of which Wireshark would put a whole stream together, byte by byte.
-    tshark.args(["-o", "tcp.desegment_tcp_streams:FALSE", "-r", file, "-Y", filter, "-T", "fields"]);
-    tshark.args(fields.iter().flat_map(|field| ["-e", field]));
-    let told = tshark.output().expect("tshark runs");
-    String::from_utf8_lossy(&told.stdout).lines().map(str::to_owned).collect()
+    tshark.args(["-o", "tcp.desegment_tcp_streams:FALSE", "-r", file, "-T", "fields"]);
+    tshark.args(FIELDS.iter().flat_map(|field| ["-e", field]));
+    let told = String::from_utf8_lossy(&tshark.output().expect("tshark runs").stdout).into_owned();
+    let frame = |line: &str| FIELDS.into_iter().zip(line.split('\t').map(str::to_owned)).collect();
+    told.lines().map(frame).collect()
 }
 
 #[test]
 fn a_capture_of_an_ethernet_shows_who_is_sought_before_what_waited() {
-    let name = "a_capture_of_an_ethernet_shows_who_is_sought_before_what_waited";
-    if !can_run(name, &["nft", "tshark"]) {
-        return;
-    }
+    needs!["nft", "tshark"];
     let file = std::env::temp_dir().join(format!("hopwise-raw-{}.pcapng", std::process::id()));
     let capture = Capture::default();
     let wired = Wired::watched(&["10.8.0.7/24", "fd08::7/64"], false, vec![Box::new(capture.tap(0))]);
@@ -248,28 +249,35 @@ fn a_capture_of_an_ethernet_shows_who_is_sought_before_what_waited() {
         .map(|namespace| namespace.output(&["cat", "/sys/class/net/wire/address"]).stdout)
         .map(|told| String::from_utf8_lossy(&told).trim().to_owned())
         .into();
-    let first = |filter: &str, fields: &[&str]| frames(&file, filter, fields).into_iter().next();
-    let [ours, theirs] = [&macs[0], &macs[1]];
-    for (question, answer, syn) in [
-        (
-            "arp.opcode == 1 && arp.dst.proto_ipv4 == 10.8.0.2",
-            "arp.opcode == 2",
-            "ip && tcp.flags.syn == 1 && tcp.flags.ack == 0",
-        ),
-        ("icmpv6.type == 135", "icmpv6.type == 136", "ipv6 && tcp.flags.syn == 1 && tcp.flags.ack == 0"),
-    ] {
-        let number = |filter: &str| -> u64 {
-            let told = first(filter, &["frame.number"]).unwrap_or_else(|| panic!("{filter}: no frame"));
-            told.parse().expect("a number")
+    let frames = frames(&file);
+    let first = |wanted: &[(&str, &str)]| {
+        // Some versions of tshark print flags as numbers.
+        let says = |told: &str, value: &str| {
+            told == value || (told == "True" && value == "1") || (told == "False" && value == "0")
         };
-        assert!(number(question) < number(answer) && number(answer) < number(syn), "{syn}");
-        assert_eq!(first(syn, &["eth.src", "eth.dst"]), Some(format!("{ours}\t{theirs}")));
-        let reason = first(syn, &["frame.comment"]).unwrap_or_default();
+        let fits = |frame: &HashMap<&str, String>| {
+            wanted.iter().all(|(field, value)| match *value {
+                "*" => !frame[field].is_empty(),
+                value => says(&frame[field], value),
+            })
+        };
+        frames.iter().position(fits).unwrap_or_else(|| panic!("{wanted:?}: no frame"))
+    };
+    let [ours, theirs] = [&macs[0], &macs[1]];
+    for (question, answer, family) in [
+        (&[("arp.opcode", "1"), ("arp.dst.proto_ipv4", "10.8.0.2")][..], ("arp.opcode", "2"), "ip.src"),
+        (&[("icmpv6.type", "135")], ("icmpv6.type", "136"), "ipv6.src"),
+    ] {
+        let syn = first(&[(family, "*"), ("tcp.flags.syn", "1"), ("tcp.flags.ack", "0")]);
+        assert!(first(question) < first(&[answer]) && first(&[answer]) < syn, "{family}");
+        assert_eq!([&frames[syn]["eth.src"], &frames[syn]["eth.dst"]], [ours, theirs]);
+        let reason = &frames[syn]["frame.comment"];
         assert!(reason.contains("opens"), "what waited has lost its reason: {reason:?}");
     }
-    assert_eq!(frames(&file, "eth.dst == 00:00:00:00:00:00", &["frame.number"]), [""; 0]);
-    assert_eq!(frames(&file, "frame.time_delta < 0", &["frame.number"]), [""; 0], "not in order");
-    assert_eq!(first("tcp.len > 0", &["eth.src"]), Some(ours.clone()));
+    assert!(frames.iter().all(|frame| frame["eth.dst"] != "00:00:00:00:00:00"));
+    assert!(frames.iter().all(|frame| !frame["frame.time_delta"].starts_with('-')), "not in order");
+    let data = frames.iter().find(|frame| !["", "0"].contains(&frame["tcp.len"].as_str()));
+    assert_eq!(data.map(|frame| &frame["eth.src"]), Some(ours));
     std::fs::remove_file(&file).expect("it is there");
 }
 
@@ -297,10 +305,7 @@ print(*answered)
 
 #[test]
 fn a_frame_of_a_vlan_is_not_for_the_device_below_it_and_one_with_a_priority_alone_is() {
-    let name = "a_frame_of_a_vlan_is_not_for_the_device_below_it_and_one_with_a_priority_alone_is";
-    if !can_run(name, &["nft", "python3"]) {
-        return;
-    }
+    needs!["nft", "python3"];
     let wired = Wired::new(&["10.8.0.7/24"], false);
     wired.we_send("10.8.0.2");
     let done = wired.there.output(&["python3", "-c", SEND_TAGGED]);
@@ -314,9 +319,7 @@ fn a_frame_of_a_vlan_is_not_for_the_device_below_it_and_one_with_a_priority_alon
 #[test]
 fn a_device_that_gets_another_ethernet_address_goes_on_with_it() {
     const ANOTHER: &str = "02:00:00:00:00:77";
-    if !can_run("a_device_that_gets_another_ethernet_address_goes_on_with_it", &["nft"]) {
-        return;
-    }
+    needs!["nft"];
     let wired = Wired::new(&["10.8.0.7/24", "fd08::7/64"], false);
     let both = [("10.8.0.7", "10.8.0.2"), ("fd08::7", "fd08::2")];
     for (ours, theirs) in both {

@@ -10,7 +10,7 @@ use rustix::net::{SendFlags, send};
 use rustix::process::Signal;
 
 use crate::field::{Field, text};
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::world::{PATIENCE, is_long, until, within_patience};
 
 /// One of a node's services that relay bytes for programs.
@@ -113,9 +113,7 @@ pub(crate) fn send_urgently(from: &mut TcpStream, to: &mut TcpStream) {
 
 #[test]
 fn urgent_octets_come_in_their_place_either_way() {
-    if !can_run("urgent_octets_come_in_their_place_either_way", &[]) {
-        return;
-    }
+    needs![];
     for (nth, way) in WAYS.iter().enumerate() {
         let field = Field::new(&format!("urgent-{nth}"));
         let _daemon = field.daemon(way.config);
@@ -129,9 +127,7 @@ fn urgent_octets_come_in_their_place_either_way() {
 /// Half a file that ends as if it were whole is worse than none.
 #[test]
 fn a_side_that_breaks_off_breaks_the_other_off() {
-    if !can_run("a_side_that_breaks_off_breaks_the_other_off", &[]) {
-        return;
-    }
+    needs![];
     for (nth, way) in WAYS.iter().enumerate() {
         let field = Field::new(&format!("breaks-{nth}"));
         let _daemon = field.daemon(way.config);
@@ -153,9 +149,7 @@ fn a_side_that_breaks_off_breaks_the_other_off() {
 /// The kernel closes the sockets of a killed process, which it would take for an end in order.
 #[test]
 fn a_node_that_is_killed_breaks_its_own_machines_programs_off() {
-    if !can_run("a_node_that_is_killed_breaks_its_own_machines_programs_off", &[]) {
-        return;
-    }
+    needs![];
     for (nth, way) in WAYS.iter().enumerate() {
         let field = Field::new(&format!("killed-{nth}"));
         let mut daemon = field.daemon(way.config);
@@ -173,9 +167,7 @@ fn a_node_that_is_killed_breaks_its_own_machines_programs_off() {
 
 #[test]
 fn a_connection_that_carries_nothing_is_reset_after_its_time() {
-    if !can_run("a_connection_that_carries_nothing_is_reset_after_its_time", &[]) {
-        return;
-    }
+    needs![];
     for (nth, way) in WAYS.iter().enumerate() {
         let field = Field::new(&format!("idle-{nth}"));
         let _daemon = field.daemon(&way.config.replace("connections: 3", "connections: 3, idle: 1s"));
@@ -192,9 +184,7 @@ fn a_connection_that_carries_nothing_is_reset_after_its_time() {
 
 #[test]
 fn a_client_whose_service_is_not_there_hears_no_clean_end() {
-    if !can_run("a_client_whose_service_is_not_there_hears_no_clean_end", &[]) {
-        return;
-    }
+    needs![];
     for (nth, way) in WAYS.iter().enumerate().filter(|(_, way)| way.asks.is_empty()) {
         let field = Field::new(&format!("not-there-{nth}"));
         let _daemon = field.daemon(way.config);
@@ -211,9 +201,7 @@ fn a_client_whose_service_is_not_there_hears_no_clean_end() {
 /// The client is gone before its service is connected to, and its bytes are not.
 #[test]
 fn a_client_that_says_something_and_goes_is_heard() {
-    if !can_run("a_client_that_says_something_and_goes_is_heard", &[]) {
-        return;
-    }
+    needs![];
     let way = &WAYS[1];
     let field = Field::new("goes");
     let _daemon = field.daemon(way.config);
@@ -233,9 +221,7 @@ fn a_client_that_says_something_and_goes_is_heard() {
 /// A server that refuses an upload answers, and closes with most of it unread, which resets.
 #[test]
 fn an_answer_before_a_reset_is_heard() {
-    if !can_run("an_answer_before_a_reset_is_heard", &[]) {
-        return;
-    }
+    needs![];
     for (nth, way) in WAYS.iter().enumerate() {
         let field = Field::new(&format!("early-{nth}"));
         let _daemon = field.daemon(way.config);
@@ -260,9 +246,7 @@ fn an_answer_before_a_reset_is_heard() {
 /// A server may also close in order when it has answered, and read no more.
 #[test]
 fn an_answer_that_has_ended_is_heard_though_what_comes_after_it_is_refused() {
-    if !can_run("an_answer_that_has_ended_is_heard_though_what_comes_after_it_is_refused", &[]) {
-        return;
-    }
+    needs![];
     const BYTES: usize = 180_000;
     for (nth, way) in WAYS.iter().enumerate() {
         let field = Field::new(&format!("ended-{nth}"));
@@ -287,9 +271,7 @@ fn an_answer_that_has_ended_is_heard_though_what_comes_after_it_is_refused() {
 /// The kernel reports the reset to a writer first; a later reader gets only the end.
 #[test]
 fn a_reset_that_is_found_by_writing_is_no_clean_end_either() {
-    if !can_run("a_reset_that_is_found_by_writing_is_no_clean_end_either", &[]) {
-        return;
-    }
+    needs![];
     let way = &WAYS[2];
     let field = Field::new("by-writing");
     let _daemon = field.daemon(way.config);
@@ -313,9 +295,7 @@ fn a_reset_that_is_found_by_writing_is_no_clean_end_either() {
 /// The side that closes first may close altogether, as a web server does: the rest of its bytes is on its way.
 #[test]
 fn a_service_that_has_said_everything_and_gone_is_heard_to_the_end() {
-    if !can_run("a_service_that_has_said_everything_and_gone_is_heard_to_the_end", &[]) {
-        return;
-    }
+    needs![];
     const BYTES: usize = 60_000;
     // A node notices at once that its own machine's services have gone.
     let way = &WAYS[2];
@@ -334,9 +314,7 @@ fn a_service_that_has_said_everything_and_gone_is_heard_to_the_end() {
 /// The client has closed and its bytes are acknowledged: for it everything has arrived, but the reader is slow.
 #[test]
 fn who_closes_and_then_breaks_off_is_heard_to_the_end() {
-    if !can_run("who_closes_and_then_breaks_off_is_heard_to_the_end", &[]) {
-        return;
-    }
+    needs![];
     const BYTES: usize = 140_000;
     for (nth, (way, carried)) in [(1, "bytes-to-mesh"), (2, "bytes-from-mesh")].into_iter().enumerate() {
         let way = &WAYS[way];
@@ -358,9 +336,7 @@ fn who_closes_and_then_breaks_off_is_heard_to_the_end() {
 /// The service reads nothing: the node then does not notice that its client has gone.
 #[test]
 fn a_client_that_breaks_off_while_nothing_is_taken_from_it_leaves_its_seat() {
-    if !can_run("a_client_that_breaks_off_while_nothing_is_taken_from_it_leaves_its_seat", &[]) {
-        return;
-    }
+    needs![];
     for (nth, way) in WAYS.iter().enumerate() {
         let field = Field::new(&format!("stuck-{nth}"));
         let _daemon = field.daemon(way.config);
@@ -378,9 +354,7 @@ fn a_client_that_breaks_off_while_nothing_is_taken_from_it_leaves_its_seat() {
 /// The service never ends, as no client is there to notice. Another client has closed for writing alone, and stays.
 #[test]
 fn a_client_that_has_gone_leaves_its_seat_and_one_that_reads_keeps_it() {
-    if !can_run("a_client_that_has_gone_leaves_its_seat_and_one_that_reads_keeps_it", &[]) {
-        return;
-    }
+    needs![];
     // Other hosts' kernels forget the connection after a while, and a node takes a minute to notice.
     let ways = if is_long() { &WAYS[..] } else { &WAYS[..2] };
     for (nth, way) in ways.iter().enumerate() {

@@ -14,7 +14,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-use crate::namespace::can_run;
 use crate::stream::{read_all, receive_all, send_all, write_all};
 use crate::world::{KERNELS, OURS, PATIENCE, World, until, within_patience};
 
@@ -36,9 +35,7 @@ fn world(runtime: &Runtime) -> World {
 
 #[test]
 fn a_runtime_drives_a_stack_both_ways() {
-    if !can_run("a_runtime_drives_a_stack_both_ways", &[]) {
-        return;
-    }
+    needs![];
     let runtime = runtime();
     let world = world(&runtime);
     let (listener, address) = world.kernel_listener(KERNELS);
@@ -62,9 +59,7 @@ fn a_runtime_drives_a_stack_both_ways() {
 /// The program's task runs first: its answer carries the ACK that the stack would have sent by itself.
 #[test]
 fn a_short_connection_is_three_packets_of_ours() {
-    if !can_run("a_short_connection_is_three_packets_of_ours", &[]) {
-        return;
-    }
+    needs![];
     let runtime = runtime();
     let world = world(&runtime);
     let agents = AgentChoice { receiver: Some("delayed:hold=490ms".into()), ..AgentChoice::default() };
@@ -170,9 +165,7 @@ fn stops_in_the_midst(drives: Drives, deadline: Duration, stop: impl FnOnce(Stac
 
 #[test]
 fn tasks_on_several_threads_learn_that_their_stack_is_stopped() {
-    if !can_run("tasks_on_several_threads_learn_that_their_stack_is_stopped", &[]) {
-        return;
-    }
+    needs![];
     for drives in [Drives::Thread, Drives::Runtime] {
         for deadline in [Duration::ZERO, PATIENCE] {
             stops_in_the_midst(drives, deadline, |stack, _| {

@@ -10,7 +10,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use crate::crowd::allow_descriptors;
 use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::world::{PATIENCE, until, within_patience};
 
 /// More than may be about to name a target.
@@ -19,13 +19,11 @@ const SLOW: u64 = 1_200;
 /// Each client holds a connection to the proxy and sends hardly any bytes.
 #[test]
 fn slow_clients_of_the_proxy_keep_nobody_out() {
-    if !can_run("slow_clients_of_the_proxy_keep_nobody_out", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     allow_descriptors();
     let field = Field::new("slow");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
-    // A client that is not slow may be held up for a while all the same.
+    // A client that is not slow may be held up for a while, too.
     let _daemon = field.daemon("socks5: { listen: 127.0.0.1:1080, handshake_within: 4s }");
     let slow: Vec<_> = field.node.run(|| {
         let connect = |_| {
@@ -46,9 +44,7 @@ fn slow_clients_of_the_proxy_keep_nobody_out() {
 #[test]
 fn a_burst_of_honest_clients_of_the_proxy_is_served() {
     const BURST: usize = 300;
-    if !can_run("a_burst_of_honest_clients_of_the_proxy_is_served", &[]) {
-        return;
-    }
+    needs![];
     allow_descriptors();
     let field = Field::new("burst");
     let server = field.web.run(|| TcpListener::bind("0.0.0.0:80")).expect("nobody has the port");
@@ -70,10 +66,7 @@ fn a_burst_of_honest_clients_of_the_proxy_is_served() {
 /// The port is one of the node's, so that the kernel would be asked whether the address is the machine's own.
 #[test]
 fn a_client_is_told_of_a_failure_where_descriptors_are_spent_and_the_log_says_it_once() {
-    const NAME: &str = "a_client_is_told_of_a_failure_where_descriptors_are_spent_and_the_log_says_it_once";
-    if !can_run(NAME, &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("spent");
     let config = field.config("socks5: { listen: 127.0.0.1:1080, handshake_within: 1h }");
     let few = "ulimit -n 64 && exec \"$0\" node \"$1\"";
@@ -159,10 +152,7 @@ impl Service<'_> {
 
 #[test]
 fn readers_of_the_proxy_that_do_not_read_cost_little_and_keep_nobody_out() {
-    if !can_run("readers_of_the_proxy_that_do_not_read_cost_little_and_keep_nobody_out", &["curl", "python3"])
-    {
-        return;
-    }
+    needs!["curl", "python3"];
     let service = Service {
         config: &format!("socks5: {{ listen: 127.0.0.1:1080, {SEATS} }}"),
         clients: |field| &field.node,
@@ -176,10 +166,7 @@ fn readers_of_the_proxy_that_do_not_read_cost_little_and_keep_nobody_out() {
 
 #[test]
 fn readers_of_a_forward_that_do_not_read_cost_little_and_keep_nobody_out() {
-    if !can_run("readers_of_a_forward_that_do_not_read_cost_little_and_keep_nobody_out", &["curl", "python3"])
-    {
-        return;
-    }
+    needs!["curl", "python3"];
     let service = Service {
         config: &format!("forwards: [{{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80, {SEATS} }}]"),
         clients: |field| &field.node,
@@ -194,10 +181,7 @@ fn readers_of_a_forward_that_do_not_read_cost_little_and_keep_nobody_out() {
 /// The clients are on other hosts, and their unread bytes wait in the stack.
 #[test]
 fn readers_over_hopwise_that_do_not_read_cost_little_and_keep_nobody_out() {
-    if !can_run("readers_over_hopwise_that_do_not_read_cost_little_and_keep_nobody_out", &["curl", "python3"])
-    {
-        return;
-    }
+    needs!["curl", "python3"];
     let service = Service {
         config: &format!("forwards: [{{ listen: mesh:8022, to: 127.0.0.1:8000, {SEATS} }}]"),
         clients: |field| &field.web,
@@ -212,9 +196,7 @@ fn readers_over_hopwise_that_do_not_read_cost_little_and_keep_nobody_out() {
 /// A process gets 1,024 descriptors by default.
 #[test]
 fn a_node_may_have_as_many_descriptors_as_its_clients_take() {
-    if !can_run("a_node_may_have_as_many_descriptors_as_its_clients_take", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("descriptors");
     let config = field.config("socks5: { listen: 127.0.0.1:1080, connections: 3000 }");
     let few = "ulimit -Sn 1024 && exec \"$0\" node \"$1\"";
@@ -229,9 +211,7 @@ fn a_node_may_have_as_many_descriptors_as_its_clients_take() {
 #[test]
 fn ids_that_a_user_has_besides_its_own_have_one_share_of_seats() {
     const NAME: &str = "ids_that_a_user_has_besides_its_own_have_one_share_of_seats";
-    if !can_run(NAME, &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     if !Path::new("/etc/subuid").exists() {
         println!("skipped: {NAME}: there is no /etc/subuid");
         return;
@@ -338,18 +318,14 @@ fn connections(field: &Field) -> u64 {
 
 #[test]
 fn who_hangs_up_is_not_connected_for_any_longer() {
-    if !can_run("who_hangs_up_is_not_connected_for_any_longer", &[]) {
-        return;
-    }
+    needs![];
     Asking::of_the_proxy().who_hangs_up_is_not_connected_for_any_longer("hangs-up");
     Asking::of_a_forward().who_hangs_up_is_not_connected_for_any_longer("hangs-up-forward");
 }
 
 #[test]
 fn who_writes_no_more_is_connected_all_the_same() {
-    if !can_run("who_writes_no_more_is_connected_all_the_same", &[]) {
-        return;
-    }
+    needs![];
     Asking::of_the_proxy().who_writes_no_more_is_connected_all_the_same("half", 10);
     Asking::of_a_forward().who_writes_no_more_is_connected_all_the_same("half-forward", 0);
 }
@@ -357,9 +333,7 @@ fn who_writes_no_more_is_connected_all_the_same() {
 /// Clients over Hopwise may close for writing unnoticed, but not break off. The service has a queue that is full.
 #[test]
 fn who_breaks_off_over_hopwise_is_not_connected_for_any_longer() {
-    if !can_run("who_breaks_off_over_hopwise_is_not_connected_for_any_longer", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("breaks-off");
     let service = field.node.run(|| TcpListener::bind("127.0.0.1:8000")).expect("nobody has the port");
     rustix::net::listen(&service, 0).expect("it can be bound again");

@@ -1,4 +1,4 @@
-//! Several queues, each with a stack that shares nothing with the others.
+//! Several queues, each with a stack that shares nothing with the other stacks.
 
 use std::collections::BTreeSet;
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::field::{Field, PAGE, SOCKS5, THROUGH, text};
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::stream::{read_all, send_all};
 use crate::world::{KERNELS, OURS, PATIENCE, stack_config, tun_config, until, within_patience};
 
@@ -31,9 +31,7 @@ fn start(namespace: &Namespace, queues: u16, routes: &[Route]) -> Shards {
 
 #[test]
 fn a_flow_meets_its_shard_both_ways_and_also_after_a_rest() {
-    if !can_run("a_flow_meets_its_shard_both_ways_and_also_after_a_rest", &[]) {
-        return;
-    }
+    needs![];
     // The kernel's own choice of a queue forgets a flow after three seconds.
     const REST: Duration = Duration::from_secs(4);
     const FLOWS: usize = 12;
@@ -84,9 +82,7 @@ fn a_flow_meets_its_shard_both_ways_and_also_after_a_rest() {
 /// The kernel would give the second user queues of its own, and with them packets of the first one.
 #[test]
 fn a_second_user_of_a_device_with_several_queues_is_refused_until_the_first_has_gone() {
-    if !can_run("a_second_user_of_a_device_with_several_queues_is_refused_until_the_first_has_gone", &[]) {
-        return;
-    }
+    needs![];
     let namespace = Namespace::new();
     let open = || namespace.run(|| TunFast::open_queues(&tun_config(), 2));
     let first = open().expect("root may open a TUN device");
@@ -97,7 +93,7 @@ fn a_second_user_of_a_device_with_several_queues_is_refused_until_the_first_has_
     within_patience(until(|| open().is_ok()));
 }
 
-/// The next program that opens as many queues of the device. It prints to how many of them 64 flows of UDP came.
+/// The next program that opens this number of queues of the device. It prints to how many of them 64 flows of UDP came.
 const NEXT_USER: &str = "
 import fcntl, os, socket, struct
 def queue():
@@ -119,9 +115,7 @@ print(sum(came(fd) for fd in fds))
 /// Another program's flows would all come to the first queue.
 #[test]
 fn a_device_with_several_queues_that_was_there_deals_packets_as_it_did() {
-    if !can_run("a_device_with_several_queues_that_was_there_deals_packets_as_it_did", &["python3"]) {
-        return;
-    }
+    needs!["python3"];
     let namespace = Namespace::new();
     namespace.ip(&["tuntap", "add", "hop0", "mode", "tun", "multi_queue"]);
     namespace.run(|| drop(TunFast::open_queues(&tun_config(), 4).expect("root may open a TUN device")));
@@ -148,10 +142,7 @@ for nth in range(1, 11):
 
 #[test]
 fn parts_of_tcp_packets_are_counted_where_no_queue_of_several_can_have_them() {
-    let name = "parts_of_tcp_packets_are_counted_where_no_queue_of_several_can_have_them";
-    if !can_run(name, &["python3"]) {
-        return;
-    }
+    needs!["python3"];
     let namespace = Namespace::new();
     let shards = start(&namespace, 2, &[]);
     let sent = namespace.output(&["python3", "-c", SEND_PARTS]);
@@ -164,9 +155,7 @@ fn parts_of_tcp_packets_are_counted_where_no_queue_of_several_can_have_them() {
 
 #[test]
 fn every_shard_hears_that_its_path_has_become_smaller() {
-    if !can_run("every_shard_hears_that_its_path_has_become_smaller", &[]) {
-        return;
-    }
+    needs![];
     const FLOWS: u64 = 6;
     const BYTES: u64 = 2_000_000;
     let (here, far) = (Namespace::new(), Namespace::new());
@@ -229,10 +218,7 @@ fn received_by(status: &serde_json::Value, shard: usize) -> u64 {
 
 #[test]
 fn a_node_with_two_queues_serves_on_both_and_is_told_of_as_one() {
-    if !can_run("a_node_with_two_queues_serves_on_both_and_is_told_of_as_one", &["curl", "python3", "tshark"])
-    {
-        return;
-    }
+    needs!["curl", "python3", "tshark"];
     let field = Field::new("queues");
     let _there = field.serve(&field.web, "10.9.0.2", "80");
     let _here = field.serve(&field.node, "127.0.0.1", "8000");

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
 use std::process::Stdio;
 
 use crate::field::HOPWISE;
-use crate::namespace::{Namespace, Running, can_run};
+use crate::folder::Folder;
+use crate::namespace::{Namespace, Running};
 use crate::node::systemd;
 use crate::proxy::{By, Network};
 use crate::world::{until, within_patience};
@@ -28,9 +28,7 @@ const WANTED: [&str; 2] = ["READY=1", "STOPPING=1"];
 
 #[test]
 fn systemd_is_told_when_a_proxy_ends() {
-    if !can_run("systemd_is_told_when_a_proxy_ends", &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let network = Network::by("proxy-notify", By::Tun);
     let systemd = systemd(network.path("notify"));
     let mut running = network.proxy("none", "none");
@@ -42,16 +40,14 @@ fn systemd_is_told_when_a_proxy_ends() {
 
 #[test]
 fn systemd_is_told_when_a_routing_daemon_ends() {
-    if !can_run("systemd_is_told_when_a_routing_daemon_ends", &["ip", "sysctl"]) {
-        return;
-    }
+    needs!["ip", "sysctl"];
     let node = Namespace::new();
     node.ip(&["link", "add", "air0", "type", "veth", "peer", "name", "air1"]);
     node.ip(&["link", "set", "air0", "up"]);
-    let folder = Folder::new();
-    let systemd = systemd(folder.0.join("notify"));
-    let (config, log) = (folder.0.join("route.yaml"), folder.0.join("log"));
-    let state = folder.0.join("state");
+    let folder = Folder::new("stopping");
+    let systemd = systemd(folder.join("notify"));
+    let (config, log) = (folder.join("route.yaml"), folder.join("log"));
+    let state = folder.join("state");
     let text = format!(
         "address: 10.77.0.1\nnetwork: 10.77.0.0/24\ninterfaces: [air0]\nstate: {}\n\
          routing: {{ protocol: aodv }}\n",
@@ -59,7 +55,7 @@ fn systemd_is_told_when_a_routing_daemon_ends() {
     );
     fs::write(&config, text).expect("the folder can be written");
     let mut command = node.command(&[HOPWISE, "route", &config.to_string_lossy()]);
-    command.env("NOTIFY_SOCKET", folder.0.join("notify")).stdin(Stdio::null());
+    command.env("NOTIFY_SOCKET", folder.join("notify")).stdin(Stdio::null());
     command.stderr(fs::File::create(&log).expect("the folder can be written"));
     let mut running = Running(command.spawn().expect("ip netns exec runs"));
     within_patience(until(|| {
@@ -68,21 +64,4 @@ fn systemd_is_told_when_a_routing_daemon_ends() {
         log.contains("ready address")
     }));
     assert_eq!(notices(&systemd, || running.interrupt()), WANTED);
-}
-
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        let folder = std::env::temp_dir().join(format!("hopwise-stopping-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        Folder(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

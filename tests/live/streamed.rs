@@ -8,15 +8,14 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::field::{Field, HOPWISE, SOCKS5, THROUGH, text};
+use crate::folder::Folder;
 use crate::mesh::fleet::{make_keys, start_server};
-use crate::namespace::{Running, can_run, found, missing};
+use crate::namespace::{Running, found, missing};
 use crate::world::{until, within_patience};
 
 #[test]
 fn a_capture_as_a_stream_has_what_the_file_would_have_and_leaves_nothing() {
-    if !can_run("a_capture_as_a_stream", &["curl", "python3", "tshark"]) {
-        return;
-    }
+    needs!["curl", "python3", "tshark"];
     let field = Field::new("streamed");
     fs::write(field.path("www/big"), vec![7; 3_000_000]).expect("the folder can be written");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
@@ -46,9 +45,7 @@ fn a_capture_as_a_stream_has_what_the_file_would_have_and_leaves_nothing() {
 /// The end of the daemon ends the stream.
 #[test]
 fn a_stream_ends_with_its_node() {
-    if !can_run("a_stream_ends_with_its_node", &["python3"]) {
-        return;
-    }
+    needs!["python3"];
     let field = Field::new("streams-end");
     let mut daemon = field.daemon(SOCKS5);
     let stream = field.path("stream.pcapng");
@@ -103,10 +100,7 @@ fn ssh_to(field: &Field) -> (String, Running) {
 
 #[test]
 fn a_live_node_of_another_machine_is_an_interface_of_wireshark_by_ssh() {
-    let name = "a_live_node_of_another_machine_is_an_interface_of_wireshark_by_ssh";
-    if !can_run(name, &["curl", "python3", "tshark", "mkfifo", "ssh", "sshd", "ssh-keygen"]) {
-        return;
-    }
+    needs!["curl", "python3", "tshark", "mkfifo", "ssh", "sshd", "ssh-keygen"];
     let field = Field::new("extcapssh");
     let _web = field.serve(&field.web, "10.9.0.2", "80");
     let _daemon = field.daemon(SOCKS5);
@@ -140,9 +134,8 @@ fn a_simulation_is_an_interface_of_wireshark() {
         println!("skipped: {name}: {problem}");
         return;
     }
-    let folder = std::env::temp_dir().join(format!("hopwise-extcap-{}", std::process::id()));
-    fs::create_dir_all(&folder).expect("a folder");
-    let fifo = folder.join("pipe").to_string_lossy().into_owned();
+    let folder = Folder::new("extcap");
+    let fifo = folder.path("pipe");
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("it runs").success());
     let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/quickstart.yaml");
     let settings = ["--scenario", scenario, "--arm", "delayed", "--duration", "2s", "--seed", ""];
@@ -155,5 +148,4 @@ fn a_simulation_is_an_interface_of_wireshark() {
     assert_eq!(capture.0.wait().expect("it ends").code(), Some(0));
     assert!(rows.lines().count() > 40, "{rows} {}", text(&shown.stderr));
     assert!(rows.contains("for n1, try 1 of at most"), "{rows}");
-    fs::remove_dir_all(&folder).expect("it is there");
 }

@@ -1,23 +1,16 @@
 //! Transparent nodes: hosts on the kernel's TCP on both sides of two nodes, which they know nothing of.
 
-#[path = "transparent/abandoned.rs"]
 mod abandoned;
-#[path = "transparent/crowds.rs"]
+mod clashes;
 mod crowds;
-#[path = "transparent/hangs.rs"]
 mod hangs;
-#[path = "transparent/opened.rs"]
 mod opened;
-#[path = "transparent/programs.rs"]
 mod programs;
-#[path = "transparent/walled.rs"]
 mod walled;
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -25,7 +18,8 @@ use rustix::net::{ipproto, sockopt};
 use rustix::process::Signal;
 
 use crate::field::{Daemon, HOPWISE, assert_none_refused, text};
-use crate::namespace::{Namespace, can_run};
+use crate::folder::Folder;
+use crate::namespace::Namespace;
 use crate::world::{PATIENCE, until, within_patience};
 
 const V4: [&str; 2] = ["10.1.0.2", "10.2.0.2"];
@@ -38,7 +32,7 @@ struct Chain {
     first: Namespace,
     last: Namespace,
     server: Namespace,
-    folder: PathBuf,
+    folder: Folder,
 }
 
 /// The host's address, as the host and the server see it.
@@ -50,9 +44,7 @@ struct Seen {
 
 impl Chain {
     fn new(test: &str) -> Chain {
-        let folder = std::env::temp_dir().join(format!("hoplive-{}-{test}", std::process::id()));
-        fs::create_dir_all(&folder).expect("the temporary folder can be written");
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        let folder = Folder::of_everybody(test);
         let [host, first, last, server] = [(); 4].map(|()| Namespace::new());
         for (left, right, device, net) in
             [(&host, &first, "lan0", 1), (&first, &last, "mid0", 5), (&last, &server, "lan1", 2)]
@@ -87,11 +79,16 @@ impl Chain {
     }
 
     fn path(&self, name: &str) -> String {
-        self.folder.join(name).to_string_lossy().into_owned()
+        self.folder.path(name)
     }
 
     /// A node with the address 10.7.NET.2 in that namespace, and `more` in its file.
     fn node(&self, namespace: &Namespace, net: u8, more: &str) -> Daemon {
+        self.node_by(&[HOPWISE, "node"], namespace, net, more)
+    }
+
+    /// The node, started by a command whose last word is the node's file.
+    fn node_by(&self, command: &[&str], namespace: &Namespace, net: u8, more: &str) -> Daemon {
         let (config, log) = (self.path(&format!("{net}.yaml")), self.path(&format!("{net}.log")));
         let socket = self.path(&format!("{net}.sock"));
         let text = format!(
@@ -101,7 +98,7 @@ impl Chain {
         );
         fs::write(&config, text).expect("the folder can be written");
         let into = fs::File::create(&log).expect("the folder can be written");
-        let mut command = namespace.command(&[HOPWISE, "node", &config]);
+        let mut command = namespace.command(&[command, &[&config]].concat());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(into);
         let mut daemon = Daemon(command.spawn().expect("ip netns exec runs"));
         within_patience(until(|| {
@@ -162,7 +159,7 @@ impl Chain {
         })
     }
 
-    /// Sends so many bytes to the server and back, and compares them.
+    /// Sends a number of bytes to the server and back, and compares them.
     fn exchange(&self, to: &str, bytes: usize) -> Seen {
         let stream = self.connect(to, PORT).expect("the server is reached");
         exchange_over(stream, bytes).expect("the connection holds")
@@ -196,7 +193,6 @@ impl Drop for Chain {
         for net in 1..=3 {
             assert_none_refused(&self.log(net));
         }
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -249,9 +245,7 @@ const TOOLS: [&str; 1] = ["nft"];
 
 #[test]
 fn both_sides_see_their_addresses_and_every_byte() {
-    if !can_run("both_sides_see_their_addresses_and_every_byte", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("both");
     chain.serve(PORT);
     // All neighbours are known before a node may wait for them.
@@ -275,9 +269,7 @@ fn both_sides_see_their_addresses_and_every_byte() {
 /// The server has no route to the host: only the node's own address is answered.
 #[test]
 fn a_server_whose_answers_go_elsewhere_sees_the_node() {
-    if !can_run("a_server_whose_answers_go_elsewhere_sees_the_node", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("elsewhere");
     chain.serve(PORT);
     chain.server.ip(&["route", "del", "default"]);
@@ -291,9 +283,7 @@ fn a_server_whose_answers_go_elsewhere_sees_the_node() {
 
 #[test]
 fn who_is_not_reached_through_a_node_goes_straight_on() {
-    if !can_run("who_is_not_reached_through_a_node_goes_straight_on", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("straight");
     chain.serve(PORT);
     // The router's own addresses are in the network of all.
@@ -321,9 +311,7 @@ fn who_is_not_reached_through_a_node_goes_straight_on() {
 
 #[test]
 fn a_killed_node_lets_new_connections_pass_and_says_what_it_cut() {
-    if !can_run("a_killed_node_lets_new_connections_pass_and_says_what_it_cut", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("killed");
     chain.serve(PORT);
     let (_last, mut first) = (chain.last(), chain.first());
@@ -359,9 +347,7 @@ fn a_killed_node_lets_new_connections_pass_and_says_what_it_cut() {
 
 #[test]
 fn a_rule_and_a_route_that_a_killed_node_left_are_found_and_removed_by_doctor() {
-    if !can_run("a_rule_and_a_route_that_a_killed_node_left_are_found_and_removed_by_doctor", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("left");
     let doctor = |more: &[&str]| text(&chain.first.output(&[&[HOPWISE, "doctor"], more].concat()).stdout);
     let left = || {
@@ -390,9 +376,7 @@ fn a_rule_and_a_route_that_a_killed_node_left_are_found_and_removed_by_doctor() 
 /// A third node on the way from the last one to the server leads back to the last one.
 #[test]
 fn a_connection_that_comes_round_is_refused_and_goes_straight_on() {
-    if !can_run("a_connection_that_comes_round_is_refused_and_goes_straight_on", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("loop");
     chain.serve(PORT);
     let turn = Namespace::new();
@@ -432,9 +416,7 @@ const OF_NO_HOST: [[u8; 4]; 6] =
 
 #[test]
 fn strangers_and_wrong_headers_are_refused() {
-    if !can_run("strangers_and_wrong_headers_are_refused", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("strangers");
     let _last = chain.node(&chain.last, 2, "transparent: { from: [10.5.0.1], targets: [10.2.0.0/24] }");
     let says = |namespace: &Namespace, bytes: Vec<u8>| {
@@ -468,9 +450,7 @@ fn strangers_and_wrong_headers_are_refused() {
 /// `classes` give some connections a port of their own over Hopwise, by which the rules of both nodes choose.
 #[test]
 fn rules_choose_the_agents_of_both_ends_by_address_port_and_dscp() {
-    if !can_run("rules_choose_the_agents_of_both_ends_by_address_port_and_dscp", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("classes");
     (5000..5003).for_each(|port| chain.serve(port));
     let rules = "rules: [{ match: { port: 7301 }, receiver: \"delayed:d=5\", sender: [newreno, limit:9] }, { match: { \

@@ -1,6 +1,5 @@
 //! Trials in real time between namespaces: their records, their refusals, and what killed processes leave.
 
-#[path = "trials/carried.rs"]
 mod carried;
 
 use std::env;
@@ -76,10 +75,7 @@ impl Drop for Scenario {
 
 #[test]
 fn worlds_are_compared_arm_by_arm_and_the_one_without_a_kernel_leaves_its_arms_out() {
-    let test = "worlds_are_compared_arm_by_arm_and_the_one_without_a_kernel_leaves_its_arms_out";
-    if !can_run(test, &[]) {
-        return;
-    }
+    needs![];
     let scenario = Scenario::new("worlds", "netns", TEXT);
     let output = scenario.trial(&["--world", "sim,netns", "--json", "--seeds", "2"]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -163,10 +159,7 @@ pub(crate) fn each_tcp_tells_its_own(scenario: &Scenario) {
 
 #[test]
 fn a_trial_between_namespaces_counts_what_each_tcp_tells() {
-    let test = "a_trial_between_namespaces_counts_what_each_tcp_tells";
-    if !can_run(test, &[]) {
-        return;
-    }
+    needs![];
     let scenario = Scenario::new("trial", "netns", TEXT);
     let output = scenario.trial(&[&LASTS[..], &["--json"]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -226,9 +219,7 @@ const TIMED: &str = "traffic=[\
 
 #[test]
 fn flows_between_namespaces_start_stop_and_have_their_size() {
-    if !can_run("flows_between_namespaces_start_stop_and_have_their_size", &[]) {
-        return;
-    }
+    needs![];
     let scenario = Scenario::new("timed", "netns", TEXT);
     let output = scenario.trial(&["--set", TIMED]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -246,9 +237,7 @@ fn flows_between_namespaces_start_stop_and_have_their_size() {
 
 #[test]
 fn a_run_between_namespaces_keeps_the_traces_of_its_endpoints() {
-    if !can_run("a_run_between_namespaces_keeps_the_traces_of_its_endpoints", &[]) {
-        return;
-    }
+    needs![];
     let scenario = Scenario::new("traced", "netns", TEXT);
     let run = |arm: &str, words: &[&str]| {
         let out = scenario.out.join(arm);
@@ -274,10 +263,7 @@ fn a_run_between_namespaces_keeps_the_traces_of_its_endpoints() {
 /// No radio is less than a nanosecond late, so that no run counts.
 #[test]
 fn runs_that_do_not_count_are_repeated_only_within_the_time_of_the_trial() {
-    let test = "runs_that_do_not_count_are_repeated_only_within_the_time_of_the_trial";
-    if !can_run(test, &[]) {
-        return;
-    }
+    needs![];
     let one_arm = TEXT.replace("  kernel: { receiver: kernel, sender: kernel:reno }\n", "");
     let scenario = Scenario::new("repeats", "netns", &one_arm);
     let mut command = Command::new(HOPWISE);
@@ -303,9 +289,7 @@ fn runs_that_do_not_count_are_repeated_only_within_the_time_of_the_trial() {
 /// A trial without `--for` waits for such a process, and then says that nothing came from it.
 #[test]
 fn a_run_that_hangs_is_ended_with_the_time_of_its_trial() {
-    if !can_run("a_run_that_hangs_is_ended_with_the_time_of_its_trial", &[]) {
-        return;
-    }
+    needs![];
     let scenario = Scenario::new("hangs", "netns", TEXT);
     let trial = scenario.command(&["--for", "12s"]).stderr(Stdio::piped()).spawn();
     let trial = trial.expect("it starts");
@@ -332,9 +316,7 @@ fn begun(scenario: &Scenario, program: &Path, words: &[&str]) -> Child {
 
 #[test]
 fn a_live_trial_goes_on_where_a_kill_has_ended_it() {
-    if !can_run("a_live_trial_goes_on_where_a_kill_has_ended_it", &[]) {
-        return;
-    }
+    needs![];
     let scenario = Scenario::new("resume", "netns", TEXT);
     let seeds = ["--seeds", "4"];
     let mut trial = begun(&scenario, Path::new(HOPWISE), &seeds);
@@ -352,9 +334,7 @@ fn a_live_trial_goes_on_where_a_kill_has_ended_it() {
 
 #[test]
 fn a_live_trial_goes_on_when_its_program_is_replaced() {
-    if !can_run("a_live_trial_goes_on_when_its_program_is_replaced", &[]) {
-        return;
-    }
+    needs![];
     let scenario = Scenario::new("replaced", "netns", TEXT);
     let (program, other) = (scenario.file.with_extension("program"), scenario.file.with_extension("other"));
     fs::copy(HOPWISE, &program).expect("the temporary folder can be written");
@@ -369,9 +349,7 @@ fn a_live_trial_goes_on_when_its_program_is_replaced() {
 
 #[test]
 fn a_live_trial_ends_in_its_time_with_complete_blocks() {
-    if !can_run("a_live_trial_ends_in_its_time_with_complete_blocks", &[]) {
-        return;
-    }
+    needs![];
     let scenario = Scenario::new("in-time", "netns", TEXT);
     let output = scenario.trial(&[SHORT, &["--seeds", "40", "--for", "15s", "--json"]].concat());
     let said = String::from_utf8_lossy(&output.stderr);
@@ -383,9 +361,7 @@ fn a_live_trial_ends_in_its_time_with_complete_blocks() {
 /// A window of one segment carries less than half.
 #[test]
 fn a_live_trial_stops_when_its_verdicts_are_sure() {
-    if !can_run("a_live_trial_stops_when_its_verdicts_are_sure", &[]) {
-        return;
-    }
+    needs![];
     let slow = "kernel: { receiver: delayed, sender: [newreno, \"limit:1\"] }";
     let text = TEXT.replace("kernel: { receiver: kernel, sender: kernel:reno }", slow);
     let scenario = Scenario::new("sure", "netns", &text);
@@ -449,9 +425,8 @@ fn kills(test: &str, count: u32) {
 
 #[test]
 fn a_killed_process_of_a_trial_leaves_nothing_after_the_next_start() {
-    if can_run("a_killed_process_of_a_trial_leaves_nothing_after_the_next_start", &[]) {
-        kills("kill", 4);
-    }
+    needs![];
+    kills("kill", 4);
 }
 
 #[test]

@@ -5,14 +5,11 @@ use std::fs;
 use rustix::process::Signal;
 
 use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
-use crate::namespace::can_run;
 use crate::world::{until, within_patience};
 
 #[test]
 fn what_cannot_be_had_at_the_start_is_said_with_its_place_its_key_and_a_remedy() {
-    if !can_run("what_cannot_be_had_at_the_start_is_said_with_its_place", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("unmet");
     let elsewhere = "203.0.113.1:80";
     let own_address = "name an address of this machine";
@@ -43,9 +40,7 @@ fn what_cannot_be_had_at_the_start_is_said_with_its_place_its_key_and_a_remedy()
 
 #[test]
 fn a_link_that_is_not_there_is_said_with_its_place_and_key() {
-    if !can_run("a_link_that_is_not_there_is_said_with_its_place_and_key", &["nft"]) {
-        return;
-    }
+    needs!["nft"];
     let field = Field::new("no-link");
     let mut links =
         vec![("kind: raw, name: gone0", "2:28: `links.0.name`: open a link: gone0: ", "`ip link`")];
@@ -73,9 +68,7 @@ fn a_link_that_is_not_there_is_said_with_its_place_and_key() {
 /// The log has one line for it, and shows no file.
 #[test]
 fn a_file_that_a_hangup_finds_wrong_is_refused_with_what_would_be_accepted() {
-    if !can_run("a_file_that_a_hangup_finds_wrong_is_refused_with_what_would_be_accepted", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("hangup-says");
     let daemon = field.daemon(SOCKS5);
     field.config(&format!("{SOCKS5}\nstop_within: 5"));
@@ -88,9 +81,7 @@ fn a_file_that_a_hangup_finds_wrong_is_refused_with_what_would_be_accepted() {
 
 #[test]
 fn socks5_beyond_the_loopback_without_users_or_allow_is_said_at_the_start() {
-    if !can_run("socks5_beyond_the_loopback_without_users_or_allow_is_said_at_the_start", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("open-socks5");
     let beyond = "socks5: { listen: 10.9.0.1:1080";
     for (socks5, is_said) in [
@@ -107,9 +98,7 @@ fn socks5_beyond_the_loopback_without_users_or_allow_is_said_at_the_start() {
 
 #[test]
 fn curl_logs_in_at_socks5_with_its_password_alone() {
-    if !can_run("curl_logs_in_at_socks5_with_its_password_alone", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let field = Field::new("login");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
     let _daemon = field.daemon("socks5: { listen: 127.0.0.1:1080, users: { ada: secret } }");
@@ -126,9 +115,7 @@ fn curl_logs_in_at_socks5_with_its_password_alone() {
 /// YAML takes a password of digits for a number.
 #[test]
 fn a_password_that_does_not_fit_stays_out_of_the_log_and_of_what_a_check_says() {
-    if !can_run("a_password_that_does_not_fit_stays_out_of_the_log_and_of_what_a_check_says", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("passwords");
     let users = |password: &str| {
         format!("socks5:\n  listen: 127.0.0.1:1080\n  users: {{ ada: {password} }}\ncaptures: []")

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
 use crate::field::{Daemon, Field, HOPWISE, PAGE, text};
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::world::{PATIENCE, until, within_patience};
 
 /// Returns whether the pipe has room for a page.
@@ -61,9 +61,7 @@ fn brings_the_page(from: &Namespace, to: &str) -> bool {
 
 #[test]
 fn a_node_whose_log_is_full_closed_or_unread_serves_its_clients_and_ends_in_order() {
-    if !can_run("a_node_whose_log_is_full_closed_or_unread_serves_its_clients", &["python3"]) {
-        return;
-    }
+    needs!["python3"];
     let field = Field::new("unread-log");
     let _web = field.serve(&field.node, "127.0.0.1", "8000");
     let forwards =
@@ -91,9 +89,7 @@ fn a_node_whose_log_is_full_closed_or_unread_serves_its_clients_and_ends_in_orde
 
 #[test]
 fn a_router_whose_log_is_full_closed_or_unread_routes_and_ends_in_order() {
-    if !can_run("a_router_whose_log_is_full_closed_or_unread_routes_and_ends_in_order", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("unread-routes");
     let route = |n: u8| {
         let (config, state) = (field.path(&format!("route{n}.yaml")), field.path(&format!("state{n}")));
@@ -123,9 +119,7 @@ fn a_router_whose_log_is_full_closed_or_unread_routes_and_ends_in_order() {
 /// A failed start ends the daemon with its own status.
 #[test]
 fn a_daemon_that_cannot_start_ends_with_its_status_also_where_its_log_takes_nothing() {
-    if !can_run("a_daemon_that_cannot_start_ends_with_its_status_also_where_its_log_takes_nothing", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("unread-end");
     let config = field.config("metrics: { listen: 203.0.113.1:80 }");
     for (name, log, _unread) in logs() {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use hopwise_core::endpoint::ListenOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::namespace::can_run;
 use crate::stream::{Stream, read_all, receive_all, send_all, write_all};
 use crate::world::{KERNELS, OURS, World, is_long, within_patience};
 
@@ -20,9 +19,7 @@ fn pause() -> Duration {
 
 #[test]
 fn a_window_of_the_kernels_that_stays_closed_is_probed_until_it_opens() {
-    if !can_run("a_window_of_the_kernels_that_stays_closed_is_probed_until_it_opens", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let (listener, address) = world.kernel_listener(KERNELS);
     let (open, opened) = std::sync::mpsc::channel();
@@ -59,9 +56,7 @@ fn a_window_of_the_kernels_that_stays_closed_is_probed_until_it_opens() {
 
 #[test]
 fn a_window_of_ours_that_stays_closed_opens_for_the_kernel() {
-    if !can_run("a_window_of_ours_that_stays_closed_opens_for_the_kernel", &[]) {
-        return;
-    }
+    needs![];
     let world = World::new();
     let listener = world.stack.listen(None, 80, ListenOptions::default()).expect("the port is free");
     let mut stream = world.kernel_connects((OURS, 80).into()).expect("we listen");
@@ -80,9 +75,7 @@ fn a_window_of_ours_that_stays_closed_opens_for_the_kernel() {
 
 #[test]
 fn a_reader_that_takes_little_at_a_time_gets_everything() {
-    if !can_run("a_reader_that_takes_little_at_a_time_gets_everything", &[]) {
-        return;
-    }
+    needs![];
     const LITTLE: u64 = 200_000;
     let world = World::new();
     let listener = world.stack.listen(None, 80, ListenOptions::default()).expect("the port is free");

@@ -3,6 +3,8 @@
 use std::fs;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
@@ -125,6 +127,21 @@ pub(crate) fn within_patience<T>(work: impl Future<Output = T>) -> T {
     let patience = if is_long() { PATIENCE_WHEN_LONG } else { PATIENCE };
     let done = runtime.block_on(async { tokio::time::timeout(patience, work).await });
     done.expect("it takes no longer than the tests' patience")
+}
+
+/// Runs cases side by side, six at a time: they wait for most of their time.
+pub(crate) fn side_by_side<T: Send>(cases: impl IntoIterator<Item = T>, run: impl Fn(T) + Sync) {
+    let cases = Mutex::new(cases.into_iter().collect::<Vec<T>>());
+    let next = || cases.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                while let Some(case) = next() {
+                    run(case);
+                }
+            });
+        }
+    });
 }
 
 /// The running programs that any thread of this one has started. Not every kernel lists them in a file.

@@ -1,31 +1,18 @@
 //! Runs packet scripts: one endpoint in virtual time against a peer that the script plays. The dialect is in
 //! `tests/packets/README.md`.
 
-#[path = "engine/build.rs"]
 mod build;
-#[path = "engine/calls.rs"]
 mod calls;
-#[path = "engine/checks.rs"]
 mod checks;
-#[path = "engine/fields.rs"]
 mod fields;
-#[path = "engine/options.rs"]
 mod options;
-#[path = "engine/peer.rs"]
 mod peer;
-#[path = "engine/run.rs"]
 mod run;
-#[path = "engine/script.rs"]
 mod script;
-#[path = "engine/seen.rs"]
 mod seen;
-#[path = "engine/segment.rs"]
 mod segment;
-#[path = "engine/selftest.rs"]
 mod selftest;
-#[path = "engine/settings.rs"]
 mod settings;
-#[path = "engine/text.rs"]
 mod text;
 
 use hopwise_core::trace::TraceEvent;
@@ -43,7 +30,7 @@ pub(crate) struct Report(pub(crate) String);
 
 /// Runs a script in every manner. `name` is for the report.
 pub(crate) fn run_script(name: &str, text: &str) -> Result<(), Report> {
-    // A broken invariant of core is a failure of this script, and the others are run all the same.
+    // A broken invariant of core is a failure of this script, and the other scripts run.
     let run = std::panic::catch_unwind(|| run_all(name, text));
     run.unwrap_or_else(|_| Err(Report(format!("{name}: it panicked, as said above"))))
 }
@@ -69,7 +56,8 @@ fn run_all(name: &str, text: &str) -> Result<(), Report> {
 fn run_once(name: &str, text: &str, manner: Manner) -> Result<Vec<TraceEvent>, Report> {
     let at_line = |number: usize, problem: &Problem| Report(format!("{name}:{number}: {problem}"));
     let lines = script::read(text).map_err(|(number, problem)| at_line(number, &problem))?;
-    let mut settings = Settings::new().map_err(|problem| at_line(1, &problem))?;
+    let first = lines.first().map_or(1, |line| line.number);
+    let mut settings = Settings::new().map_err(|problem| at_line(first, &problem))?;
     let mut body = lines.as_slice();
     while let Some((first, rest)) = body.split_first() {
         match settings.take(&mut first.words.clone()) {
@@ -78,7 +66,7 @@ fn run_once(name: &str, text: &str, manner: Manner) -> Result<Vec<TraceEvent>, R
             Err(problem) => return Err(at_line(first.number, &problem)),
         }
     }
-    let mut run = Run::new(settings, manner).map_err(|problem| at_line(1, &problem))?;
+    let mut run = Run::new(settings, manner).map_err(|problem| at_line(first, &problem))?;
     play(&mut run, body).map_err(|(line, problem)| report(name, &run, line.as_ref(), &problem))?;
     Ok(run.trace)
 }

@@ -14,7 +14,7 @@ use hopwise_core::endpoint::{
 };
 use hopwise_core::ip::Prefix;
 use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
-use hopwise_mesh::{Hop, Interface, Node, NodeConfig, OWN_LINK, QueueConfig, StaticRoutes, WhenFull};
+use hopwise_mesh::{FirstStep, Interface, Node, NodeConfig, OWN_LINK, QueueConfig, StaticRoutes, WhenFull};
 
 use super::{receivers, sender_lists};
 
@@ -42,7 +42,7 @@ fn node(number: u32, hops: u32) -> Node {
     let hop = |to: u32| {
         let next = if to > number { number + 1 } else { number - 1 };
         let hops = to.abs_diff(number) as u8;
-        (address(to), Hop { link: RADIO, via: NextHop::Neighbour(address(next)), hops })
+        (address(to), FirstStep { link: RADIO, via: NextHop::Neighbour(address(next)), hops })
     };
     let routes: Vec<_> = (0..=hops).filter(|to| *to != number).map(hop).collect();
     let radio = Interface {

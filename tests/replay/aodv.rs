@@ -1,10 +1,11 @@
 //! Events of a router that runs AODV.
 
 use hopwise_core::Instant;
-use hopwise_mesh::Routing;
-use hopwise_mesh::aodv::messages::Message;
+use hopwise_mesh::aodv::messages::AodvMessage;
 use hopwise_mesh::aodv::rfc3561::Aodv;
-use hopwise_mesh::aodv::{AodvRules, Config, Interface, Key, Settings, routing};
+use hopwise_mesh::aodv::{Interface, Key, Settings, routing};
+use hopwise_mesh::constants::RuleSet;
+use hopwise_mesh::{Routing, RoutingSetup};
 
 use crate::routers::{AsRouter, LINK, Manners, address, drive, trust};
 
@@ -19,8 +20,8 @@ impl AsRouter for Ns2 {
     fn look(&self, _: Instant) {}
 }
 
-fn config(byte: u8) -> Config {
-    let rules = if byte & 1 == 0 { AodvRules::Rfc3561 } else { AodvRules::Ns2 };
+fn config(byte: u8) -> (Settings, RoutingSetup) {
+    let rules = if byte & 1 == 0 { RuleSet::Standard } else { RuleSet::Ns2 };
     let settings = Settings {
         hello: byte & 2 != 0,
         rrep_ack: byte & 4 != 0,
@@ -37,22 +38,22 @@ fn config(byte: u8) -> Config {
     };
     let wakes_at = if byte & 64 != 0 { Instant::from_secs(15) } else { Instant::ZERO };
     let interfaces = vec![Interface { link: LINK, address: address(1) }];
-    Config { settings, interfaces, serves: Vec::new(), seed: 1, counter: 0, wakes_at, trust: trust() }
+    (settings, RoutingSetup { wakes_at, trust: trust(), ..RoutingSetup::new(interfaces, 1) })
 }
 
 pub(crate) fn replay(bytes: &[u8]) {
     if let Some((first, rest)) = bytes.split_first() {
-        let (config, manners) = (config(*first), Manners { hop_limit: None, check });
-        match config.settings.rules {
-            AodvRules::Rfc3561 => drive(&mut Aodv::new(config), manners, rest),
-            AodvRules::Ns2 => drive(&mut Ns2(routing(config)), manners, rest),
+        let ((settings, setup), manners) = (config(*first), Manners { hop_limit: None, check });
+        match settings.rules {
+            RuleSet::Standard => drive(&mut Aodv::new(settings, setup), manners, rest),
+            RuleSet::Ns2 => drive(&mut Ns2(routing(settings, setup)), manners, rest),
         }
     }
 }
 
 /// A message reads as it was written.
 fn check(bytes: &[u8]) {
-    let (message, extensions) = Message::parse(bytes).expect("a message of ours");
+    let (message, extensions) = AodvMessage::parse(bytes).expect("a message of ours");
     let mut again = Vec::new();
     message.emit(&mut again);
     again.extend(extensions.bytes());

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
+use hopwise_mesh::RoutingSetup;
 use hopwise_mesh::aodv::{Interface, Key};
-use hopwise_mesh::aodvv2::{Aodvv2, Config, Settings};
+use hopwise_mesh::aodvv2::{Aodvv2, Settings};
 use hopwise_mesh::rfc5444::Packet;
 
 use crate::routers::{LINK, Manners, address, drive, trust};
@@ -21,17 +22,7 @@ fn router(byte: u8) -> Aodvv2 {
     };
     let wakes_at = if byte & 64 != 0 { Instant::from_secs(15) } else { Instant::ZERO };
     let interfaces = vec![Interface { link: LINK, address: address(1) }];
-    let serves = Vec::new();
-    Aodvv2::new(Config {
-        settings,
-        interfaces,
-        serves,
-        seq: 0,
-        seed: 1,
-        counter: 0,
-        wakes_at,
-        trust: trust(),
-    })
+    Aodvv2::new(settings, RoutingSetup { wakes_at, trust: trust(), ..RoutingSetup::new(interfaces, 1) })
 }
 
 pub(crate) fn replay(bytes: &[u8]) {

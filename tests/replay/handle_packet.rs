@@ -1,5 +1,5 @@
 //! Any bytes are a story about an endpoint: its settings, its program's calls, the time, and its packets. Honest
-//! packets come from a second endpoint, and others are forged. In any story the endpoint answers with sound packets,
+//! packets come from a second endpoint, and the rest are forged. In any story the endpoint answers with sound packets,
 //! bounded work and memory, and the bytes that were sent.
 
 #[path = "handle_packet/arrival.rs"]

@@ -15,7 +15,7 @@ use hopwise_host::fuzzing;
 use crate::input::{Bits, Input};
 use crate::made_right::make_right;
 
-/// The header of Ethernet, and that of a device with bundles.
+/// The header of Ethernet, and the header of a device with bundles.
 const ETHERNET: usize = 14;
 const VNET: usize = 10;
 /// The frames of one input.

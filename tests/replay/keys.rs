@@ -37,7 +37,7 @@ pub(crate) fn replay(bytes: &[u8]) {
     }
 }
 
-/// Any text. Comments say nothing, and others may not read the file.
+/// Any text. Comments say nothing, and other users may not read the file.
 fn anything(input: &mut Input<'_>) {
     let mode = u32::from(input.word());
     let Ok(text) = str::from_utf8(input.rest()) else { return };

@@ -7,7 +7,8 @@ use hopwise_core::wire::{Sum, protocol};
 
 use crate::input::Bits;
 
-/// Makes the lengths right by bit 0, the checksum of the IPv4 header by bit 1, and that of the layer above by bit 2.
+/// Makes the lengths right by bit 0, the checksum of the IPv4 header by bit 1, and the checksum of the layer above by
+/// bit 2.
 pub(crate) fn make_right(packet: &mut [u8], which: Bits) {
     let Some(header) = header_len(packet).filter(|len| *len <= packet.len()) else { return };
     let (is_v4, whole) = (packet[0] >> 4 == 4, packet.len());

@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use hopwise_core::wire::{IpView, protocol};
 use hopwise_core::{Cast, Instant};
 use hopwise_mesh::aodv::rfc3561::Aodv;
-use hopwise_mesh::aodv::{self, AodvRules, Interface, Key};
+use hopwise_mesh::aodv::{self, Interface, Key};
 use hopwise_mesh::aodvv2::{self, Aodvv2};
-use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Routed, Trust};
+use hopwise_mesh::constants::RuleSet;
+use hopwise_mesh::{ControlMessage, Cx, Keys, OnDemand, RoutedPacket, RoutingOrder, RoutingSetup, Trust};
 
 use crate::input::Bits;
 use crate::routers::{LINK, NOBODY, address, trust};
@@ -53,7 +54,7 @@ pub(crate) fn router(net: Net, own: u8, keys: &[(u8, u8)]) -> Box<dyn OnDemand> 
 pub(crate) fn router_with(net: Net, own: u8, keys: Keys) -> Box<dyn OnDemand> {
     let trust = Trust { keys: Some(keys), ..trust() };
     let interfaces = vec![Interface { link: LINK, address: address(own) }];
-    let (serves, seed, counter, wakes_at) = (Vec::new(), 1, 0, Instant::ZERO);
+    let setup = RoutingSetup { trust, ..RoutingSetup::new(interfaces, 1) };
     if net.is_aodv {
         let settings = aodv::Settings {
             hello: net.hello,
@@ -61,10 +62,9 @@ pub(crate) fn router_with(net: Net, own: u8, keys: Keys) -> Box<dyn OnDemand> {
             ack_seq: net.ack_seq,
             gtsm: false,
             most_routes: 64,
-            ..aodv::Settings::of(AodvRules::Rfc3561)
+            ..aodv::Settings::of(RuleSet::Standard)
         };
-        let config = aodv::Config { settings, interfaces, serves, seed, counter, wakes_at, trust };
-        return Box::new(Aodv::new(config));
+        return Box::new(Aodv::new(settings, setup));
     }
     let settings = aodvv2::Settings {
         hello: net.hello,
@@ -72,22 +72,12 @@ pub(crate) fn router_with(net: Net, own: u8, keys: Keys) -> Box<dyn OnDemand> {
         most_routes: 64,
         ..aodvv2::Settings::default()
     };
-    let seq = 0;
-    Box::new(Aodvv2::new(aodvv2::Config {
-        settings,
-        interfaces,
-        serves,
-        seq,
-        seed,
-        counter,
-        wakes_at,
-        trust,
-    }))
+    Box::new(Aodvv2::new(settings, setup))
 }
 
 /// A program's packet.
-pub(crate) fn routed(src: Ipv4Addr, dst: Ipv4Addr) -> Routed<'static> {
-    Routed { src: src.into(), dst: dst.into(), from: None, hop_limit: 64, id: 1, packet: &[0; 40] }
+pub(crate) fn routed(src: Ipv4Addr, dst: Ipv4Addr) -> RoutedPacket<'static> {
+    RoutedPacket { src: src.into(), dst: dst.into(), from: None, hop_limit: 64, id: 1, packet: &[0; 40] }
 }
 
 /// All messages that a router sends now.
@@ -95,7 +85,7 @@ pub(crate) fn drain(router: &mut dyn OnDemand, now: Instant) -> Vec<Said> {
     let mut all = Vec::new();
     for _ in 0..10_000 {
         match router.poll_order(now) {
-            Some(Order::Send { packet, .. }) => all.extend(said(&packet)),
+            Some(RoutingOrder::Send { packet, .. }) => all.extend(said(&packet)),
             Some(_) => {}
             None => return all,
         }
@@ -117,7 +107,7 @@ pub(crate) fn pass(router: &mut dyn OnDemand, mut now: Instant, until: Instant) 
 }
 
 pub(crate) fn hear(router: &mut dyn OnDemand, now: Instant, said: &Said) {
-    let control = Control {
+    let control = ControlMessage {
         link: LINK,
         from: Some(said.src.into()),
         cast: if said.dst == address(1) { Cast::ToUs } else { Cast::ToAll },

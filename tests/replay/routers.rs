@@ -9,7 +9,7 @@ use hopwise_core::endpoint::PathSeam;
 use hopwise_core::ip::Prefix;
 use hopwise_core::wire::IpView;
 use hopwise_core::{Cast, Instant, LinkId, Seq};
-use hopwise_mesh::{Control, Cx, OnDemand, Order, Routed, Routing, Trust};
+use hopwise_mesh::{ControlMessage, Cx, OnDemand, RoutedPacket, Routing, RoutingOrder, Trust};
 
 pub(crate) const LINK: LinkId = LinkId(0);
 
@@ -31,14 +31,14 @@ pub(crate) fn address(last: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, last)
 }
 
-/// The parts that differ between protocols: the hops of its messages, and the checks of those that it writes.
+/// The parts that differ between protocols: the hops of its messages, and the checks of the messages that it writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manners {
     pub(crate) hop_limit: Option<u8>,
     pub(crate) check: fn(&[u8]),
 }
 
-/// The limits on a router's neighbours: nothing outside of the network, and as much as a datagram holds.
+/// The limits on a router's neighbours: nothing outside of the network, and no more than a datagram holds.
 pub(crate) fn trust() -> Trust {
     Trust { network: Some(network()), ..Trust::default() }
 }
@@ -101,7 +101,7 @@ pub(crate) fn drive<R: AsRouter>(it: &mut R, manners: Manners, mut rest: &[u8]) 
 
 fn act(router: &mut dyn Routing, manners: Manners, now: &mut Instant, (what, who): (u8, u8), data: &[u8]) {
     let from = address(who % 8 + 2);
-    let routed = |dst: u8, from| Routed {
+    let routed = |dst: u8, from| RoutedPacket {
         src: address(who % 8 + 1).into(),
         dst: address(dst).into(),
         from,
@@ -112,7 +112,7 @@ fn act(router: &mut dyn Routing, manners: Manners, now: &mut Instant, (what, who
     let dst = data.first().copied().unwrap_or(9) % 16 + 2;
     match what % 6 {
         0 | 1 => {
-            let control = Control {
+            let control = ControlMessage {
                 link: LINK,
                 from: (what & 64 == 0).then(|| from.into()),
                 cast: if what % 6 == 0 { Cast::ToAll } else { Cast::ToUs },
@@ -147,7 +147,7 @@ fn act(router: &mut dyn Routing, manners: Manners, now: &mut Instant, (what, who
 fn drain(router: &mut dyn Routing, manners: Manners, now: Instant) {
     for _ in 0..10_000 {
         match router.poll_order(now) {
-            Some(Order::Send { packet, .. }) => check(&packet, manners),
+            Some(RoutingOrder::Send { packet, .. }) => check(&packet, manners),
             Some(_) => {}
             None => return,
         }

@@ -94,7 +94,7 @@ impl Story {
         }
     }
 
-    /// Some node has a packet for another one, and asks for a route to it.
+    /// Some node has a packet for another node, and asks for a route to it.
     fn search(&mut self, input: &mut Input<'_>) {
         let (from, to) = (input.octet() % 4, address(input.octet() % 8 + 1));
         let now = self.now;
@@ -148,7 +148,7 @@ impl Story {
         self.send(of_pair, of_friend, of_strangers);
     }
 
-    /// The pair sends the same. The others get it at once, and answer later.
+    /// The pair sends equal messages. The other nodes get it at once, and answer later.
     fn send(&mut self, of_pair: [Vec<Said>; 2], of_friend: Vec<Said>, of_strangers: [Vec<Said>; 2]) {
         let [own, same] = of_pair;
         assert_eq!(own, same, "the attacked router says what its twin does not");
@@ -210,8 +210,8 @@ fn change(said: &mut Said, input: &mut Input<'_>) {
 }
 
 impl Net {
-    /// Returns whether a changed message says something else. A message that says the same may be taken in its place:
-    /// DYMO's receivers ignore reserved bits, and its check value does not cover the TTL.
+    /// Returns whether a changed message says something else. An equivalent message may be taken in its place: DYMO's
+    /// receivers ignore reserved bits, and its check value does not cover the TTL.
     fn is_another(self, original: &Said, changed: &Said) -> bool {
         if self.is_aodv {
             return original != changed;

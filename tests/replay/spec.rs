@@ -1,4 +1,4 @@
-//! Any text is a spec or is refused inside the text; a spec prints as one with the same meaning.
+//! Any text is a spec or is refused inside the text; a spec prints as an equivalent spec.
 
 use hopwise_agents::SpecError;
 use hopwise_agents::spec::{parse_receiver, parse_senders, parse_shadows};

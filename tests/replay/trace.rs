@@ -30,7 +30,7 @@ fn check_line(line: &str) {
     assert_eq!(reader.line(line).is_ok(), parse_line(line).is_ok());
 }
 
-/// A line that was read and written again is the same, except for leading zeros.
+/// A line that was read and written again differs in leading zeros at most.
 fn check_columns(line: &str, read: &TraceLine<'_>) {
     let TraceLine { now, conn, packet, event, details } = *read;
     let again = format!("{now}\t{conn}\t{packet}\t{event}\t{details}");

@@ -1,4 +1,4 @@
-//! Any bytes are read as each kind of packet, or refused; a packet that is written again reads the same.
+//! Any bytes are read as each kind of packet, or refused; a packet that is written again reads as before.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -3,7 +3,7 @@
 
 // The command's own readers are in no library. This one stands alone, so that its file is read here.
 #[allow(dead_code, reason = "a node uses the rest")]
-#[path = "../../src/node/socks5/protocol.rs"]
+#[path = "../../src/node/src/socks5/protocol.rs"]
 mod protocol;
 
 use std::fmt::Debug;
@@ -20,7 +20,7 @@ use hopwise_lab::units::{Rate, Share, Size, Time};
 use serde::Serialize;
 
 use crate::refusals::check_refusal;
-use protocol::{LONGEST_MESSAGE, Method, Read, Refused};
+use protocol::{ClientRefusal, LONGEST_MESSAGE, MessageRead, Method};
 
 pub(crate) fn replay(bytes: &[u8]) {
     let Some((kind, rest)) = bytes.split_first() else { return };
@@ -45,14 +45,19 @@ fn socks5(bytes: &[u8]) {
     check_message(bytes, protocol::request);
 }
 
-/// A message is the same whatever follows it, is not taken before it is whole, and ends.
-fn check_message<T: PartialEq + Debug>(bytes: &[u8], read: impl Fn(&[u8]) -> Result<Read<T>, Refused>) {
+/// A message does not depend on what follows it, is not taken before it is whole, and ends.
+fn check_message<T: PartialEq + Debug>(
+    bytes: &[u8],
+    read: impl Fn(&[u8]) -> Result<MessageRead<T>, ClientRefusal>,
+) {
     match read(bytes) {
-        Ok(Read::More) => assert!(bytes.len() < LONGEST_MESSAGE, "{} bytes are no message", bytes.len()),
-        Ok(Read::Done(said, taken)) => {
+        Ok(MessageRead::More) => {
+            assert!(bytes.len() < LONGEST_MESSAGE, "{} bytes are no message", bytes.len());
+        }
+        Ok(MessageRead::Done(said, taken)) => {
             assert!(taken <= bytes.len().min(LONGEST_MESSAGE));
-            assert_eq!(read(&bytes[..taken]), Ok(Read::Done(said, taken)));
-            assert_eq!(read(&bytes[..taken - 1]), Ok(Read::More));
+            assert_eq!(read(&bytes[..taken]), Ok(MessageRead::Done(said, taken)));
+            assert_eq!(read(&bytes[..taken - 1]), Ok(MessageRead::More));
         }
         Err(refused) => assert!(refused.answer().len() <= 22),
     }
@@ -81,7 +86,7 @@ fn sections(text: &str) {
     }
     match document.read::<RoutingConfig>() {
         Ok(routing) => {
-            check_refusal(text, routing.aodv(&document, &YamlPath::root()).err());
+            check_refusal(text, routing.plan(&document, &YamlPath::root()).err());
             let _ = routing.in_force();
         }
         Err(refused) => check_refusal(text, Some(refused)),
@@ -100,7 +105,7 @@ fn assigned(text: &str) {
     let _ = (document.read::<Tcp>(), document.read::<RoutingConfig>());
 }
 
-/// A unit that is written again reads the same.
+/// A unit that is written again reads as before.
 fn units(text: &str) {
     fn check<T: FromStr + Serialize + PartialEq + Debug>(text: &str) {
         if let Ok(read) = text.parse::<T>() {

@@ -9,9 +9,9 @@ use hopwise_core::endpoint::PathSeam;
 use hopwise_core::wire::{IpHeader, IpView};
 use hopwise_core::{Cast, Instant, LinkId, Rx, Seq};
 use hopwise_mesh::aodv::Interface;
-use hopwise_mesh::dsr::options::{DsrOption, Header};
+use hopwise_mesh::dsr::options::{DsrOption, OptionsHeader};
 use hopwise_mesh::gpsr::{Planar, Point, Positions};
-use hopwise_mesh::{Cx, Order, Routed, Routing, Verdict, dsr, gpsr};
+use hopwise_mesh::{Cx, RoutedPacket, Routing, RoutingOrder, RoutingSetup, RoutingVerdict, dsr, gpsr};
 
 use crate::routers::data_of;
 
@@ -43,7 +43,7 @@ fn address(last: u8) -> Ipv4Addr {
 
 /// The router, and the number of its header.
 fn router(byte: u8) -> (Box<dyn Routing>, u8) {
-    let interfaces = vec![Interface { link: LINK, address: address(1) }];
+    let setup = RoutingSetup::new(vec![Interface { link: LINK, address: address(1) }], 1);
     if byte & 1 == 0 {
         let settings = dsr::Settings {
             nonprop_request: byte & 2 == 0,
@@ -52,7 +52,7 @@ fn router(byte: u8) -> (Box<dyn Routing>, u8) {
             cache_overheard: 8,
             ..dsr::Settings::default()
         };
-        return (Box::new(dsr::Dsr::new(dsr::Config { settings, interfaces, seed: 1 })), dsr::PROTOCOL);
+        return (Box::new(dsr::Dsr::new(settings, setup)), dsr::PROTOCOL);
     }
     let settings = gpsr::Settings {
         planar: if byte & 2 == 0 { Planar::Gabriel } else { Planar::RelativeNeighbourhood },
@@ -60,8 +60,8 @@ fn router(byte: u8) -> (Box<dyn Routing>, u8) {
         most_neighbours: 32,
         ..gpsr::Settings::default()
     };
-    let config = gpsr::Config { settings, interfaces, positions: Box::new(Grid), seed: 1 };
-    (Box::new(gpsr::Gpsr::new(config)), gpsr::PROTOCOL)
+    let setup = RoutingSetup { positions: Box::new(Grid), ..setup };
+    (Box::new(gpsr::Gpsr::new(settings, setup)), gpsr::PROTOCOL)
 }
 
 pub(crate) fn replay(bytes: &[u8]) {
@@ -101,12 +101,12 @@ fn act(router: &mut dyn Routing, header: u8, now: &mut Instant, (what, who): (u8
         1 => address(who / 8 % 16 + 2),
         _ => Ipv4Addr::BROADCAST,
     };
-    // Many packets come from the neighbour that sends them; others come from farther away.
+    // Many packets come from the neighbour that sends them; some come from farther away.
     let src = if who & 0x80 == 0 { from } else { address(who / 8 % 8 + 2) };
     let routed = |packet: &[u8], src: Ipv4Addr, dst: Ipv4Addr| {
         let back = (src != address(1)).then(|| from.into());
         let routed =
-            Routed { src: src.into(), dst: dst.into(), from: back, hop_limit: 20, id: 1, packet: &[] };
+            RoutedPacket { src: src.into(), dst: dst.into(), from: back, hop_limit: 20, id: 1, packet: &[] };
         (routed, packet.to_vec())
     };
     match kind {
@@ -124,17 +124,18 @@ fn act(router: &mut dyn Routing, header: u8, now: &mut Instant, (what, who): (u8
         2 => {
             let to = address(who % 16 + 2);
             let (routed, packet) = routed(&packet(6, (address(1), to), 64, data), address(1), to);
-            let verdict = router.route(&cx, &Routed { packet: &packet, ..routed });
+            let verdict = router.route(&cx, &RoutedPacket { packet: &packet, ..routed });
             check_verdict(&verdict);
         }
         3 => {
             let (routed, packet) = routed(&packet(header, (src, dst), 9, data), src, dst);
-            check_verdict(&router.route(&cx, &Routed { packet: &packet, ..routed }));
+            check_verdict(&router.route(&cx, &RoutedPacket { packet: &packet, ..routed }));
         }
         4 => {
             let src = if who & 0x40 == 0 { src } else { address(1) };
             let (routed, packet) = routed(&packet(header, (src, dst), 9, data), src, dst);
-            let _ = router.on_undelivered(&cx, LINK, from.into(), &Routed { packet: &packet, ..routed });
+            let _ =
+                router.on_undelivered(&cx, LINK, from.into(), &RoutedPacket { packet: &packet, ..routed });
         }
         _ => {
             let until = *now + Duration::from_millis(u64::from(who) * 40);
@@ -153,7 +154,7 @@ fn act(router: &mut dyn Routing, header: u8, now: &mut Instant, (what, who): (u8
 fn drain(router: &mut dyn Routing, now: Instant) {
     for _ in 0..10_000 {
         match router.poll_order(now) {
-            Some(Order::Send { packet, .. }) => check(&packet),
+            Some(RoutingOrder::Send { packet, .. }) => check(&packet),
             Some(_) => {}
             None => return,
         }
@@ -161,8 +162,8 @@ fn drain(router: &mut dyn Routing, now: Instant) {
     panic!("orders without end");
 }
 
-fn check_verdict(verdict: &Verdict) {
-    if let Verdict::Wrapped { packet, .. } = verdict {
+fn check_verdict(verdict: &RoutingVerdict) {
+    if let RoutingVerdict::Wrapped { packet, .. } = verdict {
         check(packet);
     }
 }
@@ -173,7 +174,7 @@ fn check(packet: &[u8]) {
     assert!(view.hop_limit >= 1);
     match view.protocol {
         dsr::PROTOCOL => {
-            let read = Header::parse(view.payload).expect("a header of ours");
+            let read = OptionsHeader::parse(view.payload).expect("a header of ours");
             for option in &read.header.options {
                 let DsrOption::Route(route) = option else { continue };
                 let mut nodes = route.addresses.clone();

@@ -2,7 +2,7 @@
 //! places.
 
 use super::*;
-use hopwise_mesh::dsr::options::{DsrOption, Header};
+use hopwise_mesh::dsr::options::{DsrOption, OptionsHeader};
 use hopwise_mesh::{dsr, gpsr};
 
 const PROTOCOLS: [(&str, u8); 2] = [("dsr", dsr::PROTOCOL), ("gpsr", gpsr::PROTOCOL)];
@@ -14,7 +14,7 @@ fn on_the_air(plan: &Plan, header: u8) -> Vec<Vec<u8>> {
     let into = Rc::clone(&packets);
     simulation.world().set_frames(Box::new(move |event, packet| {
         let is_ours = IpView::parse(packet).is_ok_and(|view| view.protocol == header);
-        if event.sees == Sees::Sends && is_ours {
+        if event.sees == FrameEffect::Sends && is_ours {
             into.borrow_mut().push(packet.to_vec());
         }
     }));
@@ -59,7 +59,7 @@ fn nodes_that_move_are_reached_and_no_packet_goes_on_for_ever() {
 }
 
 fn assert_no_circle(view: &IpView<'_>) {
-    let read = Header::parse(view.payload).expect("a header of ours");
+    let read = OptionsHeader::parse(view.payload).expect("a header of ours");
     for option in &read.header.options {
         let DsrOption::Route(route) = option else { continue };
         let whole = route.salvage == 0;
@@ -172,7 +172,7 @@ fn a_dsr_node_that_listens_to_nobody_else_finds_no_shortcuts() {
         let packets = on_the_air(&plan, dsr::PROTOCOL);
         let direct = packets.iter().filter(|packet| {
             let view = IpView::parse(packet).expect("a packet of ours");
-            let read = Header::parse(view.payload).expect("a header of ours");
+            let read = OptionsHeader::parse(view.payload).expect("a header of ours");
             read.header.next == protocol::TCP
                 && read.header.route().is_some_and(|route| route.addresses.is_empty())
         });
@@ -190,7 +190,7 @@ fn wireshark_reads_every_dsr_header_that_we_send() {
     let packets = [on_the_air(&broken, dsr::PROTOCOL), on_the_air(&moving, dsr::PROTOCOL)].concat();
     let has = |is_it: fn(&DsrOption) -> bool| {
         packets.iter().any(|packet| {
-            let read = Header::parse(&packet[20..]).expect("a header of ours");
+            let read = OptionsHeader::parse(&packet[20..]).expect("a header of ours");
             read.header.options.iter().any(is_it)
         })
     };

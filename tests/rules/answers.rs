@@ -1,4 +1,4 @@
-//! The comments about ACKs beside the ACKs themselves: segments are lost, come in another order and come twice.
+//! The comments about ACKs compared with the ACKs themselves: segments are lost, come in another order and come twice.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ struct Counted {
     came: BTreeMap<u64, (u32, String)>,
     packets: u64,
     decided: u64,
-    /// ACKs that left, and those that went into others by their comments.
+    /// ACKs that left, and ACKs that merged into later ones by their comments.
     left: u64,
     merged: u64,
     duplicates: u64,

@@ -1,4 +1,4 @@
-//! `bbr` over a path in memory, beside the senders that take losses and full queues for their signals.
+//! `bbr` over a path in memory, compared with the senders that take losses and full queues for their signals.
 
 use hopwise_core::Instant;
 use hopwise_core::endpoint::{AgentChoice, ConnectOptions};
@@ -50,8 +50,8 @@ fn a_large_queue_stays_short_where_cubic_fills_it() {
     assert!(bbr_rtt < ms(60) && cubic_rtt > 2 * bbr_rtt, "bbr {bbr_rtt:?}, cubic {cubic_rtt:?}");
 }
 
-/// A second flow between the same hosts begins five seconds after the first. Returns what each carried in the time from
-/// 15 to 45 s, in percent of the rate.
+/// A second flow between the hosts begins five seconds after the first. Returns what each carried in the time from 15
+/// to 45 s, in percent of the rate.
 fn shares(first: &'static str, second: &str, queue_packets: usize) -> [u64; 2] {
     let mut flow = flow(first, RATE, queue_packets, 0);
     flow.run(Instant::from_secs(5));

@@ -95,8 +95,8 @@ fn a_path_that_carries_bundles_delivers_every_byte() {
     }
 }
 
-/// Segments of 1448 bytes, an initial window of ten, an ACK for every second one: the agents must count the same as for
-/// single segments.
+/// Segments of 1448 bytes, an initial window of ten, an ACK for every second one: the agents must count what they count
+/// for single segments.
 #[test]
 fn agents_at_both_ends_count_segments_and_not_packets() {
     let mut setup = Setup { offload: BUNDLES, senders: "[newreno]", ..Setup::over(ms(20)) };

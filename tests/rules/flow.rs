@@ -189,7 +189,7 @@ impl Flow {
         }
     }
 
-    /// A further connection to the same port, once its handshake is over.
+    /// A further connection to the port, once its handshake is over.
     pub(crate) fn accept_another(&mut self) -> Option<ConnId> {
         self.server?;
         self.hosts.b.accept(self.hosts.now(), self.listener)

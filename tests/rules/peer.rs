@@ -42,7 +42,7 @@ pub(crate) struct Host {
     pub(crate) options: TcpOptions,
 }
 
-/// All options off, except those that a test turns on.
+/// All options off, except what a test turns on.
 pub(crate) fn plain() -> TcpConfig {
     TcpConfig { sack: false, timestamps: false, window_scale: false, ecn: false, ..TcpConfig::modern() }
 }

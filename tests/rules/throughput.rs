@@ -1,4 +1,4 @@
-//! The goodput of a flow beside the theory of its sender.
+//! The goodput of a flow compared with the theory of its sender.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -38,8 +38,8 @@ fn a_clean_path_is_filled() {
     }
 }
 
-/// RFC 9406: growing round trips end slow start before the queue of 300 packets overflows. A loss ends it otherwise,
-/// and takes a good part of the last window.
+/// RFC 9406: growing round trips end slow start before the queue of 300 packets overflows. A loss ends it if not, and
+/// takes a good part of the last window.
 #[test]
 fn slow_start_ends_before_the_queue_overflows() {
     for (senders, lost) in [

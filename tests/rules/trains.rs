@@ -107,7 +107,7 @@ fn a_connection_without_sack_recovers_by_duplicate_acks() {
     assert!(stats.fast_retransmits >= 3, "{stats:?}");
 }
 
-/// Three timeouts in a row may be a fade; a sender that goes on at the same pace after them floods a dead path.
+/// Three timeouts in a row may be a fade; a sender that goes on at an unchanged pace after them floods a dead path.
 #[test]
 fn a_dead_path_is_asked_twice_as_seldom_each_time_from_the_fourth_timeout_on() {
     let mut setup = Setup::over(ms(40)).rate(2_000_000, 50);

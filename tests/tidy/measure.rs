@@ -11,7 +11,7 @@ pub(crate) struct Function {
     pub(crate) lines: usize,
 }
 
-/// All functions with a body, also those inside others, in traits and in macros.
+/// All functions with a body, also inside functions, in traits and in macros.
 pub(crate) fn functions(source: &str) -> Vec<Function> {
     let tokens = tokens(source);
     let mut found = Vec::new();
@@ -48,7 +48,7 @@ pub(crate) fn lines_without_tests(source: &str) -> usize {
     source.lines().count() - tested
 }
 
-/// Returns whether `#[cfg(test)]` or a `cfg` that needs `test` among others begins here.
+/// Returns whether `#[cfg(test)]` or a longer `cfg` that needs `test` begins here.
 fn is_cfg_test(tokens: &[Token<'_>]) -> bool {
     let opening = ["#", "[", "cfg", "("];
     if tokens.len() < opening.len() || tokens.iter().zip(opening).any(|(token, text)| token.text != text) {

@@ -24,7 +24,7 @@ pub(crate) fn findings(files: &[File]) -> Vec<String> {
     findings
 }
 
-/// The paths in a file's text: in guides of rooms all of them, in comments those of Rust files.
+/// The paths in a file's text: in guides of rooms all of them, in comments only Rust files.
 fn named(file: &File) -> Vec<String> {
     let is_guide = file.path == MAP || file.path.ends_with("/README.md") && is_of_a_room(&file.path);
     let words: Vec<&str> = if is_guide {

@@ -51,10 +51,10 @@ fn a_report_is_drawn_from_nothing_that_was_changed() {
         let file = format!("t/{file}");
         let before = std::fs::read(folder.path(&file)).expect("a file");
         bend(&folder, &file, name);
-        for command in ["report", "explain"] {
-            let done = hopwise(&folder, &[command, "t"]);
+        for words in [&["report", "t"][..], &["report", "--why", "t"]] {
+            let done = hopwise(&folder, words);
             let said = text(&done.stderr);
-            assert_eq!(done.status.code(), Some(2), "{command} {file}: {said}");
+            assert_eq!(done.status.code(), Some(2), "{words:?} {file}: {said}");
             assert!(said.contains(&file) && said.contains("changed since it was written"), "{said}");
         }
         std::fs::write(folder.path(&file), before).expect("a file");
@@ -74,7 +74,7 @@ fn a_name_is_no_formula_and_steers_no_terminal() {
     let mut shown = printed;
     for words in [
         &["report", "t"][..],
-        &["explain", "t"],
+        &["report", "--why", "t"],
         &["run", "small.yaml", "--arm", "\u{1b}[31mred", "--out", "r"],
         &["run", "small.yaml", "--arm", "\u{1b}[31mno", "--out", "r"],
         &["trial", "small.yaml", "--set", "arms.\u{1b}[31mred.receiver=\u{1b}[2J"],

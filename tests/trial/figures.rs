@@ -35,7 +35,7 @@ fn several_figures_decide_and_the_same_runs_can_be_judged_by_another_one() {
     assert!(!printed.contains("Holm") || printed.contains("2 arms"), "{printed}");
     assert!(records(&folder) == before, "no record depends on the figure");
     let explained =
-        folder.hopwise(&["explain", "results/small"]).output().expect("it was built with the tests");
+        folder.hopwise(&["report", "--why", "results/small"]).output().expect("it was built with the tests");
     assert!(text(&explained.stdout).contains("\ngoodput, kbit/s "), "{explained:?}");
     let plan = text(&folder.files("results/small")["trial.json"]);
     assert!(plan.contains("\"rtt_median_ms\""), "{plan}");

@@ -60,7 +60,7 @@ impl Folder {
         text(&done.stdout)
     }
 
-    /// Every file below a trial's folder, without those about hosts and costs.
+    /// Every file below a trial's folder, without files about hosts and costs.
     pub(crate) fn files(&self, out: &str) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         collect(&self.path(out), "", &mut files);

@@ -11,7 +11,7 @@ use crate::folder::{Folder, SCENARIO, text};
 const COMMANDS: &[&[&str]] = &[
     &["run", "FILE"],
     &["trial", "FILE"],
-    &["air", "FILE"],
+    &["air", "netns", "FILE"],
     &["node", "FILE"],
     &["route", "FILE"],
     &["proxy", "FILE"],
@@ -68,7 +68,7 @@ fn what_has_no_end_and_no_writer_is_refused() {
         assert!(!done.status.success() && said.contains(wanted), "{file}: {said}");
     }
     // Readers of captures and traces bound each part that they hold.
-    for words in [&["trace", "pipe"][..], &["replay", "pipe"], &["capture", "why", "pipe", "1"]] {
+    for words in [&["capture", "trace", "pipe"][..], &["capture", "why", "pipe", "1"]] {
         let done = folder.hopwise(words).output().expect("the command was built with the tests");
         let said = text(&done.stderr);
         assert!(!done.status.success() && said.contains("nobody writes to this pipe"), "{words:?}: {said}");

@@ -56,7 +56,7 @@ fn nothing_is_written_where_a_link_in_the_folder_leads() {
         (&single, "r/lock"),
         (&single, "r/settings.json"),
         (&single, "r/series.csv"),
-        (&["man", "pages"], "pages/hopwise.1"),
+        (&["--man", "pages"], "pages/hopwise.1"),
     ] {
         let path = folder.path(link);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -114,8 +114,8 @@ fn a_report_waits_for_no_pipe_in_its_place() {
 fn links_and_special_files_of_a_trial_are_not_read() {
     let folder = done("links-in");
     let refused = |wanted: &[&str]| {
-        for command in ["report", "explain"] {
-            ends(&folder, &[command, "t"], 2, wanted);
+        for words in [&["report", "t"][..], &["report", "--why", "t"]] {
+            ends(&folder, words, 2, wanted);
         }
     };
     let not_read = |name: &str| {
@@ -191,8 +191,8 @@ fn a_record_names_its_own_series_and_its_sum() {
     ] {
         let changed = resealed(&line.replacen(&from, &to, 1));
         folder.write("t/records.jsonl", &records.replacen(line, &changed, 1));
-        for command in ["report", "explain"] {
-            ends(&folder, &[command, "t"], 2, &[&format!("records.jsonl: line {}: {wanted}", nth + 1)]);
+        for words in [&["report", "t"][..], &["report", "--why", "t"]] {
+            ends(&folder, words, 2, &[&format!("records.jsonl: line {}: {wanted}", nth + 1)]);
         }
     }
 }

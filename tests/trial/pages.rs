@@ -29,11 +29,10 @@ const PAGES: [(&str, &[(&str, Run)]); 8] = [
         &[
             ("hopwise trial configs/chain.yaml --shard 1/2", Whole),
             ("hopwise trial configs/mixed.yaml --json", Part("1/6")),
-            ("hopwise trial configs/live/chain4.yaml", Not(LIVE)),
         ],
     ),
     (
-        "docs/delay.md",
+        "docs/notebook/delay.md",
         &[
             ("hopwise trial configs/delay.yaml", Part("1/20")),
             ("hopwise trial configs/delay-senders.yaml", Part("1/20")),
@@ -44,15 +43,7 @@ const PAGES: [(&str, &[(&str, Run)]); 8] = [
     ),
     ("docs/bring-up.md", &[("ssh pi1 sudo hopwise mesh up", Not(HOSTS))]),
     (
-        "docs/replay.md",
-        &[
-            ("hopwise run configs/chain.yaml --arm delayed --capture", Whole),
-            ("hopwise replay n2.2.pcapng", Not("captures of a node that ran for hours")),
-            ("hopwise send 10.7.0.3", Not("two nodes and 1600 MB between them")),
-        ],
-    ),
-    (
-        "docs/senders.md",
+        "docs/notebook/senders.md",
         &[
             ("hopwise trial configs/senders.yaml\n", Part("1/10")),
             ("hopwise trial configs/senders.yaml --set 'radio=", Part("1/10")),
@@ -62,7 +53,7 @@ const PAGES: [(&str, &[(&str, Run)]); 8] = [
         ],
     ),
     (
-        "docs/today.md",
+        "docs/notebook/today.md",
         &[
             ("hopwise trial configs/radios.yaml\n", Part("1/80")),
             ("hopwise trial configs/radios-senders.yaml\n", Part("1/40")),
@@ -75,7 +66,7 @@ const PAGES: [(&str, &[(&str, Run)]); 8] = [
         ],
     ),
     (
-        "docs/train.md",
+        "docs/notebook/train.md",
         &[
             ("hopwise trial configs/train.yaml --seeds 10", Part("1/10")),
             ("hopwise trial configs/train.yaml --seeds 100", Part("1/100")),
@@ -89,12 +80,12 @@ const PAGES: [(&str, &[(&str, Run)]); 8] = [
             ("hopwise trial configs/live/mesh4.yaml --inventory", Not(HOSTS)),
             ("hopwise trial configs/live/chain4.yaml --world hwsim", Not(MACHINE)),
             ("hopwise trial configs/live/chain4.yaml --world sim,netns", Not(LIVE)),
-            ("hopwise trial configs/live/hops.yaml --world sim", Part("1/20")),
         ],
     ),
+    ("docs/notebook/linux.md", &[("hopwise trial configs/live/hops.yaml --world sim", Part("1/20"))]),
 ];
 
-/// A command that a shell finds first: ours, with the words of `SHORTER` behind those of a trial.
+/// A command that a shell finds first: ours, with the words of `SHORTER` behind the words of a trial.
 const STAND_IN: &str = "#!/bin/sh\n[ \"$1\" != trial ] || set -- \"$@\" $SHORTER\nexec \"$HOPWISE\" \"$@\"\n";
 
 /// A folder as the clone's root is to commands that read.

@@ -1,4 +1,4 @@
-//! The outputs that README and book show are the real ones: their time is virtual, and the same on every machine.
+//! The outputs that README and book show are the real ones: their time is virtual, and no machine changes it.
 
 use crate::folder::{Folder, text};
 
@@ -38,7 +38,7 @@ fn the_readmes_first_table_and_why_are_what_the_quickstart_prints() {
     );
     let folder = Folder::new("readme-start");
     prints_what_the_page_shows(&folder, "configs/quickstart.yaml", "README.md", "Start");
-    let explained = folder.hopwise(&["explain", "results"]).output().expect("it was built");
+    let explained = folder.hopwise(&["report", "--why", "results"]).output().expect("it was built");
     let explained = text(&explained.stdout);
     let heads: Vec<_> = explained.lines().next().expect("heads").split_whitespace().collect();
     let figure = |row: &str, arm: &str| {
@@ -62,10 +62,10 @@ fn the_readmes_first_table_and_why_are_what_the_quickstart_prints() {
     }
 }
 
-/// The figures beside Linux's are those of the table that says how they were measured.
+/// The figures next to Linux's come from the table that says how they were measured.
 #[test]
 fn the_readmes_figures_beside_linux_stand_in_the_table_of_worlds() {
-    let (readme, worlds) = (read("README.md"), read("docs/worlds.md"));
+    let (readme, worlds) = (read("README.md"), read("docs/notebook/linux.md"));
     let table =
         worlds.split_once("\n`hopwise trial configs/live/hops.yaml --set run.seeds=3").expect("a command").1;
     let row = table.lines().find_map(|line| line.strip_prefix("| 4 | ")).expect("four hops");

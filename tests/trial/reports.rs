@@ -1,4 +1,4 @@
-//! `hopwise report` and `hopwise explain` of folders that a trial of this version has not just finished.
+//! `hopwise report` and `hopwise report --why` of folders that a trial of this version has not just finished.
 
 use std::process::Output;
 
@@ -33,7 +33,7 @@ fn as_of_another_version(folder: &Folder, out: &str) {
     }
 }
 
-/// Replaces the checksum with that of the present text, if it has one.
+/// Replaces the checksum with the present text's, if it has one.
 pub(crate) fn resealed(text: &str) -> String {
     let Some((before, _)) = text.rsplit_once("\"sum\"") else { return text.to_owned() };
     seal(&format!("{}}}", before.trim_end().trim_end_matches(',')))
@@ -46,10 +46,10 @@ fn what_another_version_made_is_told_with_a_word_and_never_mixed() {
         folder.done(&["--shard", &format!("{part}/2"), "--seeds", "2", "--out", part]);
     }
     as_of_another_version(&folder, "1");
-    for command in ["report", "explain"] {
-        let done = hopwise(&folder, &[command, "1"]);
+    for words in [&["report", "1"][..], &["report", "--why", "1"]] {
+        let done = hopwise(&folder, words);
         let said = text(&done.stderr);
-        assert_eq!(done.status.code(), Some(0), "{command}: {said}");
+        assert_eq!(done.status.code(), Some(0), "{words:?}: {said}");
         assert!(said.contains("the runs were made by hopwise 0.0.1+old") && said.contains(VERSION), "{said}");
         assert!(!text(&done.stdout).is_empty());
     }
@@ -103,7 +103,7 @@ fn a_trial_that_has_not_finished_is_told_as_far_as_it_came() {
         std::fs::remove_file(folder.path("cut").join(run)).expect("a run");
     }
     refused(&folder, &["report", "cut"], &["none of its runs has", "--resume"]);
-    refused(&folder, &["explain", "nowhere"], &["expected a folder that hopwise trial has written"]);
+    refused(&folder, &["report", "--why", "nowhere"], &["expected a folder that hopwise trial has written"]);
     let run = hopwise(&folder, &["run", "small.yaml", "--arm", "dca", "--out", "single"]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     refused(
@@ -155,6 +155,6 @@ fn going_on_with_other_settings_is_refused_before_anything_is_written_over() {
         &["--set", "arms={ every: { receiver: immediate, sender: [newreno] } }"],
         &["the arm `d", "has not"],
     );
-    // Fewer seeds are the same trial.
+    // Fewer seeds make no other trial.
     folder.done(&["--seeds", "1", "--out", "here", "--resume"]);
 }

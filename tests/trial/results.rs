@@ -145,7 +145,7 @@ fn the_number_of_jobs_changes_nothing_and_captures_stand_beside() {
     let without = text(&one.remove("report.html").expect("a report"));
     assert!(one == three);
     assert!(!without.contains("class=\"sequence\""));
-    // Another command draws the same, and nothing where the captures are gone.
+    // Another command draws an equal figure, and nothing where the captures are gone.
     let again = |name: &str| {
         let (from, out) = (folder.path("three"), folder.path(name));
         let words = ["report", &from.to_string_lossy(), "--out", &out.to_string_lossy()].map(str::to_owned);
@@ -202,7 +202,7 @@ fn parts_of_a_trial_make_up_the_whole() {
     assert_eq!(reported.status.code(), Some(0), "{}", text(&reported.stderr));
     let joined = std::fs::read(folder.path("joined.html")).expect("a report");
     assert!(joined == folder.files("whole")["report.html"]);
-    // Runs are named by their determinants: those of all parts in one folder are the whole trial.
+    // Runs are named by their determinants: the runs of all parts in one folder are the whole trial.
     std::fs::create_dir_all(folder.path("joined")).expect("a folder");
     let plan = std::fs::read(folder.path("whole/trial.json")).expect("a plan");
     std::fs::write(folder.path("joined/trial.json"), plan).expect("a file");
@@ -258,7 +258,7 @@ fn what_is_there_already_gives_way_or_is_gone_on_with() {
     let again = folder.trial(&["--seeds", "2"]);
     assert!(text(&again.stderr).contains("is in results/small.1 now"), "{}", text(&again.stderr));
     assert!(folder.files("results/small.1") == before && folder.files("results/small") == before);
-    // More seeds are more runs of the same trial.
+    // More seeds are more runs of the trial.
     let more = folder.trial(&["--seeds", "3", "--resume"]);
     assert!(text(&more.stderr).contains("6 of 9 runs are there already"), "{}", text(&more.stderr));
     let now = folder.files("results/small");
@@ -280,7 +280,7 @@ fn a_run_has_a_folder_of_its_own_and_never_takes_another_ones_place() {
     assert!(folder.files("results/small") == trial, "the trial is left alone");
     let first = folder.files("results/small-every-1");
     assert!(first["run.json"] != folder.files("results/small-every-2")["run.json"]);
-    // The same name again: the older run stays under another one.
+    // A name is used again: the older run stays under another name.
     let (code, said) = run("every", &["--set", "topology.hops=3"]);
     assert_eq!(code, Some(0), "{said}");
     let moved = "the run that was in results/small-every-1 is in results/small-every-1.1 now";

@@ -61,7 +61,7 @@ fn the_tables_of_senders_are_what_their_commands_measure() {
     for begins in ["hopwise trial configs/senders.yaml\n", "hopwise trial configs/senders.yaml --set 'radio="]
     {
         let arms = &["cubic-hystart", "cubic", "newreno-hystart", "bbr", "train"];
-        let page = "docs/senders.md";
+        let page = "docs/notebook/senders.md";
         let of = Measured { page, begins, more: "", arms, cell: goodput_delay_resent };
         rows_stand_there(&folder, &of, "");
     }
@@ -76,7 +76,7 @@ fn the_simulated_table_of_worlds_is_what_its_command_measures() {
     ] {
         let begins = "hopwise trial configs/live/hops.yaml --world sim";
         let arms = &["immediate", "delayed", "dca", "tda", "train"];
-        let of = Measured { page: "docs/worlds.md", begins, more, arms, cell: goodput_interval };
+        let of = Measured { page: "docs/notebook/linux.md", begins, more, arms, cell: goodput_interval };
         rows_stand_there(&folder, &of, rate);
     }
 }

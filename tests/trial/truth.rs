@@ -1,13 +1,13 @@
 //! Trials in the radio world whose truth is known: arms that differ in their seeds alone, and arms with 5 % planted.
 //!
-//! `lab/src/statistics/tests` does the same with goodputs drawn from distributions; here they come from runs, as for a
-//! user. By default there are fewer trials than in the documents; with `HOPWISE_LONG` set, as many.
+//! `lab/src/statistics/tests` does this with goodputs drawn from distributions; here they come from runs, as for a
+//! user. By default there are fewer trials than in the documents; with `HOPWISE_LONG` set, all of them.
 
 use std::thread;
 
 use hopwise_lab::scenario::Scenario;
 use hopwise_lab::sim;
-use hopwise_lab::statistics::{Comparison, MARGIN, Samples, Verdict, compare};
+use hopwise_lab::statistics::{Comparison, ComparisonVerdict, MARGIN, Samples, compare};
 
 /// Static routes: runs scatter a little.
 const CHAIN: &str = "
@@ -64,7 +64,7 @@ fn verdicts(goodputs: &[f64], ratio: f64) -> Vec<Comparison> {
     goodputs.chunks_exact(2 * BLOCKS).map(trial).collect()
 }
 
-fn count(found: &[Comparison], verdicts: &[Verdict]) -> usize {
+fn count(found: &[Comparison], verdicts: &[ComparisonVerdict]) -> usize {
     found.iter().filter(|comparison| verdicts.contains(&comparison.verdict)).count()
 }
 
@@ -88,10 +88,11 @@ fn trials_of_equal_arms_in_the_radio_world_seldom_have_a_false_verdict_and_find_
     let goodputs = goodputs(CHAIN, trials * 2 * BLOCKS);
     let equal = verdicts(&goodputs, 1.0);
     let scatter = scatter(&goodputs);
-    let wrong = count(&equal, &[Verdict::Faster, Verdict::Slower]);
+    let wrong = count(&equal, &[ComparisonVerdict::Faster, ComparisonVerdict::Slower]);
     let planted = verdicts(&goodputs, 1.05);
-    let (found, opposite) = (count(&planted, &[Verdict::Faster]), count(&planted, &[Verdict::Slower]));
-    let same = count(&planted, &[Verdict::NoDifference]);
+    let (found, opposite) =
+        (count(&planted, &[ComparisonVerdict::Faster]), count(&planted, &[ComparisonVerdict::Slower]));
+    let same = count(&planted, &[ComparisonVerdict::NoDifference]);
     println!(
         "chains, {BLOCKS} seeds, {:.1} % scatter: {wrong} of {trials} equal arms told apart; of 5 % planted {found} \
          found, {same} taken for equal, {opposite} for slower",
@@ -109,7 +110,7 @@ fn trials_of_equal_arms_in_the_radio_world_seldom_have_a_false_verdict_and_find_
 fn trials_of_equal_arms_over_fields_that_differ_seldom_have_a_false_verdict() {
     let trials = trials();
     let goodputs = goodputs(FIELD, trials * 2 * BLOCKS);
-    let wrong = count(&verdicts(&goodputs, 1.0), &[Verdict::Faster, Verdict::Slower]);
+    let wrong = count(&verdicts(&goodputs, 1.0), &[ComparisonVerdict::Faster, ComparisonVerdict::Slower]);
     let silent = goodputs.iter().filter(|goodput| **goodput == 0.0).count();
     println!(
         "fields, {BLOCKS} seeds, {:.0} % scatter, {silent} runs without goodput: {wrong} of {trials} equal arms told \

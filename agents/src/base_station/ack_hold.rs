@@ -35,7 +35,7 @@ use super::plan::{Mode, Sender};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Switch, params};
 use fade::{Gone, Plans};
-use learnt::{Given, Learnt};
+use learnt::{Learnt, SenderTraits};
 
 const AUTO: Form = Form::Choice(&["auto", "on", "off"]);
 const SENDERS: &[&str] = &["auto", "textbook", "rfc6298", "linux", "freebsd"];
@@ -74,7 +74,7 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Holds {
+enum HoldTarget {
     Acks,
     Nothing,
 }
@@ -88,11 +88,11 @@ struct Down {
 }
 
 #[derive(Debug)]
-enum Phase {
+enum FadePhase {
     Clear,
     /// The link still works. Until `until`, copies are kept, and ACKs wait if `holds` says so.
     Going {
-        holds: Holds,
+        holds: HoldTarget,
         rtt: Duration,
         outage: Duration,
         until: Instant,
@@ -103,13 +103,13 @@ enum Phase {
     Gone(Gone),
 }
 
-/// Invariant 1: ACKs wait only in `Going` with `Holds::Acks` and in `Gone`.
+/// Invariant 1: ACKs wait only in `Going` with `HoldTarget::Acks` and in `Gone`.
 #[derive(Debug)]
 pub(crate) struct AckHold {
     plans: Plans,
     patience: Duration,
     guard: Switch,
-    phase: Phase,
+    phase: FadePhase,
     learnt: Learnt,
 }
 
@@ -130,8 +130,8 @@ impl AckHold {
             plans: Plans { mode, margin: set.margin, over: set.over, duplicates: set.duplicates },
             patience: set.patience,
             guard: set.guard,
-            phase: Phase::Clear,
-            learnt: Learnt::new(Given {
+            phase: FadePhase::Clear,
+            learnt: Learnt::new(SenderTraits {
                 sender: Sender::named(set.sender),
                 tlp: said(set.tlp),
                 rack: said(set.rack),
@@ -149,8 +149,8 @@ impl AckHold {
             return Fate::Forward;
         }
         match &mut self.phase {
-            Phase::Going { holds: Holds::Acks, .. } => Fate::Hold(Because::GoingDown),
-            Phase::Gone(gone) if gone.holds == Holds::Acks => {
+            FadePhase::Going { holds: HoldTarget::Acks, .. } => Fate::Hold(Because::GoingDown),
+            FadePhase::Gone(gone) if gone.holds == HoldTarget::Acks => {
                 let model = self.learnt.model(view);
                 gone.replan(passing.now, view.held_acks + 1, &self.plans, model, view);
                 Fate::Hold(Because::Gone)
@@ -163,8 +163,8 @@ impl AckHold {
         // Data beyond the window that the mobile has promised is not cached: no honest sender sends it.
         let is_promised = view.promised.is_none_or(|edge| passing.end() <= edge);
         match &mut self.phase {
-            Phase::Going { .. } if passing.len > 0 && is_promised => Fate::Copy(Because::GoingDown),
-            Phase::Gone(_) if is_promised => {
+            FadePhase::Going { .. } if passing.len > 0 && is_promised => Fate::Copy(Because::GoingDown),
+            FadePhase::Gone(_) if is_promised => {
                 self.learnt.see_in_fade(passing, view);
                 Fate::Hold(Because::Gone)
             }
@@ -176,24 +176,24 @@ impl AckHold {
         let Down { rtt, outage, within } = down;
         let model = self.learnt.model(view);
         match &mut self.phase {
-            Phase::Gone(gone) => {
+            FadePhase::Gone(gone) => {
                 gone.forecast(now, outage, &self.plans);
-                if gone.holds == Holds::Acks {
+                if gone.holds == HoldTarget::Acks {
                     gone.replan(now, view.held_acks, &self.plans, model, view);
                 }
             }
-            Phase::Going { outage: known, expected, .. } => (*known, *expected) = (outage, now + within),
-            Phase::Clear => {
+            FadePhase::Going { outage: known, expected, .. } => (*known, *expected) = (outage, now + within),
+            FadePhase::Clear => {
                 let holds = self.plans.worth_holding(outage, model, rtt, view);
                 let latest = now + self.patience;
                 let until = match holds {
-                    Holds::Acks if self.guard == Switch::On => {
+                    HoldTarget::Acks if self.guard == Switch::On => {
                         self.plans.patient_until(now, model, rtt, view).min(latest)
                     }
-                    Holds::Acks | Holds::Nothing => latest,
+                    HoldTarget::Acks | HoldTarget::Nothing => latest,
                 };
                 let expected = now + within;
-                self.phase = Phase::Going { holds, rtt, outage, until, expected, latest };
+                self.phase = FadePhase::Going { holds, rtt, outage, until, expected, latest };
             }
         }
     }
@@ -201,37 +201,37 @@ impl AckHold {
     fn on_gone(&mut self, now: Instant, view: &FlowView, orders: &mut Orders) {
         let (holds, outage) = match self.phase {
             // The fade is sudden: nothing is held, and no forecast says how long it lasts.
-            Phase::Clear => (Holds::Nothing, Duration::ZERO),
-            Phase::Going { holds, outage, .. } => (holds, outage),
-            Phase::Gone(_) => return,
+            FadePhase::Clear => (HoldTarget::Nothing, Duration::ZERO),
+            FadePhase::Going { holds, outage, .. } => (holds, outage),
+            FadePhase::Gone(_) => return,
         };
         self.learnt.begin_fade(now, view);
         let mut gone = Gone::new(now, holds, outage, &self.plans);
-        if holds == Holds::Acks {
+        if holds == HoldTarget::Acks {
             let model = self.learnt.model(view);
             gone.replan(now, view.held_acks, &self.plans, model, view);
-            if gone.holds == Holds::Nothing {
+            if gone.holds == HoldTarget::Nothing {
                 orders.release_all(Side::Mobile, Because::Gone);
             }
         }
-        self.phase = Phase::Gone(gone);
+        self.phase = FadePhase::Gone(gone);
     }
 
     fn on_up(&mut self, now: Instant, view: &FlowView, orders: &mut Orders) {
-        let phase = std::mem::replace(&mut self.phase, Phase::Clear);
+        let phase = std::mem::replace(&mut self.phase, FadePhase::Clear);
         if view.held_acks > 0 {
             orders.release_all(Side::Mobile, Because::Up);
         }
         match phase {
-            Phase::Gone(_) => {
+            FadePhase::Gone(_) => {
                 orders.release_all(Side::Fixed, Because::Up);
                 if view.held_acks == 0 {
                     orders.give(Order::Repeat { because: Because::Up });
                 }
                 self.learnt.end_fade(now, view);
             }
-            Phase::Going { .. } => forget_all(view.data_end, orders),
-            Phase::Clear => {}
+            FadePhase::Going { .. } => forget_all(view.data_end, orders),
+            FadePhase::Clear => {}
         }
     }
 }
@@ -267,7 +267,7 @@ impl BaseStationAgent for AckHold {
     fn on_deadline(&mut self, now: Instant, view: &FlowView, orders: &mut Orders) {
         self.learnt.on_deadline(now, view);
         match &mut self.phase {
-            Phase::Gone(gone) => {
+            FadePhase::Gone(gone) => {
                 let mut due = gone.take_due(now);
                 if gone.runs_long(now, &self.plans) {
                     let mut left = *view;
@@ -284,8 +284,8 @@ impl BaseStationAgent for AckHold {
                     orders.give(Order::Duplicate { because });
                 }
             }
-            Phase::Going { holds, rtt, until, expected, latest, .. } if *until <= now => {
-                if *holds == Holds::Acks && now <= *expected && now < *latest {
+            FadePhase::Going { holds, rtt, until, expected, latest, .. } if *until <= now => {
+                if *holds == HoldTarget::Acks && now <= *expected && now < *latest {
                     // One ACK restarts the sender's timer.
                     if view.held_acks > 0 {
                         let (of, because) = (Side::Mobile, Because::Planned);
@@ -293,13 +293,13 @@ impl BaseStationAgent for AckHold {
                     }
                     let model = self.learnt.model(view);
                     *until = self.plans.patient_until(now, model, *rtt, view).min(*latest);
-                } else if *holds == Holds::Acks {
+                } else if *holds == HoldTarget::Acks {
                     orders.release_all(Side::Mobile, Because::FalseAlarm);
                     // The fade may still come: copies are kept for a while, but ACKs no longer wait.
-                    (*holds, *until) = (Holds::Nothing, now + self.patience);
+                    (*holds, *until) = (HoldTarget::Nothing, now + self.patience);
                 } else {
                     forget_all(view.data_end, orders);
-                    self.phase = Phase::Clear;
+                    self.phase = FadePhase::Clear;
                 }
             }
             _ => {}
@@ -308,21 +308,21 @@ impl BaseStationAgent for AckHold {
 
     fn on_overflow(&mut self, _now: Instant) {
         match &mut self.phase {
-            Phase::Gone(gone) => gone.hold_nothing(),
-            Phase::Going { holds, .. } => *holds = Holds::Nothing,
-            Phase::Clear => {}
+            FadePhase::Gone(gone) => gone.hold_nothing(),
+            FadePhase::Going { holds, .. } => *holds = HoldTarget::Nothing,
+            FadePhase::Clear => {}
         }
     }
 
     fn takes_back(&self) -> bool {
-        !matches!(self.phase, Phase::Clear)
+        !matches!(self.phase, FadePhase::Clear)
     }
 
     fn deadline(&self) -> Option<Instant> {
         let of_phase = match &self.phase {
-            Phase::Clear => None,
-            Phase::Going { until, .. } => Some(*until),
-            Phase::Gone(gone) => gone.next(),
+            FadePhase::Clear => None,
+            FadePhase::Going { until, .. } => Some(*until),
+            FadePhase::Gone(gone) => gone.next(),
         };
         match (of_phase, self.learnt.deadline()) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -332,9 +332,9 @@ impl BaseStationAgent for AckHold {
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         let phase = match &self.phase {
-            Phase::Clear => 0,
-            Phase::Going { .. } => 1,
-            Phase::Gone(_) => 2,
+            FadePhase::Clear => 0,
+            FadePhase::Going { .. } => 1,
+            FadePhase::Gone(_) => 2,
         };
         sink("phase", phase);
         self.learnt.gauges(sink);

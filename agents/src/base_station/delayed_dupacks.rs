@@ -5,7 +5,7 @@
 //! Rule: the first two duplicate ACKs for a hole pass. Later ones are held for d. They are dropped if the hole fills
 //! before then, and go on if it does not.
 //!
-//! Deviations: the original runs at the mobile. Here the base station waits, which has the same effect.
+//! Deviations: the original runs at the mobile. Here the base station waits, which the sender cannot tell apart.
 
 use std::time::Duration;
 

@@ -49,7 +49,7 @@ const MOST_SAMPLES: usize = 64;
 const LEAST_SAMPLES: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LinkPhase {
     Up,
     Going(Instant),
     Gone(Instant),
@@ -60,15 +60,21 @@ enum State {
 pub struct Forecaster {
     settings: ForecastSettings,
     samples: VecDeque<(Instant, f64)>,
-    state: State,
+    state: LinkPhase,
     fades: u32,
     faded: Duration,
 }
 
 impl Forecaster {
-    /// The link counts as up until samples say otherwise.
+    /// The link counts as up until samples show that it falls.
     pub fn new(settings: ForecastSettings) -> Forecaster {
-        Forecaster { settings, samples: VecDeque::new(), state: State::Up, fades: 0, faded: Duration::ZERO }
+        Forecaster {
+            settings,
+            samples: VecDeque::new(),
+            state: LinkPhase::Up,
+            fades: 0,
+            faded: Duration::ZERO,
+        }
     }
 
     /// Takes a sample of the mobile's signal strength.
@@ -82,30 +88,30 @@ impl Forecaster {
         let ForecastSettings { threshold_dbm, hysteresis_db, lead, .. } = self.settings;
         let level = self.median();
         match self.state {
-            State::Gone(since) if level >= threshold_dbm + hysteresis_db => {
+            LinkPhase::Gone(since) if level >= threshold_dbm + hysteresis_db => {
                 self.fades += 1;
                 self.faded += now.since(since);
-                self.state = State::Up;
+                self.state = LinkPhase::Up;
                 Some(LinkNews::Up)
             }
-            State::Gone(_) => None,
+            LinkPhase::Gone(_) => None,
             _ if level < threshold_dbm => {
-                self.state = State::Gone(now);
+                self.state = LinkPhase::Gone(now);
                 Some(LinkNews::Gone)
             }
-            State::Up if self.falls_below(threshold_dbm) => {
-                self.state = State::Going(now);
+            LinkPhase::Up if self.falls_below(threshold_dbm) => {
+                self.state = LinkPhase::Going(now);
                 Some(LinkNews::GoingDown { rtt: Duration::ZERO, outage: self.expected(), within: lead })
             }
-            State::Going(since)
+            LinkPhase::Going(since)
                 if now.since(since) > 2 * lead
                     && level >= threshold_dbm + hysteresis_db
                     && !self.falls_below(threshold_dbm) =>
             {
-                self.state = State::Up;
+                self.state = LinkPhase::Up;
                 Some(LinkNews::Up)
             }
-            State::Up | State::Going(_) => None,
+            LinkPhase::Up | LinkPhase::Going(_) => None,
         }
     }
 
@@ -113,8 +119,8 @@ impl Forecaster {
     pub fn on_silence(&mut self, now: Instant) -> Option<LinkNews> {
         let last = self.samples.back().map(|(at, _)| *at)?;
         let is_silent = now.since(last) >= self.settings.silence;
-        if matches!(self.state, State::Going(_)) && is_silent {
-            self.state = State::Gone(last);
+        if matches!(self.state, LinkPhase::Going(_)) && is_silent {
+            self.state = LinkPhase::Gone(last);
             return Some(LinkNews::Gone);
         }
         None
@@ -123,7 +129,7 @@ impl Forecaster {
     /// The time at which [`on_silence`](Forecaster::on_silence) may report that the link is gone.
     pub fn deadline(&self) -> Option<Instant> {
         let last = self.samples.back().map(|(at, _)| *at)?;
-        matches!(self.state, State::Going(_)).then(|| last + self.settings.silence)
+        matches!(self.state, LinkPhase::Going(_)).then(|| last + self.settings.silence)
     }
 
     /// The average of past fades.

@@ -12,13 +12,11 @@
 mod choose;
 mod model;
 mod search;
-mod timer;
 
 use std::fmt;
 
 pub use choose::{Choice, Stakes};
-pub use model::Model;
-pub use timer::{Sender, Timer};
+pub use model::{Model, Sender, Timer};
 
 /// A request for a plan. Invariant 1: all numbers are finite, above zero and within their limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -174,8 +172,8 @@ pub fn plan(mode: Mode, ask: &Ask, model: Model, stakes: &Stakes) -> Plan {
     let sender = model.sender;
     match mode {
         Mode::Paper => search::paper(ask),
-        Mode::Corrected => search::best(mode, ask, Sender::Textbook, search::Samples::Gaps),
-        Mode::Cumulative => search::best(mode, ask, sender, search::Samples::SinceSent),
+        Mode::Corrected => search::best(mode, ask, Sender::Textbook, search::RttSampling::Gaps),
+        Mode::Cumulative => search::best(mode, ask, sender, search::RttSampling::SinceSent),
         Mode::Kick => search::kick(mode, ask, sender),
         Mode::Hopwise => choose::hopwise(ask, model, stakes),
     }
@@ -190,8 +188,10 @@ pub fn final_rto_by_n(ask: &Ask) -> Vec<f64> {
 /// first that outlasts the outage. Modes without a search have none.
 pub fn every_n(mode: Mode, ask: &Ask, sender: Sender) -> Vec<Plan> {
     match mode {
-        Mode::Paper | Mode::Corrected => search::every(mode, ask, Sender::Textbook, search::Samples::Gaps),
-        Mode::Cumulative => search::every(mode, ask, sender, search::Samples::SinceSent),
+        Mode::Paper | Mode::Corrected => {
+            search::every(mode, ask, Sender::Textbook, search::RttSampling::Gaps)
+        }
+        Mode::Cumulative => search::every(mode, ask, sender, search::RttSampling::SinceSent),
         Mode::Kick | Mode::Hopwise => Vec::new(),
     }
 }

@@ -11,7 +11,7 @@ pub struct InOrder<'a> {
 }
 
 impl InOrder<'_> {
-    /// The next value. It is that of `name`, since [`params!`](super::params) writes the table in the same order.
+    /// The next value. It belongs to `name`, since [`params!`](super::params) writes the table in the same order.
     #[inline]
     pub fn next<T: Setting>(&mut self, name: &str) -> T {
         let place = self.place;
@@ -44,6 +44,11 @@ impl Args {
             })
         };
         Args { params, profile, values: params.iter().zip(given).map(in_force).collect() }
+    }
+
+    /// The values that a spec leaves out, for an agent that is another one in part: `convoy`. None may be required.
+    pub(crate) fn standard(params: &'static [Param], profile: Profile) -> Args {
+        Args::resolve(params, &vec![None; params.len()], profile)
     }
 
     /// The profile of the maker, for an agent that makes other agents: `split`.

@@ -26,7 +26,7 @@ pub(super) fn parse_time(text: &str) -> Option<Duration> {
     parse_with_unit(text, &TIME_UNITS).map(Duration::from_nanos)
 }
 
-/// `5.5Mbps`; upper and lower case are the same.
+/// `5.5Mbps`; case does not matter.
 pub(super) fn parse_rate(text: &str) -> Option<u64> {
     parse_with_unit(text, &RATE_UNITS)
 }

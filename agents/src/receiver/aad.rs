@@ -14,8 +14,8 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::agent::{AckRule, Arrival, Basis, RecvView, Why};
 
+use super::gaps::QuickGaps;
 use super::hold::{Decision, Holds, LONGEST_MS, host};
-use super::quick_gaps::QuickGaps;
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, params};
 
@@ -69,46 +69,25 @@ impl Holds for Aad {
 
 #[cfg(test)]
 mod tests {
-    use crate::testkit::receiver::check;
+    use crate::testkit::receiver::{check, scripts};
 
-    #[test]
-    fn the_ack_leaves_when_segments_cease_to_come() {
-        check(
-            "aad",
+    scripts! {
+        the_ack_leaves_when_segments_cease_to_come: "aad"
             "0ms     in    -> hold (deadline)
              10ms    in    -> hold (deadline)
              20ms    in    -> hold (deadline)
              40ms    in    -> hold (deadline)
              77500us timer -> ack 4 (deadline)
-             900ms   wait",
-        );
-    }
+             900ms   wait"
 
-    #[test]
-    fn a_stream_that_never_ceases_is_acknowledged_at_the_ceiling() {
-        let mut script = String::from("0ms in -> hold (deadline)\n");
-        for n in 1..=9 {
-            script += &format!("{}ms in -> hold (deadline)\n", 50 * n);
-        }
-        check("aad", &(script + "490ms ceiling -> ack 10\n495ms wait"));
-    }
-
-    #[test]
-    fn before_a_gap_is_known_the_timer_is_the_hold_and_never_longer_after_that() {
-        check(
-            "aad:hold=100ms",
+        before_a_gap_is_known_the_timer_is_the_hold_and_never_longer_after_that: "aad:hold=100ms"
             "0ms   in    -> hold (deadline)
              100ms timer -> ack 1 (deadline)
              400ms in    -> hold (deadline)
              500ms timer -> ack 1 (deadline)
-             900ms wait",
-        );
-    }
+             900ms wait"
 
-    #[test]
-    fn the_shortest_gap_is_forgotten_after_a_second() {
-        check(
-            "aad",
+        the_shortest_gap_is_forgotten_after_a_second: "aad"
             "0ms    in    -> hold (deadline)
              1ms    in    -> hold (deadline)
              4ms    timer -> ack 2 (deadline)
@@ -118,7 +97,15 @@ mod tests {
              1000ms in    -> hold (deadline)
              1010ms in    -> hold (deadline)
              1040ms timer -> ack 2 (deadline)
-             2000ms wait",
-        );
+             2000ms wait"
+    }
+
+    #[test]
+    fn a_stream_that_never_ceases_is_acknowledged_at_the_ceiling() {
+        let mut script = String::from("0ms in -> hold (deadline)\n");
+        for n in 1..=9 {
+            script += &format!("{}ms in -> hold (deadline)\n", 50 * n);
+        }
+        check("aad", &(script + "490ms ceiling -> ack 10\n495ms wait"));
     }
 }

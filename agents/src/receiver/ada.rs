@@ -7,15 +7,15 @@
 //! then. It leaves at the latest when `hold` has passed since the first waiting segment. Segments that are out of
 //! order, duplicate, or fill a hole are acknowledged at once.
 //!
-//! Deviations: the paper's 500 ms are 490, so that the ACK leaves in time. Gaps are those between in-order segments.
-//! `memory` and `first` are ours.
+//! Deviations: the paper's 500 ms are 490, so that the ACK leaves in time. Only in-order segments have gaps. `memory`
+//! and `first` are ours.
 
 use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{AckRule, Arrival, Basis, RecvView, Why};
 
-use super::gap_average::GapAverage;
+use super::gaps::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, params};
@@ -74,52 +74,35 @@ impl Holds for Ada {
 
 #[cfg(test)]
 mod tests {
-    use crate::testkit::receiver::check;
+    use crate::testkit::receiver::scripts;
 
-    #[test]
-    fn a_window_that_comes_in_a_row_gets_one_ack_when_it_is_over() {
-        check(
-            "ada",
+    scripts! {
+        a_window_that_comes_in_a_row_gets_one_ack_when_it_is_over: "ada"
             "0ms  in    -> hold (deadline)
              10ms in    -> hold (deadline)
              20ms in    -> hold (deadline)
              30ms in    -> hold (deadline)
              42ms timer -> ack 4 (deadline)
-             900ms wait",
-        );
-    }
+             900ms wait"
 
-    #[test]
-    fn a_steady_stream_is_acknowledged_when_the_hold_of_its_first_segment_is_over() {
-        check(
-            "ada:hold=25ms",
+        a_steady_stream_is_acknowledged_when_the_hold_of_its_first_segment_is_over: "ada:hold=25ms"
             "0ms  in    -> hold (deadline)
              10ms in    -> hold (deadline)
              20ms in    -> hold (deadline)
              25ms timer -> ack 3 (deadline)
              30ms in    -> hold (deadline)
              42ms timer -> ack 1 (deadline)
-             50ms wait",
-        );
-    }
+             50ms wait"
 
-    #[test]
-    fn the_timer_follows_the_average_gap() {
         // 10 ms, then .75·10 + .25·30 = 15 ms.
-        check(
-            "ada:factor=4",
+        the_timer_follows_the_average_gap: "ada:factor=4"
             "0ms  in     -> hold (deadline)
              10ms in     -> hold (deadline)
              40ms in     -> hold (deadline)
              100ms timer -> ack 3 (deadline)
-             900ms wait",
-        );
-    }
+             900ms wait"
 
-    #[test]
-    fn what_is_not_in_order_is_acknowledged_at_once() {
-        check(
-            "ada",
+        what_is_not_in_order_is_acknowledged_at_once: "ada"
             "0ms   in   -> hold (deadline)
              5ms   ooo  -> ack 1 (not-in-order)
              6ms   dup  -> ack 0 (not-in-order)
@@ -127,7 +110,6 @@ mod tests {
              9ms   wait
              107ms in   -> hold (deadline)
              207ms piggyback -> ack 1
-             900ms wait",
-        );
+             900ms wait"
     }
 }

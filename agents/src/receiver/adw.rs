@@ -19,8 +19,8 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::agent::{AckRule, Arrival, Basis, Class, Needs, RecvView, Why};
 
+use super::gaps::QuickGaps;
 use super::hold::{Decision, Holds, LONGEST_MS, host};
-use super::quick_gaps::QuickGaps;
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, params};
 
@@ -121,24 +121,17 @@ impl Holds for Adw {
 
 #[cfg(test)]
 mod tests {
-    use crate::testkit::receiver::check;
+    use crate::testkit::receiver::scripts;
 
-    #[test]
-    fn three_segments_share_an_ack_while_the_sender_does_not_tell_its_window() {
-        check(
-            "adw",
+    scripts! {
+        three_segments_share_an_ack_while_the_sender_does_not_tell_its_window: "adw"
             "0ms  in -> hold (window 1000 of 3000)
              10ms in -> hold (window 2000 of 3000)
              20ms in -> ack 3 (window 3000 of 3000)
-             900ms wait",
-        );
-    }
+             900ms wait"
 
-    /// Gaps of 10 ms: 1 − θ = 1/3. Each rise of the sender's window adds a third of a segment to w.
-    #[test]
-    fn the_window_grows_when_the_senders_does_by_less_the_faster_segments_come() {
-        check(
-            "adw",
+        /// Gaps of 10 ms: 1 − θ = 1/3. Each rise of the sender's window adds a third of a segment to w.
+        the_window_grows_when_the_senders_does_by_less_the_faster_segments_come: "adw"
             "0ms  set cwnd=5
              0ms  in -> hold (window 1000 of 3000)
              10ms set cwnd=6
@@ -148,14 +141,9 @@ mod tests {
              35ms set cwnd=8
              35ms in -> hold (window 4000 of 4166)
              68750us timer -> ack 4 (deadline)
-             900ms wait",
-        );
-    }
+             900ms wait"
 
-    #[test]
-    fn the_window_is_never_above_the_senders_nor_what_we_advertise() {
-        check(
-            "adw",
+        the_window_is_never_above_the_senders_nor_what_we_advertise: "adw"
             "0ms set cwnd=1
              0ms in -> ack 1 (window 1000 of 1000)
              1ms set cwnd=2
@@ -164,14 +152,9 @@ mod tests {
              2ms set cwnd=9 window=1500
              3ms in -> hold (window 1000 of 1500)
              4ms in -> ack 2 (window 2000 of 1500)
-             900ms wait",
-        );
-    }
+             900ms wait"
 
-    #[test]
-    fn a_window_that_fell_and_a_segment_out_of_order_leave_three_segments() {
-        check(
-            "adw",
+        a_window_that_fell_and_a_segment_out_of_order_leave_three_segments: "adw"
             "0ms  set cwnd=5
              0ms  in  -> hold (window 1000 of 3000)
              50ms set cwnd=6
@@ -183,14 +166,9 @@ mod tests {
              71ms ooo -> ack 1 (not-in-order)
              72ms in  -> hold (window 1000 of 3000)
              73ms fill -> ack 2 (not-in-order)
-             900ms wait",
-        );
-    }
+             900ms wait"
 
-    #[test]
-    fn the_timer_leans_on_the_shortest_gap_and_ends_at_the_hold() {
-        check(
-            "adw:hold=100ms",
+        the_timer_leans_on_the_shortest_gap_and_ends_at_the_hold: "adw:hold=100ms"
             "0ms     in    -> hold (window 1000 of 3000)
              10ms    in    -> hold (window 2000 of 3000)
              40ms    timer -> ack 2 (deadline)
@@ -198,14 +176,9 @@ mod tests {
              102500us timer -> ack 1 (deadline)
              500ms   in    -> hold (window 1000 of 3000)
              600ms   timer -> ack 1 (deadline)
-             900ms   wait",
-        );
-    }
+             900ms   wait"
 
-    #[test]
-    fn when_the_timer_runs_out_the_window_shrinks_to_three_segments_at_least() {
-        check(
-            "adw",
+        when_the_timer_runs_out_the_window_shrinks_to_three_segments_at_least: "adw"
             "0ms   set cwnd=5
              0ms   in    -> hold (window 1000 of 3000)
              10ms  set cwnd=6
@@ -213,7 +186,6 @@ mod tests {
              40ms  timer -> ack 2 (deadline)
              50ms  in    -> hold (window 1000 of 3000)
              102500us timer -> ack 1 (deadline)
-             110ms wait",
-        );
+             110ms wait"
     }
 }

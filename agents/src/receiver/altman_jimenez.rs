@@ -66,12 +66,10 @@ impl Holds for AltmanJimenez {
 
 #[cfg(test)]
 mod tests {
-    use crate::testkit::receiver::check;
+    use crate::testkit::receiver::scripts;
 
-    #[test]
-    fn the_first_is_acknowledged_then_two_then_three_then_four_share_an_ack() {
-        check(
-            "altman-jimenez",
+    scripts! {
+        the_first_is_acknowledged_then_two_then_three_then_four_share_an_ack: "altman-jimenez"
             "0ms  in -> ack 1 (count 1 of 1)
              10ms in -> hold (count 1 of 2)
              11ms in -> ack 2 (count 2 of 2)
@@ -84,14 +82,9 @@ mod tests {
              33ms in -> ack 4 (count 4 of 4)
              40ms in -> hold (count 1 of 4)
              140ms timer -> ack 1 (deadline)
-             900ms wait",
-        );
-    }
+             900ms wait"
 
-    #[test]
-    fn what_is_not_in_order_is_acknowledged_at_once_and_only_a_filled_hole_counts() {
-        check(
-            "altman-jimenez",
+        what_is_not_in_order_is_acknowledged_at_once_and_only_a_filled_hole_counts: "altman-jimenez"
             "0ms ooo  -> ack 0 (not-in-order)
              1ms dup  -> ack 0 (not-in-order)
              2ms fill -> ack 1 (not-in-order)
@@ -99,18 +92,12 @@ mod tests {
              5ms ooo  -> ack 1 (not-in-order)
              9ms in   -> hold (count 1 of 2)
              10ms forced -> ack 1
-             900ms wait",
-        );
-    }
+             900ms wait"
 
-    #[test]
-    fn the_bounds_are_settings() {
-        check(
-            "altman-jimenez:l1=0,l2=0,l3=0,hold=50ms",
+        the_bounds_are_settings: "altman-jimenez:l1=0,l2=0,l3=0,hold=50ms"
             "0ms in -> hold (count 1 of 4)
              1ms in -> hold (count 2 of 4)
              50ms timer -> ack 2 (deadline)
-             50ms wait",
-        );
+             50ms wait"
     }
 }

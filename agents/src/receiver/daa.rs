@@ -18,7 +18,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::agent::{AckRule, Arrival, Basis, Class, RecvView, Why};
 
-use super::gap_average::GapAverage;
+use super::gaps::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, params};
@@ -107,13 +107,11 @@ impl Holds for Daa {
 
 #[cfg(test)]
 mod tests {
-    use crate::testkit::receiver::check;
+    use crate::testkit::receiver::{check, scripts};
 
-    /// dwin after each arrival: 2.3, 2.6, 2.9, 3.2, 3.5, 3.8, 4, 4, 4.
-    #[test]
-    fn the_window_grows_by_three_tenths_until_it_is_four() {
-        check(
-            "daa",
+    scripts! {
+        /// dwin after each arrival: 2.3, 2.6, 2.9, 3.2, 3.5, 3.8, 4, 4, 4.
+        the_window_grows_by_three_tenths_until_it_is_four: "daa"
             "0ms  in -> hold (count 1 of 2)
              10ms in -> ack 2 (count 2 of 2)
              20ms in -> hold (count 1 of 2)
@@ -123,14 +121,9 @@ mod tests {
              60ms in -> hold (count 2 of 4)
              70ms in -> hold (count 3 of 4)
              80ms in -> ack 4 (count 4 of 4)
-             900ms wait",
-        );
-    }
+             900ms wait"
 
-    #[test]
-    fn after_a_loss_the_window_is_two_and_grows_by_one() {
-        check(
-            "daa",
+        after_a_loss_the_window_is_two_and_grows_by_one: "daa"
             "0ms  in   -> hold (count 1 of 2)
              10ms ooo  -> ack 1 (not-in-order)
              20ms dup  -> ack 0 (not-in-order)
@@ -139,8 +132,14 @@ mod tests {
              50ms in   -> hold (count 2 of 4)
              60ms in   -> hold (count 3 of 4)
              70ms in   -> ack 4 (count 4 of 4)
-             900ms wait",
-        );
+             900ms wait"
+
+        a_timer_that_is_restarted_again_and_again_ends_at_the_hold: "daa:start=2,hold=50ms"
+            "0ms  in    -> hold (count 1 of 4)
+             24ms in    -> hold (count 2 of 4)
+             48ms in    -> hold (count 3 of 4)
+             50ms timer -> ack 3 (deadline)
+             51ms wait"
     }
 
     #[test]
@@ -161,18 +160,6 @@ mod tests {
              60ms  in    -> hold (count 3 of 4)
              115ms timer -> ack 3 (deadline)
              120ms wait",
-        );
-    }
-
-    #[test]
-    fn a_timer_that_is_restarted_again_and_again_ends_at_the_hold() {
-        check(
-            "daa:start=2,hold=50ms",
-            "0ms  in    -> hold (count 1 of 4)
-             24ms in    -> hold (count 2 of 4)
-             48ms in    -> hold (count 3 of 4)
-             50ms timer -> ack 3 (deadline)
-             51ms wait",
         );
     }
 }

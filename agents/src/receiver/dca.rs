@@ -8,10 +8,10 @@
 //! `mid-limit` of it if the least RTT is above `rtt-limit`. `rule=hybrid` takes the smaller of both. If the sender does
 //! not report its window, w is 2 on a short path and the limit on a long one. The hold is `factor`·w average gaps, or
 //! `first` before there is one, and at most `hold`. It begins with the first held segment and does not move after that.
-//! Gaps are those between any two segments. With `again`, an ACK is repeated if no data follows it within an RTO
-//! (SRTT + 4·RTTVAR, at least 1 s). It is repeated at most twice, and each wait is twice the one before. SRTT and
-//! RTTVAR begin with the handshake, and follow the timestamps that come back with data. Without timestamps they keep
-//! their values. Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
+//! Any two segments have a gap. With `again`, an ACK is repeated if no data follows it within an RTO (SRTT + 4·RTTVAR,
+//! at least 1 s). It is repeated at most twice, and each wait is twice the one before. SRTT and RTTVAR begin with the
+//! handshake, and follow the timestamps that come back with data. Without timestamps they keep their values. Segments
+//! that are out of order, duplicate, or fill a hole are acknowledged at once.
 //!
 //! Deviations: a sender that may send less than w (`limit`, `cwl`) should report its limit, or each ACK waits for the
 //! hold. The paper's misprint "SRTO" means "SRTT". The window comes in our own TCP option. It comes in the window field
@@ -26,7 +26,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::agent::{AckRule, Arrival, Basis, Needs, Path, RecvView, Why};
 
-use super::gap_average::GapAverage;
+use super::gaps::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, since};
 use super::repeat::repeating;
 use crate::descriptor::{Descriptor, Make};
@@ -160,12 +160,10 @@ impl Holds for Dca {
 
 #[cfg(test)]
 mod tests {
-    use crate::testkit::receiver::{CEILING, ReceiverBench, check};
+    use crate::testkit::receiver::{CEILING, ReceiverBench, check, scripts};
 
-    #[test]
-    fn up_to_three_hops_a_whole_window_shares_an_ack() {
-        check(
-            "dca",
+    scripts! {
+        up_to_three_hops_a_whole_window_shares_an_ack: "dca"
             "0ms set cwnd=4 hops=3
              0ms in -> hold (count 1 of 4)
              1ms in -> hold (count 2 of 4)
@@ -173,8 +171,94 @@ mod tests {
              3ms in -> ack 4 (count 4 of 4)
              3ms set cwnd=1
              9ms in -> ack 1 (count 1 of 1)
-             900ms wait",
-        );
+             900ms wait"
+
+        /// Gaps of 10 ms at w = 5: 1.5 · 5 · 10 ms from the first held segment, whatever follows it.
+        the_hold_is_set_once_with_the_window_and_the_gap_of_that_moment: "dca"
+            "0ms  set cwnd=9 hops=5
+             0ms  ooo    -> ack 0 (not-in-order)
+             10ms in     -> hold (count 1 of 5)
+             40ms in     -> hold (count 2 of 5)
+             50ms set cwnd=4
+             60ms in     -> hold (count 3 of 4)
+             85ms timer  -> ack 3 (deadline)
+             99ms wait"
+
+        // 10 ms, then .8·10 + .2·20 = 12 ms; 1.5 · 2 · 12 = 36 ms.
+        the_average_gap_is_that_of_any_two_segments: "dca:again=off"
+            "0ms  ooo   -> ack 0 (not-in-order)
+             10ms dup   -> ack 0 (not-in-order)
+             30ms in    -> hold (count 1 of 2)
+             66ms timer -> ack 1 (deadline)
+             99s wait"
+
+        before_the_first_gap_the_hold_is_200_ms: "dca:again=off"
+            "0ms in -> hold (count 1 of 2)
+             200ms timer -> ack 1 (deadline)
+             99s wait"
+
+        before_the_first_gap_too_the_hold_is_no_longer_than_the_longest: "dca:again=off,first=400ms,hold=100ms"
+            "0ms in -> hold (count 1 of 2)
+             100ms timer -> ack 1 (deadline)
+             99s wait"
+
+        /// A window that is reported too late, or exceeds the flight, costs the hold and no more.
+        a_stale_window_never_stalls_beyond_the_hold: "dca:again=off"
+            "0ms  set cwnd=20 hops=2
+             0ms  dup   -> ack 0 (not-in-order)
+             1ms  in    -> hold (count 1 of 20)
+             2ms  in    -> hold (count 2 of 20)
+             3ms  in    -> hold (count 3 of 20)
+             31ms timer -> ack 3 (deadline)
+             99s wait"
+
+        a_route_that_changes_while_segments_wait_changes_how_many: "dca:again=off"
+            "0ms  set cwnd=20 hops=2
+             0ms  in  -> hold (count 1 of 20)
+             10ms in  -> hold (count 2 of 20)
+             20ms in  -> hold (count 3 of 20)
+             20ms set hops=12
+             30ms in  -> ack 4 (count 4 of 3)
+             99s wait"
+
+        what_is_not_in_order_is_acknowledged_at_once_with_what_waits: "dca:again=off"
+            "0ms set cwnd=9 hops=2
+             0ms in   -> hold (count 1 of 9)
+             1ms ooo  -> ack 1 (not-in-order)
+             2ms dup  -> ack 0 (not-in-order)
+             3ms fill -> ack 1 (not-in-order)
+             99s wait"
+
+        /// SRTT 200 ms + 4 · 300 ms; the second wait is twice the first.
+        an_ack_that_no_data_follows_is_said_again_twice: "dca"
+            "0ms    set srtt=200ms rttvar=300ms
+             0ms    ooo   -> ack 0 (not-in-order)
+             1400ms timer -> repeat (lost-ack)
+             4200ms timer -> repeat (lost-ack)
+             999s   wait"
+
+        any_data_ends_the_repeats_and_their_rto_is_a_second_at_least: "dca"
+            "0ms    set srtt=20ms rttvar=3ms
+             0ms    ooo    -> ack 0 (not-in-order)
+             999ms  dup    -> ack 0 (not-in-order)
+             1999ms timer  -> repeat (lost-ack)
+             2050ms in     -> hold (count 1 of 2)
+             2540ms timer  -> ack 1 (deadline)
+             3540ms timer  -> repeat (lost-ack)
+             3600ms forced -> ack 0
+             4600ms timer  -> repeat (lost-ack)
+             6600ms timer  -> repeat (lost-ack)
+             999s   wait"
+
+        /// From 20 ms by the handshake, SRTT becomes (7·20 + 1,620)/8 = 220 ms, and RTTVAR (3·10 + 1,400)/4 = 357.5 ms.
+        the_wait_for_data_follows_the_round_trips_that_come_back_with_it: "dca:again=on"
+            "0ms    set srtt=20ms rttvar=10ms
+             0ms    ooo rtt=1620ms -> ack 0 (not-in-order)
+             1650ms timer -> repeat (lost-ack)
+             2s     dup   -> ack 0 (not-in-order)
+             3650ms timer -> repeat (lost-ack)
+             6950ms timer -> repeat (lost-ack)
+             99s    wait"
     }
 
     /// Table I, with a window above every limit, with a small one, and with none.
@@ -227,48 +311,6 @@ mod tests {
         }
     }
 
-    /// Gaps of 10 ms at w = 5: 1.5 · 5 · 10 ms from the first held segment, whatever follows it.
-    #[test]
-    fn the_hold_is_set_once_with_the_window_and_the_gap_of_that_moment() {
-        check(
-            "dca",
-            "0ms  set cwnd=9 hops=5
-             0ms  ooo    -> ack 0 (not-in-order)
-             10ms in     -> hold (count 1 of 5)
-             40ms in     -> hold (count 2 of 5)
-             50ms set cwnd=4
-             60ms in     -> hold (count 3 of 4)
-             85ms timer  -> ack 3 (deadline)
-             99ms wait",
-        );
-    }
-
-    #[test]
-    fn the_average_gap_is_that_of_any_two_segments() {
-        // 10 ms, then .8·10 + .2·20 = 12 ms; 1.5 · 2 · 12 = 36 ms.
-        check(
-            "dca:again=off",
-            "0ms  ooo   -> ack 0 (not-in-order)
-             10ms dup   -> ack 0 (not-in-order)
-             30ms in    -> hold (count 1 of 2)
-             66ms timer -> ack 1 (deadline)
-             99s wait",
-        );
-    }
-
-    #[test]
-    fn before_the_first_gap_the_hold_is_200_ms() {
-        check("dca:again=off", "0ms in -> hold (count 1 of 2)\n200ms timer -> ack 1 (deadline)\n99s wait");
-    }
-
-    #[test]
-    fn before_the_first_gap_too_the_hold_is_no_longer_than_the_longest() {
-        check(
-            "dca:again=off,first=400ms,hold=100ms",
-            "0ms in -> hold (count 1 of 2)\n100ms timer -> ack 1 (deadline)\n99s wait",
-        );
-    }
-
     #[test]
     fn no_hold_is_longer_than_the_ledger_allows() {
         assert_eq!(CEILING.as_millis(), 490);
@@ -279,94 +321,6 @@ mod tests {
              100ms  in    -> hold (count 1 of 9)
              590ms  timer -> ack 1 (deadline)
              99s wait",
-        );
-    }
-
-    /// A window that is reported too late, or exceeds the flight, costs the hold and no more.
-    #[test]
-    fn a_stale_window_never_stalls_beyond_the_hold() {
-        check(
-            "dca:again=off",
-            "0ms  set cwnd=20 hops=2
-             0ms  dup   -> ack 0 (not-in-order)
-             1ms  in    -> hold (count 1 of 20)
-             2ms  in    -> hold (count 2 of 20)
-             3ms  in    -> hold (count 3 of 20)
-             31ms timer -> ack 3 (deadline)
-             99s wait",
-        );
-    }
-
-    #[test]
-    fn a_route_that_changes_while_segments_wait_changes_how_many() {
-        check(
-            "dca:again=off",
-            "0ms  set cwnd=20 hops=2
-             0ms  in  -> hold (count 1 of 20)
-             10ms in  -> hold (count 2 of 20)
-             20ms in  -> hold (count 3 of 20)
-             20ms set hops=12
-             30ms in  -> ack 4 (count 4 of 3)
-             99s wait",
-        );
-    }
-
-    #[test]
-    fn what_is_not_in_order_is_acknowledged_at_once_with_what_waits() {
-        check(
-            "dca:again=off",
-            "0ms set cwnd=9 hops=2
-             0ms in   -> hold (count 1 of 9)
-             1ms ooo  -> ack 1 (not-in-order)
-             2ms dup  -> ack 0 (not-in-order)
-             3ms fill -> ack 1 (not-in-order)
-             99s wait",
-        );
-    }
-
-    /// SRTT 200 ms + 4 · 300 ms; the second wait is twice the first.
-    #[test]
-    fn an_ack_that_no_data_follows_is_said_again_twice() {
-        check(
-            "dca",
-            "0ms    set srtt=200ms rttvar=300ms
-             0ms    ooo   -> ack 0 (not-in-order)
-             1400ms timer -> repeat (lost-ack)
-             4200ms timer -> repeat (lost-ack)
-             999s   wait",
-        );
-    }
-
-    #[test]
-    fn any_data_ends_the_repeats_and_their_rto_is_a_second_at_least() {
-        check(
-            "dca",
-            "0ms    set srtt=20ms rttvar=3ms
-             0ms    ooo    -> ack 0 (not-in-order)
-             999ms  dup    -> ack 0 (not-in-order)
-             1999ms timer  -> repeat (lost-ack)
-             2050ms in     -> hold (count 1 of 2)
-             2540ms timer  -> ack 1 (deadline)
-             3540ms timer  -> repeat (lost-ack)
-             3600ms forced -> ack 0
-             4600ms timer  -> repeat (lost-ack)
-             6600ms timer  -> repeat (lost-ack)
-             999s   wait",
-        );
-    }
-
-    /// From 20 ms by the handshake, SRTT becomes (7·20 + 1,620)/8 = 220 ms, and RTTVAR (3·10 + 1,400)/4 = 357.5 ms.
-    #[test]
-    fn the_wait_for_data_follows_the_round_trips_that_come_back_with_it() {
-        check(
-            "dca:again=on",
-            "0ms    set srtt=20ms rttvar=10ms
-             0ms    ooo rtt=1620ms -> ack 0 (not-in-order)
-             1650ms timer -> repeat (lost-ack)
-             2s     dup   -> ack 0 (not-in-order)
-             3650ms timer -> repeat (lost-ack)
-             6950ms timer -> repeat (lost-ack)
-             99s    wait",
         );
     }
 

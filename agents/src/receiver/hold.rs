@@ -1,4 +1,4 @@
-//! The host of agents that hold segments. An agent decides until when a segment waits, and the host keeps the deadline.
+//! What agents that hold segments share. An agent decides until when a segment waits, and `hold` keeps the deadline.
 
 use std::fmt::Debug;
 
@@ -35,8 +35,8 @@ impl Decision {
     /// The answer to a segment that is not in order.
     pub const AT_ONCE: Decision = Decision::Now(Why::plain(AckRule::NotInOrder));
 
-    /// An ACK leaves at once if as much waits as `why` wants. Otherwise the segment joins the hold, which ends at
-    /// `until`.
+    /// An ACK leaves at once if what waits reaches the count in `why`. Otherwise the segment joins the hold, which ends
+    /// at `until`.
     pub fn counted(why: Why, until: Instant) -> Decision {
         if why.have >= why.want { Decision::Now(why) } else { Decision::Join { until, why } }
     }
@@ -87,23 +87,23 @@ pub trait Holds: Debug + Send + 'static {
 
 /// The agent of a rule that [`Holds`].
 pub fn host<R: Holds>(rule: R) -> Box<dyn ReceiverAgent> {
-    Box::new(Host::new(rule))
+    Box::new(HoldingReceiver::new(rule))
 }
 
 /// Invariant 1: `due` is set only while segments are held.
 #[derive(Debug)]
-pub(super) struct Host<R> {
+pub(super) struct HoldingReceiver<R> {
     rule: R,
     due: Option<Instant>,
 }
 
-impl<R> Host<R> {
-    pub(super) fn new(rule: R) -> Host<R> {
-        Host { rule, due: None }
+impl<R> HoldingReceiver<R> {
+    pub(super) fn new(rule: R) -> HoldingReceiver<R> {
+        HoldingReceiver { rule, due: None }
     }
 }
 
-impl<R: Holds> ReceiverAgent for Host<R> {
+impl<R: Holds> ReceiverAgent for HoldingReceiver<R> {
     fn needs(&self) -> Needs {
         self.rule.needs()
     }

@@ -7,7 +7,7 @@ use hopwise_core::agent::{
     AckDecided, AckNote, AckRule, AckVerdict, Arrival, Basis, By, Needs, ReceiverAgent, RecvView, Rtt, Why,
 };
 
-use super::hold::{Holds, Host};
+use super::hold::{HoldingReceiver, Holds};
 
 /// RFC 6298 §2.1: the RTO before the path is measured.
 const WITHOUT_RTT: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 struct Repeats {
     most: u32,
     least_wait: Duration,
-    next: Option<Next>,
+    next: Option<NextRepeat>,
     heard: Option<Smoothed>,
 }
 
@@ -44,7 +44,7 @@ impl Smoothed {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Next {
+struct NextRepeat {
     due: Instant,
     wait: Duration,
     left: u32,
@@ -87,7 +87,7 @@ impl Repeats {
     }
 
     fn begin(&mut self, now: Instant, wait: Duration, left: u32) {
-        self.next = (left > 0).then_some(Next { due: now + wait, wait, left });
+        self.next = (left > 0).then_some(NextRepeat { due: now + wait, wait, left });
     }
 
     fn rto(&self, path: &Rtt) -> Duration {
@@ -100,12 +100,12 @@ impl Repeats {
 
 /// A host that repeats its last ACK at most `most` times in a row.
 pub(super) fn repeating<R: Holds>(most: u32, least_wait: Duration, rule: R) -> Box<dyn ReceiverAgent> {
-    Box::new(Repeating { host: Host::new(rule), repeats: Repeats::new(most, least_wait) })
+    Box::new(Repeating { host: HoldingReceiver::new(rule), repeats: Repeats::new(most, least_wait) })
 }
 
 #[derive(Debug)]
 struct Repeating<R> {
-    host: Host<R>,
+    host: HoldingReceiver<R>,
     repeats: Repeats,
 }
 

@@ -41,7 +41,7 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::Receiver(|args| host(Tack::new(args))),
 };
 
-/// The largest bandwidth is that of this many round trips.
+/// The largest bandwidth is taken over this many round trips.
 const ROUNDS: u32 = 10;
 /// A sample takes at least a round trip, so that ten round trips hold no more samples than this.
 const SAMPLES: usize = 10;
@@ -49,13 +49,13 @@ const SAMPLES: usize = 10;
 #[derive(Debug)]
 pub(crate) struct Tack {
     set: Params,
-    bandwidth: Bandwidth,
+    bandwidth: MaxBandwidth,
 }
 
 impl Tack {
     fn new(args: &Args) -> Tack {
         let set = Params::of(args);
-        Tack { set, bandwidth: Bandwidth::new(set.span) }
+        Tack { set, bandwidth: MaxBandwidth::new(set.span) }
     }
 
     /// 1/f, and the quantity that bounds f; `None` while the RTT is unknown.
@@ -104,25 +104,25 @@ impl Holds for Tack {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Sample {
+struct BandwidthSample {
     at: Instant,
     bytes_per_s: u64,
 }
 
 /// The largest bandwidth of the last ten round trips.
 #[derive(Debug)]
-struct Bandwidth {
+struct MaxBandwidth {
     span: Duration,
     began: Option<Instant>,
     bytes: u64,
-    samples: [Option<Sample>; SAMPLES],
+    samples: [Option<BandwidthSample>; SAMPLES],
     next: usize,
-    newest: Option<Sample>,
+    newest: Option<BandwidthSample>,
 }
 
-impl Bandwidth {
-    fn new(span: Duration) -> Bandwidth {
-        Bandwidth { span, began: None, bytes: 0, samples: [None; SAMPLES], next: 0, newest: None }
+impl MaxBandwidth {
+    fn new(span: Duration) -> MaxBandwidth {
+        MaxBandwidth { span, began: None, bytes: 0, samples: [None; SAMPLES], next: 0, newest: None }
     }
 
     fn take(&mut self, arrival: &Arrival, rtt_min: Duration) {
@@ -140,7 +140,8 @@ impl Bandwidth {
             return;
         }
         let us = u64::try_from(taken.as_micros()).unwrap_or(u64::MAX).max(1);
-        let sample = Sample { at: arrival.now, bytes_per_s: self.bytes.saturating_mul(1_000_000) / us };
+        let sample =
+            BandwidthSample { at: arrival.now, bytes_per_s: self.bytes.saturating_mul(1_000_000) / us };
         self.samples[self.next] = Some(sample);
         self.next = (self.next + 1) % SAMPLES;
         self.newest = Some(sample);
@@ -164,7 +165,58 @@ mod tests {
     use hopwise_core::Instant;
     use hopwise_core::agent::Basis;
 
-    use crate::testkit::receiver::{ReceiverBench, check};
+    use crate::testkit::receiver::{ReceiverBench, scripts};
+
+    scripts! {
+        four_acks_share_a_round_trip_on_a_path_that_holds_much: "tack"
+            "0ms   set rtt=400ms
+             0ms   in    -> ack 1 (rate)
+             30ms  in    -> hold (rate)
+             60ms  in    -> hold (rate)
+             100ms timer -> ack 2 (rate)
+             130ms in    -> hold (rate)
+             200ms timer -> ack 1 (rate)
+             350ms in    -> ack 1 (rate)
+             900ms wait"
+
+        /// 1000 bytes each 20 ms are 50 kB/s. Two segments take 40 ms, and a quarter of the RTT is 5 ms.
+        two_segments_share_an_ack_on_a_path_that_holds_little: "tack"
+            "0ms   set rtt=20ms
+             0ms   in -> ack 1 (rate)
+             20ms  in -> ack 1 (rate)
+             40ms  in -> ack 1 (rate)
+             60ms  in -> ack 1 (rate)
+             80ms  in -> ack 1 (rate)
+             100ms in -> hold (rate)
+             120ms timer -> ack 1 (rate)
+             120ms in -> hold (rate)
+             140ms in -> hold (rate)
+             160ms timer -> ack 2 (rate)
+             900ms wait"
+
+        without_an_rtt_two_segments_share_an_ack: "tack:hold=100ms"
+            "0ms   in    -> hold (count 1 of 2)
+             10ms  in    -> ack 2 (count 2 of 2)
+             20ms  in    -> hold (count 1 of 2)
+             120ms timer -> ack 1 (rate)
+             900ms wait"
+
+        a_silence_says_nothing_of_the_bandwidth_and_the_segment_after_it_is_not_held: "tack"
+            "0ms   set rtt=20ms
+             0ms   in -> ack 1 (rate)
+             500ms in -> ack 1 (rate)
+             999ms in -> ack 1 (rate)
+             5s    wait"
+
+        a_loss_is_acknowledged_at_once: "tack"
+            "0ms  set rtt=400ms
+             0ms  in   -> ack 1 (rate)
+             10ms in   -> hold (rate)
+             20ms ooo  -> ack 1 (not-in-order)
+             21ms dup  -> ack 0 (not-in-order)
+             22ms fill -> ack 1 (not-in-order)
+             900ms wait"
+    }
 
     /// The basis of each hold on a path of this RTT, with a segment each `gap_ms`.
     fn basis(spec: &str, rtt_ms: u64, gap_ms: u64) -> Vec<Option<Basis>> {
@@ -188,79 +240,5 @@ mod tests {
         assert_eq!(basis("tack", 20, 20), [rate; 2]);
         assert_eq!(basis("dup-count(tack)", 20, 20), [rate; 2]);
         assert_eq!(basis("tack:hold=1ms", 400, 10)[..3], [None; 3]);
-    }
-
-    #[test]
-    fn four_acks_share_a_round_trip_on_a_path_that_holds_much() {
-        check(
-            "tack",
-            "0ms   set rtt=400ms
-             0ms   in    -> ack 1 (rate)
-             30ms  in    -> hold (rate)
-             60ms  in    -> hold (rate)
-             100ms timer -> ack 2 (rate)
-             130ms in    -> hold (rate)
-             200ms timer -> ack 1 (rate)
-             350ms in    -> ack 1 (rate)
-             900ms wait",
-        );
-    }
-
-    /// 1000 bytes each 20 ms are 50 kB/s. Two segments take 40 ms, and a quarter of the RTT is 5 ms.
-    #[test]
-    fn two_segments_share_an_ack_on_a_path_that_holds_little() {
-        check(
-            "tack",
-            "0ms   set rtt=20ms
-             0ms   in -> ack 1 (rate)
-             20ms  in -> ack 1 (rate)
-             40ms  in -> ack 1 (rate)
-             60ms  in -> ack 1 (rate)
-             80ms  in -> ack 1 (rate)
-             100ms in -> hold (rate)
-             120ms timer -> ack 1 (rate)
-             120ms in -> hold (rate)
-             140ms in -> hold (rate)
-             160ms timer -> ack 2 (rate)
-             900ms wait",
-        );
-    }
-
-    #[test]
-    fn without_an_rtt_two_segments_share_an_ack() {
-        check(
-            "tack:hold=100ms",
-            "0ms   in    -> hold (count 1 of 2)
-             10ms  in    -> ack 2 (count 2 of 2)
-             20ms  in    -> hold (count 1 of 2)
-             120ms timer -> ack 1 (rate)
-             900ms wait",
-        );
-    }
-
-    #[test]
-    fn a_silence_says_nothing_of_the_bandwidth_and_the_segment_after_it_is_not_held() {
-        check(
-            "tack",
-            "0ms   set rtt=20ms
-             0ms   in -> ack 1 (rate)
-             500ms in -> ack 1 (rate)
-             999ms in -> ack 1 (rate)
-             5s    wait",
-        );
-    }
-
-    #[test]
-    fn a_loss_is_acknowledged_at_once() {
-        check(
-            "tack",
-            "0ms  set rtt=400ms
-             0ms  in   -> ack 1 (rate)
-             10ms in   -> hold (rate)
-             20ms ooo  -> ack 1 (not-in-order)
-             21ms dup  -> ack 0 (not-in-order)
-             22ms fill -> ack 1 (not-in-order)
-             900ms wait",
-        );
     }
 }

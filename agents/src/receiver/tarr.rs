@@ -74,12 +74,10 @@ impl Holds for Tarr {
 
 #[cfg(test)]
 mod tests {
-    use crate::testkit::receiver::check;
+    use crate::testkit::receiver::scripts;
 
-    #[test]
-    fn a_request_stands_until_the_next_one() {
-        check(
-            "tarr",
+    scripts! {
+        a_request_stands_until_the_next_one: "tarr"
             "0ms  in        -> hold (rate 1 of 2)
              1ms  in        -> ack 2 (rate 2 of 2)
              10ms in rate=3 -> hold (rate 1 of 3)
@@ -88,33 +86,22 @@ mod tests {
              20ms in        -> hold (rate 1 of 3)
              21ms in rate=1 -> ack 2 (rate 2 of 1)
              22ms in        -> ack 1 (rate 1 of 1)
-             900ms wait",
-        );
-    }
+             900ms wait"
 
-    #[test]
-    fn a_request_for_one_ack_at_once_changes_no_rate() {
-        check(
-            "tarr:d=4",
+        a_request_for_one_ack_at_once_changes_no_rate: "tarr:d=4"
             "0ms in        -> hold (rate 1 of 4)
              1ms in rate=0 -> ack 2 (asked)
              2ms in        -> hold (rate 1 of 4)
              102ms timer   -> ack 1 (deadline)
-             900ms wait",
-        );
-    }
+             900ms wait"
 
-    #[test]
-    fn what_is_not_in_order_is_acknowledged_at_once_and_its_request_counts() {
-        check(
-            "tarr",
+        what_is_not_in_order_is_acknowledged_at_once_and_its_request_counts: "tarr"
             "0ms in         -> hold (rate 1 of 2)
              1ms ooo rate=3 -> ack 1 (not-in-order)
              2ms dup        -> ack 0 (not-in-order)
              3ms fill       -> ack 1 (not-in-order)
              4ms in         -> hold (rate 1 of 3)
              5ms forced     -> ack 1
-             900ms wait",
-        );
+             900ms wait"
     }
 }

@@ -15,7 +15,7 @@
 //! losses. The least bundle is one segment, and not two: slow radios gain nothing by bursts. Bursts of ACKs add at most
 //! what the rate delivers in 100 ms to the window, as in Linux: over slow hops it would feed on its own queue. In fast
 //! recovery PRR narrows the window further. Choices that the draft wants at random follow from the connection's first
-//! sequence number, so that the same run gives the same bytes.
+//! sequence number, so that a run can be repeated byte for byte.
 
 mod cycle;
 mod filter;
@@ -34,10 +34,10 @@ use hopwise_core::agent::{
 use hopwise_core::ignores;
 use hopwise_core::random::SplitMix64;
 
-use self::cycle::{AckPhase, Probe, ProbeRtt, State};
+use self::cycle::{AckPhase, BandwidthProbe, BbrState, ProbeRtt};
 use self::filter::{ExtraAcked, FullPipe, MinRtt, TwoWindows};
-use self::model::{LossRound, Round, Short, Undo};
-use self::rate::{Rates, Sample};
+use self::model::{LossRound, LossUndo, Round, Short};
+use self::rate::{RateSample, RateSampler};
 use super::window::{initial_window, is_without_flight, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Form, params};
@@ -77,8 +77,8 @@ const FIRST_RTT: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(crate) struct Bbr {
     iw: u32,
-    rates: Rates,
-    state: State,
+    rates: RateSampler,
+    state: BbrState,
     ack_phase: AckPhase,
     round: Round,
     max_bw: TwoWindows<f64>,
@@ -90,9 +90,9 @@ pub(crate) struct Bbr {
     /// `inflight_longterm` in bytes; None is unlimited.
     longterm: Option<u64>,
     loss: LossRound,
-    probe: Probe,
+    probe: BandwidthProbe,
     probe_rtt: ProbeRtt,
-    undo: Undo,
+    undo: LossUndo,
     /// None until the first segment.
     cwnd: Option<u64>,
     prior_cwnd: u64,
@@ -107,12 +107,12 @@ pub(crate) struct Bbr {
 
 /// One ACK, as the steps of the model see it.
 #[derive(Clone, Copy, Debug)]
-struct Ack {
+struct AckFacts {
     now: Instant,
     mss: u64,
     flight: u64,
     rtt: Option<Duration>,
-    sample: Sample,
+    sample: RateSample,
     is_cwnd_limited: bool,
     in_fast_recovery: bool,
 }
@@ -121,8 +121,8 @@ impl Bbr {
     fn new(iw: u32) -> Bbr {
         Bbr {
             iw,
-            rates: Rates::default(),
-            state: State::Startup,
+            rates: RateSampler::default(),
+            state: BbrState::Startup,
             ack_phase: AckPhase::Init,
             round: Round::default(),
             max_bw: TwoWindows::default(),
@@ -132,9 +132,9 @@ impl Bbr {
             short: Short::default(),
             longterm: None,
             loss: LossRound::default(),
-            probe: Probe::default(),
+            probe: BandwidthProbe::default(),
             probe_rtt: ProbeRtt::default(),
-            undo: Undo::default(),
+            undo: LossUndo::default(),
             cwnd: None,
             prior_cwnd: 0,
             pacing: None,
@@ -167,7 +167,7 @@ impl Bbr {
         self.pacing.unwrap_or_else(|| {
             let rtt = view.path.rtt.smoothed.unwrap_or(FIRST_RTT).max(Duration::from_micros(1));
             let initial = initial_window(self.iw, mss_of(view));
-            State::Startup.pacing_gain() * initial as f64 / rtt.as_secs_f64()
+            BbrState::Startup.pacing_gain() * initial as f64 / rtt.as_secs_f64()
         })
     }
 
@@ -184,7 +184,7 @@ impl Bbr {
     }
 
     /// §5.6.4.6.
-    fn set_cwnd(&mut self, ack: &Ack) {
+    fn set_cwnd(&mut self, ack: &AckFacts) {
         let mss = ack.mss;
         let most = self.max_inflight(mss);
         let grown = self.window(mss).saturating_add(ack.sample.newly_acked);
@@ -202,19 +202,19 @@ impl Bbr {
     fn bounded(&self, cwnd: u64, mss: u64) -> u64 {
         let least = LEAST_SEGMENTS * mss;
         let longterm = match self.state {
-            State::Startup | State::Drain => None,
-            State::Down | State::Refill | State::Up => self.longterm,
-            State::Cruise | State::ProbeRtt => self.with_headroom(mss),
+            BbrState::Startup | BbrState::Drain => None,
+            BbrState::Down | BbrState::Refill | BbrState::Up => self.longterm,
+            BbrState::Cruise | BbrState::ProbeRtt => self.with_headroom(mss),
         };
         let cap = [longterm, self.short.inflight].into_iter().flatten().min().unwrap_or(u64::MAX);
         let cwnd = cwnd.min(cap.max(least));
-        if self.state == State::ProbeRtt { cwnd.min(self.probe_rtt_cwnd(mss)) } else { cwnd }
+        if self.state == BbrState::ProbeRtt { cwnd.min(self.probe_rtt_cwnd(mss)) } else { cwnd }
     }
 
     /// §5.6.4.4.
     fn save_cwnd(&mut self, mss: u64) {
         let cwnd = self.window(mss);
-        let is_modulated = self.in_recovery || self.state == State::ProbeRtt;
+        let is_modulated = self.in_recovery || self.state == BbrState::ProbeRtt;
         self.prior_cwnd = if is_modulated { self.prior_cwnd.max(cwnd) } else { cwnd };
     }
 
@@ -257,7 +257,7 @@ impl SenderAgent for Bbr {
         }
         let is_cwnd_limited = !view.app_limited && acked.flight_before.bytes + mss > self.window(mss);
         let Some(sample) = self.rates.on_acked(acked, view, self.min_rtt.get()) else { return };
-        let ack = Ack {
+        let ack = AckFacts {
             now: acked.now,
             mss,
             flight: view.flight.bytes,

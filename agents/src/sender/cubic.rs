@@ -4,9 +4,9 @@
 //!
 //! Rule: after a loss the window is β of what it was. It then rises steeply, flattens after K seconds where the loss
 //! happened (W_max), and steepens again beyond. W(t) = C·(t − K)³ + W_max segments, with K = ∛((W_max − cwnd)/C). If a
-//! standard sender with the same β would have a larger window (W_est), the window follows that one. A loss below the
-//! last W_max lowers W_max further, which leaves room for new flows (fast convergence). With `hystart` the first slow
-//! start ends when round trips grow (`hystart.rs`), and the curve begins at its plateau.
+//! standard sender with the same β would have a larger window (W_est), the window follows W_est. A loss below the last
+//! W_max lowers W_max further, which leaves room for new flows (fast convergence). With `hystart` the first slow start
+//! ends when round trips grow (`hystart.rs`), and the curve begins at its plateau.
 //!
 //! Deviations: (target − cwnd)/cwnd is added for each acknowledged segment, not for each ACK, since receiver agents
 //! thin out ACKs. A loss leaves β of the most data in flight during the last two rounds, at most cwnd. RFC 9438 §4.6
@@ -25,7 +25,7 @@ use super::hystart::HYSTART;
 use super::seldom::Seldom;
 use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, is_without_flight, mss_of};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, ON, Switch, params};
+use crate::param::{Args, Form, ON, Profile, Switch, params};
 use crate::truncate;
 
 params! {
@@ -78,12 +78,12 @@ struct Curve {
     w_prior: f64,
     /// After a timeout, or a slow start that ended without loss, the curve begins at its plateau.
     at_plateau: bool,
-    stage: Option<Stage>,
+    stage: Option<AvoidanceStage>,
 }
 
 /// One stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
-struct Stage {
+struct AvoidanceStage {
     /// The time when it began, moved by all the time in which the window was not filled.
     began: Instant,
     heard: Instant,
@@ -94,6 +94,11 @@ struct Stage {
 }
 
 impl Cubic {
+    /// One with the parameters that a spec leaves out.
+    pub(super) fn standard(profile: Profile) -> Cubic {
+        Cubic::new(&Args::standard(Params::TABLE, profile))
+    }
+
     fn new(args: &Args) -> Cubic {
         let set = Params::of(args);
         let curve = Curve { at_plateau: true, ..Curve::default() };
@@ -116,7 +121,7 @@ impl Cubic {
     }
 
     /// The stage for an ACK at `now`; a new stage begins if there is none (§4.2, and §4.8 at a plateau).
-    fn stage(&mut self, now: Instant, cwnd: f64) -> Stage {
+    fn stage(&mut self, now: Instant, cwnd: f64) -> AvoidanceStage {
         if let Some(stage) = self.curve.stage {
             return stage;
         }
@@ -126,7 +131,7 @@ impl Cubic {
             curve.w_max = cwnd;
         }
         let k_s = cube_root((curve.w_max - cwnd) / c);
-        Stage { began: now, heard: now, k_s, w_est: cwnd, left_over_bytes: 0.0 }
+        AvoidanceStage { began: now, heard: now, k_s, w_est: cwnd, left_over_bytes: 0.0 }
     }
 
     /// Congestion avoidance for one ACK (§4.2 to §4.5).
@@ -156,7 +161,7 @@ impl Cubic {
         self.window.grow(whole, mss);
     }
 
-    fn w_cubic(&self, stage: &Stage, t_s: f64) -> f64 {
+    fn w_cubic(&self, stage: &AvoidanceStage, t_s: f64) -> f64 {
         let x = t_s - stage.k_s;
         self.c() * x * x * x + self.curve.w_max
     }
@@ -236,8 +241,8 @@ fn seconds(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e9
 }
 
-/// ∛x by Newton's method, from + − × ÷ and sqrt alone, so that every target computes the same. One third is
-/// 1/4 + 1/16 + 1/64 + …, and each of these powers is two square roots more.
+/// ∛x by Newton's method, from + − × ÷ and sqrt alone, so that every target computes equal bits. One third is 1/4 +
+/// 1/16 + 1/64 + …, and each of these powers is two square roots more.
 fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;

@@ -53,7 +53,7 @@ const _: () = assert!(size_of::<HyStart>() == 16);
 
 /// The verdict of an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum HyStartVerdict {
     GoesOn,
     /// Congestion avoidance begins.
     Over,
@@ -69,18 +69,18 @@ impl HyStart {
     }
 
     /// Takes an ACK of slow start, with the round trip that it measured. `ends_round` if it is the last of a round.
-    pub(super) fn hear(&mut self, rtt: Option<Duration>, ends_round: bool) -> Verdict {
+    pub(super) fn hear(&mut self, rtt: Option<Duration>, ends_round: bool) -> HyStartVerdict {
         if let Some(rtt) = rtt {
             self.this_us = self.this_us.min(u32::try_from(rtt.as_micros()).unwrap_or(NONE - 1));
             self.samples = (self.samples + 1).min(SAMPLES);
         }
         self.judge();
         if !ends_round {
-            return Verdict::GoesOn;
+            return HyStartVerdict::GoesOn;
         }
         self.slow_rounds += u8::from(self.is_slow());
         (self.last_us, self.this_us, self.samples) = (self.this_us, NONE, 0);
-        if self.slow_rounds < ROUNDS { Verdict::GoesOn } else { Verdict::Over }
+        if self.slow_rounds < ROUNDS { HyStartVerdict::GoesOn } else { HyStartVerdict::Over }
     }
 
     fn judge(&mut self) {
@@ -108,9 +108,9 @@ mod tests {
     use super::*;
 
     /// Plays a round of this many ACKs with one round trip. Returns the verdict of the last.
-    fn round(start: &mut HyStart, acks: u8, rtt_us: u64) -> Verdict {
+    fn round(start: &mut HyStart, acks: u8, rtt_us: u64) -> HyStartVerdict {
         let rtt = Some(Duration::from_micros(rtt_us));
-        (1..acks).for_each(|_| assert_eq!(start.hear(rtt, false), Verdict::GoesOn));
+        (1..acks).for_each(|_| assert_eq!(start.hear(rtt, false), HyStartVerdict::GoesOn));
         start.hear(rtt, true)
     }
 
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_round_without_a_sample_leaves_the_next_one_nothing_to_compare() {
         let mut start = after(&[(8, 20_000)]);
-        assert_eq!(start.hear(None, true), Verdict::GoesOn);
+        assert_eq!(start.hear(None, true), HyStartVerdict::GoesOn);
         round(&mut start, 8, 90_000);
         assert!(!start.is_slow());
     }
@@ -161,9 +161,9 @@ mod tests {
     fn five_slow_rounds_are_the_end_and_the_one_in_which_they_began_counts() {
         let mut start = after(&[(8, 20_000)]);
         for _ in 0..4 {
-            assert_eq!(round(&mut start, 20, 40_000), Verdict::GoesOn);
+            assert_eq!(round(&mut start, 20, 40_000), HyStartVerdict::GoesOn);
         }
-        assert_eq!(round(&mut start, 20, 40_000), Verdict::Over);
+        assert_eq!(round(&mut start, 20, 40_000), HyStartVerdict::Over);
     }
 
     /// RFC 9406 §4.2: too few samples show no end of the queue, but their round is one of the five.
@@ -171,22 +171,22 @@ mod tests {
     fn a_slow_round_with_few_samples_counts_and_takes_nothing_back() {
         let mut start = after(&[(8, 20_000), (8, 40_000)]);
         for acks in [7, 1, 20] {
-            assert_eq!(round(&mut start, acks, 40_000), Verdict::GoesOn);
+            assert_eq!(round(&mut start, acks, 40_000), HyStartVerdict::GoesOn);
         }
-        assert_eq!(start.hear(None, true), Verdict::Over);
+        assert_eq!(start.hear(None, true), HyStartVerdict::Over);
     }
 
     #[test]
     fn a_round_trip_below_the_baseline_resumes_slow_start_and_forgets_slow_rounds() {
         let mut start = after(&[(8, 20_000), (8, 40_000), (8, 40_000), (8, 40_000)]);
         assert!(start.is_slow());
-        assert_eq!(round(&mut start, 7, 39_999), Verdict::GoesOn);
+        assert_eq!(round(&mut start, 7, 39_999), HyStartVerdict::GoesOn);
         assert!(start.is_slow(), "seven samples show nothing");
         round(&mut start, 8, 39_999);
         assert!(!start.is_slow());
         for _ in 0..4 {
-            assert_eq!(round(&mut start, 8, 50_000), Verdict::GoesOn);
+            assert_eq!(round(&mut start, 8, 50_000), HyStartVerdict::GoesOn);
         }
-        assert_eq!(round(&mut start, 8, 50_000), Verdict::Over, "five rounds begin anew");
+        assert_eq!(round(&mut start, 8, 50_000), HyStartVerdict::Over, "five rounds begin anew");
     }
 }

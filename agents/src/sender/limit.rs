@@ -1,7 +1,7 @@
 //! `limit:n`: at most n segments in flight.
 //!
-//! Source: the papers run TCP with a window limit of 4 beside their own agents. Fu et al. showed that a chain of h hops
-//! carries no more than about h/4 segments at a time. Further segments only collide.
+//! Source: the papers compare their own agents with TCP whose window is limited to 4. Fu et al. showed that a chain of
+//! h hops carries no more than about h/4 segments at a time. Further segments only collide.
 //!
 //! Rule: the allowance of the agents before it, but never more than n segments of the current MSS.
 //!

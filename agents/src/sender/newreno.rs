@@ -8,19 +8,22 @@
 //! in fast recovery. `window.rs` has the rules that all owners share. With `hystart` the first slow start ends when
 //! round trips grow (`hystart.rs`).
 //!
-//! Deviations: those of `half.rs`.
+//! Deviations: `half=window` is ns-2's rule. It halves the least of cwnd, the receiver's window and what other agents
+//! let into the network, in whole segments. Every timeout of a series halves it. RFC 5681 keeps ssthresh after the
+//! first timeout, as `half=flight` does. The amount to halve never exceeds cwnd, which leaves out the segments that
+//! limited transmit added.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    Acked, Allowance, FastEnd, Loss, Needs, Recovered, Reduction, SendView, SenderAgent, Sent, Tunables,
+    Acked, Allowance, FastEnd, Loss, LossKind, Needs, Recovered, Reduction, SendView, SenderAgent, Sent,
+    Tunables,
 };
 use hopwise_core::ignores;
 
-use super::half::{HALF, Half};
 use super::hystart::HYSTART;
 use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, mss_of};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, OFF, Switch, params};
+use crate::param::{Args, Form, OFF, Param, Switch, choices, params};
 
 params! {
     /// count acknowledged bytes, at most two segments an ACK
@@ -99,6 +102,30 @@ impl SenderAgent for Standard {
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         self.window.gauges(sink);
+    }
+}
+
+// The half of a window that standard TCP leaves after a loss, for `newreno` and `reno`.
+choices! {
+    Half { Flight = "flight", Window = "window" }
+}
+
+pub(super) const HALF: Param =
+    Half::FORM.is(0).ns2(1).means("quantity that a loss halves: bytes in flight, or the window");
+
+impl Half {
+    /// The new ssthresh.
+    pub(super) fn reduced(self, window: &Window, loss: &Loss, view: &SendView<'_>) -> u64 {
+        let mss = mss_of(view);
+        match (self, loss.kind) {
+            // RFC 5681 §3.1: a segment that timed out before shows nothing new of the path.
+            (Half::Flight, LossKind::Timeout { nth: 2.. }) => window.ssthresh(mss),
+            (Half::Flight, _) => loss.flight_before.bytes.min(window.cwnd(mss)) / 2,
+            (Half::Window, _) => {
+                let filled = window.filled(loss, mss).min(u64::from(view.snd_wnd));
+                filled / 2 / mss * mss
+            }
+        }
     }
 }
 

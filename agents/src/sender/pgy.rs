@@ -13,13 +13,13 @@
 //! ACK above snd_una sets highest_ack back to it. It would also wait for ever once all data is acknowledged up to the
 //! number, as nothing is left to be acknowledged above it. Here one new segment leaves when nothing is in flight, and
 //! its ACK lies above. It also leaves an RTO after the last one, or 1 s if that is longer. Probes do not wait, nor do
-//! the two segments by which F-RTO asks whether a timeout was needless. With SACK, its blocks show a loss beside the
-//! count. A fast retransmit is honoured once a window.
-//! The paper leaves open what a timeout does where routing has reported all data as arrived. By `timeout=last` it sends
-//! the last segment again, backs off and halves, as any timeout does. By `timeout=new` it does as ns-2: data below the
-//! number counts as acknowledged. It sends no segment again and goes on with new data from one segment. The peer's
-//! window counts from the number, and RTO and ssthresh stay. ns-2 would send nothing more at the end of the data. Here
-//! the last segment then goes again. New data that is lost twice brings the number into doubt, which ns-2 never does.
+//! the two segments by which F-RTO asks whether a timeout was needless. With SACK, its blocks show a loss as well as
+//! the count does. A fast retransmit is honoured once a window. The paper leaves open what a timeout does where routing
+//! has reported all data as arrived. By `timeout=last` it sends the last segment again, backs off and halves, as any
+//! timeout does. By `timeout=new` it does as ns-2: data below the number counts as acknowledged. It sends no segment
+//! again and goes on with new data from one segment. The peer's window counts from the number, and RTO and ssthresh
+//! stay. ns-2 would send nothing more at the end of the data. Here the last segment then goes again. New data that is
+//! lost twice brings the number into doubt, which ns-2 never does.
 
 use std::time::Duration;
 

@@ -3,17 +3,16 @@
 //! Source: RFC 5681 for the window and for fast recovery, RFC 3465 for counting bytes.
 //!
 //! Rule: the window grows and shrinks as with `newreno`. Fast recovery ends with the first ACK of new data (RFC 5681
-//! §3.2 step 6), whatever else was lost. A second loss in the same window needs three more duplicate ACKs, which halve
+//! §3.2 step 6), whatever else was lost. A second loss in a window needs three more duplicate ACKs, which halve
 //! the window again, or a timeout. The connection carries this out.
 //!
-//! Deviations: those of `half.rs`. With SACK the connection recovers by RFC 6675, since RFC 5681 §3.2 is for those
-//! without it. After a timeout duplicates count only once all data before it is acknowledged: RFC 5681 says nothing of
-//! them, and ns-2's `bugFix_` has it so.
+//! Deviations: `half=window` is ns-2's rule (see `newreno`). With SACK the connection recovers by RFC 6675, since RFC
+//! 5681 §3.2 is for connections without SACK. After a timeout duplicates count only once all data before it is
+//! acknowledged: RFC 5681 says nothing of them, and ns-2's `bugFix_` has it so.
 
 use hopwise_core::agent::FastEnd;
 
-use super::half::{HALF, Half};
-use super::newreno::Standard;
+use super::newreno::{HALF, Half, Standard};
 use super::window::{IW, SSTHRESH, VALIDATE, Window};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, OFF, Switch, params};

@@ -3,41 +3,38 @@
 //! Source: our own; `docs/train.md` says why it works. The receiver agent `train` obeys it.
 //!
 //! Rule: a train has as many segments as leave in `span` at the gap, at most `most`. In the beginning it has at most
-//! twice those of the last train. Each segment carries the number of segments that are still to come, itself included.
-//! The last one carries 1, which requests an ACK; if the peer knows only ACK-rate requests, R=0 does. A loss takes no
-//! window: lost segments leave again within their train, at the gap.
-//! Least is the least round trip of a train's last segment, or 2.5 handshakes if that is less. A queue is what this
-//! round trip has above least, counted in gaps. The first train has four segments at 0.6 handshakes; if there was none,
-//! one segment, whose round trip is the gap. Each train multiplies the gap by 0.75, or by 0.5 if least is above 8 gaps.
-//! A queue above 4 or a loss ends the beginning, and adds the queue's time, shared out over the train's segments. From
-//! then on each train adds 0.3 of what the queue has above q, shared out likewise, but 15 % at the most. A loss beside
-//! such a queue adds 3 %, any other loss nothing. Four regimes say when the next train leaves, what q is, and how much
-//! a train may take away:
-//! Waiting: when the ACK is in. Q is (2.2 gap/least)², at least 0.5 or an 80th of the train, at most 6; 1.5 % and q %.
-//! Flowing: at once, with two trains in flight. Q is 16; 10 %. A block of trains (8 and 2 s) tries it after 6 blocks,
-//! and it stays if it brings 2 % more. A trial that fails doubles the blocks, up to 96. Over more than three hops it is
-//! tried if most of some 8 trains meet a queue above 0.5, over fewer if least is above 0.9 gaps. There it stays if it
-//! brings anything; else waiting is tried likewise, and comes back once more than a fifth of some 8 trains lose
-//! something.
-//! Filling: flowing while least is above 8 gaps, from the beginning on; up to three hops 6 after it. Q is 16, after
-//! a loss what was queued, and 0.1 more for each train without one. Beside a train 1.25 times the path's content is in
+//! twice the segments of the last train. Each segment carries the number of segments that are still to come, itself
+//! included. The last one carries 1, which requests an ACK; if the peer knows only ACK-rate requests, R=0 does. A loss
+//! takes no window: lost segments leave again within their train, at the gap. Least is the least round trip of a
+//! train's last segment, or 2.5 handshakes if that is less. A queue is what this round trip has above least, counted in
+//! gaps. The first train has four segments at 0.6 handshakes; if there was none, one segment, whose round trip is the
+//! gap. Each train multiplies the gap by 0.75, or by 0.5 if least is above 8 gaps. A queue above 4 or a loss ends the
+//! beginning, and adds the queue's time, shared out over the train's segments. From then on each train adds 0.3 of what
+//! the queue has above q, shared out likewise, but 15 % at the most. A loss with such a queue adds 3 %, any other loss
+//! nothing. Four regimes say when the next train leaves, what q is, and how much a train may take away: Waiting: when
+//! the ACK is in. Q is (2.2 gap/least)², at least 0.5 or an 80th of the train, at most 6; 1.5 % and q %. Flowing: at
+//! once, with two trains in flight. Q is 16; 10 %. A block of trains (8 and 2 s) tries it after 6 blocks, and it stays
+//! if it brings 2 % more. A trial that fails doubles the blocks, up to 96. Over more than three hops it is tried if
+//! most of some 8 trains meet a queue above 0.5, over fewer if least is above 0.9 gaps. There it stays if it brings
+//! anything; else waiting is tried likewise, and comes back once more than a fifth of some 8 trains lose something.
+//! Filling: flowing while least is above 8 gaps, from the beginning on; up to three hops 6 after it. Q is 16, after a
+//! loss what was queued, and 0.1 more for each train without one. Beside a train 1.25 times the path's content is in
 //! flight, or another train if that is more. A train is at most a third of the peer's window. If it is the part p of
 //! what a round trip holds, it adds p² of the step above and p of the queue's growth, and p of a step in the beginning.
-//! Sharing, with `compete`: once 8 trains in a row meet more than 16 segments of others, until 8 meet fewer than 8. In
-//! flight are 0.8 times as many as the others have queued. A segment there counts as least, or from five hops on as
-//! four hops' part of it.
-//! With `turns`, the flows of a host to one peer send their trains in turn and know their path together (RFC 9040), as
-//! one flow would. The next flow's train leaves when this one would send its own. Flows with other parameters take
-//! turns, too, but know their own path. A flow waits for no turn, and no flow for it, if it has four segments or fewer,
-//! takes a share, probes after a timeout, has a peer that takes no requests, or can send no more without a pause.
+//! Sharing, with `compete`: once 8 trains in a row meet more than 16 segments of other flows, until 8 meet fewer than
+//! 8. In flight are 0.8 times as many as the others have queued. A segment there counts as least, or from five hops on
+//! as four hops' part of it. With `turns`, the flows of a host to one peer send their trains in turn and know their
+//! path together (RFC 9040), as one flow would. The next flow's train leaves when this one would send its own. Flows
+//! with other parameters take turns, too, but know their own path. A flow waits for no turn, and no flow for it, if it
+//! has four segments or fewer, takes a share, probes after a timeout, has a peer that takes no requests, or can send no
+//! more without a pause.
 //!
 //! Deviations: a peer that takes no requests acknowledges by its own rule. A window of one train then slides over the
-//! data, at the same gap. After a timeout one segment leaves and requests an ACK, which shows what else is lost. The
-//! retransmission timer doubles from the fourth timeout in a row on (RFC 6298 §5.5: from the first). It is as long as a
-//! train and its ACK already, and a link that fades takes several segments in a row.
+//! data, at an unchanged gap. After a timeout one segment leaves and requests an ACK, which shows what else is lost.
+//! The retransmission timer doubles from the fourth timeout in a row on (RFC 6298 §5.5: from the first). It is as long
+//! as a train and its ACK already, and a link that fades takes several segments in a row.
 
 mod constants;
-mod crowd;
 mod gap;
 mod length;
 mod pause;
@@ -53,14 +50,14 @@ use hopwise_core::{Instant, Seq, ignores};
 
 use super::window::{is_without_flight, mss_of};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, ON, Switch, params};
+use crate::param::{Args, Form, ON, Profile, Switch, params};
 use crate::truncate;
 use constants::{FIRST_GAP, FIRST_SEGMENTS, HELD_TIMEOUTS, Part, WORTH};
-use gap::{Gap, Outcome};
+use gap::{Gap, TrainOutcome};
 use pause::{Pause, Pausing};
 pub(crate) use together::SharedPath;
 pub(crate) use together::SharedPaths;
-use together::{Member, News};
+use together::{Member, TrainReport};
 
 params! {
     /// the longest train; a receiver holds its ACK for as long
@@ -145,6 +142,16 @@ impl Train {
         }
     }
 
+    /// One with the parameters that a spec leaves out, but for turns.
+    pub(super) fn standard(profile: Profile, takes_turns: bool, shared: SharedPath) -> Train {
+        Train { takes_turns, ..Train::new(&Args::standard(Params::TABLE, profile), shared) }
+    }
+
+    /// Returns whether a train has left.
+    pub(super) fn has_begun(&self) -> bool {
+        self.began.is_some()
+    }
+
     fn gap(&self) -> Duration {
         Duration::from_nanos(truncate::to_u64(self.gap.seconds() * 1e9))
     }
@@ -162,17 +169,17 @@ impl Train {
         let full = u64::from(sent.segments) * mss_of(view);
         // A train that had too little data does not prove that the path carries more.
         let is_telling = 2 * sent.segments > self.segments && 4 * sent.bytes >= 3 * full;
-        let outcome = Outcome {
+        let outcome = TrainOutcome {
             rtt_s: self.rtt.filter(|_| is_telling).map(|rtt| rtt.as_secs_f64()),
             segments: f64::from(sent.segments.max(1)),
             lost: self.lost,
         };
-        let news = News {
+        let news = TrainReport {
             at: now,
             outcome: (is_telling || self.lost).then_some(outcome),
             bytes: is_telling.then_some(sent.bytes),
         };
-        // A flow that had too little data shows the others nothing of the path.
+        // A flow that had too little data shows the other flows nothing of the path.
         if news.outcome.is_some() || !takes_turns(view) {
             self.learn(&news, view);
         }
@@ -181,7 +188,7 @@ impl Train {
         (self.lost, self.is_ambiguous, self.rtt) = (false, false, None);
     }
 
-    fn learn(&mut self, news: &News, view: &SendView<'_>) {
+    fn learn(&mut self, news: &TrainReport, view: &SendView<'_>) {
         if let Some(outcome) = &news.outcome {
             self.gap.on_train(outcome);
             self.segments = self.next_segments(view);
@@ -189,10 +196,10 @@ impl Train {
         self.weigh_pause(news, view);
     }
 
-    fn weigh_pause(&mut self, news: &News, view: &SendView<'_>) {
+    fn weigh_pause(&mut self, news: &TrainReport, view: &SendView<'_>) {
         let before = self.pause.pausing();
         if self.gap.share().is_some() {
-            // A block would measure what others do, and not what the pause is worth.
+            // A block would measure the other flows, and not what the pause is worth.
             return self.pause.on_break();
         }
         if self.gap.is_starting() {
@@ -368,8 +375,8 @@ impl SenderAgent for Train {
 }
 
 impl EnsembleMember for Train {
-    /// A few segments leave without a turn. A probe with a turn would keep the others from sending until its ACK is in.
-    /// A wire has room for the trains of all flows.
+    /// A few segments leave without a turn. A probe with a turn would keep the other flows from sending until its ACK
+    /// is in. A wire has room for the trains of all flows.
     fn wanted_turn(&self, _: Instant, view: &SendView<'_>) -> Option<Seq> {
         let is_little = self.sent.bytes + view.unsent.bytes <= u64::from(FIRST_SEGMENTS) * mss_of(view);
         let waits_for_nobody = !self.takes_turns

@@ -44,14 +44,14 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
 pub(crate) struct Westwood {
     window: Window,
     growth: Linear,
-    bandwidth: Bandwidth,
+    bandwidth: BandwidthEstimate,
 }
 
 impl Westwood {
     fn new(args: &Args) -> Westwood {
         let set = Params::of(args);
         let window = Window::new(set.iw, set.ssthresh, set.abc, set.validate);
-        Westwood { window, growth: Linear::default(), bandwidth: Bandwidth::default() }
+        Westwood { window, growth: Linear::default(), bandwidth: BandwidthEstimate::default() }
     }
 
     fn reduced(&self, loss: &Loss, view: &SendView<'_>) -> u64 {
@@ -67,14 +67,14 @@ impl Westwood {
 
 /// The rate that the path delivers, sampled once a round trip.
 #[derive(Debug, Default)]
-struct Bandwidth {
+struct BandwidthEstimate {
     began: Option<Instant>,
     bytes: u64,
     bytes_per_s: Option<u64>,
     last_sample: u64,
 }
 
-impl Bandwidth {
+impl BandwidthEstimate {
     fn take(&mut self, acked: &Acked, view: &SendView<'_>) {
         let delivered = acked.newly.bytes + acked.sacked.bytes;
         let began = self.began.filter(|_| !view.app_limited);

@@ -22,7 +22,7 @@ use hopwise_core::agent::{
 };
 use hopwise_core::{Instant, Moment, Seq};
 
-use super::hystart::{HyStart, SLOWER, Verdict};
+use super::hystart::{HyStart, HyStartVerdict, SLOWER};
 use super::seldom::Seldom;
 use crate::param::{Form, OFF, ON, Param, Switch};
 
@@ -83,11 +83,11 @@ struct WindowSettings {
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     settings: WindowSettings,
-    open: Option<Open>,
+    open: Option<WindowSize>,
     /// The window before the last loss.
-    before: Seldom<Open>,
-    recovery: Recovery,
-    used: Used,
+    before: Seldom<WindowSize>,
+    recovery: RecoveryPhase,
+    used: PeakFlight,
     hystart: HyStart,
     last_sent: Moment,
     /// RFC 5681 §3.1: a lost SYN leaves one segment to begin with.
@@ -97,13 +97,13 @@ pub(super) struct Window {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct WindowSize {
     cwnd: u64,
     ssthresh: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Recovery {
+enum RecoveryPhase {
     None,
     Fast,
     AfterTimeout,
@@ -159,8 +159,8 @@ impl Window {
             settings,
             open: None,
             before: Seldom::NONE,
-            recovery: Recovery::None,
-            used: Used::default(),
+            recovery: RecoveryPhase::None,
+            used: PeakFlight::default(),
             hystart: HyStart::NEW,
             last_sent: Moment::NEVER,
             syn_was_lost: false,
@@ -215,7 +215,7 @@ impl Window {
             let counted = self.counted(acked, view);
             self.grow(counted, mss);
         }
-        if self.is_first_slow_start(mss) && self.hystart.hear(acked.rtt, ends_round) == Verdict::Over {
+        if self.is_first_slow_start(mss) && self.hystart.hear(acked.rtt, ends_round) == HyStartVerdict::Over {
             let open = self.open_mut(mss);
             open.ssthresh = open.cwnd;
         }
@@ -260,11 +260,11 @@ impl Window {
         }
         self.hystart = HyStart::NEW;
         let open = *self.open_mut(mss);
-        let mut after = Open { cwnd: open.cwnd, ssthresh: reduced.max(2 * mss) };
+        let mut after = WindowSize { cwnd: open.cwnd, ssthresh: reduced.max(2 * mss) };
         match loss.kind {
-            LossKind::Fast => self.recovery = Recovery::Fast,
+            LossKind::Fast => self.recovery = RecoveryPhase::Fast,
             LossKind::Marked => {}
-            LossKind::Timeout { .. } => self.recovery = Recovery::AfterTimeout,
+            LossKind::Timeout { .. } => self.recovery = RecoveryPhase::AfterTimeout,
         }
         match loss.kind {
             LossKind::Fast => after.cwnd = after.ssthresh,
@@ -292,7 +292,7 @@ impl Window {
                     self.before.set(Some(*open));
                 }
                 open.cwnd = mss;
-                self.recovery = Recovery::AfterTimeout;
+                self.recovery = RecoveryPhase::AfterTimeout;
             }
         }
     }
@@ -304,21 +304,21 @@ impl Window {
 
     pub(super) fn on_recovered(&mut self, end: Recovered, view: &SendView<'_>) {
         let mss = mss_of(view);
-        let recovery = std::mem::replace(&mut self.recovery, Recovery::None);
+        let recovery = std::mem::replace(&mut self.recovery, RecoveryPhase::None);
         let open = self.opened(mss);
         match end {
-            Recovered::Full if recovery == Recovery::Fast => {
+            Recovered::Full if recovery == RecoveryPhase::Fast => {
                 let cwnd = match self.settings.validate {
                     Switch::On => open.ssthresh.min(view.flight.bytes.max(mss) + mss),
                     Switch::Off => open.ssthresh,
                 };
-                self.open = Some(Open { cwnd, ..open });
+                self.open = Some(WindowSize { cwnd, ..open });
             }
             Recovered::Full => {}
             Recovered::Undone => {
                 let before = self.before.take().unwrap_or(open);
                 let cwnd = open.cwnd.max(before.cwnd);
-                self.open = Some(Open { cwnd, ssthresh: open.ssthresh.max(before.ssthresh) });
+                self.open = Some(WindowSize { cwnd, ssthresh: open.ssthresh.max(before.ssthresh) });
             }
         }
     }
@@ -364,8 +364,8 @@ impl Window {
         initial_window(self.settings.initial_segments, mss)
     }
 
-    fn opened(&self, mss: u64) -> Open {
-        self.open.unwrap_or_else(|| Open {
+    fn opened(&self, mss: u64) -> WindowSize {
+        self.open.unwrap_or_else(|| WindowSize {
             cwnd: if self.syn_was_lost { mss } else { self.initial(mss) },
             ssthresh: self.first_ssthresh(mss),
         })
@@ -375,7 +375,7 @@ impl Window {
         self.settings.ssthresh_segments.map_or(u64::MAX, |segments| u64::from(segments) * mss)
     }
 
-    fn open_mut(&mut self, mss: u64) -> &mut Open {
+    fn open_mut(&mut self, mss: u64) -> &mut WindowSize {
         let opened = self.opened(mss);
         self.open.insert(opened)
     }
@@ -404,14 +404,14 @@ fn expected_rto(rtt: &Rtt) -> Duration {
 /// The most data in flight in this round and in the one before. It shows the real worth of a window that the
 /// application, the receiver or another agent did not let fill. Counts are in bytes, and below 4 GiB.
 #[derive(Clone, Copy, Debug, Default)]
-struct Used {
+struct PeakFlight {
     this_round: u32,
     last_round: u32,
     /// The round ends when this is acknowledged.
     until: Option<Seq>,
 }
 
-impl Used {
+impl PeakFlight {
     fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
         self.take(view.flight.bytes.max(sent.carried.bytes));
         self.until.get_or_insert(view.snd_nxt);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use hopwise_core::agent::{Owner, ReceiverAgent, SenderAgent, Serves};
 
-use super::role::{AtBaseStation, First, Narrower, Receiver, Role};
+use super::role::{AtBaseStation, CwndOwner, Narrower, Receiver, Role};
 use crate::descriptor::Descriptor;
 use crate::param::{Args, DefaultValue, Profile, Value};
 use crate::sender::train::SharedPath;
@@ -58,7 +58,7 @@ impl<R: Role> AgentSpec<R> {
         self.agent
     }
 
-    /// Every parameter in force; those of a wrapper come before those of the wrapped agent.
+    /// Every parameter in force; a wrapper's come before the wrapped agent's.
     pub(super) fn parameters(&self, profile: Profile) -> Vec<InForce> {
         let agent = self.agent.name;
         let own = self.args(profile);
@@ -76,7 +76,7 @@ impl<R: Role> AgentSpec<R> {
         Settled { args: self.args(profile), role: self.role }
     }
 
-    /// The given parameters that print: those that differ from their default, or whose default depends on the profile.
+    /// The given parameters that print: they differ from their default, or their default depends on the profile.
     fn printed(&self) -> impl Iterator<Item = (&'static str, Value)> {
         self.agent.params.iter().zip(&self.given).filter_map(|(param, given)| {
             let value = (*given)?;
@@ -92,7 +92,7 @@ impl AgentSpec<Receiver> {
     }
 }
 
-impl AgentSpec<First> {
+impl AgentSpec<CwndOwner> {
     pub(super) fn make(&self, profile: Profile, shared: impl FnOnce() -> SharedPath) -> Owner {
         self.role.make(&self.args(profile), shared)
     }
@@ -116,7 +116,7 @@ impl Settled<Receiver> {
     }
 }
 
-impl Settled<First> {
+impl Settled<CwndOwner> {
     pub(super) fn make(&self, shared: impl FnOnce() -> SharedPath) -> Owner {
         self.role.make(&self.args, shared)
     }

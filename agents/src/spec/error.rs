@@ -15,7 +15,7 @@ pub struct SpecError {
     spec: String,
     place: Range<usize>,
     problem: Problem,
-    /// The agents that would be accepted; none for those of the program.
+    /// The agents that would be accepted; none for all agents of the program.
     agents: Option<Registry>,
 }
 
@@ -59,7 +59,7 @@ pub enum Problem {
     Refused(&'static Param),
     /// A parameter that is set twice.
     Repeated(&'static Param),
-    /// A value that is not below that of another parameter.
+    /// A value that is not below the value of another parameter.
     NotBelow {
         /// The parameter that has to be lower.
         param: &'static Param,
@@ -92,7 +92,7 @@ pub enum Problem {
         /// The agent that owns it already.
         first: &'static Descriptor,
     },
-    /// A list of senders names the same agent twice.
+    /// A list of senders names an agent twice.
     AgentRepeated,
     /// Two agents set a recovery setting differently.
     Conflict {
@@ -137,7 +137,7 @@ impl SpecError {
     }
 
     fn write_wrong(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = Shown { text: self.found(), skip: 0, most: MOST_FOUND };
+        let found = Excerpt { text: self.found(), skip: 0, most: MOST_FOUND };
         match self.problem {
             Problem::NoName(wanted) => write!(f, "expected the name of a {wanted} agent"),
             Problem::UnknownAgent { wanted, .. } => write!(f, "no {wanted} agent is called `{found}`"),
@@ -242,7 +242,7 @@ impl fmt::Display for SpecError {
         self.write_wrong(f)?;
         let before = self.spec.get(..self.place.start).unwrap_or_default().chars().count();
         let skip = if before < MOST_SHOWN / 2 { 0 } else { before - MOST_SHOWN / 4 };
-        let shown = Shown { text: &self.spec, skip, most: MOST_SHOWN };
+        let shown = Excerpt { text: &self.spec, skip, most: MOST_SHOWN };
         let before = before - skip + usize::from(skip > 0);
         let width = self.found().chars().count().clamp(1, MOST_SHOWN - before);
         write!(f, "\n  {shown}\n  {:before$}{:^<width$}\n", "", "")?;
@@ -255,14 +255,14 @@ const MOST_SHOWN: usize = 100;
 const MOST_FOUND: usize = 60;
 
 /// Text from outside, one column for each character. Control characters are replaced, and a long text is cut.
-struct Shown<'a> {
+struct Excerpt<'a> {
     text: &'a str,
     /// The number of characters at the beginning that are left out.
     skip: usize,
     most: usize,
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for Excerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write;
         if self.skip > 0 {

@@ -1,15 +1,15 @@
 //! Lists of specs, with the quoting rules of a YAML flow sequence.
 
 use std::ops::Range;
+use std::time::Duration;
 use std::{fmt, iter};
 
-use hopwise_core::agent::{ReceiverAgent, SenderAgents};
+use hopwise_core::agent::{FastEnd, ReceiverAgent, SenderAgent, SenderAgents, Tunables};
 
 use super::accepted::{AgentSpec, InForce, Settled};
 use super::error::{Problem, SpecError};
 use super::parse::spec_in;
-use super::role::{First, Narrower, Receiver, Role, Unplaced};
-use super::tune::disagreement;
+use super::role::{CwndOwner, Narrower, Receiver, Role, Unplaced};
 use crate::descriptor::Descriptor;
 use crate::param::Profile;
 use crate::registry::{self, Registry};
@@ -35,10 +35,10 @@ pub fn join<S: AsRef<str>>(items: &[S]) -> String {
     list
 }
 
-/// Sender agents: the owner of cwnd, then those that narrow what it allows.
+/// Sender agents: the owner of cwnd, then the agents that narrow what it allows.
 #[derive(Clone, Debug)]
 pub struct SenderList {
-    owner: AgentSpec<First>,
+    owner: AgentSpec<CwndOwner>,
     others: Vec<AgentSpec<Narrower>>,
 }
 
@@ -48,7 +48,7 @@ impl SenderList {
         SenderList::parse_among(registry::in_force(), spec)
     }
 
-    /// The same of another table of agents than that of the program.
+    /// Reads a list that names agents of this table.
     pub(crate) fn parse_among(agents: &Registry, spec: &str) -> Result<SenderList, SpecError> {
         SenderList::checked(agents, spec).map_err(|error| error.among(agents))
     }
@@ -72,7 +72,7 @@ impl SenderList {
             SpecError::new(text, place, problem)
         };
         let mut items = items.into_iter();
-        let owner = items.next().and_then(AgentSpec::at::<First>);
+        let owner = items.next().and_then(AgentSpec::at::<CwndOwner>);
         let owner = owner.ok_or_else(|| refuse(0, Problem::NoOwner))?;
         let first = owner.agent();
         let narrower = |(nth, item): (usize, AgentSpec<Unplaced>)| {
@@ -117,7 +117,7 @@ impl SenderList {
 /// The constructors of a list's agents under one profile.
 #[derive(Clone, Debug)]
 pub(crate) struct SettledSenders {
-    owner: Settled<First>,
+    owner: Settled<CwndOwner>,
     others: Box<[Settled<Narrower>]>,
 }
 
@@ -290,4 +290,102 @@ fn check_tunables(text: &str, places: &[Range<usize>], list: &SenderList) -> Res
         }
     }
     Ok(())
+}
+
+/// Two settings that differ in every field. A field that is equal after an agent has tuned both was set by the agent.
+const PROBES: [Tunables; 2] = [probe(101, FastEnd::FullAck), probe(103, FastEnd::NewAck)];
+
+const fn probe(number: u8, fast_end: FastEnd) -> Tunables {
+    let rto_min = Duration::from_secs(number as u64);
+    Tunables { dup_threshold: number, rto_min, rto_factor: number, rto_held: number, fast_end }
+}
+
+/// The name of the first setting that the two agents set differently.
+fn disagreement(one: &dyn SenderAgent, other: &dyn SenderAgent) -> Option<&'static str> {
+    let (one, other) = (probed(one), probed(other));
+    let differ = [
+        ("duplicate-ACK threshold", differs(one, other, |it| it.dup_threshold)),
+        ("least RTO", differs(one, other, |it| it.rto_min)),
+        ("RTO factor", differs(one, other, |it| it.rto_factor)),
+        ("timeouts that hold the RTO", differs(one, other, |it| it.rto_held)),
+        ("end of fast recovery", differs(one, other, |it| it.fast_end)),
+    ];
+    differ.into_iter().find(|(_, differ)| *differ).map(|(name, _)| name)
+}
+
+fn probed(agent: &dyn SenderAgent) -> [Tunables; 2] {
+    PROBES.map(|mut tunables| {
+        agent.tune(&mut tunables);
+        tunables
+    })
+}
+
+fn differs<T: PartialEq>(one: [Tunables; 2], other: [Tunables; 2], field: fn(&Tunables) -> T) -> bool {
+    let set = |probed: [Tunables; 2]| {
+        let [first, second] = probed.map(|tunables| field(&tunables));
+        (first == second).then_some(first)
+    };
+    matches!((set(one), set(other)), (Some(one), Some(other)) if one != other)
+}
+
+#[cfg(test)]
+mod tests {
+    use hopwise_core::Instant;
+    use hopwise_core::agent::{Allowance, Needs, SendView};
+    use hopwise_core::ignores;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Insists(fn(&mut Tunables));
+
+    impl SenderAgent for Insists {
+        ignores!(on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
+
+        fn needs(&self) -> Needs {
+            Needs::default()
+        }
+
+        fn tune(&self, tunables: &mut Tunables) {
+            self.0(tunables);
+        }
+
+        fn narrow(&self, _: Instant, _: &SendView<'_>, so_far: Allowance) -> Allowance {
+            so_far
+        }
+
+        fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+    }
+
+    const NOTHING: Insists = Insists(|_| {});
+    const TWO: Insists = Insists(|it| it.dup_threshold = 2);
+    const HELD: Insists = Insists(|it| it.rto_held = u8::MAX);
+
+    #[test]
+    fn agents_that_set_the_same_or_different_things_agree() {
+        for pair in [[NOTHING, TWO], [TWO, TWO], [TWO, HELD], [HELD, HELD]] {
+            assert_eq!(disagreement(&pair[0], &pair[1]), None, "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn each_setting_can_be_disagreed_on() {
+        let pairs: [[fn(&mut Tunables); 2]; 5] = [
+            [|it| it.dup_threshold = 2, |it| it.dup_threshold = 3],
+            [|it| it.rto_min = Duration::ZERO, |it| it.rto_min = Duration::from_secs(1)],
+            [|it| it.rto_factor = 5, |it| it.rto_factor = 1],
+            [|it| it.rto_held = u8::MAX, |it| it.rto_held = 0],
+            [|it| it.fast_end = FastEnd::NewAck, |it| it.fast_end = FastEnd::FullAck],
+        ];
+        let named: Vec<_> =
+            pairs.iter().filter_map(|[one, other]| disagreement(&Insists(*one), &Insists(*other))).collect();
+        let all = [
+            "duplicate-ACK threshold",
+            "least RTO",
+            "RTO factor",
+            "timeouts that hold the RTO",
+            "end of fast recovery",
+        ];
+        assert_eq!(named, all);
+    }
 }

@@ -1,11 +1,11 @@
 //! The parser of one spec. It remembers the place of each part.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::accepted::AgentSpec;
 use super::error::{Problem, SpecError};
 use super::role::Role;
-use super::suggest::nearest;
 use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param, Switch, Value};
 use crate::registry::Registry;
@@ -28,10 +28,10 @@ pub(super) fn spec_in<R: Role>(
     Ok(spec)
 }
 
-/// A parameter, and its place among those of its agent.
-type Slot = (usize, &'static Param);
+/// A parameter, and its place in the table of its agent.
+type ParamSlot = (usize, &'static Param);
 
-fn slot(agent: &'static Descriptor, name: &str) -> Option<Slot> {
+fn slot(agent: &'static Descriptor, name: &str) -> Option<ParamSlot> {
     agent.params.iter().enumerate().find(|(_, param)| param.name == name)
 }
 
@@ -155,7 +155,7 @@ impl Parser<'_> {
     }
 
     /// Reads `key=value`, or a word alone.
-    fn arg(&mut self, agent: &'static Descriptor) -> Result<(Slot, Value, Range<usize>), SpecError> {
+    fn arg(&mut self, agent: &'static Descriptor) -> Result<(ParamSlot, Value, Range<usize>), SpecError> {
         let first = self.word();
         if first.is_empty() {
             return Err(self.refuse(self.next_char(), Problem::NoParameter(agent)));
@@ -173,7 +173,7 @@ impl Parser<'_> {
     }
 
     /// The name of a switch turns it on. Any other word is the value of the agent's shorthand.
-    fn bare(&self, agent: &'static Descriptor, word: &Range<usize>) -> Result<(Slot, Value), SpecError> {
+    fn bare(&self, agent: &'static Descriptor, word: &Range<usize>) -> Result<(ParamSlot, Value), SpecError> {
         match slot(agent, &self.text[word.clone()]) {
             Some(slot) if slot.1.form == Form::Switch => return Ok((slot, Value::Switch(Switch::On))),
             Some((_, param)) => return Err(self.refuse(word.clone(), Problem::NoValue(param))),
@@ -242,5 +242,77 @@ impl Parser<'_> {
 
     fn rest(&self) -> &str {
         &self.text[self.at..self.end]
+    }
+}
+
+/// At most this many letters are compared. Longer texts resemble no name, and the work stays bounded.
+const LONGEST_COMPARED: usize = 32;
+
+/// The accepted name that is nearest to a wrong one: the candidate that needs the fewest changes, unless it needs many.
+/// Among equal candidates it is the one with the longest common beginning.
+pub fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if wrong.chars().count() > LONGEST_COMPARED {
+        return None;
+    }
+    let alike = |name: &str| wrong.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
+    let measured = candidates.map(|name| (changes_between(wrong, name), Reverse(alike(name)), name));
+    // A name of equal length and equal first letter may need one change more: `tun` for `tap`.
+    let more = |alike: usize, name: &str| usize::from(alike > 0 && name.len() == wrong.len());
+    // A name in which every letter would change resembles nothing: `a` for `c`.
+    let is_near = |(changes, Reverse(alike), name): &(usize, Reverse<usize>, &str)| {
+        *changes <= name.len().div_ceil(3) + more(*alike, name) && *changes < name.len().max(wrong.len())
+    };
+    measured.filter(is_near).min().map(|(.., name)| name)
+}
+
+/// The number of letters to insert, delete or exchange, and of neighbours to swap (optimal string alignment).
+fn changes_between(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before_last = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let exchanged = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = exchanged.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before_last[j - 2] + 1);
+            }
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slip_of_the_finger_is_one_change() {
+        assert_eq!(changes_between("delyed", "delayed"), 1);
+        assert_eq!(changes_between("dleayed", "delayed"), 1);
+        assert_eq!(changes_between("delayyed", "delayed"), 1);
+        assert_eq!(changes_between("delaxed", "delayed"), 1);
+        assert_eq!(changes_between("", "cubic"), 5);
+    }
+
+    #[test]
+    fn of_names_that_are_equally_near_the_one_that_begins_alike_is_suggested() {
+        assert_eq!(nearest("dcaa", ["daa", "dca"].into_iter()), Some("dca"));
+        assert_eq!(nearest("daaa", ["daa", "dca"].into_iter()), Some("daa"));
+        assert_eq!(nearest("tap", ["tun", "tun-fast", "raw", "pcap", "replay"].into_iter()), Some("tun"));
+    }
+
+    #[test]
+    fn nothing_is_suggested_for_a_name_that_resembles_none() {
+        let names = || ["immediate", "delayed"].into_iter();
+        assert_eq!(nearest("imediate", names()), Some("immediate"));
+        assert_eq!(nearest("window", names()), None);
+        assert_eq!(nearest(&"delayed".repeat(9), names()), None);
+        assert_eq!(
+            [nearest("c", ["a", "b"].into_iter()), nearest("ab", ["a"].into_iter())],
+            [None, Some("a")]
+        );
     }
 }

@@ -21,7 +21,7 @@ pub(crate) trait Role: Sized {
     }
 }
 
-/// A receiver, alone or around another one.
+/// A receiver, alone or around a second receiver.
 #[derive(Clone, Debug)]
 pub(crate) enum Receiver {
     Alone(fn(&Args) -> Box<dyn ReceiverAgent>),
@@ -70,28 +70,28 @@ impl Role for Unplaced {
 
 /// The first sender of a list, which owns cwnd.
 #[derive(Clone, Debug)]
-pub(crate) enum First {
+pub(crate) enum CwndOwner {
     Alone(fn(&Args) -> Box<dyn SenderAgent>),
     Member(fn(&Args, SharedPath) -> Box<dyn EnsembleMember>),
 }
 
-impl Role for First {
+impl Role for CwndOwner {
     const KIND: Kind = Kind::Sender;
 
-    fn of(make: Make, _: Option<AgentSpec<First>>) -> Option<First> {
+    fn of(make: Make, _: Option<AgentSpec<CwndOwner>>) -> Option<CwndOwner> {
         match make {
-            Make::Owner(make) => Some(First::Alone(make)),
-            Make::Member(make) => Some(First::Member(make)),
+            Make::Owner(make) => Some(CwndOwner::Alone(make)),
+            Make::Member(make) => Some(CwndOwner::Member(make)),
             _ => None,
         }
     }
 }
 
-impl First {
+impl CwndOwner {
     pub(super) fn make(&self, args: &Args, shared: impl FnOnce() -> SharedPath) -> Owner {
         match self {
-            First::Alone(make) => Owner::Alone(make(args)),
-            First::Member(make) => Owner::Member(make(args, shared())),
+            CwndOwner::Alone(make) => Owner::Alone(make(args)),
+            CwndOwner::Member(make) => Owner::Member(make(args, shared())),
         }
     }
 }

@@ -188,7 +188,7 @@ enum Felt {
     },
     /// The form of ACK requests that the peer has agreed to.
     Agrees(Option<AckRequestForm>),
-    /// The flow's place among the flows to the same peer.
+    /// The flow's place among the flows to its peer.
     Stands(Turn),
 }
 
@@ -329,7 +329,7 @@ pub(super) fn receiver_survives(agents: &Registry, agent: &'static Descriptor, c
     });
 }
 
-/// Plays random events on this sender agent, one of `agents`, in lists with others of them.
+/// Plays random events on this sender agent, one of `agents`, in lists with further `agents`.
 #[track_caller]
 pub(super) fn sender_survives(agents: &Registry, agent: &'static Descriptor, corpus: Option<&'static str>) {
     survives(specs::any_senders_with(agents, agent), any_felt(), corpus, |list, events| {

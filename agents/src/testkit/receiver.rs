@@ -37,6 +37,20 @@ pub(crate) fn check(spec: &str, script: &str) {
     play(ReceiverBench::new(spec), spec, script);
 }
 
+/// Tests of a receiver agent: each plays a script on a new agent with this spec.
+#[cfg(test)]
+macro_rules! scripts {
+    ($($(#[$attribute:meta])* $name:ident: $spec:literal $script:literal)+) => {
+        $(#[test]
+        $(#[$attribute])*
+        fn $name() {
+            $crate::testkit::receiver::check($spec, $script);
+        })+
+    };
+}
+#[cfg(test)]
+pub(crate) use scripts;
+
 #[track_caller]
 pub(super) fn play(mut bench: ReceiverBench, spec: &str, script: &str) {
     let mut played = String::new();
@@ -80,7 +94,7 @@ pub(crate) struct ReceiverBench {
     last_in_order: Option<Instant>,
 }
 
-/// The properties of an arrival beside its class.
+/// The properties of an arrival apart from its class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) bytes: u32,

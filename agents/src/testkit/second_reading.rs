@@ -212,7 +212,7 @@ fn spacing_s(rtts_us: &[u64], hops: u32, bits_per_s: f64) -> Option<f64> {
 
 /// An event for `pgy` or `elfn`. Sequence numbers count from the beginning of the stream and do not wrap.
 #[derive(Clone, Debug)]
-enum News {
+enum PathNews {
     Sends(u32),
     Acks(u32),
     DupAck(Option<u8>),
@@ -229,18 +229,18 @@ enum From {
     SndNxt,
 }
 
-fn any_news() -> impl Strategy<Value = News> {
+fn any_news() -> impl Strategy<Value = PathNews> {
     let near = prop_oneof![8 => -3..=3i64, 4 => -20_000..20_000i64, 1 => -(1 << 30)..1i64 << 30];
     prop_oneof![
-        3 => (1..9u32).prop_map(News::Sends),
-        2 => (0..9u32).prop_map(News::Acks),
-        3 => any::<Option<u8>>().prop_map(News::DupAck),
-        2 => prop_oneof![Just(None), (0..6u8).prop_map(Some)].prop_map(News::DupAck),
-        1 => Just(News::RouteFails),
-        1 => Just(News::RouteIsFound),
-        1 => any::<Option<u8>>().prop_map(News::HopsChange),
+        3 => (1..9u32).prop_map(PathNews::Sends),
+        2 => (0..9u32).prop_map(PathNews::Acks),
+        3 => any::<Option<u8>>().prop_map(PathNews::DupAck),
+        2 => prop_oneof![Just(None), (0..6u8).prop_map(Some)].prop_map(PathNews::DupAck),
+        1 => Just(PathNews::RouteFails),
+        1 => Just(PathNews::RouteIsFound),
+        1 => any::<Option<u8>>().prop_map(PathNews::HopsChange),
         4 => (near, prop::sample::select(vec![From::SndUna, From::SndNxt]))
-            .prop_map(|(off, from)| News::PeerHas(off, from)),
+            .prop_map(|(off, from)| PathNews::PeerHas(off, from)),
     ]
 }
 
@@ -265,62 +265,62 @@ enum Answer {
 }
 
 impl PlainSender {
-    fn hear(&mut self, news: &News) -> Answer {
+    fn hear(&mut self, news: &PathNews) -> Answer {
         match *news {
-            News::Sends(segments) => self.sent += i64::from(segments) * 1_000,
-            News::Acks(segments) => {
+            PathNews::Sends(segments) => self.sent += i64::from(segments) * 1_000,
+            PathNews::Acks(segments) => {
                 self.acknowledged = self.sent.min(self.acknowledged + i64::from(segments) * 1_000);
             }
             // S2: one ACK with a high enough count is a loss, however many ACKs came before it.
-            News::DupAck(Some(count)) if count >= self.dups => return Answer::SendsAgain,
-            News::RouteFails => {
+            PathNews::DupAck(Some(count)) if count >= self.dups => return Answer::SendsAgain,
+            PathNews::RouteFails => {
                 self.failures += 1;
                 return Answer::Freezes { probe_s: self.probe_s };
             }
             // S1: only data in flight can have arrived.
-            News::PeerHas(..) => {
+            PathNews::PeerHas(..) => {
                 let number = self.number(news);
                 if self.acknowledged < number && number <= self.sent {
                     self.raised += 1;
                     return Answer::BelievesUpTo(number);
                 }
             }
-            News::DupAck(_) | News::RouteIsFound | News::HopsChange(_) => {}
+            PathNews::DupAck(_) | PathNews::RouteIsFound | PathNews::HopsChange(_) => {}
         }
         Answer::Nothing
     }
 
-    fn number(&self, news: &News) -> i64 {
+    fn number(&self, news: &PathNews) -> i64 {
         match *news {
-            News::PeerHas(off, From::SndUna) => self.acknowledged + off,
-            News::PeerHas(off, From::SndNxt) => self.sent + off,
+            PathNews::PeerHas(off, From::SndUna) => self.acknowledged + off,
+            PathNews::PeerHas(off, From::SndNxt) => self.sent + off,
             _ => self.acknowledged,
         }
     }
 }
 
 /// The answer of the list of agents, with numbers from the beginning of the stream.
-fn answer_of(bench: &mut Bench, begin: Seq, news: &News, number: i64) -> Answer {
+fn answer_of(bench: &mut Bench, begin: Seq, news: &PathNews, number: i64) -> Answer {
     let event = match *news {
-        News::Sends(segments) => {
+        PathNews::Sends(segments) => {
             bench.send(segments);
             return Answer::Nothing;
         }
-        News::Acks(segments) => {
+        PathNews::Acks(segments) => {
             bench.ack(segments);
             return Answer::Nothing;
         }
-        News::DupAck(count) => {
+        PathNews::DupAck(count) => {
             let asks = bench.dup_ack(1, count).is_some();
             return if asks { Answer::SendsAgain } else { Answer::Nothing };
         }
-        News::RouteFails => PathEvent::RouteFailed,
-        News::RouteIsFound => PathEvent::RouteFound,
-        News::HopsChange(hops) => {
+        PathNews::RouteFails => PathEvent::RouteFailed,
+        PathNews::RouteIsFound => PathEvent::RouteFound,
+        PathNews::HopsChange(hops) => {
             bench.path.hops_to_peer = hops.map(|hops| (hops, HopSource::Routing));
             PathEvent::HopsChanged
         }
-        News::PeerHas(..) => PathEvent::AckSeq(begin + (number.rem_euclid(1 << 32) as u32)),
+        PathNews::PeerHas(..) => PathEvent::AckSeq(begin + (number.rem_euclid(1 << 32) as u32)),
     };
     let reactions = bench.path_event(&event);
     let said: Vec<_> = reactions.iter().filter(|reaction| **reaction != PathReaction::None).collect();

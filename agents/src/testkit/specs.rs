@@ -78,7 +78,7 @@ fn listed(agents: &Registry, (owner, dice): Thrown, narrowers: Vec<Thrown>) -> S
     let mut list = vec![with_dice(owner, "", &dice)];
     for (agent, dice) in narrowers {
         list.push(with_dice(agent, "", &dice));
-        // The agent occurs twice, or it conflicts with the settings of another one.
+        // The agent occurs twice, or it conflicts with the settings of another agent.
         if SenderList::parse_among(agents, &spec::join(&list)).is_err() {
             list.pop();
         }

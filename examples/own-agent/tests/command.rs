@@ -112,7 +112,7 @@ fn the_own_agent_is_listed_shown_and_completed_as_ours_are() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(folder.refused(&["agents", "show", "growin"]).contains("did you mean `growing`?"));
-    let schema = folder.done(&["schema"]);
+    let schema = folder.done(&["keys", "schema"]);
     assert!(schema.contains("\"growing\"") && schema.contains("\"delayed\""));
 }
 

@@ -1,16 +1,16 @@
-//! The costs that may explain a difference between two worlds, of all that was measured beside it.
+//! The costs that may explain a difference between two worlds, of all that the runs measured.
 
 use serde::Serialize;
 
-use super::{BESIDE, Counter, Measured, WITHIN};
-use crate::statistics::{Comparison, Summary, Verdict};
+use super::{BESIDE, CostCounter, WITHIN, WorldMeans};
+use crate::statistics::{Comparison, ComparisonVerdict, MeanSummary};
 
 /// Programs and radios in real time are always a little late. Less than this is not told as a cost.
 const LATE_MS: f64 = 2.0;
 
-/// The costs beside a difference that is sure, and larger than worlds that agree may have.
+/// The costs that go with a sure difference, larger than worlds that agree may have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cause {
+pub struct DifferenceCause {
     /// The figure that differs; none for goodput.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
@@ -20,13 +20,13 @@ pub struct Cause {
     pub elsewhere: String,
     /// The costs of which the worse one has surely more; none if nothing that was measured explains it. They have no
     /// order: counts of different things do not compare.
-    pub found: Vec<Found>,
+    pub found: Vec<ExtraCost>,
 }
 
 /// A cost of which one world has more, by the means of both.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Found {
-    /// The name of the cost, as it stands in [`Measured::beside`](super::Measured::beside).
+pub struct ExtraCost {
+    /// The name of the cost, as [`WorldMeans::beside`](super::Measured::beside) has it.
     pub measured: &'static str,
     /// Its mean in the worse world, in the unit of that name.
     pub mean: f64,
@@ -36,17 +36,21 @@ pub struct Found {
     words: &'static str,
 }
 
-impl Cause {
+impl DifferenceCause {
     /// None if the worlds do not surely differ by more than worlds that agree may.
-    pub(super) fn of(comparison: &Comparison, this: &Measured, reference: &Measured) -> Option<Cause> {
+    pub(super) fn of(
+        comparison: &Comparison,
+        this: &WorldMeans,
+        reference: &WorldMeans,
+    ) -> Option<DifferenceCause> {
         let (worse, better) = match comparison.verdict {
-            Verdict::Slower | Verdict::Worse => (this, reference),
-            Verdict::Faster | Verdict::Better => (reference, this),
-            Verdict::NoDifference | Verdict::Undecided => return None,
+            ComparisonVerdict::Slower | ComparisonVerdict::Worse => (this, reference),
+            ComparisonVerdict::Faster | ComparisonVerdict::Better => (reference, this),
+            ComparisonVerdict::NoDifference | ComparisonVerdict::Undecided => return None,
         };
         comparison.ratio.filter(|ratio| (ratio - 1.0).abs() > WITHIN)?;
         let both = BESIDE.iter().zip(worse.summaries.iter().zip(&better.summaries));
-        Some(Cause {
+        Some(DifferenceCause {
             figure: comparison.figure.clone(),
             world: worse.world.clone(),
             elsewhere: better.world.clone(),
@@ -56,9 +60,9 @@ impl Cause {
 
     /// For example "Costs of which netns has surely more for dca: collisions (132.0 against 40.0 in sim)."
     pub(super) fn sentence(&self, arm: &str) -> String {
-        let Cause { world, elsewhere, found, .. } = self;
-        let told = |found: &Found, of: &str| {
-            let Found { words, mean, elsewhere, .. } = found;
+        let DifferenceCause { world, elsewhere, found, .. } = self;
+        let told = |found: &ExtraCost, of: &str| {
+            let ExtraCost { words, mean, elsewhere, .. } = found;
             format!("{words} ({mean:.1} against {elsewhere:.1}{of})")
         };
         let Some((first, others)) = found.split_first() else {
@@ -71,7 +75,11 @@ impl Cause {
 }
 
 /// The cost, if the worse world has surely more of it, and more by a share that counts.
-fn found(counter: &Counter, worse: Option<Summary>, better: Option<Summary>) -> Option<Found> {
+fn found(
+    counter: &CostCounter,
+    worse: Option<MeanSummary>,
+    better: Option<MeanSummary>,
+) -> Option<ExtraCost> {
     let (words, worse) = (counter.cost?, worse?);
     let elsewhere = match better {
         Some(better) => {
@@ -82,10 +90,10 @@ fn found(counter: &Counter, worse: Option<Summary>, better: Option<Summary>) -> 
         None => None,
     }?;
     let is_little = counter.is_lateness && worse.mean < LATE_MS;
-    (!is_little).then_some(Found { measured: counter.name, mean: worse.mean, elsewhere, words })
+    (!is_little).then_some(ExtraCost { measured: counter.name, mean: worse.mean, elsewhere, words })
 }
 
 /// Intervals that do not meet.
-fn is_above(here: &Summary, there: &Summary) -> bool {
+fn is_above(here: &MeanSummary, there: &MeanSummary) -> bool {
     matches!((here.ci95, there.ci95), (Some([low, _]), Some([_, high])) if low > high)
 }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{AtPoint, Contradiction, HEADS, Measured, OfArm, Order};
+use super::{ArmOrder, AtPoint, Contradiction, HEADS, OfArm, WorldMeans};
 use crate::findings::{INTERVALS, cells, columns, ends, heading};
-use crate::statistics::{Figure, Verdict, change, digits};
+use crate::statistics::{ComparisonVerdict, Figure, change, digits};
 
 impl AtPoint {
-    /// A table for each figure that decides, and one of what was measured beside them.
+    /// A table for each figure that decides, and one table of all other measurements.
     pub(super) fn table(&self) -> String {
         let mut text = String::new();
         for figure in &self.figures {
@@ -43,7 +43,7 @@ impl AtPoint {
         for of_arm in &self.arms {
             of_arm.causes.iter().for_each(|cause| _ = writeln!(text, "{}", cause.sentence(&of_arm.arm)));
         }
-        for Order { world, figure, arms } in self.orders.iter().filter(|order| order.arms.len() > 1) {
+        for ArmOrder { world, figure, arms } in self.orders.iter().filter(|order| order.arms.len() > 1) {
             let of = figure.map_or(String::new(), |name| format!(" of {name}"));
             let _ = writeln!(text, "Order in {world}, by means{of}: {}.", arms.join(", "));
         }
@@ -65,7 +65,7 @@ impl AtPoint {
 }
 
 impl OfArm {
-    fn row(&self, figure: &Figure, measured: &Measured) -> Vec<String> {
+    fn row(&self, figure: &Figure, measured: &WorldMeans) -> Vec<String> {
         let place = self.worlds.iter().position(|other| other.world == measured.world);
         let mut of_figure = self.comparisons.iter().filter(|comparison| comparison.is_of(figure));
         let comparison = place.and_then(|place| of_figure.nth(place.checked_sub(1)?));
@@ -83,7 +83,7 @@ impl OfArm {
         row
     }
 
-    fn row_beside(&self, measured: &Measured) -> Vec<String> {
+    fn row_beside(&self, measured: &WorldMeans) -> Vec<String> {
         let shown = |mean: Option<f64>| mean.map_or(String::new(), |mean| format!("{mean:.1}"));
         let means = measured.beside.iter().map(|(_, mean)| shown(*mean));
         [self.arm.clone(), measured.world.clone()].into_iter().chain(means).collect()
@@ -91,13 +91,13 @@ impl OfArm {
 }
 
 /// The verdict between two worlds.
-fn agrees(verdict: Verdict) -> &'static str {
+fn agrees(verdict: ComparisonVerdict) -> &'static str {
     match verdict {
-        Verdict::NoDifference => "agrees",
-        Verdict::Undecided => "undecided",
-        Verdict::Faster => "faster",
-        Verdict::Slower => "slower",
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
+        ComparisonVerdict::NoDifference => "agrees",
+        ComparisonVerdict::Undecided => "undecided",
+        ComparisonVerdict::Faster => "faster",
+        ComparisonVerdict::Slower => "slower",
+        ComparisonVerdict::Better => "better",
+        ComparisonVerdict::Worse => "worse",
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::report::tests::{record, trial};
-use crate::result::{Completed, Live, RoundTrips};
+use crate::result::{Completed, Live, RoundTripQuantiles};
 
 /// A world in which each arm has five blocks around its mean.
 fn world(name: &str, means: &[(&str, f64)]) -> InWorld {
@@ -13,7 +13,7 @@ fn world(name: &str, means: &[(&str, f64)]) -> InWorld {
     InWorld { trial, records: means.iter().flat_map(blocks).collect() }
 }
 
-fn verdicts(agreement: &Agreement, arm: &str) -> Vec<Verdict> {
+fn verdicts(agreement: &Agreement, arm: &str) -> Vec<ComparisonVerdict> {
     let of_arm = agreement.points[0].arms.iter().find(|of_arm| of_arm.arm == arm).expect("it ran");
     of_arm.comparisons.iter().map(|comparison| comparison.verdict).collect()
 }
@@ -25,8 +25,8 @@ fn an_arm_agrees_within_five_percent_and_each_world_stands_against_the_first() {
     let hwsim = world("hwsim", &[("delayed", 200.0), ("dca", 352.0)]);
     let found = Agreement::of(&[sim, netns, hwsim]);
     assert_eq!(found.worlds, ["sim", "netns", "hwsim"]);
-    assert_eq!(verdicts(&found, "delayed"), [Verdict::NoDifference, Verdict::Slower]);
-    assert_eq!(verdicts(&found, "dca"), [Verdict::Slower, Verdict::NoDifference]);
+    assert_eq!(verdicts(&found, "delayed"), [ComparisonVerdict::NoDifference, ComparisonVerdict::Slower]);
+    assert_eq!(verdicts(&found, "dca"), [ComparisonVerdict::Slower, ComparisonVerdict::NoDifference]);
     let text = found.text();
     assert!(text.contains("dca in netns is 20 % slower than dca in sim"), "{text}");
     assert!(text.contains("delayed in netns and delayed in sim do not differ by more than 5 %"), "{text}");
@@ -38,7 +38,7 @@ fn an_arm_that_one_world_cannot_run_is_compared_among_the_others_and_stands_in_n
     let netns = world("netns", &[("delayed", 300.0), ("kernel", 250.0)]);
     let hwsim = world("hwsim", &[("delayed", 300.0), ("kernel", 200.0)]);
     let found = Agreement::of(&[sim, netns, hwsim]);
-    assert_eq!(verdicts(&found, "kernel"), [Verdict::Slower]);
+    assert_eq!(verdicts(&found, "kernel"), [ComparisonVerdict::Slower]);
     assert!(found.text().contains("kernel in hwsim is 20 % slower than kernel in netns"));
     assert!(found.points[0].orders.iter().all(|order| order.arms == ["delayed"]));
 }
@@ -64,7 +64,7 @@ fn arms_in_another_order_are_told_only_if_both_worlds_are_sure() {
 fn what_was_measured_beside_stands_with_each_world_and_is_absent_where_unknown() {
     let mut worlds = [world("sim", &[("dca", 300.0)]), world("netns", &[("dca", 300.0)])];
     for record in worlds.iter_mut().flat_map(|world| &mut world.records) {
-        let trips = RoundTrips { count: 9, median_ms: 412.0, p95_ms: 980.0, p99_ms: 1200.0 };
+        let trips = RoundTripQuantiles { count: 9, median_ms: 412.0, p95_ms: 980.0, p99_ms: 1200.0 };
         record.result.flows[0].round_trips = Some(trips);
     }
     let found = Agreement::of(&worlds);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::located::READS;
 use crate::report::tests::record;
+use crate::scenario::tests::read;
 
 const TEXT: &str = "topology: { kind: chain, hops: 2 }\n\
     traffic: [{ from: first, to: last, kind: bulk }]\n\
@@ -12,9 +13,7 @@ const TEXT: &str = "topology: { kind: chain, hops: 2 }\n\
     matrix: { topology.hops: [1, 2], radio.rts_threshold: [0, off] }\n";
 
 fn campaign(sets: &[&str], shard: Option<Shard>) -> Campaign {
-    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-    let scenario = Scenario::parse("a", TEXT, &sets).expect("it is read");
-    Campaign::new(&scenario, None, shard).expect("a campaign")
+    Campaign::new(&read(TEXT, sets), None, shard).expect("a campaign")
 }
 
 fn ids(campaign: &Campaign) -> BTreeSet<String> {
@@ -29,7 +28,7 @@ fn every_arm_runs_at_every_point_with_every_seed_and_the_baseline_is_first() {
     let order = campaign.order();
     let blocks: Vec<u32> = order.iter().map(|nth| campaign.runs[*nth].block).collect();
     assert!(blocks.is_sorted());
-    // The arms of a block stand together, and not always in the same order.
+    // The arms of a block stand together, in changing order.
     let arms: BTreeSet<Vec<usize>> = order
         .chunks(3)
         .map(|chunk| {
@@ -43,8 +42,7 @@ fn every_arm_runs_at_every_point_with_every_seed_and_the_baseline_is_first() {
 
 #[test]
 fn more_runs_than_a_folder_holds_are_refused() {
-    let scenario = Scenario::parse("a.yaml", TEXT, &[]).expect("it is read");
-    let refused = Campaign::new(&scenario, Some(100_000), None).expect_err("1.2 million runs");
+    let refused = Campaign::new(&read(TEXT, &[]), Some(100_000), None).expect_err("1.2 million runs");
     assert_eq!(refused.to_string(), "a.yaml:7:30: that makes 1200000 runs");
 }
 
@@ -94,7 +92,7 @@ fn arms_are_equal_that_have_the_same_settings_at_every_point() {
     assert!(campaign(&[], None).equal_arms().is_empty());
     let twice = "arms.every={ receiver: dca, sender: [newreno, tell-cwnd] }";
     assert_eq!(campaign(&[twice], None).equal_arms(), [("every", "dca")]);
-    // Defaults that are written out are the same settings.
+    // Written defaults change no settings.
     let written = "arms.every={ receiver: \"dca:far-limit=3\", sender: [newreno, tell-cwnd] }";
     assert_eq!(campaign(&[written], Some(Shard { index: 2, count: 3 })).equal_arms(), [("every", "dca")]);
     let of_other_queues =
@@ -126,7 +124,7 @@ fn a_path_that_an_arm_sets_is_a_column_with_the_value_in_force() {
         let nth = campaign.trial.arms.iter().position(|name| name == arm).expect("an arm");
         let run = campaign.runs.iter().find(|run| run.arm == nth).expect("a run");
         let record = campaign.record(run, record(2, "a", 1, 1.0).result, None);
-        crate::csv::row(&record, &own).split(',').skip(2).take(own.len()).collect::<Vec<_>>().join(" ")
+        crate::record::csv_row(&record, &own).split(',').skip(2).take(own.len()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(cells("dca"), "200.0 5 2s false");
     assert_eq!(cells("plain"), "200.0 50 0s true");
@@ -158,7 +156,7 @@ fn a_trial_is_sure_when_all_its_blocks_say_so() {
 fn a_file_is_read_once_and_again_only_where_a_point_or_an_arm_changes_it() {
     let reads = |text: &str| {
         let before = READS.with(Cell::get);
-        let scenario = Scenario::parse("a", text, &["tcp.nagle=false".to_owned()]).expect("it is read");
+        let scenario = read(text, &["tcp.nagle=false"]);
         let campaign = Campaign::new(&scenario, None, None).expect("a campaign");
         for run in &campaign.runs {
             campaign.prepare(run).expect("a plan");

@@ -1,9 +1,9 @@
-//! Statements of a paper about its own arithmetic: files with `plan:` or `figures:` instead of a scenario. They need
+//! Statements of a paper about its own arithmetic: files with `plan:` or `figures:` in place of a scenario. They need
 //! no run.
 //!
 //! Plans are about held ACKs (`hopwise_agents::base_station::plan`). Arithmetic does not scatter: a missed bound is
 //! contradicted. A figure that is read off a picture is reproduced or not. With `sweep:` each claim is computed under
-//! each combination of the settings that the paper leaves open, as those of scenarios are.
+//! each combination of the settings that the paper leaves open, as a scenario's claims are.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use hopwise_agents::base_station::plan::{self, Ask, Mode, Plan, Sender, Stakes, 
 use serde::Deserialize;
 
 use super::readings::choices;
-use super::{Judged, Measured, Outcome, Reading};
+use super::{ClaimOutcome, Judged, MeasuredClaim, Reading, within};
 use crate::located::{Document, LoadError, Refusal, YamlPath};
 use crate::scenario::{Bound, Sweep};
 use crate::units::{Share, Time};
@@ -72,12 +72,12 @@ pub struct PlanClaim {
     pub says: String,
     /// The mode of the plan, and the quantity in it.
     mode: Option<String>,
-    value: Option<Quantity>,
+    value: Option<PlanQuantity>,
     /// The pair of figures: the claim is the percentage by which its first figure exceeds its second.
     gain: Option<String>,
     /// The claim is the ratio of the value to this.
-    per: Option<Quantity>,
-    /// The claim is the ratio of the value to the same quantity of this plan.
+    per: Option<PlanQuantity>,
+    /// The claim is the ratio of the value to this plan's value of its quantity.
     against: Option<OtherAsk>,
     #[serde(default)]
     bound: Bound,
@@ -88,13 +88,13 @@ pub struct PlanClaim {
     /// The statement is ours, and no paper's: nothing counts it.
     #[serde(default)]
     pub ours: bool,
-    /// A remark that the table prints beside it.
+    /// A remark that the table prints with it.
     pub note: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Quantity {
+enum PlanQuantity {
     /// Number of ACKs that wait as long as they can.
     N,
     /// Number of ACKs at the beginning, each with a longer wait than the one before.
@@ -201,23 +201,23 @@ fn gain(document: &Document, file: &PlanFile, path: &YamlPath, name: &str) -> Re
     Ok(100.0 * (with / without - 1.0))
 }
 
-fn value(quantity: Quantity, mode: Mode, ask: &Ask) -> f64 {
+fn value(quantity: PlanQuantity, mode: Mode, ask: &Ask) -> f64 {
     let stakes = Stakes { window_segments: 2 * ask.acks(), cache_segments: 2 * ask.acks() };
     let plan = plan::plan(mode, ask, Sender::Textbook.into(), &stakes);
     let gaps = gaps(&plan);
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     match quantity {
-        Quantity::N => f64::from(plan.n),
-        Quantity::RisingGaps => {
+        PlanQuantity::N => f64::from(plan.n),
+        PlanQuantity::RisingGaps => {
             let rising = gaps.windows(2).take_while(|pair| pair[1] > pair[0]).count();
             if gaps.is_empty() { 0.0 } else { rising as f64 + 1.0 }
         }
-        Quantity::LongestGapS => most(&gaps),
-        Quantity::LastGapS => gaps.last().copied().unwrap_or_default(),
-        Quantity::LongestRtoS => most(&plan.rto_s),
-        Quantity::FinalRtoS => plan.final_rto_s,
-        Quantity::Timeouts => f64::from(plan.timeouts),
-        Quantity::Minima => minima(&final_rto_by_n(ask)) as f64,
+        PlanQuantity::LongestGapS => most(&gaps),
+        PlanQuantity::LastGapS => gaps.last().copied().unwrap_or_default(),
+        PlanQuantity::LongestRtoS => most(&plan.rto_s),
+        PlanQuantity::FinalRtoS => plan.final_rto_s,
+        PlanQuantity::Timeouts => f64::from(plan.timeouts),
+        PlanQuantity::Minima => minima(&final_rto_by_n(ask)) as f64,
     }
 }
 
@@ -255,17 +255,12 @@ impl PlanClaim {
     fn hold_against(&self, value: f64) -> Judged {
         let tolerance = self.claimed.abs() * f64::from(self.tolerance.0) / 1e6;
         let (low, high) = (self.claimed - tolerance, self.claimed + tolerance);
-        let is_met = match self.bound {
-            Bound::About => (low..=high).contains(&value),
-            Bound::AtLeast => value >= low,
-            Bound::AtMost => value <= high,
+        let (outcome, why) = match (within(self.bound, (low, high), value), self.bound) {
+            (true, _) => (ClaimOutcome::Reproduced, "within what is claimed"),
+            (false, Bound::About) => (ClaimOutcome::NotReproduced, "the arithmetic comes to something else"),
+            (false, _) => (ClaimOutcome::Contradicted, "the arithmetic says the opposite"),
         };
-        let (outcome, why) = match (is_met, self.bound) {
-            (true, _) => (Outcome::Reproduced, "within what is claimed"),
-            (false, Bound::About) => (Outcome::NotReproduced, "the arithmetic comes to something else"),
-            (false, _) => (Outcome::Contradicted, "the arithmetic says the opposite"),
-        };
-        let measured = Measured { number: Some(value), ..Measured::default() };
+        let measured = MeasuredClaim { number: Some(value), ..MeasuredClaim::default() };
         Judged { outcome, measured, point: None, why: why.to_owned() }
     }
 }
@@ -288,7 +283,7 @@ mod tests {
         judge(&document, &document.read()?)
     }
 
-    fn outcome(computed: &Computed) -> Outcome {
+    fn outcome(computed: &Computed) -> ClaimOutcome {
         let [only] = &computed.readings[..] else { panic!("{computed:?}") };
         only.judged.outcome
     }
@@ -310,7 +305,7 @@ mod tests {
         )
         .expect("claims");
         let outcomes: Vec<_> = computed.iter().map(outcome).collect();
-        use Outcome::{Contradicted, NotReproduced, Reproduced};
+        use ClaimOutcome::{Contradicted, NotReproduced, Reproduced};
         let expected =
             [Reproduced, NotReproduced, Reproduced, Reproduced, Contradicted, Reproduced, Contradicted];
         assert_eq!(outcomes, expected, "{computed:?}");
@@ -325,9 +320,12 @@ mod tests {
             judge(&document, &document.read()?)
         };
         let computed = judged("{ says: a, gain: one, bound: at-least, claimed: 120.9 }").expect("a claim");
-        assert_eq!((outcome(&computed[0]), text(&computed[0])), (Outcome::Contradicted, "20.86".to_owned()));
+        assert_eq!(
+            (outcome(&computed[0]), text(&computed[0])),
+            (ClaimOutcome::Contradicted, "20.86".to_owned())
+        );
         let computed = judged("{ says: a, gain: one, claimed: 20.9, tolerance: 1% }").expect("a claim");
-        assert_eq!(outcome(&computed[0]), Outcome::Reproduced);
+        assert_eq!(outcome(&computed[0]), ClaimOutcome::Reproduced);
         for (claim, problem) in [
             ("{ says: a, gain: two, claimed: 1 }", "no figures are called `two`"),
             ("{ says: a, mode: paper, value: n, claimed: 1 }", "it is not said what the claim is about"),
@@ -344,7 +342,7 @@ mod tests {
         let computed = judged(&format!(
             "  - {{ says: a, mode: corrected, value: final-rto-s, against: {other}, bound: at-least, claimed: 1.1 }}\n"
         ));
-        assert_eq!(outcome(&computed.expect("a claim")[0]), Outcome::Reproduced);
+        assert_eq!(outcome(&computed.expect("a claim")[0]), ClaimOutcome::Reproduced);
         for (claim, problem) in [
             (
                 "{ says: a, mode: printed, value: n, claimed: 9 }",
@@ -361,7 +359,7 @@ mod tests {
         }
     }
 
-    /// The RTT of a plan, in a file whose claims hang on it; `claims` are those after the first.
+    /// The RTT of a plan, in a file whose claims hang on it; `claims` are the claims after the first.
     fn swept(sweep: &str, claims: &str) -> Result<Vec<Computed>, Box<Refusal>> {
         let text = format!(
             "title: a figure\nplan: {{ acks: 20, outage: 250s, rtt: 1s, rttvar: 300ms }}\nsweep: {sweep}\nclaims:\n\

@@ -3,18 +3,18 @@
 //! A claim is reproduced everywhere, or only under some of them, which are then named. It is contradicted only if it is
 //! contradicted under all of them: one choice of ours may not accuse a paper.
 
-use super::{Judged, Outcome, judge_among, premise};
+use super::{ClaimOutcome, Judged, judge_among, premise};
 use crate::record::Record;
 use crate::scenario::Claim;
-use crate::scenario::point::{Point, plain};
+use crate::scenario::point::{MatrixPoint, plain};
 
 /// A claim under one combination of the open settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     /// The open settings with their values; empty if nothing is open.
-    pub open: Point,
+    pub open: MatrixPoint,
     /// The same in words: what was chosen, and its name.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<ReadingChoice>,
     /// The claim's result.
     pub judged: Judged,
     /// Value of what the claim rests on, if it names that.
@@ -23,7 +23,7 @@ pub struct Reading {
 
 /// One choice of a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct ReadingChoice {
     /// The paths that it is about.
     about: String,
     /// The words for it.
@@ -42,17 +42,17 @@ impl Reading {
 }
 
 /// Words for all open settings: the names that fit, and path and value of what no name covers.
-pub(super) fn choices(open: &Point, names: &[(String, Point)]) -> Vec<Choice> {
+pub(super) fn choices(open: &MatrixPoint, names: &[(String, MatrixPoint)]) -> Vec<ReadingChoice> {
     let mut left = open.clone();
     let mut choices = Vec::new();
     for (name, values) in names {
         if values.iter().all(|(path, value)| left.get(path) == Some(value)) {
             left.retain(|path, _| !values.contains_key(path));
             let about = values.keys().cloned().collect::<Vec<_>>().join(" ");
-            choices.push(Choice { about, words: name.clone() });
+            choices.push(ReadingChoice { about, words: name.clone() });
         }
     }
-    let plain = |(path, value): (&String, _)| Choice {
+    let plain = |(path, value): (&String, _)| ReadingChoice {
         about: path.clone(),
         words: format!("{path} = {}", plain(value)),
     };
@@ -60,20 +60,20 @@ pub(super) fn choices(open: &Point, names: &[(String, Point)]) -> Vec<Choice> {
     choices
 }
 
-/// A claim under each combination of the settings at the `open` paths, in the order of the records. `names` are those
-/// of values at these paths.
+/// A claim under each combination of the settings at the `open` paths, in the order of the records. `names` names
+/// values at these paths.
 pub fn readings(
     claim: &Claim,
     baseline: &str,
     records: &[Record],
-    (open, names): (&[String], &[(String, Point)]),
+    (open, names): (&[String], &[(String, MatrixPoint)]),
 ) -> Vec<Reading> {
-    let part = |point: &Point, is_open: bool| {
+    let part = |point: &MatrixPoint, is_open: bool| {
         let mut part = point.clone();
         part.retain(|path, _| open.contains(path) == is_open);
         part
     };
-    let mut all: Vec<(Point, Vec<&Record>)> = Vec::new();
+    let mut all: Vec<(MatrixPoint, Vec<&Record>)> = Vec::new();
     for record in records {
         let own = part(&record.point, true);
         let is_left_out =
@@ -84,7 +84,7 @@ pub fn readings(
             None => all.push((own, vec![record])),
         }
     }
-    let reading = |(open, records): (Point, Vec<&Record>)| {
+    let reading = |(open, records): (MatrixPoint, Vec<&Record>)| {
         let mut judged = judge_among(claim, baseline, &records);
         judged.point = judged.point.map(|point| part(&point, false));
         Reading { choices: choices(&open, names), open, judged, premise: premise(claim, &records) }
@@ -94,7 +94,7 @@ pub fn readings(
 
 /// Joint result of all readings of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum JointVerdict {
     /// Reproduced under all of them.
     Reproduced,
     /// Reproduced under some of them, in words.
@@ -105,16 +105,16 @@ pub enum Verdict {
     Contradicted,
 }
 
-impl Verdict {
+impl JointVerdict {
     /// The verdict of a claim's readings; without any, nothing is reproduced.
-    pub fn of(readings: &[Reading]) -> Verdict {
+    pub fn of(readings: &[Reading]) -> JointVerdict {
         let are = |outcome| readings.iter().filter(|reading| reading.judged.outcome == outcome).count();
-        match (are(Outcome::Reproduced), are(Outcome::Contradicted), readings.len()) {
-            (.., 0) => Verdict::NotReproduced,
-            (reproduced, _, all) if reproduced == all => Verdict::Reproduced,
-            (_, contradicted, all) if contradicted == all => Verdict::Contradicted,
-            (0, ..) => Verdict::NotReproduced,
-            _ => Verdict::ReproducedWhere(place(readings)),
+        match (are(ClaimOutcome::Reproduced), are(ClaimOutcome::Contradicted), readings.len()) {
+            (.., 0) => JointVerdict::NotReproduced,
+            (reproduced, _, all) if reproduced == all => JointVerdict::Reproduced,
+            (_, contradicted, all) if contradicted == all => JointVerdict::Contradicted,
+            (0, ..) => JointVerdict::NotReproduced,
+            _ => JointVerdict::ReproducedWhere(place(readings)),
         }
     }
 
@@ -122,36 +122,37 @@ impl Verdict {
     pub fn in_words(&self, readings: usize) -> String {
         let reach = if readings > 1 { " everywhere" } else { "" };
         match self {
-            Verdict::Reproduced => format!("reproduced{reach}"),
-            Verdict::ReproducedWhere(place) => format!("reproduced where {place}"),
-            Verdict::NotReproduced => "not reproduced".to_owned(),
-            Verdict::Contradicted => format!("contradicted{reach}"),
+            JointVerdict::Reproduced => format!("reproduced{reach}"),
+            JointVerdict::ReproducedWhere(place) => format!("reproduced where {place}"),
+            JointVerdict::NotReproduced => "not reproduced".to_owned(),
+            JointVerdict::Contradicted => format!("contradicted{reach}"),
         }
     }
 }
 
-/// The readings under which a claim is reproduced, by as few choices as tell them from the others.
+/// The readings under which a claim is reproduced, by the fewest choices that tell them from all other readings.
 fn place(readings: &[Reading]) -> String {
-    let is_met = |reading: &&Reading| reading.judged.outcome == Outcome::Reproduced;
+    let is_met = |reading: &&Reading| reading.judged.outcome == ClaimOutcome::Reproduced;
     let mut left: Vec<&Reading> = readings.iter().filter(is_met).collect();
     let mut groups = Vec::new();
     while let Some(first) = left.first() {
-        let group = Group::around(first, readings);
+        let group = ReadingGroup::around(first, readings);
         left.retain(|reading| !group.has(reading));
         groups.push(group.words(readings));
     }
     groups.join("; or ")
 }
 
-/// Readings by their choices: those that have one of the words of each pair, about what the pair is about.
-struct Group<'a>(Vec<(&'a str, Vec<&'a str>)>);
+/// Readings by their choices. A reading belongs to the group if it has one of the words of each pair, about the pair's
+/// subject.
+struct ReadingGroup<'a>(Vec<(&'a str, Vec<&'a str>)>);
 
-impl<'a> Group<'a> {
+impl<'a> ReadingGroup<'a> {
     /// The largest group around a reading in which the claim is reproduced throughout.
-    fn around(first: &'a Reading, readings: &'a [Reading]) -> Group<'a> {
-        let own = |choice: &'a Choice| (choice.about.as_str(), vec![choice.words.as_str()]);
-        let mut group = Group(first.choices.iter().map(own).collect());
-        // Choices that do not matter are left out, from the last one on; the others may have other values.
+    fn around(first: &'a Reading, readings: &'a [Reading]) -> ReadingGroup<'a> {
+        let own = |choice: &'a ReadingChoice| (choice.about.as_str(), vec![choice.words.as_str()]);
+        let mut group = ReadingGroup(first.choices.iter().map(own).collect());
+        // Choices that do not matter are left out, from the last one on; the remaining ones may have further values.
         for nth in (0..group.0.len()).rev() {
             let one = group.0.remove(nth);
             if group.0.is_empty() || !group.is_met(readings) {
@@ -177,7 +178,10 @@ impl<'a> Group<'a> {
     }
 
     fn is_met(&self, readings: &[Reading]) -> bool {
-        readings.iter().filter(|r| self.has(r)).all(|reading| reading.judged.outcome == Outcome::Reproduced)
+        readings
+            .iter()
+            .filter(|r| self.has(r))
+            .all(|reading| reading.judged.outcome == ClaimOutcome::Reproduced)
     }
 
     fn words(&self, readings: &[Reading]) -> String {
@@ -190,10 +194,10 @@ impl<'a> Group<'a> {
     }
 }
 
-/// A name as one whole. It is in quotes if it has a comma, or if another name goes on after the same words: a reader
-/// would take it for both.
+/// A name as one whole. It is in quotes if it has a comma, or if a longer name begins with it: a reader would take it
+/// for both.
 fn whole(words: &str, readings: &[Reading]) -> String {
-    let goes_on = |other: &Choice| {
+    let goes_on = |other: &ReadingChoice| {
         other.words.strip_prefix(words).is_some_and(|more| more.starts_with([' ', ',', ';', ':']))
     };
     let mut others = readings.iter().flat_map(|reading| &reading.choices);

@@ -15,7 +15,7 @@ fn claim(ratio: f64) -> Claim {
         at: BTreeMap::new(),
         against_at: BTreeMap::new(),
         per_at: BTreeMap::new(),
-        over: Over::Mean,
+        over: PointCombination::Mean,
         bound: Bound::About,
         ratio: Some(ratio),
         value: None,
@@ -40,45 +40,49 @@ fn records(ratios: [f64; 2]) -> Vec<Record> {
     records
 }
 
-fn outcome_of(claim: &Claim, ratios: [f64; 2]) -> Outcome {
+fn outcome_of(claim: &Claim, ratios: [f64; 2]) -> ClaimOutcome {
     judge(claim, "every", &records(ratios)).outcome
 }
 
 #[test]
 fn a_claim_is_reproduced_within_its_tolerance_only() {
-    assert_eq!(outcome_of(&claim(1.3), [1.28, 1.33]), Outcome::Reproduced);
-    assert_eq!(outcome_of(&claim(1.3), [1.18, 1.20]), Outcome::NotReproduced);
-    assert_eq!(outcome_of(&claim(1.3), [1.45, 1.40]), Outcome::NotReproduced);
+    assert_eq!(outcome_of(&claim(1.3), [1.28, 1.33]), ClaimOutcome::Reproduced);
+    assert_eq!(outcome_of(&claim(1.3), [1.18, 1.20]), ClaimOutcome::NotReproduced);
+    assert_eq!(outcome_of(&claim(1.3), [1.45, 1.40]), ClaimOutcome::NotReproduced);
     let at_least = Claim { bound: Bound::AtLeast, ..claim(1.2) };
-    assert_eq!(outcome_of(&at_least, [1.45, 1.40]), Outcome::Reproduced);
+    assert_eq!(outcome_of(&at_least, [1.45, 1.40]), ClaimOutcome::Reproduced);
     let at_most = Claim { bound: Bound::AtMost, ..claim(1.0) };
-    assert_eq!(outcome_of(&at_most, [0.7, 0.8]), Outcome::Reproduced);
+    assert_eq!(outcome_of(&at_most, [0.7, 0.8]), ClaimOutcome::Reproduced);
 }
 
 #[test]
 fn a_claim_is_contradicted_when_the_whole_interval_says_the_opposite() {
-    assert_eq!(outcome_of(&claim(1.3), [0.9, 0.95]), Outcome::Contradicted);
-    assert_eq!(outcome_of(&claim(0.7), [1.1, 1.05]), Outcome::Contradicted);
-    assert_eq!(outcome_of(&claim(1.3), [1.0, 1.0]), Outcome::NotReproduced, "equal is no opposite");
-    assert_eq!(outcome_of(&claim(1.0), [1.2, 1.2]), Outcome::Contradicted, "it said that nothing changes");
-    assert_eq!(outcome_of(&claim(1.3), [0.98, 0.98]), Outcome::NotReproduced, "2 % less is no opposite");
-    assert_eq!(outcome_of(&claim(1.0), [1.02, 1.01]), Outcome::Reproduced);
+    assert_eq!(outcome_of(&claim(1.3), [0.9, 0.95]), ClaimOutcome::Contradicted);
+    assert_eq!(outcome_of(&claim(0.7), [1.1, 1.05]), ClaimOutcome::Contradicted);
+    assert_eq!(outcome_of(&claim(1.3), [1.0, 1.0]), ClaimOutcome::NotReproduced, "equal is no opposite");
+    assert_eq!(
+        outcome_of(&claim(1.0), [1.2, 1.2]),
+        ClaimOutcome::Contradicted,
+        "it said that nothing changes"
+    );
+    assert_eq!(outcome_of(&claim(1.3), [0.98, 0.98]), ClaimOutcome::NotReproduced, "2 % less is no opposite");
+    assert_eq!(outcome_of(&claim(1.0), [1.02, 1.01]), ClaimOutcome::Reproduced);
 }
 
 #[test]
 fn up_to_takes_the_largest_point_from_the_smallest_and_a_mean_takes_all() {
-    let most = Claim { over: Over::Most, ..claim(1.4) };
+    let most = Claim { over: PointCombination::Most, ..claim(1.4) };
     let judged = judge(&most, "every", &records([1.1, 1.4]));
-    assert_eq!(judged.outcome, Outcome::Reproduced);
+    assert_eq!(judged.outcome, ClaimOutcome::Reproduced);
     assert_eq!(judged.point.and_then(|point| point["topology.hops"].as_i64()), Some(8));
-    let least = judge(&Claim { over: Over::Least, ..claim(1.1) }, "every", &records([1.1, 1.4]));
-    assert_eq!(least.outcome, Outcome::Reproduced);
+    let least = judge(&Claim { over: PointCombination::Least, ..claim(1.1) }, "every", &records([1.1, 1.4]));
+    assert_eq!(least.outcome, ClaimOutcome::Reproduced);
     assert_eq!(least.point.and_then(|point| point["topology.hops"].as_i64()), Some(4));
     let mean = judge(&claim(1.4), "every", &records([1.1, 1.4])).measured.number.expect("a ratio");
     assert!((mean - (1.1_f64 * 1.4).sqrt()).abs() < 0.01, "{mean}");
     let at = BTreeMap::from([("topology.hops".to_owned(), vec![4.into()])]);
     let only = judge(&Claim { at, ..claim(1.1) }, "every", &records([1.1, 1.4]));
-    assert_eq!(only.outcome, Outcome::Reproduced, "points that are not meant take no part");
+    assert_eq!(only.outcome, ClaimOutcome::Reproduced, "points that are not meant take no part");
 }
 
 #[test]
@@ -89,9 +93,9 @@ fn other_measures_than_goodput_can_be_claimed() {
         record.result.flows[0].timeouts = Some(0);
     });
     let acks = Claim { measure: Measure::AcksPerSegment, ..claim(0.2) };
-    assert_eq!(judge(&acks, "every", &records).outcome, Outcome::Reproduced);
+    assert_eq!(judge(&acks, "every", &records).outcome, ClaimOutcome::Reproduced);
     let timeouts = Claim { measure: Measure::Timeouts, ..claim(0.05) };
-    assert_eq!(judge(&timeouts, "every", &records).outcome, Outcome::Reproduced);
+    assert_eq!(judge(&timeouts, "every", &records).outcome, ClaimOutcome::Reproduced);
 }
 
 #[test]
@@ -101,7 +105,7 @@ fn what_would_fit_is_not_reproduced_where_runs_scatter_too_far() {
         record.result.total.goodput_kbps *= if record.block % 2 == 0 { 4.0 } else { 0.4 };
     });
     let judged = judge(&Claim { tolerance: Share(900_000), ..claim(1.3) }, "every", &records);
-    assert_eq!(judged.outcome, Outcome::NotReproduced, "{judged:?}");
+    assert_eq!(judged.outcome, ClaimOutcome::NotReproduced, "{judged:?}");
     assert!(judged.why.contains("not sure"), "{}", judged.why);
 }
 
@@ -122,15 +126,15 @@ fn gains_of_printed_figures_are_refused_where_they_are_none() {
 }
 
 /// A claim's outcomes where hops are left open, and what they say together.
-fn over_hops(claim: &Claim, ratios: [f64; 2]) -> (Vec<Outcome>, String) {
+fn over_hops(claim: &Claim, ratios: [f64; 2]) -> (Vec<ClaimOutcome>, String) {
     let readings = readings(claim, "every", &records(ratios), (&["topology.hops".to_owned()], &[]));
     let outcomes = readings.iter().map(|reading| reading.judged.outcome).collect();
-    (outcomes, Verdict::of(&readings).in_words(readings.len()))
+    (outcomes, JointVerdict::of(&readings).in_words(readings.len()))
 }
 
 #[test]
 fn a_claim_is_judged_under_each_open_setting_and_the_verdict_says_where_it_holds() {
-    use Outcome::{Contradicted, NotReproduced, Reproduced};
+    use ClaimOutcome::{Contradicted, NotReproduced, Reproduced};
     let of = |ratios| over_hops(&claim(1.3), ratios);
     assert_eq!(of([1.3, 1.31]), (vec![Reproduced; 2], "reproduced everywhere".into()));
     assert_eq!(
@@ -144,7 +148,7 @@ fn a_claim_is_judged_under_each_open_setting_and_the_verdict_says_where_it_holds
     let at = BTreeMap::from([("topology.hops".to_owned(), vec![8.into()])]);
     let only = over_hops(&Claim { at, ..claim(1.3) }, [0.8, 1.3]);
     assert_eq!(only, (vec![Reproduced], "reproduced".into()), "a reading that is not meant takes no part");
-    assert_eq!(Verdict::of(&[]), Verdict::NotReproduced, "nothing was run");
+    assert_eq!(JointVerdict::of(&[]), JointVerdict::NotReproduced, "nothing was run");
 }
 
 /// Readings of two settings, `a` of which has names, with the outcome of each.
@@ -161,7 +165,7 @@ fn verdict_over(all: &[(u64, u64, bool)]) -> String {
     let open = ["a", "b"].map(str::to_owned);
     let readings = readings(&claim(1.3), "every", &records, (&open, &names));
     assert_eq!(readings.len(), all.len());
-    Verdict::of(&readings).in_words(readings.len())
+    JointVerdict::of(&readings).in_words(readings.len())
 }
 
 fn records_of_one_point(ratio: f64) -> Vec<Record> {
@@ -183,13 +187,14 @@ fn a_verdict_names_the_readings_under_which_it_holds_by_what_tells_them_from_oth
     assert_eq!(verdict_over(&some), "reproduced where none and (b = 0 or b = 1)");
 }
 
-/// Readings of two settings that go together under one name, with those outcomes.
+/// Readings of two settings that go together under one name, with these outcomes.
 fn verdict_over_names(all: [(&str, bool); 3]) -> String {
     let (mut records, mut names) = (Vec::new(), Vec::new());
     for ((name, is_met), nth) in all.into_iter().zip(0_u64..) {
         // The third differs from the second in `b` alone.
         let values = BTreeMap::from([("a", nth.min(1)), ("b", nth / 2)]);
-        let values: Point = values.into_iter().map(|(path, value)| (path.to_owned(), value.into())).collect();
+        let values: MatrixPoint =
+            values.into_iter().map(|(path, value)| (path.to_owned(), value.into())).collect();
         for mut record in records_of_one_point(if is_met { 1.3 } else { 1.1 }) {
             record.point.clone_from(&values);
             records.push(record);
@@ -198,7 +203,7 @@ fn verdict_over_names(all: [(&str, bool); 3]) -> String {
     }
     let open = ["a", "b"].map(str::to_owned);
     let readings = readings(&claim(1.3), "every", &records, (&open, &names));
-    Verdict::of(&readings).in_words(readings.len())
+    JointVerdict::of(&readings).in_words(readings.len())
 }
 
 #[test]
@@ -226,12 +231,12 @@ fn the_other_arm_may_be_taken_at_its_best_point() {
     let claim = Claim { at: hops(&[8]), against_at: hops(&[4, 8]), ..claim(0.5) };
     assert_eq!(
         judge(&claim, "every", &records).outcome,
-        Outcome::Reproduced,
+        ClaimOutcome::Reproduced,
         "at 4 hops the other one has twice as much"
     );
 }
 
-/// A claim that the ratio at 8 hops is so many times that at 4.
+/// A claim that the ratio at 8 hops is this multiple of the ratio at 4.
 fn per(ratio: f64) -> Claim {
     let hops = |hops: u64| BTreeMap::from([("topology.hops".to_owned(), vec![hops.into()])]);
     Claim { at: hops(8), per_at: hops(4), bound: Bound::AtLeast, tolerance: Share(0), ..claim(ratio) }
@@ -239,11 +244,11 @@ fn per(ratio: f64) -> Claim {
 
 #[test]
 fn a_ratio_of_two_ratios_is_judged_by_its_own_interval_over_blocks() {
-    assert_eq!(outcome_of(&per(1.03), [1.1, 1.3]), Outcome::Reproduced);
-    assert_eq!(outcome_of(&per(1.03), [1.3, 1.3]), Outcome::NotReproduced, "both gain, by as much");
-    assert_eq!(outcome_of(&per(1.03), [1.3, 1.1]), Outcome::Contradicted);
+    assert_eq!(outcome_of(&per(1.03), [1.1, 1.3]), ClaimOutcome::Reproduced);
+    assert_eq!(outcome_of(&per(1.03), [1.3, 1.3]), ClaimOutcome::NotReproduced, "both gain, by as much");
+    assert_eq!(outcome_of(&per(1.03), [1.3, 1.1]), ClaimOutcome::Contradicted);
     let judged = judge(&per(1.03), "every", &records([1.0, 1.25]));
-    let Measured { number, ci95, blocks } = judged.measured;
+    let MeasuredClaim { number, ci95, blocks } = judged.measured;
     assert!(number.is_some_and(|number| (number - 1.25).abs() < 1e-9), "{number:?}");
     let [low, high] = ci95.expect("an interval");
     // Both ratios scatter alike in a block, and their quotient does not scatter at all.
@@ -258,7 +263,7 @@ fn blocks_that_scatter_leave_a_ratio_of_two_ratios_unsure() {
     let odd = records.iter_mut().filter(|r| r.arm == "dca" && r.block % 2 == 1);
     odd.filter(|r| r.point["topology.hops"] == 4).for_each(|r| r.result.total.goodput_kbps *= 3.0);
     let judged = judge(&per(1.03), "every", &records);
-    assert_eq!(judged.outcome, Outcome::NotReproduced);
+    assert_eq!(judged.outcome, ClaimOutcome::NotReproduced);
     assert!(judged.measured.ci95.is_some_and(|[low, high]| low < 1.0 && high > 1.0), "{judged:?}");
 }
 
@@ -267,27 +272,31 @@ fn a_block_without_a_run_takes_no_part_in_it_and_one_with_a_0_leaves_no_ratio() 
     let mut records = records([1.0, 1.25]);
     records.retain(|record| record.block != 2 || record.arm != "dca" || record.point["topology.hops"] != 4);
     let judged = judge(&per(1.03), "every", &records);
-    assert_eq!((judged.outcome, judged.measured.blocks), (Outcome::Reproduced, 4));
+    assert_eq!((judged.outcome, judged.measured.blocks), (ClaimOutcome::Reproduced, 4));
     records[0].result.total.goodput_kbps = 0.0;
     let judged = judge(&per(1.03), "every", &records);
-    assert_eq!((judged.outcome, judged.measured.number), (Outcome::NotReproduced, None));
+    assert_eq!((judged.outcome, judged.measured.number), (ClaimOutcome::NotReproduced, None));
 }
 
 #[test]
 fn a_printed_value_is_held_against_one_arm_and_never_contradicted() {
     let value = |value| Claim { ratio: None, value: Some(value), ..claim(1.0) };
     let judged = judge(&value(260.0), "every", &records([1.3, 1.3]));
-    assert_eq!(judged.outcome, Outcome::Reproduced, "{judged:?}");
+    assert_eq!(judged.outcome, ClaimOutcome::Reproduced, "{judged:?}");
     assert!(measured(&value(260.0), &judged).starts_with("261 kbit/s (26"), "{judged:?}");
     assert_eq!(claimed(&value(260.0)), "260 kbit/s");
     let far = judge(&value(100.0), "every", &records([1.3, 1.3]));
-    assert_eq!(far.outcome, Outcome::NotReproduced, "an absolute figure hangs on more than the paper sets");
+    assert_eq!(
+        far.outcome,
+        ClaimOutcome::NotReproduced,
+        "an absolute figure hangs on more than the paper sets"
+    );
     let timeouts = Claim { measure: Measure::Timeouts, bound: Bound::AtMost, ..value(0.0) };
     let mut records = records([1.0, 1.0]);
     records.iter_mut().for_each(|record| record.result.flows[0].timeouts = Some(0));
-    assert_eq!(judge(&timeouts, "every", &records).outcome, Outcome::Reproduced);
+    assert_eq!(judge(&timeouts, "every", &records).outcome, ClaimOutcome::Reproduced);
     records[1].result.flows[0].timeouts = Some(1);
-    assert_eq!(judge(&timeouts, "every", &records).outcome, Outcome::NotReproduced);
+    assert_eq!(judge(&timeouts, "every", &records).outcome, ClaimOutcome::NotReproduced);
 }
 
 #[test]
@@ -304,24 +313,25 @@ fn a_value_with_a_bound_is_reproduced_only_if_its_whole_interval_keeps_to_it() {
         };
         judge(&claim, "every", &records([1.0, 1.0])).outcome
     };
-    assert_eq!(outcome(Bound::AtLeast, 199.0), Outcome::Reproduced);
+    assert_eq!(outcome(Bound::AtLeast, 199.0), ClaimOutcome::Reproduced);
     assert_eq!(
         outcome(Bound::AtLeast, 201.0),
-        Outcome::NotReproduced,
+        ClaimOutcome::NotReproduced,
         "the mean is 201, and its interval goes below"
     );
-    assert_eq!(outcome(Bound::AtMost, 203.0), Outcome::Reproduced);
-    assert_eq!(outcome(Bound::AtMost, 201.5), Outcome::NotReproduced);
+    assert_eq!(outcome(Bound::AtMost, 203.0), ClaimOutcome::Reproduced);
+    assert_eq!(outcome(Bound::AtMost, 201.5), ClaimOutcome::NotReproduced);
 }
 
 #[test]
 fn the_table_has_a_line_for_each_reading_and_counts_no_claim_of_ours() {
     let row = |ours: bool, ratios| {
         let readings = readings(&claim(1.3), "every", &records(ratios), (&["topology.hops".to_owned()], &[]));
-        let lines =
-            readings.iter().map(|reading| table::Line::new(reading, measured(&claim(1.3), &reading.judged)));
+        let lines = readings
+            .iter()
+            .map(|reading| table::ReadingLine::new(reading, measured(&claim(1.3), &reading.judged)));
         let under = table::Under::new("ns2", &readings, lines.collect());
-        table::Row {
+        table::ClaimRow {
             paper: "dca".into(),
             title: "Fig. 2".into(),
             figure: "Fig. 2".into(),
@@ -348,7 +358,7 @@ fn the_table_has_a_line_for_each_reading_and_counts_no_claim_of_ours() {
 }
 
 /// A claim of the arm that rests on the losses of the other one, and records of these losses: 100 segments at each
-/// point, and half as many ACKs at 4 hops, as many at 8.
+/// point, with 50 ACKs at 4 hops and 100 at 8.
 fn resting() -> (Claim, Vec<Record>) {
     let premise = Premise { arm: "every".into(), measure: Measure::AcksLostPerSegmentLost };
     let mut records = records([1.0, 1.3]);
@@ -376,8 +386,9 @@ fn a_claim_has_the_value_of_its_premise_under_each_reading() {
 fn a_claim_is_drawn_over_its_premise() {
     let (resting, records) = resting();
     let found = readings(&resting, "every", &records, (&["topology.hops".to_owned()], &[]));
-    let lines = found.iter().map(|reading| table::Line::new(reading, measured(&resting, &reading.judged)));
-    let row = table::Row {
+    let lines =
+        found.iter().map(|reading| table::ReadingLine::new(reading, measured(&resting, &reading.judged)));
+    let row = table::ClaimRow {
         paper: "pgy".into(),
         title: "Fig. 1".into(),
         figure: "Fig. 1".into(),
@@ -389,7 +400,7 @@ fn a_claim_is_drawn_over_its_premise() {
         premise: rests_on(&resting),
         results: vec![table::Under::new("ns2", &found, lines.collect())],
     };
-    let rests_on_nothing = table::Row { premise: None, ..row.clone() };
+    let rests_on_nothing = table::ClaimRow { premise: None, ..row.clone() };
     assert_eq!(crate::report::picture_of_premises(&[rests_on_nothing]), "");
     let picture = crate::report::picture_of_premises(std::slice::from_ref(&row));
     assert_eq!(picture.matches("<circle class=\"c0\"").count(), 2, "{picture}");

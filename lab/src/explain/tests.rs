@@ -1,6 +1,6 @@
 use super::*;
 use crate::report::tests::{record, trial};
-use crate::result::RoundTrips;
+use crate::result::RoundTripQuantiles;
 
 fn of(change_arm: impl Fn(&mut Record)) -> (Trial, Vec<Record>) {
     let mut records = Vec::new();
@@ -29,7 +29,7 @@ fn rows(change_arm: impl Fn(&mut Record)) -> Vec<String> {
     let all = reasons(&findings, &records);
     assert_eq!(all[0].arms[0].arm, "every", "the baseline comes first, whichever is the best");
     let row = |reason: &Reason| {
-        let [(that, Side::Alike), (this, side)] = &reason.cells[..] else { panic!("{reason:?}") };
+        let [(that, BaselineSide::Alike), (this, side)] = &reason.cells[..] else { panic!("{reason:?}") };
         format!("{}: {that} {this} {side:?}", reason.title)
     };
     all[0].reasons.iter().map(row).collect()
@@ -90,10 +90,10 @@ fn what_is_equal_or_not_told_is_no_reason() {
 fn what_is_nearly_equal_as_printed_is_no_reason() {
     let packets =
         QUANTITIES.iter().find(|quantity| quantity.digits == 0 && quantity.floor > 4.0).expect("one");
-    assert_eq!(packets.side(20.6, 19.55), Side::Alike, "printed as 21 instead of 20");
-    assert_eq!(packets.side(19.8, 18.7), Side::Alike, "printed as 20 instead of 19");
-    assert_eq!(packets.side(22.0, 19.55), Side::Worse);
-    assert_eq!([packets.side(f64::NAN, 19.0), packets.side(4.0, 2.0)], [Side::Alike; 2]);
+    assert_eq!(packets.side(20.6, 19.55), BaselineSide::Alike, "printed as 21 instead of 20");
+    assert_eq!(packets.side(19.8, 18.7), BaselineSide::Alike, "printed as 20 instead of 19");
+    assert_eq!(packets.side(22.0, 19.55), BaselineSide::Worse);
+    assert_eq!([packets.side(f64::NAN, 19.0), packets.side(4.0, 2.0)], [BaselineSide::Alike; 2]);
 }
 
 #[test]
@@ -101,7 +101,8 @@ fn the_text_has_goodput_and_round_trips_above_the_reasons() {
     let (trial, mut records) = of(|arm| arm.result.flows[0].acks_sent = Some(100));
     for record in &mut records {
         let median_ms = if record.arm == "dca" { 400.0 } else { 100.0 };
-        let trips = RoundTrips { count: 9, median_ms, p95_ms: 2.0 * median_ms, p99_ms: 3.0 * median_ms };
+        let trips =
+            RoundTripQuantiles { count: 9, median_ms, p95_ms: 2.0 * median_ms, p99_ms: 3.0 * median_ms };
         record.result.flows[0].round_trips = Some(trips);
     }
     let text = text(&trial, &records, None);

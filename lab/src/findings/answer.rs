@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ArmFindings, Findings, PointFindings, ends};
 use crate::metric;
-use crate::statistics::{Comparison, Figure, GOODPUT, Verdict, change};
+use crate::statistics::{Comparison, ComparisonVerdict, Figure, GOODPUT, change};
 
 impl Findings {
     /// The answer; empty where fewer than two arms have a run.
@@ -38,11 +38,11 @@ impl Findings {
         let digits = if metric.unit() == "ms" { 0 } else { 2 };
         let shown = |arm: &ArmFindings| Some(format!("{:.digits$}", arm.delay?.mean));
         let is_both = soonest.arm == most.arm;
-        // The other arm to stand beside: the baseline, or the arm that carries most.
+        // The arm to compare with: the baseline, or the arm that carries most.
         let other = if is_both { point.arms.first()? } else { most };
         let (of, beside) = (shown(soonest)?, shown(other)?);
         let verdict = point.comparison(&soonest.arm, &figure).map_or("", |found| match found.verdict {
-            Verdict::Undecided => " (undecided)",
+            ComparisonVerdict::Undecided => " (undecided)",
             _ => "",
         });
         let head = if is_both { "It also answers".to_owned() } else { format!("{} answers", soonest.arm) };
@@ -83,7 +83,7 @@ impl Findings {
             .map_or(String::new(), |metric| format!(" ({})", metric.title()));
         tell(PointFindings::answers_soonest, "answers soonest", &by);
         let all = || points.iter().flat_map(|point| &point.comparisons);
-        let open = all().filter(|found| found.verdict == Verdict::Undecided).count();
+        let open = all().filter(|found| found.verdict == ComparisonVerdict::Undecided).count();
         let baseline = points.first().and_then(|point| point.arms.first()).map_or("", |arm| arm.arm.as_str());
         if all().count() > 0 {
             said.push(format!("{open} of {} comparisons with {baseline} are undecided.", all().count()));
@@ -92,7 +92,7 @@ impl Findings {
     }
 }
 
-fn mean(summary: Option<crate::statistics::Summary>) -> f64 {
+fn mean(summary: Option<crate::statistics::MeanSummary>) -> f64 {
     summary.map_or(0.0, |summary| summary.mean)
 }
 
@@ -116,8 +116,8 @@ fn gain(found: &Comparison) -> String {
     let Some(ratio) = found.ratio else { return String::new() };
     let interval = found.ci95.map_or(String::new(), |both| format!("95 % interval {}", ends(both)));
     let sure = match found.verdict {
-        Verdict::NoDifference => "no difference",
-        Verdict::Undecided => "undecided",
+        ComparisonVerdict::NoDifference => "no difference",
+        ComparisonVerdict::Undecided => "undecided",
         _ => "",
     };
     let known: Vec<_> = [interval, sure.to_owned()].into_iter().filter(|part| !part.is_empty()).collect();

@@ -1,6 +1,6 @@
 use super::*;
 use crate::report::tests::{record, trial};
-use crate::result::{FlowRow, RoundTrips};
+use crate::result::{FlowRow, RoundTripQuantiles};
 
 #[test]
 fn every_point_has_its_own_table_and_sentences() {
@@ -59,7 +59,7 @@ fn a_narrow_terminal_gets_fewer_columns_and_delays_stand_where_they_are_known() 
     let text = |records: &[Record], width| Findings::of(&trial, records).text(width);
     assert!(!text(&records, None).contains("RTT"), "no run tells any");
     for record in &mut records {
-        let trips = RoundTrips { count: 9, median_ms: 412.4, p95_ms: 980.0, p99_ms: 1200.0 };
+        let trips = RoundTripQuantiles { count: 9, median_ms: 412.4, p95_ms: 980.0, p99_ms: 1200.0 };
         record.result.flows[0].round_trips = Some(trips);
     }
     let whole = text(&records, None);
@@ -90,7 +90,7 @@ fn a_narrow_terminal_gets_fewer_columns_and_delays_stand_where_they_are_known() 
 fn an_arm_of_the_kernel_has_its_mean_round_trip_beside_ours() {
     let trial = trial(&["every", "kernel"], &[4]);
     let mut records: Vec<_> = ["every", "kernel"].map(|arm| record(4, arm, 1, 200.0)).into();
-    let trips = RoundTrips { count: 9, median_ms: 412.4, p95_ms: 980.0, p99_ms: 1200.0 };
+    let trips = RoundTripQuantiles { count: 9, median_ms: 412.4, p95_ms: 980.0, p99_ms: 1200.0 };
     records[0].result.flows[0].round_trips = Some(trips);
     assert!(!Findings::of(&trial, &records).text(None).contains("mean RTT"), "no run tells any");
     for (record, rtt_ms) in records.iter_mut().zip([437.0, 88.0]) {
@@ -104,8 +104,8 @@ fn an_arm_of_the_kernel_has_its_mean_round_trip_beside_ours() {
     assert!(text.contains("RTT ms (95 %)  mean RTT ms  "), "{text}");
     assert!(line("every").contains("  412 (980)          437  "), "{text}");
     assert!(line("kernel").contains("  88  "), "{text}");
-    let row = crate::csv::row(&records[1], &[]);
-    let header = crate::csv::header(&[]);
+    let row = crate::record::csv_row(&records[1], &[]);
+    let header = crate::record::csv_header(&[]);
     let place = header.split(',').position(|name| name == "rtt_ms").expect("a column");
     assert_eq!(row.split(',').nth(place), Some("88"), "{row}");
 }
@@ -137,14 +137,14 @@ fn arms_that_are_undecided_share_a_line() {
     assert!(one.contains("\nundecided: dca (about ") && !one.contains("do not tell"), "{one}");
 }
 
-/// Five blocks of two arms with the same goodput, the second one with round trips of a third.
+/// Five blocks of two arms with equal goodput, the second arm with a third of the round trips.
 pub(crate) fn quicker() -> Vec<Record> {
     let mut records: Vec<_> = (1..=5)
         .flat_map(|block| ["every", "dca"].map(|arm| record(4, arm, block, 200.0 + f64::from(block))))
         .collect();
     for record in &mut records {
         let ms = if record.arm == "dca" { 100.0 } else { 300.0 } + f64::from(record.block);
-        let trips = RoundTrips { count: 9, median_ms: ms, p95_ms: 2.0 * ms, p99_ms: 3.0 * ms };
+        let trips = RoundTripQuantiles { count: 9, median_ms: ms, p95_ms: 2.0 * ms, p99_ms: 3.0 * ms };
         record.result.flows[0].round_trips = Some(trips);
     }
     records
@@ -182,4 +182,29 @@ fn another_figure_that_decides_has_a_table_of_its_own_and_one_correction_for_all
     let corrected =
         "p and the verdicts are corrected for 2 comparisons at once (Holm): 1 arm by 2 figures.\n";
     assert!(text.contains(corrected), "{text}");
+}
+
+#[test]
+fn what_a_flow_lacks_comes_with_the_agent_that_gives_it() {
+    assert_eq!(with_agent("peer-cwnd"), "peer-cwnd (needs the sender tell-cwnd)");
+    assert_eq!(in_words(&["timestamps".into(), "rtt".into()]), "timestamps, rtt");
+}
+
+#[test]
+fn an_arm_that_did_without_something_has_a_sentence_for_each_end() {
+    let mut runs = [1, 2].map(|block| record(8, "dca", block, 200.0));
+    assert!(sentences("dca", &runs.each_ref()).is_empty());
+    for run in &mut runs {
+        run.result.flows[0].receiver_lacks = vec!["peer-cwnd".into()];
+    }
+    runs[1].result.flows[0].sender_lacks = vec!["rate-request".into()];
+    assert_eq!(
+        sentences("dca", &runs.each_ref()),
+        [
+            "The receiver of dca does without peer-cwnd (needs the sender tell-cwnd): its figures are those of its \
+             fallback.",
+            "The sender of dca does without rate-request (needs the sender ask-rate), in 1 of 2 runs: its figures \
+             are those of its fallback."
+        ]
+    );
 }

@@ -58,6 +58,9 @@ pub struct Key {
     pub is_number: bool,
     /// Keys stand below it.
     pub is_block: bool,
+    /// The type whose fields are the keys below it, by its name in the schema.
+    #[serde(skip)]
+    pub section: Option<String>,
     /// It says how a value is drawn: `mean`, `from` or `to`.
     #[serde(skip)]
     pub is_by_chance: bool,
@@ -95,7 +98,7 @@ fn all(schema: &Json) -> Vec<Key> {
 
 fn add<'a>(path: &str, sub: Sub<'a>, open: &mut Vec<&'a str>, list: &mut Vec<Key>) {
     let dot = if path.is_empty() { "" } else { "." };
-    // The range of a value is that of its mean and its bounds as well.
+    // The range of a value also holds for its mean and its bounds.
     let range = sub.schema["x-range"].as_str();
     for meant in sub.meant() {
         let is_by_chance = is_by_chance(meant.schema);
@@ -153,7 +156,7 @@ pub(super) fn unit_of<'a>(sub: Sub<'a>, name: &str) -> Option<&'a str> {
     sub.schema["x-unit"].as_str().or(quantity(sub).map(|(_, unit, _)| *unit)).or(ended)
 }
 
-/// The range of a key's values: its own, or that of its type.
+/// The range of a key's values: its own, or its type's.
 pub(super) fn limits_of(sub: Sub<'_>) -> Option<String> {
     let own = sub.schema["x-range"].as_str().map(str::to_owned);
     let by_type = || sub.meant().iter().find_map(|one| ends(one.schema));
@@ -192,8 +195,20 @@ fn of(path: &str, sub: Sub<'_>, required: bool) -> Key {
         choices: choices(sub),
         is_number,
         is_block,
+        section: section(sub).map(str::to_owned),
         is_by_chance: false,
     }
+}
+
+/// The type that a block, or each entry of a list or map, is made of.
+fn section(sub: Sub<'_>) -> Option<&str> {
+    sub.meant().into_iter().find_map(|one| {
+        let name = one.schema["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/"));
+        let below = ["items", "additionalProperties"].map(|word| &one.schema[word]);
+        let inner =
+            || below.into_iter().filter(|schema| schema.is_object()).find_map(|of| section(one.at(of)));
+        name.filter(|name| one.root["$defs"][name]["properties"].is_object()).or_else(inner)
+    })
 }
 
 fn has_type(schema: &Json, kinds: &[&str]) -> bool {

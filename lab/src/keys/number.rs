@@ -16,6 +16,7 @@ pub(super) fn refused(sub: Sub<'_>, name: &str, value: &Value) -> Option<(String
         Value::Number(number) if !takes.fractions && number.is_f64() => {
             format!("`{number}` does not fit here")
         }
+        Value::Null if !takes.nothing => "nothing is given here".to_owned(),
         Value::Sequence(_) if !takes.lists => "a list does not fit here".to_owned(),
         Value::Mapping(_) if !takes.maps => "a map does not fit here".to_owned(),
         _ => return None,
@@ -38,6 +39,7 @@ struct Takes {
     off: bool,
     lists: bool,
     maps: bool,
+    nothing: bool,
 }
 
 impl Takes {
@@ -59,7 +61,7 @@ impl Takes {
                     "number" => (takes.numbers, takes.fractions) = (true, true),
                     "array" => takes.lists = true,
                     "object" => takes.maps = true,
-                    "null" => {}
+                    "null" => takes.nothing = true,
                     _ => return None,
                 }
             }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use hopwise_air::frames::{Framing, Mac, mac_of};
-use hopwise_air::{Arp, Live, Outside, RadioWorld, Whole, name_of};
+use hopwise_air::{Arp, Live, OutsideDevices, RadioWorld, WholeRadio, name_of};
 use hopwise_core::narrow::as_u32;
 use hopwise_core::{LinkId, Machine, NextHop};
 use hopwise_mesh::{Interface, QueueConfig, towards};
@@ -13,7 +13,7 @@ use crate::sim::{AirTotals, Plan, QueueTotals, address_of, loads, results};
 
 /// A node as programs see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Station {
+pub struct LiveStation {
     /// The address of its radio.
     pub mac: Mac,
     /// The address of its endpoint.
@@ -27,7 +27,7 @@ pub struct Station {
 pub struct Device {
     /// The number of the link in the simulated world.
     pub link: LinkId,
-    /// A radio; otherwise an end of a wire.
+    /// A radio; a device that is none is an end of a wire.
     pub is_radio: bool,
     /// A radio that takes packets by access category.
     pub has_categories: bool,
@@ -35,8 +35,8 @@ pub struct Device {
     pub queue: QueueConfig,
 }
 
-/// The longest queue of a TAP that holds as many packets as it says. Linux frees the places of a longer one sixteen at
-/// a time (`__ptr_ring_discard_one`), so that a queue of 48 packets holds between 33 and 48.
+/// The longest queue of a TAP that holds the number of packets that it says. Linux frees the places of a longer one
+/// sixteen at a time (`__ptr_ring_discard_one`), so that a queue of 48 packets holds between 33 and 48.
 pub const LONGEST_EXACT_QUEUE: usize = 31;
 
 /// The packets that a TAP holds until they are read, where no more wait there than that.
@@ -46,7 +46,7 @@ const UNREAD: usize = 1_000;
 pub(crate) const SHORTEST_QUEUE: u32 = 3;
 
 impl Device {
-    /// The part of the queue that is the kernel's. Linux's queue is wholly the world's, and so are those of access
+    /// The part of the queue that is the kernel's. Linux's queue is wholly the world's, and so are queues of access
     /// categories. The kernel's part then has room for what comes until the world reads it.
     pub fn queued_in_kernel(&self) -> usize {
         match self.queue {
@@ -56,15 +56,15 @@ impl Device {
         }
     }
 
-    /// This device beside others, with the part of the queue that is the world's.
-    fn in_world(&self, outside: Outside) -> Outside {
+    /// Adds this device, with the part of the queue that is the world's.
+    fn in_world(&self, outside: OutsideDevices) -> OutsideDevices {
         let outside = match self.queue {
             QueueConfig::DropTail { packets } if self.has_categories => {
                 outside.with_radio(self.link, packets.saturating_sub(1).max(1))
             }
             QueueConfig::DropTail { packets } => {
                 let most = packets.saturating_sub(1 + self.queued_in_kernel()).max(1);
-                let with = if self.is_radio { Outside::with_radio } else { Outside::with_wire };
+                let with = if self.is_radio { OutsideDevices::with_radio } else { OutsideDevices::with_wire };
                 with(outside, self.link, most)
             }
             QueueConfig::FqCodel(queue) => outside.with_radio_of_linux(self.link, queue),
@@ -75,7 +75,7 @@ impl Device {
 
 /// A route to another node: through this device, by that neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RouteStep {
     /// The number of that node.
     pub node: u32,
     /// The node's address.
@@ -87,7 +87,7 @@ pub struct Step {
 }
 
 /// All stations of a plan.
-pub fn stations(plan: &Plan) -> Vec<Station> {
+pub fn stations(plan: &Plan) -> Vec<LiveStation> {
     let station = |node: u32| {
         let device = |interface: Interface| Device {
             link: interface.link,
@@ -95,7 +95,7 @@ pub fn stations(plan: &Plan) -> Vec<Station> {
             has_categories: interface.is_shared && plan.phy.is_ht(),
             queue: interface.queue,
         };
-        Station {
+        LiveStation {
             mac: mac_of(node),
             address: address_of(node),
             devices: interfaces(plan, node).into_iter().map(device).collect(),
@@ -105,19 +105,19 @@ pub fn stations(plan: &Plan) -> Vec<Station> {
 }
 
 /// The world without any program in it.
-pub fn world(plan: &Plan) -> Live<Outside> {
-    let outside = |station: Station| {
-        let outside = Outside::new(station.mac);
+pub fn world(plan: &Plan) -> Live<OutsideDevices> {
+    let outside = |station: LiveStation| {
+        let outside = OutsideDevices::new(station.mac);
         station.devices.iter().fold(outside, |outside, device| device.in_world(outside))
     };
     let config = build::air(plan, Framing::Ethernet, &|node| name_of(mac_of(node)));
     let mut world = RadioWorld::new(config, stations(plan).into_iter().map(outside).collect());
-    world.set_more(Outside::poll_beside);
+    world.set_more(OutsideDevices::poll_beside);
     if plan.phy.is_ht() {
-        world.set_categories(Outside::poll_in);
+        world.set_categories(OutsideDevices::poll_in);
     }
     if plan.linux_queue.is_some() {
-        world.set_spent(Outside::on_spent);
+        world.set_spent(OutsideDevices::on_spent);
     }
     world.set_loads(loads::of);
     if !plan.tracks.is_empty() {
@@ -126,31 +126,31 @@ pub fn world(plan: &Plan) -> Live<Outside> {
     Live::new(world)
 }
 
-/// The counters of all radios together, beside those of the queues.
+/// The counters of all radios together, with the counters of the queues.
 pub fn totals<M: Machine>(world: &RadioWorld<M>, queues: QueueTotals) -> AirTotals {
     results::air(world, queues)
 }
 
-/// The same world for kernels that hand over whole frames of 802.11. With `overhear` each station also receives what
-/// is meant for others, as its monitors do. A station's queue is the plan's, and holds at most `most`.
-pub fn world_of_frames(plan: &Plan, most: usize, overhear: bool) -> Live<Whole> {
+/// The same world for kernels that hand over whole frames of 802.11. With `overhear` each station also receives frames
+/// for other stations, as its monitors do. A station's queue is the plan's, and holds at most `most`.
+pub fn world_of_frames(plan: &Plan, most: usize, overhear: bool) -> Live<WholeRadio> {
     let mut config = build::air(plan, Framing::Whole, &|node| name_of(mac_of(node)));
     // The kernels resolve addresses themselves.
     config.arp = Arp::Known;
     config.stations.iter_mut().for_each(|station| station.hears_all = overhear);
     let most = plan.queue_packets.min(most);
-    let machine = |node| Whole::new(most, &plan.phy, plan.seed, node);
+    let machine = |node| WholeRadio::new(most, &plan.phy, plan.seed, node);
     let mut world = RadioWorld::new(config, (0..as_u32(plan.positions.len())).map(machine).collect());
     world.set_loads(loads::of_frame);
-    world.set_queued_at(Whole::queued_at);
+    world.set_queued_at(WholeRadio::queued_at);
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }
     Live::new(world)
 }
 
-/// The shortest paths from each node to all others.
-pub fn routes(plan: &Plan) -> Vec<Vec<Step>> {
+/// The shortest paths from each node to every other node.
+pub fn routes(plan: &Plan) -> Vec<Vec<RouteStep>> {
     let neighbours = build::neighbours(plan);
     let mut routes = vec![Vec::new(); plan.positions.len()];
     for end in 0..plan.positions.len() {
@@ -162,7 +162,7 @@ pub fn routes(plan: &Plan) -> Vec<Vec<Step>> {
                 // A wire has one other end.
                 _ => by.map_or(to, |next| address_of(as_u32(next.node))),
             };
-            routes[node].push(Step { node: as_u32(end), to, link: hop.link, via });
+            routes[node].push(RouteStep { node: as_u32(end), to, link: hop.link, via });
         }
     }
     routes
@@ -179,7 +179,7 @@ mod tests {
         let queue = QueueConfig::DropTail { packets };
         let device = Device { link: LinkId(0), is_radio: true, has_categories, queue };
         let mac = mac_of(0);
-        let mut outside = device.in_world(Outside::new(mac));
+        let mut outside = device.in_world(OutsideDevices::new(mac));
         let mut frame = vec![0; 100];
         frame[6..12].copy_from_slice(&mac);
         let mut put =

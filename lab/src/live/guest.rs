@@ -4,23 +4,23 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::part::Part;
+use super::part::NodePart;
 use crate::result::RunResult;
 
 /// A run that the guest is to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Order {
+pub struct GuestOrder {
     /// The run, as a node's process would get it.
-    pub part: Part,
+    pub part: NodePart,
     /// The folder for what is kept of it, in the folder for results.
     pub folder: PathBuf,
     /// The files to keep.
-    pub wanted: Wanted,
+    pub wanted: KeptFiles,
 }
 
 /// The files that are kept of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct KeptFiles {
     /// The frames of each radio, and the packets of the programs' endpoints.
     pub capture: bool,
     /// The traces of the programs' endpoints.
@@ -30,7 +30,7 @@ pub struct Wanted {
 /// The answer to an order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum GuestAnswer {
     /// The result of the run.
     Played(Box<RunResult>),
     /// The run could not be made.

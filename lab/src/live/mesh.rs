@@ -1,4 +1,4 @@
-//! The hosts of the world `mesh`: what they are told before a run, what they see beside it, and what the record keeps.
+//! The hosts of the world `mesh`: what they are told before a run, what they see during it, and what the record keeps.
 //!
 //! A host looks at its radio and at its kernel's routes once a second, and tells all looks at the end: no message of a
 //! trial crosses the air during a run. Facts that no driver or kernel tells are absent.
@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-/// The words that a host gets about the others.
+/// The words that a host gets about the mesh.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnMesh {
     /// The host's own name, which its capture bears.
@@ -19,9 +19,9 @@ pub struct OnMesh {
     pub capture: bool,
 }
 
-/// The observations of a host beside a run.
+/// The observations of a host during a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct HostObservations {
     /// The interface that has its address in the mesh.
     pub interface: String,
     /// The address of its radio.
@@ -85,7 +85,7 @@ pub struct MeshRun {
     pub again: Vec<String>,
 }
 
-/// A host beside one run.
+/// A host during one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostRow {
     /// The scenario's name for it.
@@ -102,7 +102,7 @@ pub struct HostRow {
     /// The release of its kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Its clock against that of the trial; absent for the trial's own machine.
+    /// Its clock against the trial's; absent for the trial's own machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockRow>,
     /// Its channel; absent where no driver tells.
@@ -110,13 +110,13 @@ pub struct HostRow {
     pub channel: Option<ChannelRow>,
     /// The stations that its radio heard; none where no driver tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub links: Vec<LinkRow>,
+    pub links: Vec<StationLink>,
     /// Its first hops to the other nodes, and each change of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<RouteRow>,
 }
 
-/// A clock against that of the trial, by messages there and back.
+/// A clock against the trial's, by messages there and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockRow {
     /// Milliseconds by which it was ahead before the run.
@@ -151,7 +151,7 @@ pub struct ChannelRow {
 
 /// The link to a station, over all looks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LinkRow {
+pub struct StationLink {
     /// The node, or the Ethernet address of a station that is no node.
     pub to: String,
     /// The mean of the signal, its lowest value and its highest.
@@ -191,25 +191,25 @@ pub struct RouteRow {
 
 /// The names by which records call the hosts.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct HostNames {
     nodes: Vec<String>,
     by_address: BTreeMap<Ipv4Addr, String>,
     by_station: BTreeMap<String, String>,
 }
 
-impl Names {
+impl HostNames {
     /// `nodes` and `seen` are in the order of nodes, as `addresses` is.
-    pub fn new(nodes: &[String], addresses: &[Ipv4Addr], seen: &[Seen]) -> Names {
+    pub fn new(nodes: &[String], addresses: &[Ipv4Addr], seen: &[HostObservations]) -> HostNames {
         let by_address = addresses.iter().copied().zip(nodes.iter().cloned()).collect();
         let stations = seen.iter().map(|seen| seen.station.clone()).zip(nodes.iter().cloned());
         let by_station = stations.filter_map(|(station, node)| Some((station?, node))).collect();
-        Names { nodes: nodes.to_vec(), by_address, by_station }
+        HostNames { nodes: nodes.to_vec(), by_address, by_station }
     }
 }
 
-impl Seen {
+impl HostObservations {
     /// Adds what was seen to the row of the node of that number.
-    pub fn add_to(&self, row: &mut HostRow, node: usize, names: &Names) {
+    pub fn add_to(&self, row: &mut HostRow, node: usize, names: &HostNames) {
         row.interface.clone_from(&self.interface);
         row.kernel.clone_from(&self.kernel);
         row.channel = channel(&self.looks);
@@ -218,12 +218,12 @@ impl Seen {
     }
 }
 
-/// The shares of the time before the run, and beside it.
+/// The shares of the time before the run, and during it.
 fn channel(looks: &[Look]) -> Option<ChannelRow> {
     let all: Vec<_> = looks.iter().filter_map(|look| Some((look.at_ms, look.channel?))).collect();
     let (_, last) = *all.last()?;
     let first_beside = all.iter().position(|(at_ms, _)| *at_ms >= 0).unwrap_or(all.len());
-    // The last look before the beginning begins the time beside it.
+    // The time of the run counts from the last look before it.
     let from = first_beside.saturating_sub(1);
     Some(ChannelRow {
         frequency_mhz: last.frequency_mhz,
@@ -242,7 +242,7 @@ fn share(looks: &[(i64, ChannelLook)]) -> Option<f64> {
     Some((busy_ms as f64 / active_ms as f64).min(1.0))
 }
 
-fn links(looks: &[Look], names: &Names) -> Vec<LinkRow> {
+fn links(looks: &[Look], names: &HostNames) -> Vec<StationLink> {
     let mut by_station: BTreeMap<&str, Vec<&StationLook>> = BTreeMap::new();
     for station in looks.iter().flat_map(|look| &look.stations) {
         by_station.entry(&station.station).or_default().push(station);
@@ -255,7 +255,7 @@ fn links(looks: &[Look], names: &Names) -> Vec<LinkRow> {
             // A counter that began anew tells nothing.
             last.checked_sub(first)
         };
-        LinkRow {
+        StationLink {
             to: names.by_station.get(station).cloned().unwrap_or_else(|| station.to_owned()),
             signal_dbm: (!signals.is_empty()).then(|| sum / signals.len() as f64),
             weakest_dbm: signals.iter().min().copied(),
@@ -270,7 +270,7 @@ fn links(looks: &[Look], names: &Names) -> Vec<LinkRow> {
 }
 
 /// The first hop to each other node at the first look, and each change after it.
-fn routes(looks: &[Look], node: usize, names: &Names) -> Vec<RouteRow> {
+fn routes(looks: &[Look], node: usize, names: &HostNames) -> Vec<RouteRow> {
     let mut rows = Vec::new();
     let mut known: BTreeMap<usize, Option<Ipv4Addr>> = BTreeMap::new();
     for look in looks {
@@ -310,16 +310,17 @@ impl ClockRow {
 mod tests {
     use super::*;
 
-    fn names() -> Names {
+    fn names() -> HostNames {
         let nodes = ["n0", "n1", "n2"].map(str::to_owned);
         let addresses = [1, 2, 3].map(|last| Ipv4Addr::new(10, 66, 0, last));
-        let seen = ["aa", "bb", "cc"].map(|mac| Seen { station: Some(mac.to_owned()), ..Seen::default() });
-        Names::new(&nodes, &addresses, &seen)
+        let seen = ["aa", "bb", "cc"]
+            .map(|mac| HostObservations { station: Some(mac.to_owned()), ..HostObservations::default() });
+        HostNames::new(&nodes, &addresses, &seen)
     }
 
     fn row_of(looks: Vec<Look>) -> HostRow {
         let mut row = HostRow::default();
-        Seen { looks, ..Seen::default() }.add_to(&mut row, 0, &names());
+        HostObservations { looks, ..HostObservations::default() }.add_to(&mut row, 0, &names());
         row
     }
 

@@ -14,7 +14,7 @@ use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, Rx, Transmit};
 
 use super::address_of_programs;
-use crate::programs::{EndResult, Event, Platform, Programs};
+use crate::programs::{EndResult, Platform, ProgramEvent, Programs};
 use crate::sim::{Plan, agents_of};
 
 /// The pause between two looks at the round-trip times.
@@ -28,17 +28,17 @@ pub struct LiveNode {
     next: Instant,
     end: Instant,
     look_at: Instant,
-    watcher: Option<Watcher>,
+    watcher: Option<TraceWatcher>,
     /// Events for the watcher.
     events: Vec<TraceEvent>,
 }
 
 /// Sees each event of the trace, with the endpoint as it is by then.
-type Sees = Box<dyn FnMut(&Endpoint, &TraceEvent) + Send>;
+type TraceView = Box<dyn FnMut(&Endpoint, &TraceEvent) + Send>;
 
-struct Watcher(Sees);
+struct TraceWatcher(TraceView);
 
-impl fmt::Debug for Watcher {
+impl fmt::Debug for TraceWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watcher").finish_non_exhaustive()
     }
@@ -77,8 +77,8 @@ impl LiveNode {
     }
 
     /// Shows the trace to this as well, while it is kept.
-    pub fn watch_trace(&mut self, sees: Sees) {
-        self.watcher = Some(Watcher(sees));
+    pub fn watch_trace(&mut self, sees: TraceView) {
+        self.watcher = Some(TraceWatcher(sees));
     }
 
     /// The results of each end of a flow here.
@@ -152,21 +152,15 @@ impl Machine for LiveNode {
     }
 
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
-        let Some(Watcher(sees)) = &mut self.watcher else { return self.alone.endpoint.drain_trace(sink) };
+        let Some(TraceWatcher(sees)) = &mut self.watcher else {
+            return self.alone.endpoint.drain_trace(sink);
+        };
         let events = &mut self.events;
         self.alone.endpoint.drain_trace(&mut |event| events.push(*event));
         for event in events.drain(..) {
             sees(&self.alone.endpoint, &event);
             sink(&event);
         }
-    }
-
-    fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
-        self.alone.endpoint.drain_decisions(sink);
-    }
-
-    fn keep_decisions(&mut self, is_kept: bool) {
-        self.alone.endpoint.keep_decisions(is_kept);
     }
 }
 
@@ -181,8 +175,8 @@ impl Platform for Alone {
         act(&mut self.endpoint)
     }
 
-    fn poll_event(&mut self) -> Option<Event<Endpoint>> {
-        self.endpoint.poll_event().map(Event::from)
+    fn poll_event(&mut self) -> Option<ProgramEvent<Endpoint>> {
+        self.endpoint.poll_event().map(ProgramEvent::from)
     }
 
     fn give_path(&mut self, _: Instant, _: IpAddr) {}

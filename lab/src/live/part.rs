@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::mesh::{OnMesh, Seen};
+use super::mesh::{HostObservations, OnMesh};
 use crate::located::Refusal;
 use crate::programs::EndResult;
-use crate::scenario::point::Point;
+use crate::scenario::point::MatrixPoint;
 use crate::scenario::{Prepared, Scenario};
 use crate::version;
 
-/// A node's part of a run. The plan follows from it, on any machine with the same version.
+/// A node's part of a run. The plan follows from it, on any machine with this version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct NodePart {
     /// The version of the program that plans the trial.
     pub version: String,
     /// The scenario's name, its text, and the values set over it.
@@ -23,7 +23,7 @@ pub struct Part {
     /// The values set over it, each as `path=value`.
     pub sets: Vec<String>,
     /// The values of the run's point.
-    pub point: Point,
+    pub point: MatrixPoint,
     /// The name of the arm.
     pub arm: String,
     /// The seed of all chance in the run.
@@ -44,7 +44,7 @@ pub struct Part {
 /// A message of a process on a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Says {
+pub enum PartMessage {
     /// Its sockets are open. It waits for the beginning.
     Ready,
     /// The time of day of its clock, in seconds since 1970.
@@ -58,11 +58,11 @@ pub enum Says {
         bytes: u64,
     },
     /// The run is over, with these results.
-    Ended(Ended),
+    Ended(NodeResults),
     /// The same of a routing daemon.
-    Routed(Routed),
+    Routed(RoutingCounts),
     /// The same of a transparent node.
-    Carried(Carried),
+    Carried(CarriedCounts),
     /// It cannot take part.
     Refused {
         /// The reason, for the trial's reader.
@@ -72,21 +72,21 @@ pub enum Says {
 
 /// The results of a node at the run's end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct NodeResults {
     /// The results of the flows' ends at the node.
     pub ends: Vec<EndResult>,
     /// The longest time by which a timer of the node was late, in microseconds.
     pub late_us: u64,
     /// Packets for its programs that they did not take in time; absent where the system does not tell.
     pub lost: Option<u64>,
-    /// The observations of a host of a mesh beside the run.
+    /// The observations of a host of a mesh during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen: Option<Seen>,
+    pub seen: Option<HostObservations>,
 }
 
 /// The counts of a node's routing at the run's end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Routed {
+pub struct RoutingCounts {
     /// Route discoveries that the node began.
     pub discoveries: u64,
     /// Routes of the node that broke.
@@ -97,7 +97,7 @@ pub struct Routed {
 
 /// The counts of a transparent node at the run's end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Carried {
+pub struct CarriedCounts {
     /// Connections of the host behind it that it carried.
     pub caught: u64,
     /// Connections of that host that went past it.
@@ -130,7 +130,7 @@ impl From<Box<Refusal>> for NoPart {
     }
 }
 
-impl Part {
+impl NodePart {
     /// The plan of the run, from the scenario's text.
     pub fn prepare(&self) -> Result<Prepared, NoPart> {
         if self.version != version::of_program() {

@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use serde_yaml::Value;
+use sha2::{Digest, Sha256};
 
-use super::{Document, Mark, Refusal, Step, YamlPath, tree};
+use crate::hex;
+use crate::located::{Document, Mark, PathStep, Refusal, YamlPath, tree};
 
 /// The longest list that a scenario may have.
 const LONGEST_LIST: usize = 10_000;
@@ -30,7 +32,7 @@ enum From {
 }
 
 /// Place at which a refusal is shown.
-pub(super) enum Shown {
+pub(super) enum RefusalPlace {
     InText(Box<Refusal>),
     At(YamlPath),
 }
@@ -42,7 +44,7 @@ impl Assigned {
         path: &YamlPath,
         mark: Mark,
         (problem, accepted): (&str, Option<&String>),
-    ) -> Shown {
+    ) -> RefusalPlace {
         let within = path.0.get(self.path.0.len()..).unwrap_or_default();
         match &self.from {
             From::Text { by, text, value_at } => {
@@ -53,22 +55,22 @@ impl Assigned {
                     let span = within_text(&text[*value_at..], (within, mark));
                     *value_at + span.start..*value_at + span.end
                 };
-                Shown::InText(Box::new(Refusal::new(by, text, span, problem, accepted)))
+                RefusalPlace::InText(Box::new(Refusal::new(by, text, span, problem, accepted)))
             }
             From::Elsewhere(from) => {
-                // One of a list's values stands for its path: the key is that of the list.
-                let is_item = |step: &Step| matches!(step, Step::Index(_));
+                // One of a list's values stands for its path: the key is the list's.
+                let is_item = |step: &PathStep| matches!(step, PathStep::Index(_));
                 let items = from.0.iter().rev().take_while(|step| is_item(step)).count();
                 let cut = if matches!(mark, Mark::Key) && within.is_empty() { items } else { 0 };
                 let from = &from.0[..from.0.len() - cut];
-                Shown::At(YamlPath(from.iter().chain(within).cloned().collect()))
+                RefusalPlace::At(YamlPath(from.iter().chain(within).cloned().collect()))
             }
         }
     }
 }
 
 /// Position of a part of a value in its text.
-fn within_text(value: &str, (within, mark): (&[Step], Mark)) -> Range<usize> {
+fn within_text(value: &str, (within, mark): (&[PathStep], Mark)) -> Range<usize> {
     match (tree::parse(value), mark) {
         (Ok(root), Mark::Value) if !within.is_empty() => root.span(within),
         (Ok(root), Mark::Key) if !within.is_empty() => root.key_span(within),
@@ -77,10 +79,10 @@ fn within_text(value: &str, (within, mark): (&[Step], Mark)) -> Range<usize> {
 }
 
 /// Position of the last of these steps in `PATH=`, which begins with them.
-fn last_key(path: &str, steps: &[Step]) -> Range<usize> {
-    let length = |step: &Step| match step {
-        Step::Key(key) => key.len(),
-        Step::Index(index) => index.to_string().len(),
+fn last_key(path: &str, steps: &[PathStep]) -> Range<usize> {
+    let length = |step: &PathStep| match step {
+        PathStep::Key(key) => key.len(),
+        PathStep::Index(index) => index.to_string().len(),
     };
     let Some((last, before)) = steps.split_last() else { return 0..path.len() };
     let indent = path.len() - path.trim_start().len();
@@ -141,8 +143,8 @@ impl Document {
     /// The value at a path.
     pub fn value_of(&self, path: &YamlPath) -> Option<&Value> {
         path.0.iter().try_fold(&self.value, |value, step| match step {
-            Step::Key(key) => value.get(key),
-            Step::Index(index) => value.get(index),
+            PathStep::Key(key) => value.get(key),
+            PathStep::Index(index) => value.get(index),
         })
     }
 
@@ -201,7 +203,7 @@ impl Document {
 }
 
 /// Makes missing maps; a list takes one more item at its end.
-fn put(value: &mut Value, steps: &[Step], new: Value) -> Result<(), String> {
+fn put(value: &mut Value, steps: &[PathStep], new: Value) -> Result<(), String> {
     let Some((step, rest)) = steps.split_first() else {
         *value = new;
         return Ok(());
@@ -210,10 +212,12 @@ fn put(value: &mut Value, steps: &[Step], new: Value) -> Result<(), String> {
         *value = Value::Mapping(serde_yaml::Mapping::new());
     }
     match (value, step) {
-        (Value::Mapping(map), Step::Key(key)) => {
+        (Value::Mapping(map), PathStep::Key(key)) => {
             put(map.entry(Value::String(key.clone())).or_insert(Value::Null), rest, new)
         }
-        (Value::Sequence(items), Step::Index(index)) if *index <= items.len() && *index < LONGEST_LIST => {
+        (Value::Sequence(items), PathStep::Index(index))
+            if *index <= items.len() && *index < LONGEST_LIST =>
+        {
             if *index == items.len() {
                 items.push(Value::Null);
             }
@@ -230,10 +234,19 @@ fn put(value: &mut Value, steps: &[Step], new: Value) -> Result<(), String> {
     }
 }
 
+impl Document {
+    /// A hash of its content with all assignments. Comments and the way in which it is written do not change it.
+    pub fn digest(&self) -> String {
+        let content = serde_yaml::to_string(&self.value).unwrap_or_else(|_| self.text.to_string());
+        hex(&Sha256::digest(content.as_bytes()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::collections::BTreeMap;
+
+    use super::*;
 
     const FILE: &str = "run: { seeds: 5 }\nlist: [1, 2]\n";
 
@@ -339,6 +352,17 @@ mod tests {
         ] {
             let refused = document().set("--set", assignment).expect_err(assignment).to_string();
             assert!(refused.contains(problem), "{assignment}: {refused}");
+        }
+    }
+
+    #[test]
+    fn comments_and_the_way_of_writing_leave_the_digest_and_content_does_not() {
+        let digest = |text: &str| Document::parse("a.yaml", text).expect("it is YAML").digest();
+        let first = digest("# One.\nname: a  # the name\nlist: [1, 2]\n");
+        assert_eq!(first, digest("name: \"a\"\n# Another.\n\nlist:\n  - 1\n  - 2\n"));
+        assert_eq!(first, digest("name: a\nlist: [&one 1, 2]\n"), "nor does a name for an alias");
+        for other in ["name: b\nlist: [1, 2]\n", "name: a\nlist: [2, 1]\n", "list: [1, 2]\nname: a\n"] {
+            assert_ne!(first, digest(other), "{other}");
         }
     }
 }

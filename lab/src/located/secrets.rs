@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::tree::Node;
-use super::{Step, YamlPath};
+use super::tree::YamlNode;
+use super::{PathStep, YamlPath};
 
 /// Keys of YAML whose values are secrets, with all that stands within them. A name with one of these endings, or with
 /// one of these words in it, is taken for a slip: its value was meant for such a key.
@@ -17,7 +17,7 @@ pub(super) const PROBLEM: &str = "the value does not fit, and is not shown: it m
 pub(super) const ACCEPTED: &str = "in quotes where it could be read as a number";
 
 pub(super) fn is_secret(path: &YamlPath) -> bool {
-    path.0.iter().any(|step| matches!(step, Step::Key(key) if is_name(key)))
+    path.0.iter().any(|step| matches!(step, PathStep::Key(key) if is_name(key)))
 }
 
 /// Returns whether a key of YAML has a secret for its value, or was meant to.
@@ -28,7 +28,7 @@ fn is_name(key: &str) -> bool {
 
 /// The text with stars for what is secret. Everything keeps its place. A text without keys is no configuration, and may
 /// be a file of secrets.
-pub(super) fn hidden(text: &str, root: &Node) -> String {
+pub(super) fn hidden(text: &str, root: &YamlNode) -> String {
     let mut spans = Vec::new();
     root.spans_below(&is_name, &mut spans);
     if root.is_leaf() {

@@ -4,55 +4,55 @@ use std::ops::Range;
 
 use saphyr_parser::{Event, Parser, Span, StrInput};
 
-use super::Step;
+use super::PathStep;
 
 /// The greatest depth, beyond any file of ours; a hostile file must not overflow the stack.
 const DEEPEST: usize = 64;
-/// The most keys of a map that are compared; no map of ours has as many.
+/// The most keys of a map that are compared; no map of ours has this number.
 const MOST_COMPARED: usize = 1_000;
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct YamlNode {
     /// The place in bytes.
     span: Range<usize>,
-    inner: Inner,
+    inner: YamlContent,
 }
 
 #[derive(Clone, Debug)]
-enum Inner {
+enum YamlContent {
     /// A scalar, or an alias of a value elsewhere.
     Leaf,
-    List(Vec<Node>),
-    Map(Vec<(String, Range<usize>, Node)>),
+    List(Vec<YamlNode>),
+    Map(Vec<(String, Range<usize>, YamlNode)>),
 }
 
-impl Node {
+impl YamlNode {
     /// The place of the value there; for a missing one, the place of the last value on the path.
-    pub(super) fn span(&self, steps: &[Step]) -> Range<usize> {
+    pub(super) fn span(&self, steps: &[PathStep]) -> Range<usize> {
         self.find(steps).1
     }
 
     /// The place of the value's key.
-    pub(super) fn key_span(&self, steps: &[Step]) -> Range<usize> {
+    pub(super) fn key_span(&self, steps: &[PathStep]) -> Range<usize> {
         self.find(steps).0
     }
 
     /// True if the text has it.
-    pub(super) fn has(&self, steps: &[Step]) -> bool {
+    pub(super) fn has(&self, steps: &[PathStep]) -> bool {
         steps.iter().try_fold(self, |node, step| node.next(step).map(|(next, _)| next)).is_some()
     }
 
     /// True for a text without a list or a map.
     pub(super) fn is_leaf(&self) -> bool {
-        matches!(self.inner, Inner::Leaf)
+        matches!(self.inner, YamlContent::Leaf)
     }
 
     /// Adds the places of values that have one of these keys.
     pub(super) fn spans_below(&self, is_one: &dyn Fn(&str) -> bool, spans: &mut Vec<Range<usize>>) {
         match &self.inner {
-            Inner::Leaf => {}
-            Inner::List(items) => items.iter().for_each(|item| item.spans_below(is_one, spans)),
-            Inner::Map(entries) => {
+            YamlContent::Leaf => {}
+            YamlContent::List(items) => items.iter().for_each(|item| item.spans_below(is_one, spans)),
+            YamlContent::Map(entries) => {
                 for (key, _, value) in entries {
                     if is_one(key) {
                         spans.push(value.span.clone());
@@ -64,7 +64,7 @@ impl Node {
         }
     }
 
-    fn find(&self, steps: &[Step]) -> (Range<usize>, Range<usize>) {
+    fn find(&self, steps: &[PathStep]) -> (Range<usize>, Range<usize>) {
         let mut found = (self, self.span.clone());
         for step in steps {
             let Some(next) = found.0.next(step) else { break };
@@ -74,16 +74,16 @@ impl Node {
     }
 
     /// Ends a list or a map in brackets at its bracket, before the rest of the line.
-    fn ended(mut self, text: &str) -> Node {
+    fn ended(mut self, text: &str) -> YamlNode {
         let bracket = match text[self.span.start..].chars().next() {
             Some('[') => ']',
             Some('{') => '}',
             _ => return self,
         };
         let last = match &self.inner {
-            Inner::List(items) => items.last(),
-            Inner::Map(entries) => entries.last().map(|(.., value)| value),
-            Inner::Leaf => None,
+            YamlContent::List(items) => items.last(),
+            YamlContent::Map(entries) => entries.last().map(|(.., value)| value),
+            YamlContent::Leaf => None,
         };
         let from = last.map_or(self.span.start + 1, |last| last.span.end);
         if let Some(at) = text.get(from..self.span.end).and_then(|rest| rest.find(bracket)) {
@@ -93,12 +93,12 @@ impl Node {
     }
 
     /// The child node at one step, with the place of its key.
-    fn next(&self, step: &Step) -> Option<(&Node, Range<usize>)> {
+    fn next(&self, step: &PathStep) -> Option<(&YamlNode, Range<usize>)> {
         match (&self.inner, step) {
-            (Inner::Map(entries), Step::Key(wanted)) => {
+            (YamlContent::Map(entries), PathStep::Key(wanted)) => {
                 entries.iter().find(|(key, ..)| key == wanted).map(|(_, span, value)| (value, span.clone()))
             }
-            (Inner::List(items), Step::Index(index)) => {
+            (YamlContent::List(items), PathStep::Index(index)) => {
                 items.get(*index).map(|item| (item, item.span.clone()))
             }
             _ => None,
@@ -107,29 +107,29 @@ impl Node {
 }
 
 /// A list or a map that has begun, with the key that waits for its value.
-struct Open {
-    node: Node,
+struct OpenCollection {
+    node: YamlNode,
     key: Option<(String, Range<usize>)>,
 }
 
 /// The error of a text without a tree, with its place.
 #[derive(Debug)]
-pub(super) enum Wrong {
+pub(super) enum TreeError {
     Yaml(Range<usize>, String),
     /// A key for the second time.
     Twice(Range<usize>, String),
 }
 
 /// The tree of the first document; a text without one is an empty map.
-pub(super) fn parse(text: &str) -> Result<Node, Wrong> {
-    let bytes = Bytes::new(text);
+pub(super) fn parse(text: &str) -> Result<YamlNode, TreeError> {
+    let bytes = ByteIndex::new(text);
     let mut parser = Parser::new(StrInput::new(text));
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenCollection> = Vec::new();
     let mut root = None;
     while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| {
             let at = bytes.at(error.marker().index());
-            Wrong::Yaml(at..at, error.info().to_owned())
+            TreeError::Yaml(at..at, error.info().to_owned())
         })?;
         let span = bytes.span(&span);
         let done = match event {
@@ -137,11 +137,15 @@ pub(super) fn parse(text: &str) -> Result<Node, Wrong> {
             Event::Alias(_) => leaf(&mut open, None, span),
             Event::SequenceStart(..) | Event::MappingStart(..) => {
                 if open.len() >= DEEPEST {
-                    return Err(Wrong::Yaml(span, format!("more than {DEEPEST} levels deep")));
+                    return Err(TreeError::Yaml(span, format!("more than {DEEPEST} levels deep")));
                 }
                 let is_list = matches!(event, Event::SequenceStart(..));
-                let inner = if is_list { Inner::List(Vec::new()) } else { Inner::Map(Vec::new()) };
-                open.push(Open { node: Node { span: bytes.first_line(span.start), inner }, key: None });
+                let inner =
+                    if is_list { YamlContent::List(Vec::new()) } else { YamlContent::Map(Vec::new()) };
+                open.push(OpenCollection {
+                    node: YamlNode { span: bytes.first_line(span.start), inner },
+                    key: None,
+                });
                 None
             }
             Event::SequenceEnd | Event::MappingEnd => open.pop().map(|closed| closed.node.ended(text)),
@@ -152,48 +156,50 @@ pub(super) fn parse(text: &str) -> Result<Node, Wrong> {
             root = attach(&mut open, node)?.or(root);
         }
     }
-    Ok(root.unwrap_or(Node { span: 0..0, inner: Inner::Map(Vec::new()) }))
+    Ok(root.unwrap_or(YamlNode { span: 0..0, inner: YamlContent::Map(Vec::new()) }))
 }
 
-/// A scalar: the key of the open map, if none waits for its value; otherwise a value.
-fn leaf(open: &mut [Open], text: Option<&str>, span: Range<usize>) -> Option<Node> {
-    if let Some(Open { node: Node { inner: Inner::Map(_), .. }, key: key @ None }) = open.last_mut() {
+/// A scalar: the key of the open map, if none waits for its value; else a value.
+fn leaf(open: &mut [OpenCollection], text: Option<&str>, span: Range<usize>) -> Option<YamlNode> {
+    if let Some(OpenCollection { node: YamlNode { inner: YamlContent::Map(_), .. }, key: key @ None }) =
+        open.last_mut()
+    {
         *key = Some((text.unwrap_or_default().to_owned(), span));
         return None;
     }
-    Some(Node { span, inner: Inner::Leaf })
+    Some(YamlNode { span, inner: YamlContent::Leaf })
 }
 
 /// Puts a finished value into its parent; returns it if there is no parent.
-fn attach(open: &mut [Open], node: Node) -> Result<Option<Node>, Wrong> {
+fn attach(open: &mut [OpenCollection], node: YamlNode) -> Result<Option<YamlNode>, TreeError> {
     let Some(parent) = open.last_mut() else { return Ok(Some(node)) };
     match &mut parent.node.inner {
-        Inner::List(items) => items.push(node),
-        Inner::Map(entries) => match parent.key.take() {
+        YamlContent::List(items) => items.push(node),
+        YamlContent::Map(entries) => match parent.key.take() {
             Some((key, span)) => {
                 // serde refuses it as well, but without a place; comparing all keys of a long map would take too long.
                 if entries.len() < MOST_COMPARED && entries.iter().any(|(known, ..)| *known == key) {
-                    return Err(Wrong::Twice(span, key));
+                    return Err(TreeError::Twice(span, key));
                 }
                 entries.push((key, span, node));
             }
             // A key that is no scalar: nothing of ours has one, and serde refuses it.
             None => parent.key = Some((String::new(), node.span)),
         },
-        Inner::Leaf => {}
+        YamlContent::Leaf => {}
     }
     Ok(None)
 }
 
 /// Translates characters, which the parser counts, to bytes.
-struct Bytes<'a> {
+struct ByteIndex<'a> {
     text: &'a str,
     starts: Vec<usize>,
 }
 
-impl Bytes<'_> {
-    fn new(text: &str) -> Bytes<'_> {
-        Bytes { text, starts: text.char_indices().map(|(at, _)| at).collect() }
+impl ByteIndex<'_> {
+    fn new(text: &str) -> ByteIndex<'_> {
+        ByteIndex { text, starts: text.char_indices().map(|(at, _)| at).collect() }
     }
 
     fn at(&self, index: usize) -> usize {

@@ -1,9 +1,14 @@
 //! Errors of serde and of the system, reworded for people who write YAML.
 
+use std::borrow::Borrow;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hopwise_agents::SpecError;
+use hopwise_agents::registry::{self, Kind};
 use nix::unistd::{User, geteuid};
+
+use crate::located::{Document, Refusal, YamlPath};
 
 const NO_SOCKET_ADDRESS: &str = "invalid socket address syntax";
 
@@ -47,7 +52,7 @@ pub(super) fn wanted(said: &str) -> String {
         return format!("a whole number from 0 to {most}");
     }
     match said {
-        // The range of the type is not that of the key, which a larger number is told.
+        // The type's range is wider than the key's range, which the refusal of a larger number tells.
         "u32" | "u64" | "usize" => "a whole number, 0 or more".to_owned(),
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
@@ -80,8 +85,8 @@ pub(super) fn advice(said: &str) -> Option<String> {
 /// The most names in a refusal: more of them hide the nearest.
 const MOST_NAMED: usize = 24;
 
-/// The names that are accepted, after the one among them that is nearest to the wrong one. If they are very many, those
-/// stand there that begin as the wrong one does or have it as a part, or else the first.
+/// The names that are accepted, after the one among them that is nearest to the wrong one. Of very many names it gives
+/// the ones that begin as the wrong one does or have it as a part, or else the first.
 pub fn one_of(wrong: &str, names: &[&str]) -> String {
     let begins = wrong.split_once('-').map_or(wrong, |(begins, _)| begins);
     // Somebody may know a part of a name: `mcs3` of `ht20-mcs3`.
@@ -105,8 +110,17 @@ pub fn one_of(wrong: &str, names: &[&str]) -> String {
     }
 }
 
-/// The reason why a file was not read. It names a file beside it with a similar name, and the user: a daemon that reads
-/// its file anew may run as another user.
+/// Names as a sentence has them: `a, b or c`.
+pub(crate) fn either(names: &[impl Borrow<str>]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.borrow().to_owned(),
+        [first @ .., last] => format!("{} or {}", first.join(", "), last.borrow()),
+    }
+}
+
+/// The reason why a file was not read. It names a file in its folder with a similar name, and the user: a daemon that
+/// reads its file anew may run as another user.
 pub(super) fn unreadable(error: &io::Error, path: &Path) -> String {
     if error.kind() == io::ErrorKind::NotFound
         && let Some(near) = near(path)
@@ -125,7 +139,7 @@ pub(super) fn unreadable(error: &io::Error, path: &Path) -> String {
     }
 }
 
-/// The file of the same folder that has the most similar name and the same ending.
+/// The file of this folder with the most similar name and an equal ending.
 fn near(path: &Path) -> Option<String> {
     let folder = path.parent()?;
     let stem = |name: &Path| Some(name.file_stem()?.to_str()?.to_owned());
@@ -136,4 +150,21 @@ fn near(path: &Path) -> Option<String> {
     let near = hopwise_agents::spec::nearest(&stem(path)?, stems.iter().map(String::as_str))?;
     let ending = path.extension().map_or(String::new(), |ending| format!(".{}", ending.display()));
     Some(folder.join(format!("{near}{ending}")).display().to_string())
+}
+
+impl Document {
+    /// The end of `error` gives the accepted values; if there are none, the advice lists all names.
+    pub fn refuse_spec(&self, at: &YamlPath, kind: Kind, error: &SpecError) -> Box<Refusal> {
+        let text = error.to_string();
+        let mut lines = text.lines();
+        let problem = lines.next().unwrap_or_default().to_owned();
+        let names: Vec<_> = registry::names(kind).collect();
+        let accepted = lines.last().map_or_else(|| names.join(", "), str::to_owned);
+        // The refusal shows the item of a YAML list; a list in one text has no items.
+        let at = error.item().map_or_else(|| at.clone(), |nth| at.index(nth));
+        let refusal = self.refuse(&at, problem, accepted.trim());
+        let parts = [Some((error.spec(), error.place())), error.in_item()];
+        let narrower = parts.into_iter().flatten().find_map(|(spec, wrong)| refusal.within(spec, wrong));
+        narrower.unwrap_or(refusal)
+    }
 }

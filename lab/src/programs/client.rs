@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::random::{NumberStream, Purpose};
 use hopwise_core::Instant;
 use hopwise_core::endpoint::EventKind;
 
 use super::delays::Delays;
-use super::message::{ENDLESS, HEADER, Header, Message, Then};
-use super::seen::{Completions, Counted, Seen};
+use super::message::{ENDLESS, HEADER, MessageHeader, ProgramMessage, Then};
+use super::seen::{CompletionTimes, Counted, EndTotals};
 use super::sockets::{Platform, Sockets};
 use crate::sim::{Directions, Talk, TcpPlan};
 
@@ -18,7 +18,7 @@ use crate::sim::{Directions, Talk, TcpPlan};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Client<S: Sockets> {
+pub(super) struct ClientProgram<S: Sockets> {
     plan: Arc<TcpPlan>,
     to: SocketAddr,
     /// The time of its next start.
@@ -26,18 +26,18 @@ pub(super) struct Client<S: Sockets> {
     stop: Instant,
     /// The number of further starts; none: without end.
     left: Option<u32>,
-    sizes: Stream,
-    thinks: Stream,
-    open: Option<Open<S::Conn>>,
-    pub(super) seen: Seen,
+    sizes: NumberStream,
+    thinks: NumberStream,
+    open: Option<ClientConnection<S::Conn>>,
+    pub(super) seen: EndTotals,
     /// The durations of what ended in the counted time.
     took: Delays,
 }
 
 #[derive(Debug)]
-struct Open<C> {
+struct ClientConnection<C> {
     conn: C,
-    message: Message,
+    message: ProgramMessage,
     /// Bytes missing of the response to the present request.
     awaits: u64,
     /// The start of the present request or transfer.
@@ -45,20 +45,20 @@ struct Open<C> {
     has_end: bool,
 }
 
-impl<S: Sockets> Client<S> {
+impl<S: Sockets> ClientProgram<S> {
     pub(super) fn new(
         plan: Arc<TcpPlan>,
         to: SocketAddr,
         (start, stop): (Instant, Instant),
         (seed, index): (u64, u16),
-        seen: Seen,
-    ) -> Client<S> {
-        let stream = |purpose| Stream::new(seed, u32::from(index), purpose);
+        seen: EndTotals,
+    ) -> ClientProgram<S> {
+        let stream = |purpose| NumberStream::new(seed, u32::from(index), purpose);
         let left = match plan.talk {
             Talk::Endless(_) => Some(1),
             _ => plan.times,
         };
-        Client {
+        ClientProgram {
             to,
             next: start,
             stop,
@@ -81,8 +81,8 @@ impl<S: Sockets> Client<S> {
         if stops { self.next.min(self.stop) } else { self.next }
     }
 
-    pub(super) fn completions(&self) -> Option<Completions> {
-        (!self.is_endless()).then(|| Completions::from(&self.took))
+    pub(super) fn completions(&self) -> Option<CompletionTimes> {
+        (!self.is_endless()).then(|| CompletionTimes::from(&self.took))
     }
 
     pub(super) fn conn(&self) -> Option<S::Conn> {
@@ -116,32 +116,32 @@ impl<S: Sockets> Client<S> {
     }
 
     /// The next message, and the bytes that the server must send back for it.
-    fn question(&mut self) -> (Message, u64) {
+    fn question(&mut self) -> (ProgramMessage, u64) {
         let header = |bytes: u64, answer: u64| {
             let fits = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
             let (bytes, answer) = (fits(bytes.max(HEADER as u64)), fits(answer));
-            (Some(Header { bytes, answer }), u64::from(bytes), u64::from(answer))
+            (Some(MessageHeader { bytes, answer }), u64::from(bytes), u64::from(answer))
         };
         match self.plan.talk {
             Talk::Endless(directions) => {
                 let bytes = if directions.has_forth() { ENDLESS } else { 0 };
-                (Message::new(None, bytes, Then::StaysOpen), 0)
+                (ProgramMessage::new(None, bytes, Then::StaysOpen), 0)
             }
             Talk::Transfers { bytes, directions } => {
                 let bytes = bytes.draw(&mut self.sizes).max(1);
                 match directions {
-                    Directions::Forth => (Message::new(None, bytes, Then::Shuts), 0),
+                    Directions::Forth => (ProgramMessage::new(None, bytes, Then::Shuts), 0),
                     _ => {
                         let forth = if directions == Directions::Both { bytes } else { 0 };
                         let (header, len, answer) = header(forth, bytes);
-                        (Message::new(header, len, Then::Shuts), answer)
+                        (ProgramMessage::new(header, len, Then::Shuts), answer)
                     }
                 }
             }
             Talk::Requests { request, response } => {
                 let sizes = (request.draw(&mut self.sizes), response.draw(&mut self.sizes).max(1));
                 let (header, len, answer) = header(sizes.0, sizes.1);
-                (Message::new(header, len, Then::StaysOpen), answer)
+                (ProgramMessage::new(header, len, Then::StaysOpen), answer)
             }
         }
     }
@@ -150,13 +150,14 @@ impl<S: Sockets> Client<S> {
         &mut self,
         now: Instant,
         node: &mut P,
-        message: Message,
+        message: ProgramMessage,
         awaits: u64,
     ) {
         match node.with(now, |sockets| sockets.connect(now, self.to, &self.plan.tcp)) {
             Some(conn) => {
                 self.seen.note(now, node.sockets(), conn);
-                self.open = Some(Open { conn, message, awaits, began: Some(now), has_end: false });
+                self.open =
+                    Some(ClientConnection { conn, message, awaits, began: Some(now), has_end: false });
             }
             None => self.come_back(now, PATIENCE),
         }

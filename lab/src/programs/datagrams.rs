@@ -1,29 +1,29 @@
-//! Datagrams at intervals, or as many as leave; and the program that counts them.
+//! Datagrams at intervals, or without a gap (a saturated source); and the program that counts them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::random::{NumberStream, Purpose};
 use hopwise_core::Instant;
 
-use super::amount::Amount;
-use super::seen::Tally;
+use super::delays::Amount;
+use super::seen::ArrivedBytes;
 use super::sockets::{Marks, Platform, Sockets};
 
 /// The largest datagram's payload.
 static PAYLOAD: [u8; 1 << 16] = [0; 1 << 16];
 /// A saturated source keeps this many packets waiting.
 pub(crate) const AHEAD: usize = 2;
-/// A source that sends as much as leaves looks also this often: routing may have dropped all its datagrams.
+/// A saturated source looks also this often: routing may have dropped all its datagrams.
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Source<S: Sockets> {
+pub(super) struct DatagramSource<S: Sockets> {
     to: SocketAddr,
     bytes: u16,
     marks: Marks,
     every: Option<Amount>,
-    gaps: Stream,
+    gaps: NumberStream,
     next: Instant,
     stop: Instant,
     has_begun: bool,
@@ -31,16 +31,27 @@ pub(super) struct Source<S: Sockets> {
     sent: u64,
 }
 
-impl<S: Sockets> Source<S> {
+impl<S: Sockets> DatagramSource<S> {
     pub(super) fn new(
         to: SocketAddr,
         (bytes, marks): (u16, Marks),
         every: Option<Amount>,
         (start, stop): (Instant, Instant),
         (seed, index): (u64, u16),
-    ) -> Source<S> {
-        let gaps = Stream::new(seed, u32::from(index), Purpose::ThinkTime);
-        Source { to, bytes, marks, every, gaps, next: start, stop, has_begun: false, socket: None, sent: 0 }
+    ) -> DatagramSource<S> {
+        let gaps = NumberStream::new(seed, u32::from(index), Purpose::ThinkTime);
+        DatagramSource {
+            to,
+            bytes,
+            marks,
+            every,
+            gaps,
+            next: start,
+            stop,
+            has_begun: false,
+            socket: None,
+            sent: 0,
+        }
     }
 
     pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
@@ -98,11 +109,11 @@ impl<S: Sockets> Source<S> {
 #[derive(Debug)]
 pub(super) struct Sink<S: Sockets> {
     socket: Option<S::Udp>,
-    pub(super) tally: Tally,
+    pub(super) tally: ArrivedBytes,
 }
 
 impl<S: Sockets> Sink<S> {
-    pub(super) fn new(tally: Tally) -> Sink<S> {
+    pub(super) fn new(tally: ArrivedBytes) -> Sink<S> {
         Sink { socket: None, tally }
     }
 

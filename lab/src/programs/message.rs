@@ -1,4 +1,4 @@
-//! A program's bytes: as many as it likes, after a header with its request to the other end.
+//! A program's bytes: any number of them, after a header with its request to the other end.
 
 use hopwise_core::Instant;
 use hopwise_core::narrow::as_usize;
@@ -15,13 +15,13 @@ pub(super) const HEADER: usize = 8;
 pub(super) const ENDLESS: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct MessageHeader {
     /// Length of the message, with the header.
     pub(super) bytes: u32,
     pub(super) answer: u32,
 }
 
-impl Header {
+impl MessageHeader {
     pub(super) fn to_bytes(self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..4].copy_from_slice(&self.bytes.to_be_bytes());
@@ -30,14 +30,17 @@ impl Header {
     }
 
     /// Reads the first bytes of the input, which may lie in two pieces.
-    pub(super) fn read((first, second): (&[u8], &[u8])) -> Option<Header> {
+    pub(super) fn read((first, second): (&[u8], &[u8])) -> Option<MessageHeader> {
         let mut bytes = [0; HEADER];
         if first.len() + second.len() < HEADER {
             return None;
         }
         bytes.iter_mut().zip(first.iter().chain(second)).for_each(|(to, from)| *to = *from);
         let [a, b, c, d, e, f, g, h] = bytes;
-        Some(Header { bytes: u32::from_be_bytes([a, b, c, d]), answer: u32::from_be_bytes([e, f, g, h]) })
+        Some(MessageHeader {
+            bytes: u32::from_be_bytes([a, b, c, d]),
+            answer: u32::from_be_bytes([e, f, g, h]),
+        })
     }
 }
 
@@ -49,21 +52,21 @@ pub(super) enum Then {
 }
 
 #[derive(Debug)]
-pub(super) struct Message {
-    header: Option<Header>,
+pub(super) struct ProgramMessage {
+    header: Option<MessageHeader>,
     len: u64,
     written: u64,
     then: Then,
     has_shut: bool,
 }
 
-impl Message {
-    pub(super) fn new(header: Option<Header>, len: u64, then: Then) -> Message {
-        Message { header, len, written: 0, then, has_shut: false }
+impl ProgramMessage {
+    pub(super) fn new(header: Option<MessageHeader>, len: u64, then: Then) -> ProgramMessage {
+        ProgramMessage { header, len, written: 0, then, has_shut: false }
     }
 
-    pub(super) fn nothing() -> Message {
-        Message::new(None, 0, Then::StaysOpen)
+    pub(super) fn nothing() -> ProgramMessage {
+        ProgramMessage::new(None, 0, Then::StaysOpen)
     }
 
     /// Adds bytes that follow.
@@ -80,7 +83,7 @@ impl Message {
         self.written == self.len && (self.then == Then::StaysOpen || self.has_shut)
     }
 
-    /// Writes as much as there is room for.
+    /// Writes what there is room for.
     pub(super) fn write<P: Platform>(&mut self, now: Instant, node: &mut P, conn: ConnOf<P>) {
         node.with(now, |sockets| {
             let mut first = [0; FIRST];
@@ -119,11 +122,11 @@ mod tests {
 
     #[test]
     fn a_header_is_read_wherever_the_buffer_wraps() {
-        let header = Header { bytes: 200, answer: 70_000 };
+        let header = MessageHeader { bytes: 200, answer: 70_000 };
         let bytes = header.to_bytes();
         for cut in 0..=HEADER {
-            assert_eq!(Header::read(bytes.split_at(cut)), Some(header));
+            assert_eq!(MessageHeader::read(bytes.split_at(cut)), Some(header));
         }
-        assert_eq!(Header::read((&bytes[..7], &[])), None);
+        assert_eq!(MessageHeader::read((&bytes[..7], &[])), None);
     }
 }

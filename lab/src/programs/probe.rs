@@ -1,16 +1,16 @@
-//! A probe beside the load: small datagrams at intervals, each of which the other end sends back.
+//! A probe during the load: small datagrams at intervals, each of which the other end sends back.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::random::{NumberStream, Purpose};
 use hopwise_core::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::amount::Amount;
+use super::delays::Amount;
 use super::delays::{Delays, Spread};
-use super::seen::Tally;
+use super::seen::ArrivedBytes;
 use super::sockets::{Marks, Platform, Sockets};
 
 /// A probe begins with its number.
@@ -25,16 +25,16 @@ pub struct Probed {
     pub sent: u64,
     /// Those whose answers came back.
     pub answered: u64,
-    /// The round trips of those that were answered.
+    /// The round trips of answered probes.
     pub spread: Option<Spread>,
 }
 
 #[derive(Debug)]
-pub(super) struct Probe<S: Sockets> {
+pub(super) struct ProbeProgram<S: Sockets> {
     to: SocketAddr,
     marks: Marks,
     every: Amount,
-    gaps: Stream,
+    gaps: NumberStream,
     next: Instant,
     stop: Instant,
     counts_from: Instant,
@@ -46,19 +46,19 @@ pub(super) struct Probe<S: Sockets> {
     round_trips: Delays,
 }
 
-impl<S: Sockets> Probe<S> {
+impl<S: Sockets> ProbeProgram<S> {
     pub(super) fn new(
         to: SocketAddr,
         (bytes, marks): (u16, Marks),
         every: Amount,
         (start, stop, counts_from): (Instant, Instant, Instant),
         (seed, index): (u64, u16),
-    ) -> Probe<S> {
-        Probe {
+    ) -> ProbeProgram<S> {
+        ProbeProgram {
             to,
             marks,
             every,
-            gaps: Stream::new(seed, u32::from(index), Purpose::ThinkTime),
+            gaps: NumberStream::new(seed, u32::from(index), Purpose::ThinkTime),
             next: start,
             stop,
             counts_from,
@@ -126,11 +126,11 @@ pub(super) struct Echo<S: Sockets> {
     marks: Marks,
     socket: Option<S::Udp>,
     payload: Vec<u8>,
-    pub(super) tally: Tally,
+    pub(super) tally: ArrivedBytes,
 }
 
 impl<S: Sockets> Echo<S> {
-    pub(super) fn new(to: SocketAddr, marks: Marks, tally: Tally) -> Echo<S> {
+    pub(super) fn new(to: SocketAddr, marks: Marks, tally: ArrivedBytes) -> Echo<S> {
         Echo { to, marks, socket: None, payload: Vec::new(), tally }
     }
 

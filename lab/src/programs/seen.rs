@@ -6,19 +6,19 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::agent::HopSource;
 use hopwise_core::narrow::as_usize;
-use hopwise_core::tcp::Info;
+use hopwise_core::tcp::{ConnectionStats, Info};
 use serde::{Deserialize, Serialize};
 
 use super::delays::{Delays, Spread};
 use super::probe::Probed;
 use super::sockets::{Platform, Sockets};
 
-/// The counted time is divided into so many intervals.
+/// The counted time is divided into this number of intervals.
 pub(crate) const INTERVALS: u32 = 100;
 
-/// The bytes that arrived, and those of them that count.
+/// The bytes that arrived, and the counted part of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct ArrivedBytes {
     /// The beginning of the counted time.
     #[serde(skip)]
     pub counts_from: Instant,
@@ -33,9 +33,9 @@ pub struct Tally {
     pub by_interval: Vec<u64>,
 }
 
-impl Tally {
-    pub(super) fn new(counts_from: Instant, each: Duration) -> Tally {
-        Tally { counts_from, each, ..Tally::default() }
+impl ArrivedBytes {
+    pub(super) fn new(counts_from: Instant, each: Duration) -> ArrivedBytes {
+        ArrivedBytes { counts_from, each, ..ArrivedBytes::default() }
     }
 
     pub(super) fn add(&mut self, now: Instant, bytes: u64) {
@@ -67,15 +67,15 @@ pub struct Bursts {
 
 /// The bursts of the connections of one end, one after the other.
 #[derive(Debug)]
-pub(super) struct Sending<C> {
+pub(super) struct BurstCounter<C> {
     /// The connection, and what it had sent when it was looked at last.
     last: Option<(C, u64)>,
     bursts: Bursts,
 }
 
-impl<C: PartialEq + Copy> Sending<C> {
-    pub(super) fn none() -> Sending<C> {
-        Sending { last: None, bursts: Bursts::default() }
+impl<C: PartialEq + Copy> BurstCounter<C> {
+    pub(super) fn none() -> BurstCounter<C> {
+        BurstCounter { last: None, bursts: Bursts::default() }
     }
 
     pub(super) fn take(&mut self, conn: C, sent: u64, counts: bool) {
@@ -97,7 +97,7 @@ impl<C: PartialEq + Copy> Sending<C> {
 
 /// Transfers or requests that ended in the counted time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Completions {
+pub struct CompletionTimes {
     /// The number of transfers or requests that ended.
     pub count: u64,
     /// The sum of their durations, in nanoseconds.
@@ -108,10 +108,10 @@ pub struct Completions {
     pub spread: Option<Spread>,
 }
 
-impl From<&Delays> for Completions {
-    fn from(took: &Delays) -> Completions {
+impl From<&Delays> for CompletionTimes {
+    fn from(took: &Delays) -> CompletionTimes {
         let (count, total_ns, longest_ns) = (took.count(), took.total_ns(), took.longest_ns());
-        Completions { count, total_ns, longest_ns, spread: took.spread() }
+        CompletionTimes { count, total_ns, longest_ns, spread: took.spread() }
     }
 }
 
@@ -130,110 +130,76 @@ pub struct AgentsAtEnd {
     pub senders_lack: Vec<String>,
 }
 
-/// Counters of connections at one end. A counter is absent where the TCP does not tell it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
-    /// Data segments, retransmissions included.
-    pub segments_sent: Option<u64>,
-    /// Data segments that were sent again.
-    pub segments_retransmitted: Option<u64>,
-    /// Payload bytes that the peer acknowledged.
-    pub bytes_acked: Option<u64>,
-    /// Retransmission timeouts, those of SYNs included.
-    pub timeouts: Option<u32>,
-    /// Starts of fast recovery; each may send several segments again.
-    pub fast_retransmits: Option<u32>,
-    /// Pure ACKs, repeated ones included.
-    pub acks_sent: Option<u64>,
-    /// ACKs that an agent had repeated in case the first was lost.
-    pub acks_repeated: Option<u64>,
-    /// Segments that this end had already.
-    pub segments_received_again: Option<u64>,
-    /// Data segments that arrived, and those of them that came above a hole.
-    pub segments_arrived: Option<u64>,
-    /// Data segments that came above a hole.
-    pub segments_out_of_order: Option<u64>,
-    /// Segments without data that arrived after the first one, which is the handshake's.
-    pub acks_arrived: Option<u64>,
-    /// ACKs that each shadow would have sent.
-    pub shadow_acks: Vec<u64>,
-    /// The total wait of the first segments of those.
-    pub shadow_holds: Vec<Duration>,
+/// The counters of a connection, each with its place in TCP's own statistics.
+macro_rules! counters {
+    ($($(#[$doc:meta])+ $name:ident: $number:ty = $of:expr;)+) => {
+        /// Counters of connections at one end. A counter is absent where the TCP does not tell it.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct Counted {
+            $($(#[$doc])+ pub $name: Option<$number>,)+
+            /// ACKs that each shadow would have sent.
+            pub shadow_acks: Vec<u64>,
+            /// The total wait of the first segment of each such ACK.
+            pub shadow_holds: Vec<Duration>,
+        }
+
+        impl Default for Counted {
+            /// The counters before the first connection.
+            fn default() -> Counted {
+                Counted { $($name: Some(0),)+ shadow_acks: Vec::new(), shadow_holds: Vec::new() }
+            }
+        }
+
+        impl Counted {
+            /// No counter at all.
+            pub fn untold() -> Counted {
+                Counted { $($name: None,)+ ..Counted::default() }
+            }
+
+            pub(super) fn of(info: &Info) -> Counted {
+                let (shadow_acks, shadow_holds) = (info.shadow_acks.clone(), info.shadow_holds.clone());
+                Counted { $($name: Some($of(&info.stats)),)+ shadow_acks, shadow_holds }
+            }
+
+            fn add_numbers(&mut self, more: &Counted) {
+                $(self.$name = self.$name.zip(more.$name).map(|(sum, more)| sum + more);)+
+            }
+        }
+    };
 }
 
-impl Default for Counted {
-    /// The counters before the first connection.
-    fn default() -> Counted {
-        Counted {
-            segments_sent: Some(0),
-            segments_retransmitted: Some(0),
-            bytes_acked: Some(0),
-            timeouts: Some(0),
-            fast_retransmits: Some(0),
-            acks_sent: Some(0),
-            acks_repeated: Some(0),
-            segments_received_again: Some(0),
-            segments_arrived: Some(0),
-            segments_out_of_order: Some(0),
-            acks_arrived: Some(0),
-            shadow_acks: Vec::new(),
-            shadow_holds: Vec::new(),
-        }
-    }
+counters! {
+    /// Data segments, retransmissions included.
+    segments_sent: u64 = |stats: &ConnectionStats| stats.segments_sent;
+    /// Data segments that were sent again.
+    segments_retransmitted: u64 = |stats: &ConnectionStats| stats.segments_retransmitted;
+    /// Payload bytes that the peer acknowledged.
+    bytes_acked: u64 = |stats: &ConnectionStats| stats.bytes_acked;
+    /// Retransmission timeouts, SYNs' timeouts included.
+    timeouts: u32 = |stats: &ConnectionStats| stats.timeouts;
+    /// Starts of fast recovery; each may send several segments again.
+    fast_retransmits: u32 = |stats: &ConnectionStats| stats.fast_retransmits;
+    /// Pure ACKs, repeated ones included.
+    acks_sent: u64 = |stats: &ConnectionStats| stats.acks_sent;
+    /// ACKs that an agent had repeated in case the first was lost.
+    acks_repeated: u64 = |stats: &ConnectionStats| stats.acks_repeated;
+    /// Segments that this end had already.
+    segments_received_again: u64 = |stats: &ConnectionStats| stats.segments_duplicate;
+    /// Data segments that arrived.
+    segments_arrived: u64 = with_data;
+    /// Data segments that came above a hole.
+    segments_out_of_order: u64 = |stats: &ConnectionStats| stats.segments_out_of_order;
+    /// Segments without data that arrived after the first one, which is the handshake's.
+    acks_arrived: u64 = |stats: &ConnectionStats| stats.segments_received.saturating_sub(with_data(stats) + 1);
+}
+
+fn with_data(stats: &ConnectionStats) -> u64 {
+    stats.segments_in_order + stats.segments_out_of_order + stats.segments_duplicate
 }
 
 impl Counted {
-    /// No counter at all.
-    pub fn untold() -> Counted {
-        Counted {
-            segments_sent: None,
-            segments_retransmitted: None,
-            bytes_acked: None,
-            timeouts: None,
-            fast_retransmits: None,
-            acks_sent: None,
-            acks_repeated: None,
-            segments_received_again: None,
-            segments_arrived: None,
-            segments_out_of_order: None,
-            acks_arrived: None,
-            ..Counted::default()
-        }
-    }
-
-    pub(super) fn of(info: &Info) -> Counted {
-        let stats = &info.stats;
-        let with_data = stats.segments_in_order + stats.segments_out_of_order + stats.segments_duplicate;
-        Counted {
-            segments_sent: Some(stats.segments_sent),
-            segments_retransmitted: Some(stats.segments_retransmitted),
-            bytes_acked: Some(stats.bytes_acked),
-            timeouts: Some(stats.timeouts),
-            fast_retransmits: Some(stats.fast_retransmits),
-            acks_sent: Some(stats.acks_sent),
-            acks_repeated: Some(stats.acks_repeated),
-            segments_received_again: Some(stats.segments_duplicate),
-            segments_arrived: Some(with_data),
-            segments_out_of_order: Some(stats.segments_out_of_order),
-            acks_arrived: Some(stats.segments_received.saturating_sub(with_data + 1)),
-            shadow_acks: info.shadow_acks.clone(),
-            shadow_holds: info.shadow_holds.clone(),
-        }
-    }
-
     pub(super) fn add(&mut self, more: &Counted) {
-        let sum = |to: &mut Option<u64>, more: Option<u64>| *to = to.zip(more).map(|(to, more)| to + more);
-        sum(&mut self.segments_sent, more.segments_sent);
-        sum(&mut self.segments_retransmitted, more.segments_retransmitted);
-        sum(&mut self.bytes_acked, more.bytes_acked);
-        sum(&mut self.acks_sent, more.acks_sent);
-        sum(&mut self.acks_repeated, more.acks_repeated);
-        sum(&mut self.segments_received_again, more.segments_received_again);
-        sum(&mut self.segments_arrived, more.segments_arrived);
-        sum(&mut self.segments_out_of_order, more.segments_out_of_order);
-        sum(&mut self.acks_arrived, more.acks_arrived);
-        self.timeouts = self.timeouts.zip(more.timeouts).map(|(to, more)| to + more);
-        self.fast_retransmits = self.fast_retransmits.zip(more.fast_retransmits).map(|(to, more)| to + more);
+        self.add_numbers(more);
         let shadows = self.shadow_acks.len().max(more.shadow_acks.len());
         self.shadow_acks.resize(shadows, 0);
         self.shadow_acks.iter_mut().zip(&more.shadow_acks).for_each(|(sum, more)| *sum += more);
@@ -244,16 +210,16 @@ impl Counted {
 
 /// Hops to a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hops {
+pub struct CountedHops {
     /// The number of hops.
     pub count: u8,
     /// `routing`, `ttl` or `config`.
     pub source: String,
 }
 
-impl From<(u8, HopSource)> for Hops {
-    fn from((count, source): (u8, HopSource)) -> Hops {
-        Hops { count, source: source.name().to_owned() }
+impl From<(u8, HopSource)> for CountedHops {
+    fn from((count, source): (u8, HopSource)) -> CountedHops {
+        CountedHops { count, source: source.name().to_owned() }
     }
 }
 
@@ -265,15 +231,15 @@ pub struct EndResult {
     /// True for the end that opens connections or sends datagrams.
     pub is_opener: bool,
     /// The bytes that arrived.
-    pub tally: Tally,
+    pub tally: ArrivedBytes,
     /// The counters of all connections together.
     pub counted: Counted,
     /// The agents of the last connection; none for datagrams, or before a connection.
     pub agents: Option<AgentsAtEnd>,
     /// The transfers or requests that ended; none for other traffic.
-    pub completions: Option<Completions>,
+    pub completions: Option<CompletionTimes>,
     /// The hops to the other end, where they are known.
-    pub hops: Option<Hops>,
+    pub hops: Option<CountedHops>,
     /// The mean of the smoothed round-trip time in the counted time, where the world samples it.
     pub rtt: Option<Duration>,
     /// The round trips that TCP measured at this end in the counted time; none where a TCP does not tell each.
@@ -286,15 +252,15 @@ pub struct EndResult {
 
 /// The round trips that the connections of one end have measured, one after the other.
 #[derive(Debug)]
-pub(super) struct Measured<C> {
+pub(super) struct RoundTripLog<C> {
     /// The connection and the number of the last one.
     last: Option<(C, u8)>,
     delays: Delays,
 }
 
-impl<C: PartialEq + Copy> Measured<C> {
-    pub(super) fn none() -> Measured<C> {
-        Measured { last: None, delays: Delays::default() }
+impl<C: PartialEq + Copy> RoundTripLog<C> {
+    pub(super) fn none() -> RoundTripLog<C> {
+        RoundTripLog { last: None, delays: Delays::default() }
     }
 
     /// Takes the newest round trip of a connection, unless it was taken before.
@@ -314,12 +280,12 @@ impl<C: PartialEq + Copy> Measured<C> {
 
 /// Round-trip times that were looked at.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Looks {
+pub(super) struct RttSamples {
     sum: Duration,
     count: u32,
 }
 
-impl Looks {
+impl RttSamples {
     pub(super) fn add(&mut self, rtt: Duration) {
         self.sum += rtt;
         self.count += 1;
@@ -332,8 +298,8 @@ impl Looks {
 
 /// The totals of one end of a TCP flow over all its connections.
 #[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) tally: Tally,
+pub(super) struct EndTotals {
+    pub(super) tally: ArrivedBytes,
     /// The counters of connections that are over.
     pub(super) past: Counted,
     /// The agents of the last connection.
@@ -342,9 +308,9 @@ pub(super) struct Seen {
     pub(super) hops: Option<(u8, HopSource)>,
 }
 
-impl Seen {
-    pub(super) fn new<S: Sockets>(tally: Tally) -> Seen {
-        Seen { tally, past: S::nothing_counted(), agents: None, hops: None }
+impl EndTotals {
+    pub(super) fn new<S: Sockets>(tally: ArrivedBytes) -> EndTotals {
+        EndTotals { tally, past: S::nothing_counted(), agents: None, hops: None }
     }
 
     /// Notes the state of a connection that has begun, was answered, or is over.
@@ -376,7 +342,7 @@ impl Seen {
         }
     }
 
-    /// The counters with those of a connection that is open.
+    /// The counters, with an open connection's counters.
     pub(super) fn counted<S: Sockets>(&self, now: Instant, sockets: &S, open: Option<S::Conn>) -> Counted {
         let mut counted = self.past.clone();
         if let Some(more) = open.and_then(|conn| sockets.counted(now, conn)) {

@@ -5,24 +5,24 @@ use std::sync::Arc;
 use hopwise_core::Instant;
 use hopwise_core::endpoint::EventKind;
 
-use super::message::{ENDLESS, Header, Message, Then};
-use super::seen::{Counted, Seen};
+use super::message::{ENDLESS, MessageHeader, ProgramMessage, Then};
+use super::seen::{Counted, EndTotals};
 use super::sockets::{Platform, Sockets};
 use crate::sim::{Directions, Talk, TcpPlan};
 
 #[derive(Debug)]
-pub(super) struct Server<S: Sockets> {
+pub(super) struct ServerProgram<S: Sockets> {
     plan: Arc<TcpPlan>,
     listener: Option<S::Listener>,
     /// Connections come one after the other: there are more than one only while one ends.
-    open: Vec<Open<S::Conn>>,
-    pub(super) seen: Seen,
+    open: Vec<ServerConnection<S::Conn>>,
+    pub(super) seen: EndTotals,
 }
 
 #[derive(Debug)]
-struct Open<C> {
+struct ServerConnection<C> {
     conn: C,
-    message: Message,
+    message: ProgramMessage,
     /// Bytes missing of the request that comes in.
     unread: u64,
     /// Bytes to send when all of it is here.
@@ -30,9 +30,9 @@ struct Open<C> {
     has_end: bool,
 }
 
-impl<S: Sockets> Server<S> {
-    pub(super) fn new(plan: Arc<TcpPlan>, seen: Seen) -> Server<S> {
-        Server { plan, listener: None, open: Vec::new(), seen }
+impl<S: Sockets> ServerProgram<S> {
+    pub(super) fn new(plan: Arc<TcpPlan>, seen: EndTotals) -> ServerProgram<S> {
+        ServerProgram { plan, listener: None, open: Vec::new(), seen }
     }
 
     pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
@@ -68,11 +68,11 @@ impl<S: Sockets> Server<S> {
         }
         let message = match self.plan.talk {
             Talk::Endless(directions) if directions.has_back() => {
-                Message::new(None, ENDLESS, Then::StaysOpen)
+                ProgramMessage::new(None, ENDLESS, Then::StaysOpen)
             }
-            _ => Message::nothing(),
+            _ => ProgramMessage::nothing(),
         };
-        self.open.push(Open { conn, message, unread: 0, answer: 0, has_end: false });
+        self.open.push(ServerConnection { conn, message, unread: 0, answer: 0, has_end: false });
         let nth = self.open.len() - 1;
         self.read(now, node, nth);
         self.open[nth].message.write(now, node, conn);
@@ -132,7 +132,7 @@ impl<S: Sockets> Server<S> {
         loop {
             let readable = node.sockets().readable(open.conn);
             if is_asked && open.unread == 0 {
-                let Some(header) = Header::read(node.sockets().peek(open.conn)) else { return };
+                let Some(header) = MessageHeader::read(node.sockets().peek(open.conn)) else { return };
                 (open.unread, open.answer) = (u64::from(header.bytes), u64::from(header.answer));
             }
             let wanted = if is_asked { open.unread } else { u64::from(readable) };

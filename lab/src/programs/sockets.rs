@@ -40,7 +40,7 @@ pub trait Sockets {
     /// The address of the peer; none for a connection that is gone.
     fn peer(&self, conn: Self::Conn) -> Option<IpAddr>;
 
-    /// Takes the beginning of `data`, as much as there is room for, and returns its length; none after an error.
+    /// Takes the beginning of `data` that there is room for, and returns its length; none after an error.
     fn send(&mut self, now: Instant, conn: Self::Conn, data: &[u8]) -> Option<usize>;
     /// Ends the sending side. Returns whether it has ended.
     fn shutdown(&mut self, now: Instant, conn: Self::Conn) -> bool;
@@ -74,7 +74,7 @@ pub trait Sockets {
         None
     }
 
-    /// Opens a socket for datagrams on a port; none after an error. `marks` are those of its packets.
+    /// Opens a socket for datagrams on a port; none after an error. `marks` go into its packets.
     fn udp_bind(&mut self, port: u16, marks: Option<Marks>) -> Option<Self::Udp>;
     /// Returns whether the datagram was taken.
     fn udp_send(&mut self, socket: Self::Udp, to: SocketAddr, payload: &[u8]) -> bool;
@@ -90,18 +90,18 @@ pub fn start_of(payload: &[u8], start: &mut [u8]) -> usize {
 
 /// News for programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event<S: Sockets> {
+pub enum ProgramEvent<S: Sockets> {
     /// The listener has a connection.
     Incoming(S::Listener),
     /// News of a connection.
     Connection(S::Conn, EventKind),
 }
 
-impl From<endpoint::Event> for Event<Endpoint> {
-    fn from(event: endpoint::Event) -> Event<Endpoint> {
+impl From<endpoint::Event> for ProgramEvent<Endpoint> {
+    fn from(event: endpoint::Event) -> ProgramEvent<Endpoint> {
         match event {
-            endpoint::Event::Incoming(listener) => Event::Incoming(listener),
-            endpoint::Event::Connection(conn, event) => Event::Connection(conn, event),
+            endpoint::Event::Incoming(listener) => ProgramEvent::Incoming(listener),
+            endpoint::Event::Connection(conn, event) => ProgramEvent::Connection(conn, event),
         }
     }
 }
@@ -116,12 +116,12 @@ pub trait Platform {
     /// Runs `act`, and lets the packets go that follow from it.
     fn with<T>(&mut self, now: Instant, act: impl FnOnce(&mut Self::Sockets) -> T) -> T;
     /// The oldest news that no program has taken.
-    fn poll_event(&mut self) -> Option<Event<Self::Sockets>>;
-    /// Gives new connections to that peer the facts about its path that are known beside TCP.
+    fn poll_event(&mut self) -> Option<ProgramEvent<Self::Sockets>>;
+    /// Gives new connections to that peer the facts about its path that the platform knows.
     fn give_path(&mut self, now: Instant, peer: IpAddr);
     /// The hops to a peer, and their source, as the platform knows them or one of its connections does.
     fn hops_to(&self, now: Instant, peer: IpAddr, conn: Option<ConnOf<Self>>) -> Option<(u8, HopSource)>;
-    /// True if the link takes another datagram of a source that sends as much as leaves.
+    /// True if the link takes another datagram of a saturated source.
     fn takes_more(&self) -> bool;
 }
 

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::series::Series;
+use crate::campaign::MOST_RUNS;
 use crate::findings::label;
-use crate::folder;
+use crate::folder::Folder;
 use crate::record::{Record, Trial};
-use crate::seal::{self, Broken};
-use crate::settings::difference;
+use crate::scenario::settings::{count, difference};
+use crate::seal::{self, SealError};
 use crate::store::{PLAN, RECORDS, RUNS};
 use crate::version;
 
@@ -47,20 +48,26 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
+/// Opens the folder of a trial. It stays the one that is read and written, whatever its path leads to by then.
+pub fn open(path: &Path) -> Result<Folder, ReadError> {
+    Folder::open(path).map_err(|error| refused(path, format!("{error}; {WANTED}")))
+}
+
 fn refused(place: &Path, problem: impl fmt::Display) -> ReadError {
     ReadError { place: place.display().to_string(), problem: problem.to_string() }
 }
 
 impl Bundle {
     /// Joins the folders' records. They must be of one trial, made by one version, which may be another than ours.
-    pub fn read(folders: &[PathBuf]) -> Result<Bundle, ReadError> {
-        let mut joined = Joined::default();
+    pub fn read(folders: &[Folder]) -> Result<Bundle, ReadError> {
+        let mut joined = JoinedFolders::default();
         for folder in folders {
             joined.take(folder)?;
         }
-        let Some((_, trial)) = joined.first else {
+        let Some((first, trial)) = joined.first else {
             return Err(refused(Path::new("report"), "no folder is named"));
         };
+        check_cells(&first.join(PLAN), &trial, joined.records.len())?;
         let mut bundle = Bundle::new(trial, joined.records.into_values().collect(), joined.series);
         if bundle.trial.version != version::of_program() {
             let made_by = &bundle.trial.version;
@@ -92,7 +99,7 @@ impl Bundle {
 
 /// The records read until now.
 #[derive(Default)]
-struct Joined {
+struct JoinedFolders {
     /// The first folder, and the plan that all must have.
     first: Option<(PathBuf, Trial)>,
     records: BTreeMap<String, Record>,
@@ -102,11 +109,11 @@ struct Joined {
     remarks: Vec<String>,
 }
 
-impl Joined {
-    fn take(&mut self, folder: &Path) -> Result<(), ReadError> {
+impl JoinedFolders {
+    fn take(&mut self, folder: &Folder) -> Result<(), ReadError> {
         let trial = Trial { shard: None, ..read_trial(folder)? };
-        self.check_plan(folder, &trial)?;
-        let records = if folder.join(RECORDS).exists() {
+        self.check_plan(folder.path(), &trial)?;
+        let records = if folder.has(RECORDS) {
             let records = read_records(folder, &trial)?;
             if let Some(record) = records.iter().find(|record| !is_planned(&trial, record)) {
                 let problem = format!("{} is no run of the trial in {PLAN}", name_of(record));
@@ -117,10 +124,10 @@ impl Joined {
             self.unfinished(folder, &trial)?
         };
         for record in records {
-            self.check_record(folder, &trial, &record)?;
+            self.check_record(folder.path(), &trial, &record)?;
             if let Some(path) = &record.series {
                 let file = folder.join(path);
-                let text = folder::read(folder, path).map_err(|error| refused(&file, error))?;
+                let text = folder.read(path).map_err(|error| refused(&file, error))?;
                 if record.series_sum.as_ref() != Some(&seal::sum(&text)) {
                     let problem = format!("it was changed since it was written; {AGAIN}");
                     return Err(refused(&file, problem));
@@ -179,16 +186,16 @@ impl Joined {
     }
 
     /// The finished runs of an unfinished trial.
-    fn unfinished(&mut self, folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> {
+    fn unfinished(&mut self, folder: &Folder, trial: &Trial) -> Result<Vec<Record>, ReadError> {
         let goes_on = "the command that began it goes on with --resume";
-        let names = match folder::names(folder, RUNS) {
+        let names = match folder.names(RUNS) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             names => names.map_err(|error| refused(&folder.join(RUNS), error))?,
         };
         let mut records = Vec::new();
         for name in names.iter().map(|name| Path::new(RUNS).join(name)) {
             let path = folder.join(&name);
-            let text = match folder::read(folder, &name) {
+            let text = match folder.read(&name) {
                 // A file that is being written, or was when the power failed, is no record yet.
                 Err(error)
                     if [io::ErrorKind::NotFound, io::ErrorKind::InvalidData].contains(&error.kind()) =>
@@ -208,13 +215,13 @@ impl Joined {
         records.sort_by(|a, b| a.id.cmp(&b.id));
         if records.is_empty() {
             return Err(refused(
-                folder,
+                folder.path(),
                 format!("the trial has not finished, and none of its runs has: {goes_on}"),
             ));
         }
         self.remarks.push(format!(
             "{}: the trial has not finished; this is of the {} runs that have; {goes_on}",
-            folder.display(),
+            folder.path().display(),
             records.len()
         ));
         Ok(records)
@@ -233,12 +240,15 @@ fn name_of(record: &Record) -> String {
 
 const WANTED: &str = "expected a folder that hopwise trial has written";
 
-fn read_trial(folder: &Path) -> Result<Trial, ReadError> {
+/// No plan comes near this. Read, it takes many times the memory.
+const LONGEST_PLAN: u64 = 16 << 20;
+
+fn read_trial(folder: &Folder) -> Result<Trial, ReadError> {
     let file = folder.join(PLAN);
-    let text = folder::read(folder, PLAN).map_err(|error| {
+    let text = folder.read_at_most(PLAN, LONGEST_PLAN).map_err(|error| {
         let is_missing = error.kind() == io::ErrorKind::NotFound;
-        if is_missing && folder.join("run.json").exists() {
-            return refused(folder, format!("it holds what hopwise run has written; {WANTED}"));
+        if is_missing && folder.has("run.json") {
+            return refused(folder.path(), format!("it holds what hopwise run has written; {WANTED}"));
         }
         refused(&file, format!("{error}; {WANTED}"))
     })?;
@@ -247,16 +257,53 @@ fn read_trial(folder: &Path) -> Result<Trial, ReadError> {
     let trial: Trial =
         serde_json::from_str(&text).map_err(|error| not_understood(&file, version, &error.to_string()))?;
     check(&trial, &text).map_err(|broken| refused(&file, format!("{broken}; {AGAIN}")))?;
+    check_runs(&file, &trial)?;
     Ok(trial)
+}
+
+/// Refuses a plan of more runs than a trial has.
+fn check_runs(file: &Path, trial: &Trial) -> Result<(), ReadError> {
+    let [points, arms, seeds] = [trial.points.len(), trial.arms.len(), trial.seeds.len()];
+    // A plan without arms is not to have points without end.
+    let runs = [points, arms, seeds].iter().fold(1_usize, |runs, count| runs.saturating_mul((*count).max(1)));
+    if runs <= MOST_RUNS {
+        return Ok(());
+    }
+    let problem = format!(
+        "`points` has {points} entries, `arms` has {arms} and `seeds` has {seeds}: expected at most {MOST_RUNS} runs, \
+         which is their product"
+    );
+    Err(refused(file, problem))
+}
+
+/// Cells of points and arms that a report has room for, however few of their runs are there.
+const FREE_CELLS: usize = 20_000;
+/// Further cells for each run that is there. All runs of a trial fill every cell, and those of a part some.
+const CELLS_OF_A_RUN: usize = 8;
+
+/// Refuses a plan with far more cells than runs: each cell takes memory and a place in the report, and a short plan
+/// names very many.
+fn check_cells(file: &Path, trial: &Trial, runs: usize) -> Result<(), ReadError> {
+    let (points, arms) = (trial.points.len(), trial.arms.len());
+    let most = FREE_CELLS + CELLS_OF_A_RUN * runs;
+    if points.saturating_mul(arms) <= most {
+        return Ok(());
+    }
+    let problem = format!(
+        "`points` has {points} entries and `arms` has {arms}, which come to {} cells, and {runs} runs are there: \
+         expected at most {most} cells, {FREE_CELLS} and {CELLS_OF_A_RUN} for each run",
+        points.saturating_mul(arms)
+    );
+    Err(refused(file, problem))
 }
 
 /// Remedy for a file that has changed since it was written.
 const AGAIN: &str = "put the file back, or delete it and run the trial again with --resume";
 
 /// Trials of versions without checksums can be read, too.
-fn check(trial: &Trial, text: &str) -> Result<(), Broken> {
+fn check(trial: &Trial, text: &str) -> Result<(), SealError> {
     match seal::check(text) {
-        Err(Broken::Missing) if trial.version != version::of_program() => Ok(()),
+        Err(SealError::Missing) if trial.version != version::of_program() => Ok(()),
         checked => checked,
     }
 }
@@ -264,9 +311,9 @@ fn check(trial: &Trial, text: &str) -> Result<(), Broken> {
 /// No record comes near this. Read, it takes many times the memory.
 const LONGEST_RECORD: usize = 4 << 20;
 
-fn read_records(folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> {
+fn read_records(folder: &Folder, trial: &Trial) -> Result<Vec<Record>, ReadError> {
     let file = folder.join(RECORDS);
-    let text = folder::read(folder, RECORDS).map_err(|error| refused(&file, error))?;
+    let text = folder.read(RECORDS).map_err(|error| refused(&file, error))?;
     let parse = |(line, text): (usize, &str)| {
         if text.len() > LONGEST_RECORD {
             let problem = format!("line {line} is too long: expected at most {} MiB", LONGEST_RECORD >> 20);
@@ -281,8 +328,16 @@ fn read_records(folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> 
     (1..).zip(text.lines()).filter(|(_, text)| !text.is_empty()).map(parse).collect()
 }
 
+/// No settings have nearly so many values: a scenario of most nodes and flows has a third of them.
+const MOST_VALUES: usize = 200_000;
+
 fn sound(file: &Path, line: usize, record: Record) -> Result<Record, ReadError> {
-    match record.misplaced().or_else(|| record.absurdity()) {
+    let too_many = || {
+        let values = count(&record.settings);
+        (values > MOST_VALUES)
+            .then(|| format!("`settings` has {values} values, expected at most {MOST_VALUES}"))
+    };
+    match record.misplaced().or_else(too_many).or_else(|| record.absurdity()) {
         Some(problem) => Err(refused(file, format!("line {line}: {problem}"))),
         None => Ok(record),
     }

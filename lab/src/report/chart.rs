@@ -3,17 +3,16 @@
 //! By hand: crates for charts bring fonts and renderers, and none keeps two themes and a printed page in one file.
 
 mod axis;
-mod marks;
 mod names;
 mod numbers;
 
 use std::fmt::Write as _;
 
 pub(super) use axis::Axis;
-use axis::Scale;
-pub(super) use marks::SHAPES;
+use axis::AxisScale;
+pub(super) use names::SHAPES;
 use numbers::Numbers;
-pub(super) use numbers::Told;
+pub(super) use numbers::ShapeNumbers;
 
 /// Room for labels: left, right, top, bottom.
 const LEFT: f64 = 46.0;
@@ -27,7 +26,7 @@ const CHARACTER: f64 = 6.2;
 /// The most letters of a name right of a line.
 const LONGEST_NAME: usize = 18;
 
-/// The name of a row, and that of its group; empty where it stands alone.
+/// The name of a row, and its group's name; empty where it stands alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowName<'a> {
     pub(super) group: &'a str,
@@ -46,12 +45,12 @@ impl<'a> RowName<'a> {
 pub(super) struct Chart {
     width: f64,
     height: f64,
-    x: Scale,
-    y: Scale,
-    /// Axes with their ticks and titles: charts that lie over each other show those of one.
+    x: AxisScale,
+    y: AxisScale,
+    /// Axes with their ticks and titles: charts that lie over each other show one chart's axes.
     frame: String,
     body: String,
-    /// Shapes that lie over all others.
+    /// Shapes that lie over all other shapes.
     over: String,
     numbers: Numbers,
 }
@@ -63,14 +62,14 @@ impl Chart {
         chart
     }
 
-    fn empty((width, height): (f64, f64), (x, y): (Scale, Scale)) -> Chart {
+    fn empty((width, height): (f64, f64), (x, y): (AxisScale, AxisScale)) -> Chart {
         let [frame, body, over] = [const { String::new() }; 3];
         Chart { width, height, x, y, frame, body, over, numbers: Numbers::default() }
     }
 
     fn bare((width, height): (f64, f64), x: Axis<'_>, y: Axis<'_>) -> Chart {
-        let across = Scale { low: x.low, high: x.high, from: LEFT, to: width - RIGHT };
-        let up = Scale { low: y.low, high: y.high, from: height - BOTTOM, to: TOP };
+        let across = AxisScale { low: x.low, high: x.high, from: LEFT, to: width - RIGHT };
+        let up = AxisScale { low: y.low, high: y.high, from: height - BOTTOM, to: TOP };
         let mut chart = Chart::empty((width, height), (across, up));
         for tick in up.ticks() {
             let at = up.px(tick);
@@ -110,8 +109,8 @@ impl Chart {
         let left = (longest as f64 * CHARACTER + 12.0).clamp(LEFT, width * 0.45);
         let heads = (0..names.len()).filter(|nth| begins_group(names, *nth)).count();
         let height = TOP + row * (names.len() + heads) as f64 + BOTTOM;
-        let across = Scale { low: x.low, high: x.high, from: left, to: width - RIGHT };
-        let up = Scale { low: 0.0, high: 1.0, from: height - BOTTOM, to: TOP };
+        let across = AxisScale { low: x.low, high: x.high, from: left, to: width - RIGHT };
+        let up = AxisScale { low: 0.0, high: 1.0, from: height - BOTTOM, to: TOP };
         let mut chart = Chart::empty((width, height), (across, up));
         for tick in across.ticks() {
             let at = across.px(tick);
@@ -213,12 +212,12 @@ impl Chart {
     }
 
     /// Keeps the numbers of a shape.
-    pub(super) fn tell(&mut self, told: &Told<'_>) {
+    pub(super) fn tell(&mut self, told: &ShapeNumbers<'_>) {
         self.numbers.tell(told);
     }
 
     fn tell_places(&mut self, shape: &str, class: &str, places: &[(f64, f64)]) {
-        places.iter().for_each(|place| self.tell(&Told::at(shape, class, *place)));
+        places.iter().for_each(|place| self.tell(&ShapeNumbers::at(shape, class, *place)));
     }
 
     pub(super) fn line(&mut self, points: &[(f64, f64)], class: &str) {
@@ -244,7 +243,7 @@ impl Chart {
         self.tell_places("step", class, points);
     }
 
-    /// Area between two lines over the same places.
+    /// Area between two lines over one list of places.
     pub(super) fn band(&mut self, low: &[(f64, f64)], high: &[(f64, f64)], class: &str) {
         let around = low.iter().chain(high.iter().rev()).map(|point| self.at(*point));
         let path = path(around.collect::<Vec<_>>().into_iter());
@@ -252,7 +251,7 @@ impl Chart {
     }
 
     /// Draws a dot at its numbers, and keeps these.
-    pub(super) fn dot(&mut self, told: &Told<'_>, radius: f64) {
+    pub(super) fn dot(&mut self, told: &ShapeNumbers<'_>, radius: f64) {
         self.tell(told);
         if let (Some(x), Some(y)) = (told.x, told.y) {
             self.spot(self.at((x, y)), radius, told.class, told.title);
@@ -263,7 +262,7 @@ impl Chart {
     pub(super) fn spot(&mut self, at: (f64, f64), radius: f64, class: &str, title: &str) {
         let title =
             if title.is_empty() { String::new() } else { format!("<title>{}</title>", escape(title)) };
-        self.body.push_str(&marks::mark(at, radius, class, &title));
+        self.body.push_str(&names::mark(at, radius, class, &title));
     }
 
     /// Draws a horizontal bar at a height in the picture.
@@ -275,7 +274,7 @@ impl Chart {
         title: &str,
     ) {
         let (x, x_ends) = (Some(to - from), Some([from, to]));
-        self.tell(&Told { shape: "bar", class, x, x_ends, title, ..Told::default() });
+        self.tell(&ShapeNumbers { shape: "bar", class, x, x_ends, title, ..ShapeNumbers::default() });
         let (left, right) = (self.x.px(from), self.x.px(to));
         let _ = write!(
             self.body,

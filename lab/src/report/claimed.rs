@@ -1,10 +1,10 @@
-//! The picture of a table of claims: the claimed number, and the interval of each reading beside it.
+//! The picture of a table of claims: the claimed number, and the interval of each reading.
 
 use std::fmt::Write as _;
 
 use super::chart::{Axis, Chart, RowName, escape};
-use crate::claims::Outcome;
-use crate::claims::table::{Line, Row};
+use crate::claims::ClaimOutcome;
+use crate::claims::table::{ClaimRow, ReadingLine};
 use crate::scenario::Stated;
 
 const WIDTH: f64 = 900.0;
@@ -20,8 +20,8 @@ const STYLE: &str = "<style>text{font:11px sans-serif;fill:#222}.group{font-weig
 
 /// A picture of the rows under their papers' own rules: all ratios, and absolute values as a share of the printed one.
 /// Empty if there is none.
-pub fn picture(rows: &[Row]) -> String {
-    let drawn: Vec<(&Row, &Line)> = rows.iter().flat_map(drawn_lines).collect();
+pub fn picture(rows: &[ClaimRow]) -> String {
+    let drawn: Vec<(&ClaimRow, &ReadingLine)> = rows.iter().flat_map(drawn_lines).collect();
     if drawn.is_empty() {
         return String::new();
     }
@@ -46,18 +46,18 @@ pub fn picture(rows: &[Row]) -> String {
 }
 
 /// The lines of a row's first rules that have a number, if the row states one.
-fn drawn_lines(row: &Row) -> Vec<(&Row, &Line)> {
+fn drawn_lines(row: &ClaimRow) -> Vec<(&ClaimRow, &ReadingLine)> {
     let is_drawn = !matches!(row.stated, None | Some(Stated::Value(0.0)));
     let lines = row.results.iter().take(1).flat_map(|under| &under.lines);
     lines.filter(|line| is_drawn && line.number.number.is_some()).map(|line| (row, line)).collect()
 }
 
-fn own_name(line: &Line) -> &str {
+fn own_name(line: &ReadingLine) -> &str {
     if line.reading.is_empty() { "as the file has it" } else { &line.reading }
 }
 
 /// A number of a row's kind as a change in percent: of the other arm, or of the printed value.
-fn percent(row: &Row, number: f64) -> f64 {
+fn percent(row: &ClaimRow, number: f64) -> f64 {
     let ratio = match row.stated {
         Some(Stated::Value(stated)) => number / stated,
         _ => number,
@@ -65,18 +65,18 @@ fn percent(row: &Row, number: f64) -> f64 {
     ((ratio - 1.0) * 100.0).clamp(ENDS.0, ENDS.1)
 }
 
-fn claimed(row: &Row) -> f64 {
+fn claimed(row: &ClaimRow) -> f64 {
     match row.stated {
         Some(Stated::Ratio(ratio)) => percent(row, ratio),
         _ => 0.0,
     }
 }
 
-fn draw(chart: &mut Chart, row: &Row, line: &Line, middle: f64) {
+fn draw(chart: &mut Chart, row: &ClaimRow, line: &ReadingLine, middle: f64) {
     let class = match line.outcome {
-        Outcome::Reproduced => "reproduced",
-        Outcome::NotReproduced => "not-reproduced",
-        Outcome::Contradicted => "contradicted",
+        ClaimOutcome::Reproduced => "reproduced",
+        ClaimOutcome::NotReproduced => "not-reproduced",
+        ClaimOutcome::Contradicted => "contradicted",
     };
     if let Some([low, high]) = line.number.ci95 {
         chart.whisker((percent(row, low), percent(row, high)), middle, class);

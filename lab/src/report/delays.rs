@@ -4,11 +4,9 @@ use std::fmt::Write as _;
 
 use super::View;
 use super::chart::escape;
-use super::tables::SWATCH;
-use crate::findings::label;
+use super::tables::{arm_row, point_row};
 use crate::metric::{self, Metric};
-use crate::scenario::point::Point;
-use crate::statistics::{digits, summarize};
+use crate::statistics::digits;
 
 /// The metrics and their heads.
 const METRICS: [(&str, &str); 11] = [
@@ -47,39 +45,18 @@ pub(super) fn table(view: &View<'_>) -> String {
         let _ = write!(html, "<th title=\"{}: {}\">{head}</th>", metric.name, escape(metric.says));
     }
     html.push_str("</tr></thead>");
-    for point in &view.bundle.trial.points {
-        html.push_str("<tbody>");
-        if !point.is_empty() {
-            let (label, count) = (escape(&label(point)), known.len() + 1);
-            let _ = write!(html, "<tr><th colspan=\"{count}\" class=\"point\">{label}</th></tr>");
-        }
-        for arm in &view.bundle.trial.arms {
+    for point in &view.findings.points {
+        let _ = write!(html, "<tbody>{}", point_row(&point.point, known.len() + 1));
+        for arm in &point.arms {
             let cell = |(metric, _): &(&Metric, _)| {
-                let digits = digits(
-                    view.bundle
-                        .trial
-                        .arms
-                        .iter()
-                        .filter_map(|arm| mean(view, (point, arm), metric))
-                        .fold(0.0, f64::max),
-                );
-                mean(view, (point, arm), metric)
-                    .map_or("<td></td>".to_owned(), |mean| format!("<td>{mean:.digits$}</td>"))
+                let means = point.arms.iter().filter_map(|arm| arm.means.of_metric(metric.name));
+                let digits = digits(means.fold(0.0, f64::max));
+                format!("<td>{}</td>", arm.means.shown(metric.name, digits))
             };
             let cells: String = known.iter().map(cell).collect();
-            let _ = write!(
-                html,
-                "<tr class=\"{}\"><th>{SWATCH}{}</th>{cells}</tr>",
-                view.class(arm),
-                escape(arm)
-            );
+            html.push_str(&arm_row(view, &arm.arm, &cells));
         }
         html.push_str("</tbody>");
     }
     html + "</table></div></details>\n"
-}
-
-fn mean(view: &View<'_>, (point, arm): (&Point, &str), metric: &Metric) -> Option<f64> {
-    let values: Vec<f64> = view.runs(point, arm).filter_map(|run| (metric.of)(&run.result)).collect();
-    Some(summarize(&values)?.mean)
 }

@@ -8,11 +8,15 @@ mod sweep;
 mod time;
 mod topology;
 
+use std::fmt::Write as _;
+
 use super::View;
-use crate::scenario::point::Point;
+use super::chart::escape;
+use super::tables::SWATCH;
+use crate::scenario::point::MatrixPoint;
 
 pub(super) use delay::goodput_against_delay;
-pub(super) use map::{Places, WIDTH as MAP_WIDTH, data as map_data, link as map_link};
+pub(super) use map::{NodePlaces, WIDTH as MAP_WIDTH, data as map_data, link as map_link};
 pub(super) use sweep::all as sweep;
 pub(super) use topology::figure_of as topology;
 
@@ -36,6 +40,27 @@ fn panels(kind: &str, count: usize) -> String {
     format!("<div class=\"panels{kind}\" style=\"--row:{}\">", count.div_ceil(rows).max(1))
 }
 
+/// A panel of an arm, under its name in its colour.
+fn panel(view: &View<'_>, arm: &str, body: &str) -> String {
+    format!("<div class=\"panel {}\"><h4>{SWATCH}{}</h4>{body}</div>", view.class(arm), escape(arm))
+}
+
+/// An entry of a legend: the class of its swatch, and its label.
+fn key((class, label): (&str, &str)) -> String {
+    format!("<span class=\"key\"><i class=\"swatch {class}\"></i>{label}</span>")
+}
+
+/// A node at its place, with its name below.
+pub(super) fn node(svg: &mut String, (x, y): (f64, f64), name: &str) {
+    let _ = write!(
+        svg,
+        "<circle class=\"node\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>\
+         <text text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+        y + 19.0,
+        escape(name)
+    );
+}
+
 /// Charts of the points of a matrix: side by side where there are several.
 fn side_by_side(charts: &[String]) -> String {
     if charts.len() < 2 {
@@ -47,7 +72,7 @@ fn side_by_side(charts: &[String]) -> String {
 
 /// Rows of a chart in parts of whole points. On paper a chart cannot part, so none is higher than half of a page unless
 /// one point is.
-fn parts<T>(rows: &[T], point: impl Fn(&T) -> &Point) -> Vec<&[T]> {
+fn parts<T>(rows: &[T], point: impl Fn(&T) -> &MatrixPoint) -> Vec<&[T]> {
     const MOST_ROWS: usize = 18;
     let points: Vec<&[T]> = rows.chunk_by(|one, next| point(one) == point(next)).collect();
     // The head of a point is a row, too.
@@ -87,8 +112,9 @@ mod tests {
 
     #[test]
     fn rows_part_between_points_and_evenly() {
-        let points: Vec<Point> = (0..7).map(|nth| Point::from([("hops".to_owned(), json!(nth))])).collect();
-        let sizes = |points: &[Point], arms: usize| {
+        let points: Vec<MatrixPoint> =
+            (0..7).map(|nth| MatrixPoint::from([("hops".to_owned(), json!(nth))])).collect();
+        let sizes = |points: &[MatrixPoint], arms: usize| {
             let rows: Vec<_> = points.iter().flat_map(|point| vec![point; arms]).collect();
             parts(&rows, |row| row).iter().map(|part| part.len()).collect::<Vec<_>>()
         };

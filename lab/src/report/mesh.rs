@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::chart::escape;
-use super::figures::{MAP_WIDTH, Places, map_link};
+use super::figures::{self, MAP_WIDTH, NodePlaces, map_link};
 use super::{View, figure};
-use crate::live::mesh::{ChannelRow, ClockRow, HostRow, LinkRow, MeshRun};
+use crate::live::mesh::{ChannelRow, ClockRow, HostRow, MeshRun, StationLink};
+use crate::metric::mean;
 use crate::record::Record;
 use crate::statistics::shown;
 
@@ -33,13 +34,13 @@ fn mesh_of(record: &Record) -> Option<&MeshRun> {
     record.result.live.as_ref()?.mesh.as_ref()
 }
 
-type Runs<'a> = [(&'a Record, &'a MeshRun)];
+type MeshRuns<'a> = [(&'a Record, &'a MeshRun)];
 
 /// The hosts at their places, and a line where some route led from one to the next.
-fn map(first: &MeshRun, runs: &Runs<'_>) -> String {
+fn map(first: &MeshRun, runs: &MeshRuns<'_>) -> String {
     let place = |row: &HostRow| row.at_m.map(|[x, y]| (row.node.clone(), x, y));
     let Some(at) = first.hosts.iter().map(place).collect::<Option<Vec<_>>>() else { return String::new() };
-    let places = Places::within(MAP_WIDTH, at, (Vec::new(), Vec::new()));
+    let places = NodePlaces::within(MAP_WIDTH, at, (Vec::new(), Vec::new()));
     let mut svg = format!(
         "<svg class=\"map\" viewBox=\"0 0 {MAP_WIDTH} {:.0}\" role=\"img\" aria-label=\"the hosts and their links\">",
         places.height
@@ -53,28 +54,15 @@ fn map(first: &MeshRun, runs: &Runs<'_>) -> String {
     for ends in used {
         map_link(&mut svg, &places, ends, "link", 2.0);
     }
-    for (node, (x, y)) in &places.at {
-        let _ = write!(
-            svg,
-            "<circle class=\"node\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>\
-             <text text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-            y + 19.0,
-            escape(node)
-        );
-    }
+    places.at.iter().for_each(|(node, place)| figures::node(&mut svg, *place, node));
     svg.push_str("</svg>");
     let reading = "The hosts at the places that the scenario gives them. A line joins two of which one was the first \
                    hop of the other in some run.";
     figure("fig-mesh", "The hosts and their links", &svg, reading)
 }
 
-fn each_host<'a>(runs: &'a Runs<'_>) -> impl Iterator<Item = &'a HostRow> {
+fn each_host<'a>(runs: &'a MeshRuns<'_>) -> impl Iterator<Item = &'a HostRow> {
     runs.iter().flat_map(|(_, mesh)| &mesh.hosts)
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let all: Vec<_> = values.collect();
-    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
 fn cell(value: Option<f64>) -> String {
@@ -100,7 +88,7 @@ fn table(title: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
     html + "</tbody></table></div>"
 }
 
-fn hosts(first: &MeshRun, runs: &Runs<'_>) -> String {
+fn hosts(first: &MeshRun, runs: &MeshRuns<'_>) -> String {
     let row = |host: &HostRow| {
         let all = || each_host(runs).filter(|row| row.node == host.node);
         let clock = |of: fn(&ClockRow) -> f64| cell(mean(all().filter_map(|row| row.clock.as_ref().map(of))));
@@ -142,15 +130,15 @@ fn hosts(first: &MeshRun, runs: &Runs<'_>) -> String {
     table("Hosts, means over the runs", &heads, &first.hosts.iter().map(row).collect::<Vec<_>>())
 }
 
-fn links(runs: &Runs<'_>) -> String {
-    let mut by_ends: BTreeMap<(&str, &str), Vec<&LinkRow>> = BTreeMap::new();
+fn links(runs: &MeshRuns<'_>) -> String {
+    let mut by_ends: BTreeMap<(&str, &str), Vec<&StationLink>> = BTreeMap::new();
     for host in each_host(runs) {
         for link in &host.links {
             by_ends.entry((&host.node, &link.to)).or_default().push(link);
         }
     }
-    let row = |((from, to), all): (&(&str, &str), &Vec<&LinkRow>)| {
-        let sum = |of: fn(&LinkRow) -> Option<u64>| {
+    let row = |((from, to), all): (&(&str, &str), &Vec<&StationLink>)| {
+        let sum = |of: fn(&StationLink) -> Option<u64>| {
             let known: Vec<_> = all.iter().filter_map(|link| of(link)).collect();
             (!known.is_empty()).then(|| known.iter().sum::<u64>())
         };
@@ -173,7 +161,7 @@ fn links(runs: &Runs<'_>) -> String {
 }
 
 /// The first hops of the first run, and each change in any run.
-fn routes(runs: &Runs<'_>) -> String {
+fn routes(runs: &MeshRuns<'_>) -> String {
     let mut rows = Vec::new();
     for (nth, (record, mesh)) in runs.iter().enumerate() {
         for host in &mesh.hosts {
@@ -201,7 +189,7 @@ fn routes(runs: &Runs<'_>) -> String {
 }
 
 /// The reasons why runs were repeated.
-fn again(runs: &Runs<'_>) -> String {
+fn again(runs: &MeshRuns<'_>) -> String {
     let of = |(record, mesh): &(&Record, &MeshRun)| {
         let run = format!("{}, seed {}", record.arm, record.seed);
         mesh.again.iter().map(|why| vec![run.clone(), why.clone()]).collect::<Vec<_>>()

@@ -122,7 +122,7 @@ fn foot(view: &View<'_>) -> String {
     )
 }
 
-/// The points that are shown over time, and those that are not.
+/// The points that are shown over time, and the points that are not.
 fn lead_over_time(view: &View<'_>) -> String {
     let (shown, left) = view.points_over_time();
     let (arms, chosen) = (view.bundle.trial.arms.len(), view.arms_over_time());
@@ -185,7 +185,7 @@ fn about(view: &View<'_>) -> String {
     html + "</dl>"
 }
 
-/// The hash of all settings in force, without the program's version: two reports with the same one ran the same.
+/// The hash of all settings in force, without the program's version: two reports with equal hashes had equal runs.
 fn settings_hash(view: &View<'_>) -> String {
     let mut hash = Sha256::new();
     let trial = &view.bundle.trial;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::chart::{Axis, Chart, Told, escape};
-use crate::claims::table::{Line, Row};
+use super::chart::{Axis, Chart, ShapeNumbers, escape};
+use crate::claims::table::{ClaimRow, ReadingLine};
 use crate::plain::cut;
 use crate::scenario::Stated;
 
@@ -25,14 +25,14 @@ const COLOURS: usize = 4;
 struct Dot<'a> {
     row: usize,
     rules: &'a str,
-    line: &'a Line,
+    line: &'a ReadingLine,
     over: f64,
     change: f64,
 }
 
 /// A picture of the rows that rest on something, under all rules. Empty if there is none.
-pub fn picture(rows: &[Row]) -> String {
-    let resting: Vec<&Row> = rows.iter().filter(|row| is_drawn(row)).collect();
+pub fn picture(rows: &[ClaimRow]) -> String {
+    let resting: Vec<&ClaimRow> = rows.iter().filter(|row| is_drawn(row)).collect();
     let dots: Vec<Dot<'_>> = resting.iter().enumerate().flat_map(|(nth, row)| dots(nth, row)).collect();
     let Some(on) = resting.first().and_then(|row| row.premise.as_deref()).filter(|_| !dots.is_empty()) else {
         return String::new();
@@ -56,11 +56,11 @@ pub fn picture(rows: &[Row]) -> String {
     svg.replacen('>', &format!(" xmlns=\"http://www.w3.org/2000/svg\">{STYLE}"), 1)
 }
 
-fn is_drawn(row: &Row) -> bool {
+fn is_drawn(row: &ClaimRow) -> bool {
     row.premise.is_some() && matches!(row.stated, Some(Stated::Ratio(_)))
 }
 
-fn dots(row: usize, of: &Row) -> impl Iterator<Item = Dot<'_>> {
+fn dots(row: usize, of: &ClaimRow) -> impl Iterator<Item = Dot<'_>> {
     let lines = of.results.iter().flat_map(|under| under.lines.iter().map(move |line| (under.rules, line)));
     lines.filter_map(move |(rules, line)| {
         Some(Dot { row, rules, line, over: line.premise?, change: percent(line.number.number?) })
@@ -71,11 +71,11 @@ fn percent(ratio: f64) -> f64 {
     (ratio - 1.0) * 100.0
 }
 
-fn ends(line: &Line) -> Vec<f64> {
+fn ends(line: &ReadingLine) -> Vec<f64> {
     line.number.ci95.map_or_else(Vec::new, |ends| ends.map(percent).to_vec())
 }
 
-fn claimed(row: &Row) -> Option<f64> {
+fn claimed(row: &ClaimRow) -> Option<f64> {
     match row.stated {
         Some(Stated::Ratio(ratio)) => Some(percent(ratio)),
         _ => None,
@@ -87,7 +87,7 @@ fn class(nth: usize) -> String {
 }
 
 /// A claim's words in its colour, and a line of dashes at what it states.
-fn name(chart: &mut Chart, nth: usize, row: &Row, right: f64) {
+fn name(chart: &mut Chart, nth: usize, row: &ClaimRow, right: f64) {
     let (x, y) = (NAMES.0, NAMES.1 + NAME * nth as f64);
     let (class, text) = (class(nth), escape(&cut(&format!("{}: {}", row.figure, row.says), LONGEST)));
     let mut drawn = String::new();
@@ -110,5 +110,5 @@ fn draw(chart: &mut Chart, dot: &Dot<'_>) {
     }
     let reading = if dot.line.reading.is_empty() { "as the file has it" } else { &dot.line.reading };
     let title = format!("{}, {reading}: {}", dot.rules, dot.line.measured);
-    chart.dot(&Told { title: &title, ..Told::at("dot", &class, at) }, 3.5);
+    chart.dot(&ShapeNumbers { title: &title, ..ShapeNumbers::at("dot", &class, at) }, 3.5);
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use super::View;
 use super::chart::escape;
-use crate::findings::label;
+use super::tables::point_row;
 use crate::result::{QueueRow, RunResult};
-use crate::scenario::point::Point;
+use crate::scenario::point::MatrixPoint;
 use crate::sim::QueueWait;
 use crate::statistics::summarize;
 
@@ -14,8 +14,8 @@ use crate::statistics::summarize;
 const MOST_NODES: usize = 64;
 
 /// The kinds of packets whose waits are told apart.
-type Kind = (&'static str, fn(&QueueRow) -> Option<QueueWait>);
-const KINDS: [Kind; 2] = [("data", |row| row.data), ("ACKs", |row| row.acks)];
+type PacketKind = (&'static str, fn(&QueueRow) -> Option<QueueWait>);
+const KINDS: [PacketKind; 2] = [("data", |row| row.data), ("ACKs", |row| row.acks)];
 
 /// A row for each node and kind of packets, and a cell for each arm; nothing where no run knows its waits. Two columns
 /// for each arm would be wider than a page.
@@ -31,11 +31,7 @@ pub(super) fn table(view: &View<'_>) -> String {
         "<div class=\"scroll\"><table class=\"queues\"><thead><tr><th>node</th><th>packets</th>{heads}</tr></thead>"
     );
     for point in &view.bundle.trial.points {
-        html.push_str("<tbody>");
-        if !point.is_empty() {
-            let (label, count) = (escape(&label(point)), arms.len() + 2);
-            let _ = write!(html, "<tr><th colspan=\"{count}\" class=\"point\">{label}</th></tr>");
-        }
+        let _ = write!(html, "<tbody>{}", point_row(point, arms.len() + 2));
         nodes(view, point).into_iter().for_each(|node| html.push_str(&rows(view, point, node)));
         html.push_str("</tbody>");
     }
@@ -49,9 +45,9 @@ pub(super) fn table(view: &View<'_>) -> String {
 }
 
 /// The rows of a node: one for each kind of packets that it sent in some run.
-fn rows(view: &View<'_>, point: &Point, node: &str) -> String {
+fn rows(view: &View<'_>, point: &MatrixPoint, node: &str) -> String {
     let arms = view.arms_over_time();
-    let row = |(kind, of): Kind| {
+    let row = |(kind, of): PacketKind| {
         let cells: Vec<_> = arms.iter().map(|arm| cell(&waits(view, (point, arm), node, of))).collect();
         let is_known = cells.iter().any(|cell| !cell.is_empty());
         is_known.then(|| format!("<th>{kind}</th><td>{}</td></tr>", cells.join("</td><td>")))
@@ -62,7 +58,7 @@ fn rows(view: &View<'_>, point: &Point, node: &str) -> String {
 }
 
 /// The nodes that sent in some run, as the runs have them.
-fn nodes<'a>(view: &'a View<'_>, point: &'a Point) -> Vec<&'a str> {
+fn nodes<'a>(view: &'a View<'_>, point: &'a MatrixPoint) -> Vec<&'a str> {
     let mut nodes: Vec<&str> = Vec::new();
     let at_point = view.bundle.records.iter().filter(|record| record.point == *point);
     for QueueRow { node, .. } in at_point.flat_map(|record| &record.result.queues) {
@@ -76,7 +72,7 @@ fn nodes<'a>(view: &'a View<'_>, point: &'a Point) -> Vec<&'a str> {
 /// The waits at a node in the runs of an arm.
 fn waits(
     view: &View<'_>,
-    (point, arm): (&Point, &str),
+    (point, arm): (&MatrixPoint, &str),
     node: &str,
     of: fn(&QueueRow) -> Option<QueueWait>,
 ) -> Vec<QueueWait> {

@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 
 use super::chart::escape;
-use super::tables::{ASIDE, SWATCH, prose};
+use super::tables::{ASIDE, SWATCH, arm_row, point_row, prose};
 use super::{View, short};
-use crate::findings::{ArmFindings, BESIDE, Beside, INTERVALS, PointFindings, cells, ends, label};
+use crate::findings::{
+    ArmFindings, DELAY_AND_FAIRNESS, INTERVALS, MeansCell, PointFindings, cells, ends, label,
+};
 use crate::metric::{self, Metric};
-use crate::statistics::{Comparison, Figure, GOODPUT, Verdict, change, digits};
+use crate::statistics::{Comparison, ComparisonVerdict, Figure, GOODPUT, change, digits};
 
 /// Undecided arms of a point beyond these are folded.
 const MOST_OPEN: usize = 8;
@@ -38,7 +40,7 @@ fn folded(view: &View<'_>, point: &PointFindings) -> String {
 }
 
 /// A column group of the table: a mean with a bar, and the comparison by it.
-struct Group<'a> {
+struct FigureGroup<'a> {
     figure: &'a Figure,
     /// True if it decides.
     decides: bool,
@@ -53,7 +55,7 @@ fn table(view: &View<'_>, points: &[(&PointFindings, Vec<&ArmFindings>)]) -> Str
     let others = figures.iter().filter(|figure| !figure.is_goodput());
     let groups: Vec<_> = std::iter::once((&GOODPUT, goodput_decides))
         .chain(others.map(|figure| (figure, true)))
-        .map(|(figure, decides)| Group { figure, decides, most: most(points, figure) })
+        .map(|(figure, decides)| FigureGroup { figure, decides, most: most(points, figure) })
         .collect();
     let beside = beside(points, &figures);
     let against = escape(view.bundle.trial.arms.first().map_or("", String::as_str));
@@ -69,16 +71,15 @@ fn table(view: &View<'_>, points: &[(&PointFindings, Vec<&ArmFindings>)]) -> Str
         format!("<div class=\"scroll\"><table class=\"results{several}\"><thead><tr>{heads}</tr></thead>");
     for (point, arms) in points {
         html.push_str("<tbody>");
-        if !point.point.is_empty() && points.len() > 1 {
-            let label = escape(&label(&point.point));
-            let _ = write!(html, "<tr><th colspan=\"{count}\" class=\"point\">{label}</th></tr>");
+        if points.len() > 1 {
+            html.push_str(&point_row(&point.point, count));
         }
         let row = |arm: &&ArmFindings| {
             let mut cells = String::new();
             for (nth, group) in groups.iter().enumerate() {
                 cells.push_str(&group.cells(point, arm, groups.len() == 1));
                 let each = beside.iter().filter(|_| nth == 0);
-                cells.extend(each.map(|(_, of)| format!("<td class=\"beside\">{}</td>", of(&arm.beside))));
+                cells.extend(each.map(|(_, of)| format!("<td class=\"beside\">{}</td>", of(&arm.means))));
             }
             let open = if is_open(point, arm) { " open" } else { "" };
             format!(
@@ -101,26 +102,21 @@ fn table(view: &View<'_>, points: &[(&PointFindings, Vec<&ArmFindings>)]) -> Str
 /// True if the arm is undecided in every figure.
 fn is_open(point: &PointFindings, arm: &ArmFindings) -> bool {
     let mut mine = point.comparisons.iter().filter(|found| found.arm == arm.arm).peekable();
-    mine.peek().is_some() && mine.all(|found| found.verdict == Verdict::Undecided)
+    mine.peek().is_some() && mine.all(|found| found.verdict == ComparisonVerdict::Undecided)
 }
 
 /// The largest mean of a figure, which bars are drawn against.
 fn most(points: &[(&PointFindings, Vec<&ArmFindings>)], figure: &Figure) -> f64 {
-    let means =
-        points.iter().flat_map(|(point, arms)| arms.iter().filter_map(|arm| mean(point, arm, figure)));
+    let arms = points.iter().flat_map(|(_, arms)| arms);
+    let means = arms.filter_map(|arm| arm.means.of_metric(figure.name));
     means.fold(0.0, f64::max)
 }
 
-fn mean(point: &PointFindings, arm: &ArmFindings, figure: &Figure) -> Option<f64> {
-    let goodput = || arm.summary.filter(|_| figure.is_goodput());
-    Some(goodput().or_else(|| point.summary(arm, figure))?.mean)
-}
-
 /// The head of a column, and the text of its cell.
-type Column = (&'static str, fn(&Beside) -> String);
+type BesideColumn = (&'static str, MeansCell);
 
 /// Delay and fairness that some arm knows and that no figure shows already.
-fn beside(points: &[(&PointFindings, Vec<&ArmFindings>)], figures: &[Figure]) -> Vec<Column> {
+fn beside(points: &[(&PointFindings, Vec<&ArmFindings>)], figures: &[Figure]) -> Vec<BesideColumn> {
     const SHOWN_BY: [(&str, &str); 4] = [
         ("RTT ms (95 %)", "rtt_median_ms"),
         ("mean RTT ms", "rtt_ms"),
@@ -130,13 +126,12 @@ fn beside(points: &[(&PointFindings, Vec<&ArmFindings>)], figures: &[Figure]) ->
     let is_shown = |head: &str| {
         SHOWN_BY.iter().any(|(known, by)| *known == head && figures.iter().any(|figure| figure.name == *by))
     };
-    let is_known = |of: fn(&Beside) -> String| {
-        points.iter().any(|(_, arms)| arms.iter().any(|arm| !of(&arm.beside).is_empty()))
-    };
-    BESIDE.into_iter().filter(|(head, of)| !is_shown(head) && is_known(*of)).collect()
+    let is_known =
+        |of: MeansCell| points.iter().any(|(_, arms)| arms.iter().any(|arm| !of(&arm.means).is_empty()));
+    DELAY_AND_FAIRNESS.into_iter().filter(|(head, of)| !is_shown(head) && is_known(*of)).collect()
 }
 
-impl Group<'_> {
+impl FigureGroup<'_> {
     fn heads(&self, against: &str, is_alone: bool) -> String {
         let title = metric::named(self.figure.name).map_or(String::new(), Metric::title);
         let [of_mean, of_gain] = INTERVALS.map(|head| format!("95 % {}", head.replace(" of ", "<br>of ")));
@@ -154,7 +149,8 @@ impl Group<'_> {
     }
 
     fn cells(&self, point: &PointFindings, arm: &ArmFindings, is_alone: bool) -> String {
-        let summary = if self.figure.is_goodput() { arm.summary } else { point.summary(arm, self.figure) };
+        let summary =
+            if self.figure.is_goodput() { arm.summary } else { arm.means.summary(self.figure.name) };
         let digits = if self.figure.is_goodput() { 1 } else { digits(self.most) };
         let (mean, interval, runs) = cells(summary.as_ref(), digits);
         let share =
@@ -208,7 +204,7 @@ fn remarks(view: &View<'_>) -> String {
     if lines.is_empty() { lines } else { format!("<ul class=\"sentences\">{lines}</ul>") }
 }
 
-/// Arms by points, for goodput and for the delay beside it; nothing where there is one point.
+/// Arms by points, for goodput and for the delay; nothing where there is one point.
 fn maps(view: &View<'_>) -> String {
     if view.findings.points.len() < 2 || view.bundle.trial.arms.len() < 2 {
         return String::new();
@@ -238,7 +234,7 @@ impl Map<'_> {
         point.arms.iter().find(|known| known.arm == arm).and_then(self.of)
     }
 
-    /// The mean beside the best of its column: 1 for the best.
+    /// The mean as a share of the best of its column: 1 for the best.
     fn share(&self, point: &PointFindings, mean: f64) -> f64 {
         let known = point.arms.iter().filter_map(self.of).filter(|mean| *mean > 0.0);
         let share = if self.is_more {
@@ -262,7 +258,7 @@ impl Map<'_> {
         let digits = digits(all.fold(0.0, f64::max)).min(1);
         let row = |arm: &&String| {
             let cells: String = points.iter().map(|point| self.cell(point, arm, digits)).collect();
-            format!("<tr class=\"{}\"><th>{SWATCH}{}</th>{cells}</tr>", self.view.class(arm), escape(arm))
+            arm_row(self.view, arm, &cells)
         };
         let rows: String = arms.iter().map(row).collect();
         let heads: String = points.iter().map(head).collect();
@@ -281,7 +277,7 @@ impl Map<'_> {
         let shade = (150.0 * share - 95.0).clamp(0.0, 55.0);
         let mut found = point.comparisons.iter().filter(|found| found.arm == arm);
         let found = found.find(|found| found.figure.as_deref().unwrap_or(GOODPUT.name) == self.figure);
-        let is_open = found.is_some_and(|found| found.verdict == Verdict::Undecided);
+        let is_open = found.is_some_and(|found| found.verdict == ComparisonVerdict::Undecided);
         let class = match (share >= 1.0, is_open) {
             (true, _) => " class=\"best\"",
             (false, true) => " class=\"open\"",

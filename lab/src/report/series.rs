@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use crate::record::is_sound;
 
 /// Values over seconds since the first flow began.
-pub type Points = Vec<(f64, f64)>;
+pub type TimeLine = Vec<(f64, f64)>;
 
 /// The samples of one run over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// Lines by their kind and by flow, node or link.
-    lines: BTreeMap<(String, String), Points>,
+    lines: BTreeMap<(String, String), TimeLine>,
     /// The frames of the stretches that were watched.
     pub frames: Vec<FrameRow>,
 }

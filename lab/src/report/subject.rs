@@ -3,30 +3,30 @@
 use std::collections::BTreeMap;
 
 use super::View;
-use crate::settings::flatten;
+use crate::located::either;
+use crate::scenario::settings::flatten;
 
 /// The settings' values by path, each once, in the order of the runs.
-struct Values(BTreeMap<String, Vec<String>>);
+struct SettingValues(BTreeMap<String, Vec<String>>);
 
-impl Values {
-    fn of(view: &View<'_>) -> Values {
+/// Values of a path that are looked at. A sentence with more of them is not read.
+const MOST_VALUES: usize = 1_000;
+
+impl SettingValues {
+    fn of(view: &View<'_>) -> SettingValues {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (path, value) in view.bundle.records.iter().flat_map(|record| flatten(&record.settings)) {
             let known = values.entry(path).or_default();
-            if !known.contains(&value) {
+            if known.len() < MOST_VALUES && !known.contains(&value) {
                 known.push(value);
             }
         }
-        Values(values)
+        SettingValues(values)
     }
 
     /// The values at a path: `4, 8 or 12`.
     fn at(&self, path: &str) -> Option<String> {
-        match &self.0.get(path)?[..] {
-            [] => None,
-            [only] => Some(only.clone()).filter(|value| !value.is_empty()),
-            [first @ .., last] => Some(format!("{} or {last}", first.join(", "))),
-        }
+        Some(either(self.0.get(path)?)).filter(|values| !values.is_empty())
     }
 
     fn with(&self, path: &str, words: impl Fn(&str) -> String) -> Option<String> {
@@ -36,7 +36,7 @@ impl Values {
 
 /// The sentence about the runs; none if the settings name nothing for it.
 pub(super) fn sentence(view: &View<'_>) -> Option<String> {
-    let values = Values::of(view);
+    let values = SettingValues::of(view);
     let topology = [
         values.with("topology.kind", |kind| format!("a {kind}")),
         values.with("topology.hops", |hops| format!("{hops} hops")),
@@ -63,7 +63,7 @@ pub(super) fn sentence(view: &View<'_>) -> Option<String> {
 }
 
 /// `3 flows of bulk from first to last` of the nth entry of the traffic.
-fn flow(values: &Values, nth: usize) -> Option<String> {
+fn flow(values: &SettingValues, nth: usize) -> Option<String> {
     const MOST: usize = 4;
     let at = |key: &str| values.at(&format!("traffic.{nth}.{key}"));
     let kind = at("kind")?;

@@ -5,15 +5,18 @@ use std::fmt::Write as _;
 
 use super::View;
 use super::chart::escape;
-use crate::explain::{self, Reason, Side, Why};
-use crate::findings::{Beside, label};
+use crate::explain::{self, BaselineSide, PointReasons, Reason};
+use crate::findings::{MetricMeans, label};
 use crate::metric;
 use crate::record::Record;
 use crate::result::FlowRow;
-use crate::settings::flatten;
+use crate::scenario::point::MatrixPoint;
+use crate::scenario::settings::flatten;
 
 /// Runs beyond these stand in records.jsonl alone.
 const MOST_RUNS: usize = 1_000;
+/// Cells of parameters by arms. A scenario of thousands of nodes has fewer, and a page of more cannot be opened.
+const MOST_PARAMETERS: usize = 500_000;
 /// A table of more runs is folded.
 const MOST_OPEN_RUNS: usize = 60;
 
@@ -22,6 +25,19 @@ pub(super) const ASIDE: &str = " class=\"aside\"";
 
 /// A mark in the arm's colour in every figure.
 pub(super) const SWATCH: &str = "<i class=\"swatch\"></i>";
+
+/// The row of an arm: its name in its colour, and its cells.
+pub(super) fn arm_row(view: &View<'_>, arm: &str, cells: &str) -> String {
+    format!("<tr class=\"{}\"><th>{SWATCH}{}</th>{cells}</tr>", view.class(arm), escape(arm))
+}
+
+/// The row above the rows of a point, over this number of columns; empty for the only point of a trial.
+pub(super) fn point_row(point: &MatrixPoint, columns: usize) -> String {
+    if point.is_empty() {
+        return String::new();
+    }
+    format!("<tr><th colspan=\"{columns}\" class=\"point\">{}</th></tr>", escape(&label(point)))
+}
 
 /// A sentence in HTML, whose lines never end between a number and its `%`.
 pub(super) fn prose(text: &str) -> String {
@@ -47,7 +63,7 @@ pub(super) fn reasons(view: &View<'_>) -> String {
 }
 
 /// A row for each arm, the baseline first. A cell apart from the baseline's has the colour of its side.
-fn reasons_of(view: &View<'_>, why: &Why<'_>) -> String {
+fn reasons_of(view: &View<'_>, why: &PointReasons<'_>) -> String {
     let heads: String =
         why.reasons.iter().map(|reason| format!("<th>{}</th>", escape(reason.title))).collect();
     let mut html = format!(
@@ -57,20 +73,15 @@ fn reasons_of(view: &View<'_>, why: &Why<'_>) -> String {
         let cell = |reason: &Reason| {
             let (text, side) = &reason.cells[nth];
             let class = match side {
-                Side::Alike if nth > 0 => " class=\"alike\"",
-                Side::Alike | Side::Apart => "",
-                Side::Better => " class=\"better\"",
-                Side::Worse => " class=\"worse\"",
+                BaselineSide::Alike if nth > 0 => " class=\"alike\"",
+                BaselineSide::Alike | BaselineSide::Apart => "",
+                BaselineSide::Better => " class=\"better\"",
+                BaselineSide::Worse => " class=\"worse\"",
             };
             format!("<td{class}>{text}</td>")
         };
         let cells: String = why.reasons.iter().map(cell).collect();
-        let _ = write!(
-            html,
-            "<tr class=\"{}\"><th>{SWATCH}{}</th>{cells}</tr>",
-            view.class(&arm.arm),
-            escape(&arm.arm)
-        );
+        html.push_str(&arm_row(view, &arm.arm, &cells));
     }
     html + "</tbody></table></div>"
 }
@@ -87,8 +98,9 @@ pub(super) fn parameters(view: &View<'_>) -> String {
     }
     // Settings that all arms share are folded: they are most of them.
     let (mut apart, mut same, mut folded) = (String::new(), String::new(), 0);
+    let rows = MOST_PARAMETERS / arms.len().max(1);
     let joined = |values: &BTreeSet<String>| values.iter().cloned().collect::<Vec<_>>().join(" | ");
-    for (path, by_arm) in &paths {
+    for (path, by_arm) in paths.iter().take(rows) {
         let cells: Vec<_> = arms.iter().map(|arm| by_arm.get(arm.as_str()).map(joined)).collect();
         let is_alike = cells.windows(2).all(|pair| pair[0] == pair[1]);
         let is_one = is_alike && by_arm.values().all(|values| values.len() == 1);
@@ -113,8 +125,13 @@ pub(super) fn parameters(view: &View<'_>) -> String {
         )
     };
     let first = if apart.is_empty() { String::new() } else { table(&apart) };
+    let left_out = paths.len().saturating_sub(rows);
+    let more = match left_out {
+        0 => String::new(),
+        count => format!("<p>{count} more paths stand in records.jsonl.</p>"),
+    };
     format!(
-        "{first}<details><summary>{folded} with one value everywhere</summary>{}</details>\n",
+        "{first}<details><summary>{folded} with one value everywhere</summary>{}</details>{more}\n",
         table(&same)
     )
 }
@@ -125,17 +142,17 @@ fn shown(value: &str) -> String {
 }
 
 /// Columns of a run, with their heads.
-type Column = (&'static str, fn(&Record) -> String);
+type RunColumn = (&'static str, fn(&Record) -> String);
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [RunColumn; 15] = [
     ("seed", |run| run.seed.to_string()),
     ("arm", |run| escape(&run.arm)),
     ("kbit/s", |run| format!("{:.1}", run.result.total.goodput_kbps)),
     ("Jain", |run| {
         if metric::shares(&run.result) > 1 { format!("{:.3}", run.result.total.jain) } else { String::new() }
     }),
-    ("round trip<br>ms (95 %)", |run| Beside::of(&[run]).round_trips()),
-    ("mean RTT<br>ms", |run| Beside::of(&[run]).mean_round_trip()),
+    ("round trip<br>ms (95 %)", |run| MetricMeans::of(&[run]).round_trips()),
+    ("mean RTT<br>ms", |run| MetricMeans::of(&[run]).shown("rtt_ms", 0)),
     ("segments", |run| sum(run, |flow| flow.segments_sent)),
     ("sent again", |run| sum(run, |flow| flow.segments_retransmitted)),
     ("time\u{ad}outs", |run| sum(run, |flow| flow.timeouts.map(u64::from))),
@@ -158,7 +175,7 @@ fn count(counter: Option<u64>) -> String {
 /// A row for each run; columns of which no run knows anything are left out.
 pub(super) fn runs(view: &View<'_>) -> String {
     let records = &view.bundle.records;
-    let is_known = |(_, of): &&Column| records.iter().any(|run| !of(run).is_empty());
+    let is_known = |(_, of): &&RunColumn| records.iter().any(|run| !of(run).is_empty());
     let columns: Vec<_> = COLUMNS.iter().filter(is_known).collect();
     let has_points = view.bundle.trial.points.iter().any(|point| !point.is_empty());
     let point_head = if has_points { "<th>point</th>" } else { "" };

@@ -3,11 +3,13 @@ mod delays;
 mod large;
 mod parameters;
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::*;
 use crate::record::Trial;
-use crate::result::{Air, FlowRow, QueueRow, Routing, RunResult, Total};
+use crate::result::{Air, FlowRow, FlowTotals, QueueRow, RoutingResult, RunResult};
 use crate::scenario::point::Stop;
 use crate::sim::QueueWait;
 
@@ -20,7 +22,10 @@ pub(crate) fn trial(arms: &[&str], hops: &[u32]) -> Trial {
         title: Some("A chain <of> radios".into()),
         world: "sim".into(),
         arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
-        points: hops.iter().map(|hops| Point::from([("topology.hops".to_owned(), json!(hops))])).collect(),
+        points: hops
+            .iter()
+            .map(|hops| MatrixPoint::from([("topology.hops".to_owned(), json!(hops))]))
+            .collect(),
         arm_paths: Vec::new(),
         seeds: (1..=5).collect(),
         margin: 0.03,
@@ -31,7 +36,7 @@ pub(crate) fn trial(arms: &[&str], hops: &[u32]) -> Trial {
 }
 
 pub(crate) fn record(hops: u32, arm: &str, block: u32, goodput_kbps: f64) -> Record {
-    let point = Point::from([("topology.hops".to_owned(), json!(hops))]);
+    let point = MatrixPoint::from([("topology.hops".to_owned(), json!(hops))]);
     Record {
         // Names of arms in these tests have characters that no id may have.
         id: format!("{hops}-{}-{block}", arm.replace(|letter: char| !letter.is_ascii_alphanumeric(), "")),
@@ -63,7 +68,7 @@ fn result(arm: &str, seed: u64, goodput_kbps: f64) -> RunResult {
         seed,
         counted_s: 50.0,
         flows: vec![flow],
-        total: Total { goodput_kbps, jain: 1.0, jain_over_time: None },
+        total: FlowTotals { goodput_kbps, jain: 1.0, jain_over_time: None },
         air: Air {
             frames_sent: Some(9000),
             collisions: Some(90),
@@ -72,7 +77,7 @@ fn result(arm: &str, seed: u64, goodput_kbps: f64) -> RunResult {
             airtime_s: Some(60.0),
             ..Air::default()
         },
-        routing: Routing { discoveries: Some(0), route_failures: Some(0) },
+        routing: RoutingResult { discoveries: Some(0), route_failures: Some(0) },
         queues: Vec::new(),
         rates: Vec::new(),
         live: None,
@@ -91,7 +96,11 @@ fn bundle() -> Bundle {
     Bundle::new(trial, records, BTreeMap::new())
 }
 
-use std::collections::BTreeMap;
+/// A figure of a page, by its id.
+fn figure<'a>(html: &'a str, id: &str) -> &'a str {
+    let from = &html[html.find(&format!("<figure id=\"{id}\">")).expect(id)..];
+    &from[..from.find("</figure>").expect("its end")]
+}
 
 #[test]
 fn the_same_records_give_the_same_bytes_in_whatever_order_they_came() {
@@ -145,7 +154,7 @@ fn a_trial_that_varies_hops_shows_goodput_by_hops_with_bands() {
     assert!(!super::html(&one_point).contains("fig-sweep"));
 }
 
-/// A trial of that many arms at one point, whose runs came to the same.
+/// A trial of that many arms at one point, whose runs have equal results.
 fn of_arms(count: usize) -> Bundle {
     let names: Vec<String> = (0..count).map(|nth| format!("arm{nth}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -169,9 +178,8 @@ fn one_point_is_told_in_words_too() {
 #[test]
 fn runs_that_came_to_the_same_are_seen_one_by_one() {
     let html = html(&of_arms(1));
-    let figure = &html[html.find("<figure id=\"fig-goodput\">").expect("the figure")..];
-    let dots: Vec<_> =
-        figure[..figure.find("</svg>").expect("its end")].split("class=\"run a0\" ").skip(1).collect();
+    let figure = figure(&html, "fig-goodput");
+    let dots: Vec<_> = figure.split("class=\"run a0\" ").skip(1).collect();
     let heights: std::collections::BTreeSet<_> =
         dots.iter().filter_map(|dot| dot.split('"').nth(3)).collect();
     assert_eq!((dots.len(), heights.len()), (5, 5), "{dots:?}");
@@ -183,11 +191,11 @@ fn two_parameters() -> Bundle {
     let arms = ["every", "an arm whose name is as long as a sentence, and longer still"];
     let point = |hops: u32, queue: u32| {
         let set = [("topology.hops", hops), ("radio.queue_packets", queue)];
-        set.map(|(path, value)| (path.to_owned(), json!(value))).into_iter().collect::<Point>()
+        set.map(|(path, value)| (path.to_owned(), json!(value))).into_iter().collect::<MatrixPoint>()
     };
     let points = vec![point(2, 10), point(2, 50), point(4, 10), point(4, 50)];
     let trial = Trial { points: points.clone(), ..trial(&arms, &[]) };
-    let run = |(point, arm): (&Point, &str), block| Record {
+    let run = |(point, arm): (&MatrixPoint, &str), block| Record {
         point: point.clone(),
         id: format!("{}{arm}{block}", label(point)),
         ..record(2, arm, block, 200.0 + f64::from(block))
@@ -200,8 +208,7 @@ fn two_parameters() -> Bundle {
 #[test]
 fn names_of_rows_stay_within_the_picture_and_say_their_point_once() {
     let html = html(&two_parameters());
-    let figure = &html[html.find("<figure id=\"fig-goodput\">").expect("the figure")..];
-    let figure = &figure[..figure.find("</svg>").expect("its end")];
+    let figure = figure(&html, "fig-goodput");
     let mut count = 0;
     for text in figure.split("<text").skip(1).filter(|text| text.contains("text-anchor=\"end\"")) {
         let right: f64 =
@@ -253,40 +260,86 @@ fn a_trial_without_any_run_has_a_report_nonetheless() {
     assert!(html(&empty).contains("0 of 10"));
 }
 
-#[test]
-fn folders_are_joined_and_others_are_refused() {
-    let root = std::env::temp_dir().join(format!("hopwise-report-{}", std::process::id()));
-    let write = |name: &str, trial: &Trial, records: &[Record]| {
-        let folder = root.join(name);
+/// Folders of trials, of one test.
+struct Folders(std::path::PathBuf);
+
+impl Folders {
+    fn of(test: &str) -> Folders {
+        Folders(std::env::temp_dir().join(format!("hopwise-{test}-{}", std::process::id())))
+    }
+
+    fn write(&self, name: &str, trial: &Trial, records: &[Record]) -> std::path::PathBuf {
+        let folder = self.0.join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
         std::fs::write(folder.join("trial.json"), trial.text()).expect("a file");
         let lines: String = records.iter().map(Record::line).collect();
         std::fs::write(folder.join("records.jsonl"), lines).expect("a file");
         folder
-    };
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).expect("our own folder");
+    }
+}
+
+fn read(folders: &[&std::path::Path]) -> Result<Bundle, ReadError> {
+    Bundle::read(&folders.iter().map(|folder| open(folder)).collect::<Result<Vec<_>, _>>()?)
+}
+
+#[test]
+fn folders_are_joined_and_others_are_refused() {
+    let root = Folders::of("report");
     let whole = bundle();
     let shard =
         |index| Trial { shard: Some(crate::record::Shard { index, count: 2 }), ..whole.trial.clone() };
     let (even, odd): (Vec<_>, Vec<_>) =
         whole.records.iter().cloned().partition(|record| record.block % 2 == 0);
-    let folders = [write("one", &shard(1), &odd), write("two", &shard(2), &even)];
-    let joined = Bundle::read(&folders).expect("two shards");
+    let [one, two] = [root.write("one", &shard(1), &odd), root.write("two", &shard(2), &even)];
+    let joined = read(&[&one, &two]).expect("two shards");
     assert_eq!(html(&joined), html(&whole));
 
     let other = Trial { margin: 0.5, ..whole.trial.clone() };
-    let error = Bundle::read(&[folders[0].clone(), write("other", &other, &[])]).expect_err("another trial");
+    let error = read(&[&one, &root.write("other", &other, &[])]).expect_err("another trial");
     assert!(error.to_string().contains("is not of the trial in"), "{error}");
-    let error = Bundle::read(&[root.join("nowhere")]).expect_err("no folder");
+    let error = read(&[&root.0.join("nowhere")]).expect_err("no folder");
     assert!(error.to_string().contains("expected a folder that hopwise trial has written"), "{error}");
-    std::fs::write(folders[0].join("records.jsonl"), "{\"id\":\n").expect("a file");
-    let error = Bundle::read(&folders[..1]).expect_err("half a line");
+    std::fs::write(one.join("records.jsonl"), "{\"id\":\n").expect("a file");
+    let error = read(&[&one]).expect_err("half a line");
     assert!(error.to_string().contains("line 1"), "{error}");
     let mut absurd = whole.records[..2].to_vec();
     absurd[1].result.flows[0].goodput_kbps = 1e308;
-    let error = Bundle::read(&[write("absurd", &whole.trial, &absurd)]).expect_err("no run comes to that");
+    let error = read(&[&root.write("absurd", &whole.trial, &absurd)]).expect_err("no run comes to that");
     let wanted = "records.jsonl: line 2: result.flows[0].goodput_kbps is 1e308, expected";
     assert!(error.to_string().contains(wanted) && error.to_string().ends_with("-1e12 to 1e12"), "{error}");
-    std::fs::remove_dir_all(&root).expect("our own folder");
+}
+
+#[test]
+fn a_plan_of_far_more_cells_than_runs_is_refused_before_it_takes_memory() {
+    let (root, whole) = (Folders::of("cells"), bundle());
+    let further = |nth: u32| format!("further{nth}");
+    let arms = |count| [whole.trial.arms.clone(), (0..count).map(further).collect()].concat();
+    let wide = Trial { arms: arms(100_000), seeds: vec![1], ..whole.trial.clone() };
+    let error = read(&[&root.write("wide", &wide, &whole.records[..1])]).expect_err("far more than runs");
+    let (said, cells) = (error.to_string(), wide.arms.len() * wide.points.len());
+    assert!(said.contains("trial.json: `points` has ") && said.contains(&format!("{cells} cells")), "{said}");
+    assert!(said.contains("and 1 runs are there: expected at most "), "{said}");
+    let endless = Trial { arms: arms(400_000), ..whole.trial.clone() };
+    let error = read(&[&root.write("endless", &endless, &[])]).expect_err("more than any trial has");
+    assert!(error.to_string().contains("expected at most 1000000 runs, which is their product"), "{error}");
+    let begun = Trial { arms: arms(100), ..whole.trial.clone() };
+    read(&[&root.write("begun", &begun, &whole.records[..1])]).expect("a trial that has begun");
+}
+
+#[test]
+fn settings_of_more_values_than_any_scenario_has_are_refused() {
+    let (root, whole) = (Folders::of("values"), bundle());
+    let mut records = whole.records[..2].to_vec();
+    records[1].settings = json!([vec![0; 1_900_000]]);
+    let error = read(&[&root.write("zeros", &whole.trial, &records)]).expect_err("too many values");
+    let wanted = "records.jsonl: line 2: `settings` has 1900000 values, expected at most 200000";
+    assert!(error.to_string().ends_with(wanted), "{error}");
 }
 
 #[test]
@@ -296,11 +349,7 @@ fn every_point_of_a_matrix_is_shown_or_named_as_left_out() {
     let csv = "what,who,at_s,value\nacked_bytes,f0,1.0,5\nairtime:idle,n0,9.0,1\n";
     let series = records.iter().map(|record| (record.id.clone(), Series::parse(csv))).collect();
     let html = html(&Bundle::new(trial(&["every"], &hops), records, series));
-    let of = |id: &str| {
-        let from = &html[html.find(&format!("<figure id=\"{id}\">")).expect(id)..];
-        from[..from.find("</figure>").expect("its end")].to_owned()
-    };
-    let airtime = of("fig-airtime");
+    let airtime = figure(&html, "fig-airtime");
     assert!(hops.iter().all(|hops| airtime.contains(&format!(">hops = {hops}</text>"))), "{airtime}");
     let lead = "at 4 of 5 points. Left out here: topology.hops = 8. The folder `series` has their lines";
     assert!(html.contains(lead));
@@ -314,8 +363,7 @@ fn lines_are_named_where_they_end_and_the_names_do_not_cover_each_other() {
     let trial = trial(&["every", "dca", "tda"], &[4, 8]);
     let at = |hops| ["every", "dca", "tda"].map(|arm| record(hops, arm, 1, 100.0));
     let html = html(&Bundle::new(trial, [at(4), at(8)].concat(), BTreeMap::new()));
-    let figure = &html[html.find("<figure id=\"fig-sweep\">").expect("the figure")..];
-    let figure = &figure[..figure.find("</figure>").expect("its end")];
+    let figure = figure(&html, "fig-sweep");
     let named: Vec<(f64, &str)> = figure
         .split("<text class=\"named")
         .skip(1)
@@ -332,7 +380,8 @@ fn lines_are_named_where_they_end_and_the_names_do_not_cover_each_other() {
 #[test]
 fn goodput_stands_against_round_trips_where_they_are_known() {
     let mut with = record(8, "every", 1, 200.0);
-    let trips = crate::result::RoundTrips { count: 9, median_ms: 412.0, p95_ms: 980.0, p99_ms: 1200.0 };
+    let trips =
+        crate::result::RoundTripQuantiles { count: 9, median_ms: 412.0, p95_ms: 980.0, p99_ms: 1200.0 };
     with.result.flows[0].round_trips = Some(trips);
     let html_of = |record: Record| html(&Bundle::new(trial(&["every"], &[8]), vec![record], BTreeMap::new()));
     let shown = html_of(with);
@@ -345,7 +394,8 @@ fn goodput_stands_against_round_trips_where_they_are_known() {
 #[test]
 fn all_arms_of_a_figure_have_one_measure_of_round_trips() {
     let mut records = ["every", "kernel"].map(|arm| record(8, arm, 1, 200.0));
-    let trips = crate::result::RoundTrips { count: 9, median_ms: 412.0, p95_ms: 980.0, p99_ms: 1200.0 };
+    let trips =
+        crate::result::RoundTripQuantiles { count: 9, median_ms: 412.0, p95_ms: 980.0, p99_ms: 1200.0 };
     records[0].result.flows[0].round_trips = Some(trips);
     for (record, rtt_ms) in records.iter_mut().zip([437.0, 88.0]) {
         record.result.flows[0].rtt_ms = Some(rtt_ms);

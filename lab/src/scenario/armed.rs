@@ -10,7 +10,7 @@ use super::check::Agents;
 use super::nodes::Nodes;
 use super::schema::RunConfig;
 use super::{
-    Prepared, Read, channel, check, flows, gateway, made_by, nodes, queue, radio, reach, routing, rules,
+    ParsedScenario, Prepared, channel, check, flows, gateway, made_by, nodes, queue, radio, reach, routing,
     settings,
 };
 use crate::located::{Refusal, YamlPath};
@@ -24,19 +24,19 @@ const MOST_DRAWS: u32 = 50;
 /// An arm of a scenario, checked except for the effects of a seed.
 #[derive(Debug)]
 pub struct Armed {
-    read: Arc<Read>,
+    read: Arc<ParsedScenario>,
     agents: Agents,
     config: RoutingConfig,
     routing: RoutingPlan,
 }
 
 impl Armed {
-    pub(super) fn new(read: Arc<Read>, arm: &str) -> Result<Armed, Box<Refusal>> {
-        let Read { document, file } = &*read;
+    pub(super) fn new(read: Arc<ParsedScenario>, arm: &str) -> Result<Armed, Box<Refusal>> {
+        let ParsedScenario { document, file } = &*read;
         check::all(document, file)?;
         let agents = check::agents(document, file, arm)?;
         let config = if file.world.0.is_live() { file.routing.of_daemon() } else { file.routing.clone() };
-        let routing = routing::read(document, &config)?;
+        let routing = config.plan(document, &YamlPath::root().key("routing"))?;
         Ok(Armed { read, agents, config, routing })
     }
 
@@ -62,11 +62,11 @@ impl Armed {
 
     /// The plan for a seed.
     pub fn prepare(&self, seed: u64) -> Result<Prepared, Box<Refusal>> {
-        let Read { document, file } = &*self.read;
+        let ParsedScenario { document, file } = &*self.read;
         for draw in 0..MOST_DRAWS {
             let nodes = nodes::place(document, file, (seed, draw))?;
             let plan = self.plan(&nodes, seed)?;
-            if reach::check(document, file, &nodes, &plan)? == reach::Field::Usable {
+            if reach::check(document, file, &nodes, &plan)? == reach::FieldCheck::Usable {
                 return Ok(Prepared { plan, names: nodes.names, routing: self.config.clone() });
             }
         }
@@ -76,7 +76,7 @@ impl Armed {
     }
 
     fn plan(&self, nodes: &Nodes, seed: u64) -> Result<Plan, Box<Refusal>> {
-        let Read { document, file } = &*self.read;
+        let ParsedScenario { document, file } = &*self.read;
         routing::check(document, &self.routing, nodes)?;
         let RunConfig { duration, warmup, .. } = &file.run;
         let phy = radio::read(document, file)?;
@@ -99,7 +99,7 @@ impl Armed {
             routing: self.routing.clone(),
             profile: file.tcp.profile.0,
             flows: flows::read(document, file, nodes, &self.routing, seed)?,
-            rules: rules::read(document, file, nodes)?,
+            rules: flows::rules(document, file, nodes)?,
             arm: self.agents.arm.clone(),
             gateway: gateway::read(document, file, nodes, &self.agents)?,
             duration: duration.0,

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_air::channel::{Channel, Fading, Field, Outage, PathLoss, Said, Unheard, recording};
+use hopwise_air::channel::{
+    Channel, Fading, LinkSentence, Outage, PathLoss, RecordedField, UnheardPower, recording,
+};
 use hopwise_air::medium::watts;
 use hopwise_air::phy::{Coding, Phy};
-use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::random::{NumberStream, Purpose};
 use hopwise_core::narrow::as_u32;
 
 use super::nodes::Nodes;
 use super::schema::{ChannelConfig, FadingName, PathLossName, ScenarioFile, UnheardName};
-use super::{json_schema, motion};
-use crate::keys;
+use super::{check, motion};
 use crate::located::{Document, Refusal, YamlPath};
 
 pub(super) fn read(
@@ -23,11 +24,7 @@ pub(super) fn read(
     seed: u64,
 ) -> Result<Channel, Box<Refusal>> {
     let config = &file.channel;
-    let at = YamlPath::root().key("channel");
-    let number = |key: &str, given: Option<f64>| {
-        let accepted = || keys::accepted(json_schema(), &["channel", key]);
-        given.ok_or_else(|| document.refuse_key(&at, format!("`{key}` is missing"), &accepted()))
-    };
+    let number = |key: &str, given: Option<f64>| check::needed(document, ("channel", key), given);
     let path_loss = match config.path_loss {
         PathLossName::TwoRay => PathLoss::TwoRay,
         PathLossName::LogDistance => {
@@ -52,12 +49,12 @@ pub(super) fn read(
         loss_ppm: config.loss.0,
         outages: outages(document, config, nodes, seed)?,
         noise_w: noise_w(document, config, phy)?,
-        // The recording has the powers of all models, but between those who did not hear each other.
+        // The recording has the powers of all models, but between nodes that did not hear each other.
         ..match (field, config.unheard) {
             (None, _) => models,
             (field, UnheardName::None) => Channel { field, ..Channel::default() },
             (field, UnheardName::PathLoss) => {
-                Channel { field, unheard: Unheard::PathLoss, path_loss, ..Channel::default() }
+                Channel { field, unheard: UnheardPower::PathLoss, path_loss, ..Channel::default() }
             }
         }
     };
@@ -69,7 +66,7 @@ fn field(
     document: &Document,
     config: &ChannelConfig,
     nodes: &Nodes,
-) -> Result<Option<Arc<Field>>, Box<Refusal>> {
+) -> Result<Option<Arc<RecordedField>>, Box<Refusal>> {
     let Some(name) = &config.trace else { return Ok(None) };
     let accepted = "a recording such as configs/field.csv, with the names of the topology";
     let at = YamlPath::root().key("channel").key("trace");
@@ -82,7 +79,7 @@ fn field(
     let is_by_order = !order.is_empty() && order.iter().all(|name| nodes.find(name).is_none());
     let in_order = |name: &str| radios.get(order.iter().position(|known| *known == name)?).copied();
     let radio = |name: &str| if is_by_order { in_order(name) } else { named(name) };
-    let field = Field::parse(&text, &radio).map_err(|error| {
+    let field = RecordedField::parse(&text, &radio).map_err(|error| {
         let problem = format!("{name}:{}:{}: {error}", error.line, error.column);
         document.refuse(&at, problem, accepted)
     })?;
@@ -115,11 +112,11 @@ fn say_of_links(
         return Err(document.refuse(&at, problem, &format!("at most {MOST_SENTENCES}")));
     }
     for (nth, text) in config.links.iter().enumerate() {
-        let said = Said::parse(text, &|name| nodes.find(name));
+        let said = LinkSentence::parse(text, &|name| nodes.find(name));
         let paths = [at.index(nth), YamlPath::root().key("topology")];
-        match said.map_err(|error| document.refuse_among(&paths, error, Said::FORMS))? {
-            Said::Outage(outage) => channel.outages.push(outage),
-            Said::Change(change) => channel.links.push(change),
+        match said.map_err(|error| document.refuse_among(&paths, error, LinkSentence::FORMS))? {
+            LinkSentence::Outage(outage) => channel.outages.push(outage),
+            LinkSentence::Change(change) => channel.links.push(change),
         }
     }
     Ok(())
@@ -135,17 +132,12 @@ fn outages(
     let mut outages = Vec::new();
     for (nth, outage) in config.outages.iter().enumerate() {
         let at = YamlPath::root().key("channel").key("outages").index(nth);
-        let end = |key: &str, name: &str| {
-            let accepted = format!("first, last, or one of {} to {}", nodes.names[0], nodes.last());
-            let problem = format!("no node is called `{name}`");
-            let paths = [at.key(key), YamlPath::root().key("topology")];
-            nodes.find(name).ok_or_else(|| document.refuse_among(&paths, problem, &accepted))
-        };
+        let end = |key: &str, name: &str| nodes.named(document, &at.key(key), name);
         if outage.ends <= outage.begins {
             let paths = ["ends", "begins"].map(|key| at.key(key));
             return Err(document.refuse_among(&paths, "the end is before the beginning", "a later time"));
         }
-        let mut stream = Stream::new(seed, as_u32(nth), Purpose::Outage);
+        let mut stream = NumberStream::new(seed, as_u32(nth), Purpose::Outage);
         let delay_ns = Duration::from_nanos(outage.shift.nanos()).mul_f64(stream.unit()).as_nanos();
         let delay_ns = u64::try_from(delay_ns).unwrap_or(u64::MAX);
         outages.push(Outage {

@@ -15,11 +15,13 @@ use hopwise_agents::spec::{
 };
 pub(super) use live::is_kernels;
 
-use super::schema::{ScenarioFile, Traffic};
+use super::json_schema;
+use super::schema::{ScenarioFile, TrafficFlows};
+use crate::keys;
 use crate::located::{Document, Refusal, YamlPath, one_of};
 use crate::sim::Arm;
 
-type Checked = Result<(), Box<Refusal>>;
+type CheckResult = Result<(), Box<Refusal>>;
 
 /// Three days; the radio's clock holds longer times for every accepted number of nodes.
 const LONGEST_S: u64 = 3 * 24 * 3600;
@@ -41,7 +43,7 @@ pub(super) struct OwnAgents {
     pub(super) base_station: Option<BaseStationSpec>,
 }
 
-pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
+pub(super) fn all(document: &Document, file: &ScenarioFile) -> CheckResult {
     run(document, file)?;
     if file.traffic.is_empty() {
         return Err(document.refuse(
@@ -50,7 +52,7 @@ pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
             "at least one flow",
         ));
     }
-    if file.traffic.iter().all(Traffic::is_background) {
+    if file.traffic.iter().all(TrafficFlows::is_background) {
         let key = if file.traffic[0].background { "background" } else { "kind" };
         let at = YamlPath::root().key("traffic").index(0).key(key);
         let problem = "all flows are in the background, so that no result counts any";
@@ -76,7 +78,7 @@ pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
     Ok(())
 }
 
-pub(super) fn run(document: &Document, file: &ScenarioFile) -> Checked {
+pub(super) fn run(document: &Document, file: &ScenarioFile) -> CheckResult {
     let at = YamlPath::root().key("run");
     let duration = file.run.duration.0;
     if file.run.warmup.0 >= duration {
@@ -95,7 +97,33 @@ pub(super) fn run(document: &Document, file: &ScenarioFile) -> Checked {
     }
 }
 
-/// Accepts the paths that an arm may change: those that determine its runs.
+/// The value of a key that the other keys of its block require.
+pub(super) fn needed<T>(
+    document: &Document,
+    (block, key): (&str, &str),
+    given: Option<T>,
+) -> Result<T, Box<Refusal>> {
+    given.ok_or_else(|| {
+        let accepted = keys::accepted(json_schema(), &[block, key]);
+        document.refuse_key(&YamlPath::root().key(block), format!("`{key}` is missing"), &accepted)
+    })
+}
+
+/// Refuses the first given key that the block's `kind` does not take; `noun` is what has kinds.
+pub(super) fn only_its_own(
+    document: &Document,
+    at: &YamlPath,
+    given: &[(&str, bool)],
+    (taken, noun, needs): (&[&str], &str, &str),
+) -> CheckResult {
+    let Some((key, _)) = given.iter().find(|(key, is_given)| *is_given && !taken.contains(key)) else {
+        return Ok(());
+    };
+    let paths = [key, "kind"].map(|key| at.key(key));
+    Err(document.refuse_key_among(&paths, format!("`{key}` belongs to another {noun}"), needs))
+}
+
+/// Accepts the paths that an arm may change, which determine its runs.
 pub(super) fn settable(path: &str) -> Result<(), &'static str> {
     let first = path.split('.').next().unwrap_or_default();
     match (first, path) {

@@ -1,17 +1,21 @@
-//! Flows, from the file's keys to a plan.
+//! Flows and rules, from the file's keys to a plan. Peers of rules are nodes, addresses or networks.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::random::{NumberStream, Purpose};
+use hopwise_core::endpoint;
+use hopwise_core::ip::Prefix;
 use hopwise_core::narrow::as_u32;
 use hopwise_core::tcp::TcpConfig;
 
-use super::nodes::Nodes;
-use super::schema::{Drawn, ScenarioFile, Traffic, TrafficKind};
 use crate::located::{Document, Refusal, YamlPath};
 use crate::programs::Amount;
-use crate::sim::{FlowPlan, RoutingPlan, Talk, TcpPlan, TrafficPlan};
+use crate::rules::Network;
+use crate::scenario::nodes::Nodes;
+use crate::scenario::schema::{Drawn, ScenarioFile, TrafficFlows, TrafficKind};
+use crate::sim::{FlowPlan, RoutingPlan, Talk, TcpPlan, TrafficPlan, address_of};
 use crate::tcp::Tcp;
 use crate::units::{Size, Time};
 
@@ -25,13 +29,7 @@ pub(super) fn read(
     let mut flows = Vec::new();
     for (nth, traffic) in file.traffic.iter().enumerate() {
         let at = YamlPath::root().key("traffic").index(nth);
-        let end = |key: &str, name: &str| {
-            nodes.find(name).ok_or_else(|| {
-                let accepted = format!("first, last, or one of {} to {}", nodes.names[0], nodes.last());
-                let paths = [at.key(key), YamlPath::root().key("topology")];
-                document.refuse_among(&paths, format!("no node is called `{name}`"), &accepted)
-            })
-        };
+        let end = |key: &str, name: &str| nodes.named(document, &at.key(key), name);
         let (from, to) = (end("from", &traffic.from)?, end("to", &traffic.to)?);
         if from == to {
             let problem = format!("`{}` and `{}` are the same node", traffic.from, traffic.to);
@@ -41,7 +39,7 @@ pub(super) fn read(
         let plan = plan_of(traffic, &file.tcp, routing);
         for copy in 0..traffic.flows {
             // A stream of the flow's own: other flows' draws do not change it.
-            let mut stream = Stream::new(seed, as_u32(flows.len()), Purpose::Traffic);
+            let mut stream = NumberStream::new(seed, as_u32(flows.len()), Purpose::Traffic);
             let start = Duration::from_nanos(times(traffic.start).draw(&mut stream));
             flows.push(FlowPlan {
                 from,
@@ -56,7 +54,7 @@ pub(super) fn read(
     Ok(flows)
 }
 
-fn plan_of(traffic: &Traffic, tcp: &Tcp, routing: &RoutingPlan) -> TrafficPlan {
+fn plan_of(traffic: &TrafficFlows, tcp: &Tcp, routing: &RoutingPlan) -> TrafficPlan {
     let bytes = traffic.segment_bytes_under(tcp);
     let dscp = traffic.dscp.unwrap_or_default();
     let marks = routing.marks(dscp);
@@ -87,7 +85,7 @@ fn plan_of(traffic: &Traffic, tcp: &Tcp, routing: &RoutingPlan) -> TrafficPlan {
 }
 
 /// The gaps between datagrams.
-fn gaps(traffic: &Traffic, bytes: u16) -> Option<Amount> {
+fn gaps(traffic: &TrafficFlows, bytes: u16) -> Option<Amount> {
     let of_rate = |bits_per_second: u64| {
         let bits = u64::from(bytes) * 8;
         Amount::Fixed((bits * 1_000_000_000).div_ceil(bits_per_second.max(1)))
@@ -113,4 +111,30 @@ fn amount<T>(drawn: Drawn<T>, number: impl Fn(T) -> u64) -> Amount {
 
 pub(super) fn tcp_config(tcp: &Tcp, segment_bytes: u16, routing: &RoutingPlan) -> TcpConfig {
     routing.limit_hops(Tcp { segment_bytes: Some(segment_bytes), ..*tcp }.config())
+}
+
+pub(super) fn rules(
+    document: &Document,
+    file: &ScenarioFile,
+    nodes: &Nodes,
+) -> Result<Vec<endpoint::Rule>, Box<Refusal>> {
+    let mut rules = Vec::new();
+    for (nth, rule) in file.rules.iter().enumerate() {
+        let at = YamlPath::root().key("rules").index(nth).key("match");
+        for (key, peer) in [("from", &rule.matches.from), ("to", &rule.matches.to)] {
+            if let Some(peer) = peer.as_ref().filter(|peer| prefix(nodes, peer).is_none()) {
+                let accepted = format!("a node such as {}, an address or a network", nodes.last());
+                let paths = [at.key(key), YamlPath::root().key("topology")];
+                return Err(document.refuse_among(&paths, format!("`{peer}` is no peer"), &accepted));
+            }
+        }
+        let nowhere = Prefix::host(IpAddr::from([0, 0, 0, 0]));
+        rules.push(rule.core(|peer| prefix(nodes, peer).unwrap_or(nowhere)));
+    }
+    Ok(rules)
+}
+
+fn prefix(nodes: &Nodes, peer: &str) -> Option<Prefix> {
+    let of_node = nodes.find(peer).map(|node| Prefix::host(address_of(node)));
+    of_node.or_else(|| peer.parse().ok().map(|Network(prefix)| prefix))
 }

@@ -4,7 +4,7 @@ use super::check::Agents;
 use super::nodes::Nodes;
 use super::schema::{GatewayConfig, ScenarioFile, SourceName};
 use crate::located::{Document, Refusal, YamlPath};
-use crate::sim::{Forecast, GatewayPlan, Signal};
+use crate::sim::{ForecastErrors, GatewayPlan, Signal};
 
 pub(super) fn read(
     document: &Document,
@@ -35,7 +35,7 @@ pub(super) fn read(
             None => document.refuse_key(&at, problem, accepted),
         });
     };
-    let forecast = Forecast {
+    let forecast = ForecastErrors {
         lead: config.lead.0,
         error_ppm: config.error.0,
         missing_ppm: config.missing.0,

@@ -6,7 +6,7 @@ use serde_yaml::Value;
 use super::check;
 use super::schema::MatrixConfig;
 use crate::located::{Document, Refusal, YamlPath};
-use crate::scenario::point::Point;
+use crate::scenario::point::MatrixPoint;
 use crate::scenario::point::plain;
 
 /// The most points; a table of more is unreadable.
@@ -14,21 +14,21 @@ const MOST_POINTS: usize = 1_000;
 
 /// One point: its values, and the place of each in the file.
 #[derive(Clone, Debug, Default)]
-pub struct Cell {
+pub struct MatrixCell {
     /// The values by their paths.
-    pub point: Point,
-    values: Vec<Given>,
+    pub point: MatrixPoint,
+    values: Vec<PathValue>,
 }
 
 #[derive(Clone, Debug)]
-struct Given {
+struct PathValue {
     path: String,
     value: Value,
     at: YamlPath,
 }
 
 /// Paths whose values vary together: one path, or a group.
-type Axis = Vec<Vec<Given>>;
+type MatrixAxis = Vec<Vec<PathValue>>;
 
 struct Matrix<'a> {
     document: &'a Document,
@@ -41,30 +41,34 @@ pub(super) fn cells(
     document: &Document,
     matrix: Option<&MatrixConfig>,
     sweep: Option<&MatrixConfig>,
-) -> Result<Vec<Cell>, Box<Refusal>> {
+) -> Result<Vec<MatrixCell>, Box<Refusal>> {
     // Combinations of open settings come first, so that the points of each stand together.
     crossed(document, "matrix", matrix, readings(document, sweep)?)
 }
 
 /// All combinations of the `sweep`; a single empty one without it.
-pub(super) fn readings(document: &Document, sweep: Option<&MatrixConfig>) -> Result<Vec<Cell>, Box<Refusal>> {
-    crossed(document, "sweep", sweep, vec![Cell::default()])
+pub(super) fn readings(
+    document: &Document,
+    sweep: Option<&MatrixConfig>,
+) -> Result<Vec<MatrixCell>, Box<Refusal>> {
+    crossed(document, "sweep", sweep, vec![MatrixCell::default()])
 }
 
 /// The paths of the `sweep` with the values of its first combination.
 pub(super) fn first_reading(
     document: &Document,
     sweep: Option<&MatrixConfig>,
-) -> Result<Point, Box<Refusal>> {
+) -> Result<MatrixPoint, Box<Refusal>> {
     let first = readings(document, sweep)?.into_iter().next();
     Ok(first.map(|cell| cell.point).unwrap_or_default())
 }
 
-/// The names that the `sweep` gives to some of its values, in its order. A name is that of all readings with them.
+/// The names that the `sweep` gives to some of its values, in its order. A name holds for all readings with these
+/// values.
 pub(super) fn names(
     document: &Document,
     sweep: Option<&MatrixConfig>,
-) -> Result<Vec<(String, Point)>, Box<Refusal>> {
+) -> Result<Vec<(String, MatrixPoint)>, Box<Refusal>> {
     let Some(MatrixConfig(entries)) = sweep else { return Ok(Vec::new()) };
     let Some(named) = entries.get(NAMED) else { return Ok(Vec::new()) };
     let matrix = Matrix { document, at: YamlPath::root().key("sweep") };
@@ -74,11 +78,12 @@ pub(super) fn names(
     for (name, values) in matrix.map(&at, named)? {
         let name = matrix.key(&at, name)?;
         let at = at.key(name);
-        let mut point = Point::new();
+        let mut point = MatrixPoint::new();
         for (path, value) in matrix.map(&at, values)? {
             point.insert(matrix.key(&at, path)?.to_owned(), json(value));
         }
-        let is_there = |cell: &Cell| point.iter().all(|(path, value)| cell.point.get(path) == Some(value));
+        let is_there =
+            |cell: &MatrixCell| point.iter().all(|(path, value)| cell.point.get(path) == Some(value));
         // A path that --set has fixed is no part of a reading any more.
         if !point.keys().any(|path| document.is_set(path)) {
             if !readings.iter().any(is_there) {
@@ -101,9 +106,9 @@ impl Sweep {
     pub(crate) fn documents(
         document: &Document,
         sweep: Option<&Sweep>,
-    ) -> Result<Vec<(Point, Document)>, Box<Refusal>> {
+    ) -> Result<Vec<(MatrixPoint, Document)>, Box<Refusal>> {
         let cells = cells(document, None, sweep.map(|sweep| &sweep.0))?;
-        let with = |cell: Cell| {
+        let with = |cell: MatrixCell| {
             let mut document = document.clone();
             cell.set_in(&mut document)?;
             Ok((cell.point, document))
@@ -115,7 +120,7 @@ impl Sweep {
     pub(crate) fn names(
         document: &Document,
         sweep: Option<&Sweep>,
-    ) -> Result<Vec<(String, Point)>, Box<Refusal>> {
+    ) -> Result<Vec<(String, MatrixPoint)>, Box<Refusal>> {
         names(document, sweep.map(|sweep| &sweep.0))
     }
 }
@@ -128,11 +133,11 @@ fn crossed(
     document: &Document,
     name: &str,
     matrix: Option<&MatrixConfig>,
-    mut cells: Vec<Cell>,
-) -> Result<Vec<Cell>, Box<Refusal>> {
+    mut cells: Vec<MatrixCell>,
+) -> Result<Vec<MatrixCell>, Box<Refusal>> {
     let Some(MatrixConfig(entries)) = matrix else { return Ok(cells) };
     let matrix = Matrix { document, at: YamlPath::root().key(name) };
-    let mut axes: Vec<Axis> = Vec::new();
+    let mut axes: Vec<MatrixAxis> = Vec::new();
     let mut excluded = Vec::new();
     for (key, value) in entries {
         let key = matrix.key(&matrix.at, key)?;
@@ -194,7 +199,7 @@ impl Matrix<'_> {
         at: &YamlPath,
         path: &str,
         values: &Value,
-        axes: &mut Vec<Axis>,
+        axes: &mut Vec<MatrixAxis>,
     ) -> Result<(), Box<Refusal>> {
         let Some(map) = values.as_mapping().filter(|map| !map.is_empty()) else {
             if let Some(axis) = self.axis(at, path, values)? {
@@ -211,7 +216,7 @@ impl Matrix<'_> {
     }
 
     /// The values of one path; none where `--set` has fixed it.
-    fn axis(&self, at: &YamlPath, path: &str, values: &Value) -> Result<Option<Axis>, Box<Refusal>> {
+    fn axis(&self, at: &YamlPath, path: &str, values: &Value) -> Result<Option<MatrixAxis>, Box<Refusal>> {
         let values = self.list(at, values)?;
         let is_of_arm = path.starts_with("arms.") && path.matches('.').count() > 1;
         if let Err(problem) = check::settable(path).or_else(|why| if is_of_arm { Ok(()) } else { Err(why) }) {
@@ -221,16 +226,16 @@ impl Matrix<'_> {
             return Ok(None);
         }
         let given = |(nth, value): (usize, &Value)| {
-            vec![Given { path: path.to_owned(), value: value.clone(), at: at.index(nth) }]
+            vec![PathValue { path: path.to_owned(), value: value.clone(), at: at.index(nth) }]
         };
         Ok(Some(values.iter().enumerate().map(given).collect()))
     }
 
-    fn groups(&self, at: &YamlPath, groups: &Value) -> Result<Vec<Axis>, Box<Refusal>> {
+    fn groups(&self, at: &YamlPath, groups: &Value) -> Result<Vec<MatrixAxis>, Box<Refusal>> {
         let mut axes = Vec::new();
         for (nth, group) in self.list(at, groups)?.iter().enumerate() {
             let at = at.index(nth);
-            let (mut together, mut is_whole): (Option<Axis>, bool) = (None, true);
+            let (mut together, mut is_whole): (Option<MatrixAxis>, bool) = (None, true);
             for (key, values) in self.map(&at, group)? {
                 let path = self.key(&at, key)?;
                 let Some(axis) = self.axis(&at.key(path), path, values)? else {
@@ -265,8 +270,8 @@ impl Matrix<'_> {
         Ok(axes)
     }
 
-    /// Refuses a value or a row that is there twice: both would be the same point.
-    fn check_once(&self, axis: &Axis) -> Result<(), Box<Refusal>> {
+    /// Refuses a value or a row that is there twice: both would be one point.
+    fn check_once(&self, axis: &MatrixAxis) -> Result<(), Box<Refusal>> {
         let twice = |nth: &usize| axis[..*nth].iter().any(|known| are_same(known, &axis[*nth]));
         let Some(nth) = (1..axis.len()).find(twice) else { return Ok(()) };
         let row = &axis[nth];
@@ -289,7 +294,7 @@ impl Matrix<'_> {
         Ok((!is_other && !left.is_empty()).then_some(left))
     }
 
-    fn twice(&self, given: &Given) -> Box<Refusal> {
+    fn twice(&self, given: &PathValue) -> Box<Refusal> {
         let problem = format!("`{}` varies in another place already", given.path);
         self.document.refuse(&given.at, problem, "each path once")
     }
@@ -299,16 +304,16 @@ fn json(value: &Value) -> serde_json::Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// True if two rows are the same point: the same text, or equal numbers.
-fn are_same(one: &[Given], other: &[Given]) -> bool {
+/// True if two rows are one point: equal texts, or equal numbers.
+fn are_same(one: &[PathValue], other: &[PathValue]) -> bool {
     one.iter().zip(other).all(|(one, other)| {
         let is_equal = one.value.as_f64().is_some() && one.value.as_f64() == other.value.as_f64();
         is_equal || plain(&json(&one.value)) == plain(&json(&other.value))
     })
 }
 
-impl Cell {
-    fn with(&self, givens: &[Given]) -> Result<Cell, Given> {
+impl MatrixCell {
+    fn with(&self, givens: &[PathValue]) -> Result<MatrixCell, PathValue> {
         let mut cell = self.clone();
         for given in givens {
             let value = json(&given.value);

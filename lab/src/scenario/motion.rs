@@ -4,12 +4,12 @@ use std::io::Error;
 use std::path::Path;
 
 use hopwise_air::medium::Position;
-use hopwise_air::motion::{Track, Waypoint};
+use hopwise_air::motion::{NodeTrack, Waypoint};
 
-use super::json_schema;
+use super::check;
 use super::schema::{ScenarioFile, Shape};
 use crate::located::{Document, Refusal, YamlPath};
-use crate::{keys, named};
+use crate::named;
 
 /// No file of movements or of a channel comes near this.
 const LARGEST_FILE: u64 = 256 << 20;
@@ -24,7 +24,7 @@ pub(super) fn tracks(
     file: &ScenarioFile,
     (names, positions): (&[String], &mut [Option<Position>]),
     seed: u64,
-) -> Result<Vec<Option<Track>>, Box<Refusal>> {
+) -> Result<Vec<Option<NodeTrack>>, Box<Refusal>> {
     let Some(mobility) = &file.mobility else { return Ok(Vec::new()) };
     let at = YamlPath::root().key("mobility");
     if file.topology.kind == Shape::Movements {
@@ -39,9 +39,7 @@ pub(super) fn tracks(
         return Err(document.refuse(&at.key("speed_mps"), problem, accepted));
     }
     let length = |key: &str, own: Option<f64>, of_topology: Option<f64>| {
-        let accepted = || keys::accepted(json_schema(), &["mobility", key]);
-        let missing = || document.refuse_key(&at, format!("`{key}` is missing"), &accepted());
-        own.or(of_topology).ok_or_else(missing)
+        check::needed(document, ("mobility", key), own.or(of_topology))
     };
     let area = Position {
         x: length("width_m", mobility.width_m, file.topology.width_m)?,
@@ -50,7 +48,7 @@ pub(super) fn tracks(
     let pause_ns = mobility.pause.nanos();
     let track = |(position, node): (&Option<Position>, u32)| {
         position.map(|start| {
-            Track::Waypoint(Waypoint::new((seed, node), start, area, (slowest, fastest), pause_ns))
+            NodeTrack::Waypoint(Waypoint::new((seed, node), start, area, (slowest, fastest), pause_ns))
         })
     };
     let mut tracks: Vec<_> = positions.iter().zip(0..).map(track).collect();

@@ -1,13 +1,12 @@
 //! Positions and names of the nodes: chains, crosses, grids, random fields, files.
 
 use hopwise_air::medium::Position;
-use hopwise_air::motion::{Movements, Track};
-use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::motion::{Movements, NodeTrack};
+use hopwise_air::random::{NumberStream, Purpose};
 use hopwise_core::narrow::as_u32;
 
 use super::schema::{ScenarioFile, Shape, Topology};
-use super::{json_schema, motion};
-use crate::keys;
+use super::{check, motion};
 use crate::located::{Document, Refusal, YamlPath};
 use crate::sim::WirePlan;
 
@@ -27,7 +26,7 @@ pub struct Nodes {
     /// The wires between nodes.
     pub wires: Vec<WirePlan>,
     /// Movement of each node; empty: no node moves.
-    pub tracks: Vec<Option<Track>>,
+    pub tracks: Vec<Option<NodeTrack>>,
 }
 
 impl Nodes {
@@ -44,10 +43,19 @@ impl Nodes {
             _ => self.names.iter().position(|known| known == name).map(as_u32),
         }
     }
+
+    /// The number of the node that the value at `at` names, or a refusal there.
+    pub(super) fn named(&self, document: &Document, at: &YamlPath, name: &str) -> Result<u32, Box<Refusal>> {
+        self.find(name).ok_or_else(|| {
+            let accepted = format!("first, last, or one of {} to {}", self.names[0], self.last());
+            let paths = [at.clone(), YamlPath::root().key("topology")];
+            document.refuse_among(&paths, format!("no node is called `{name}`"), &accepted)
+        })
+    }
 }
 
 /// The topology's keys, with the place to refuse them at.
-struct Keys<'a> {
+struct TopologyKeys<'a> {
     document: &'a Document,
     topology: &'a Topology,
     at: YamlPath,
@@ -60,7 +68,7 @@ pub(super) fn place(
     (seed, draw): (u64, u32),
 ) -> Result<Nodes, Box<Refusal>> {
     let topology = &file.topology;
-    let keys = Keys { document, topology, at: YamlPath::root().key("topology") };
+    let keys = TopologyKeys { document, topology, at: YamlPath::root().key("topology") };
     keys.only_its_own()?;
     let mut tracks = Vec::new();
     let spots = match topology.kind {
@@ -94,7 +102,7 @@ pub(super) fn place(
     Ok(nodes)
 }
 
-impl Keys<'_> {
+impl TopologyKeys<'_> {
     /// Refuses keys of another shape.
     fn only_its_own(&self) -> Result<(), Box<Refusal>> {
         let Topology { kind, hops, spacing_m, arm, rows, columns, nodes, width_m, height_m, file, .. } =
@@ -122,21 +130,12 @@ impl Keys<'_> {
             ("height_m", height_m.is_some()),
             ("file", file.is_some()),
         ];
-        match given.iter().find(|(key, is_given)| *is_given && !of_shape.contains(key)) {
-            Some((key, _)) => {
-                let paths = [key, "kind"].map(|key| self.at.key(key));
-                let problem = format!("`{key}` belongs to another kind");
-                Err(self.document.refuse_key_among(&paths, problem, needs))
-            }
-            None => Ok(()),
-        }
+        check::only_its_own(self.document, &self.at, &given, (of_shape, "kind", needs))
     }
 
     /// A key that this shape needs.
     fn needed<T>(&self, key: &str, given: Option<T>) -> Result<T, Box<Refusal>> {
-        let accepted = || keys::accepted(json_schema(), &["topology", key]);
-        let missing = || self.document.refuse_key(&self.at, format!("`{key}` is missing"), &accepted());
-        given.ok_or_else(missing)
+        check::needed(self.document, ("topology", key), given)
     }
 
     fn spacing(&self) -> f64 {
@@ -188,7 +187,7 @@ impl Keys<'_> {
         let width_m = self.needed("width_m", self.topology.width_m)?;
         let height_m = self.needed("height_m", self.topology.height_m)?;
         let spot = |n| {
-            let mut stream = Stream::new(seed, n, Purpose::Placement);
+            let mut stream = NumberStream::new(seed, n, Purpose::Placement);
             for _ in 0..2 * draw {
                 stream.next_u64();
             }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A cell of a trial's matrix: the paths that vary, each with its value. Empty where there is no matrix.
-pub type Point = BTreeMap<String, Value>;
+pub type MatrixPoint = BTreeMap<String, Value>;
 
 /// Condition that ends a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -9,7 +9,7 @@ use crate::located::{Document, Refusal, YamlPath, one_of};
 use crate::units::Time;
 use crate::world::World;
 
-/// A block ACK tells of so many packets.
+/// A block ACK tells of at most this number of packets.
 const MOST_MPDUS: u8 = 64;
 
 /// The physical layer of all radios.
@@ -54,37 +54,27 @@ pub(super) fn mac(phy: &Phy, file: &ScenarioFile) -> MacConfig {
     let radio = &file.radio;
     let ampdu = match radio.ampdu {
         _ if !phy.is_ht() => None,
-        None => Some(MOST_MPDUS),
-        Some(OrOff::On(packets)) => Some(packets),
-        Some(OrOff::Off) => None,
+        given => given.map_or(Some(MOST_MPDUS), OrOff::on),
     };
     // Radios with aggregates have A-MSDUs nowhere else.
-    let amsdu = match radio.amsdu {
-        Some(OrOff::On(bytes)) if phy.is_ht() && (ampdu.is_none() || radio.amsdu_in_ampdu) => {
-            Some(bytes.into())
-        }
-        _ => None,
-    };
+    let has_amsdu = phy.is_ht() && (ampdu.is_none() || radio.amsdu_in_ampdu);
+    let amsdu = radio.amsdu.and_then(OrOff::on).filter(|_| has_amsdu).map(u32::from);
     let standard = MacConfig::default();
     MacConfig {
         rules: file.mac.rules.0,
-        rts_threshold: radio.rts_threshold.0,
+        rts_threshold: radio.rts_threshold.on(),
         cts_to_self: radio.cts_to_self && file.mac.rules.0 == MacRules::Standard,
         rate: radio.rate.0,
         ampdu,
         amsdu,
-        lifetime_ns: time_of(radio.lifetime, standard.lifetime_ns),
-        reorder_ns: time_of(radio.reorder_timeout, standard.reorder_ns),
+        lifetime_ns: radio.lifetime.map_or(standard.lifetime_ns, nanos),
+        reorder_ns: radio.reorder_timeout.map_or(standard.reorder_ns, nanos),
         ..standard
     }
 }
 
-fn time_of(key: Option<OrOff<Time>>, default_ns: Option<u64>) -> Option<u64> {
-    match key {
-        None => default_ns,
-        Some(OrOff::On(time)) => Some(u64::try_from(time.0.as_nanos()).unwrap_or(u64::MAX / 2)),
-        Some(OrOff::Off) => None,
-    }
+fn nanos(key: OrOff<Time>) -> Option<u64> {
+    key.on().map(|time| u64::try_from(time.0.as_nanos()).unwrap_or(u64::MAX / 2))
 }
 
 /// Refuses what stations of 802.11n and 802.11ac cannot do.
@@ -137,7 +127,7 @@ fn of_cts_to_self(document: &Document, file: &ScenarioFile) -> Result<(), Box<Re
         let problem = "ns-2 has no CTS to the sender itself";
         return Err(document.refuse_key_among(&paths, problem, "rules: standard"));
     }
-    if file.radio.rts_threshold.0 == Some(0) && !check::varies(file, "radio.rts_threshold") {
+    if file.radio.rts_threshold == OrOff::On(0) && !check::varies(file, "radio.rts_threshold") {
         let paths = ["cts_to_self", "rts_threshold"].map(|key| at.key(key));
         let problem = "`cts_to_self` changes nothing where an RTS precedes each packet";
         return Err(document.refuse_key_among(&paths, problem, "rts_threshold: off, or a size in bytes"));
@@ -171,18 +161,22 @@ fn of_amsdu(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>
 
 #[cfg(test)]
 mod tests {
-    use crate::scenario::{NoPlan, Scenario};
+    use crate::scenario::NoPlan;
+    use crate::scenario::tests::{plan_of, read};
+
+    /// A link of such radios.
+    fn of(radio: &str) -> String {
+        format!(
+            "topology: {{ kind: chain, hops: 1 }}\nradio: {{ {radio} }}\n\
+             traffic: [{{ from: first, to: last, kind: bulk }}]\narms: {{ x: {{}} }}\nrun: {{ duration: 1s }}\n"
+        )
+    }
 
     /// Profiles of other radios have none of these keys, so that the schema has no defaults of the code to compare.
     #[test]
     fn radios_of_802_11n_have_the_defaults_that_their_keys_tell() {
         let planned = |radio: &str| {
-            let text = format!(
-                "topology: {{ kind: chain, hops: 1 }}\nradio: {{ profile: ht20-mcs7{radio} }}\n\
-                 traffic: [{{ from: first, to: last, kind: bulk }}]\narms: {{ x: {{}} }}\nrun: {{ duration: 1s }}\n"
-            );
-            let scenario = Scenario::parse("a.yaml", &text, &[]).expect("it is read");
-            let plan = scenario.plan(None, 1).expect("a plan").plan;
+            let plan = plan_of(&of(&format!("profile: ht20-mcs7{radio}")), &[]);
             format!("{:?} {:?}", plan.phy, plan.mac)
         };
         let told = planned(
@@ -216,12 +210,9 @@ mod tests {
                 "`amsdu_in_ampdu` changes nothing without both kinds",
             ),
         ] {
-            let text = format!(
-                "topology: {{ kind: chain, hops: 1 }}\nradio: {{ {radio} }}\n\
-                 traffic: [{{ from: first, to: last, kind: bulk }}]\narms: {{ x: {{}} }}\nrun: {{ duration: 1s }}\n"
-            );
-            let scenario = Scenario::parse("a.yaml", &text, &[]).expect("it is read");
-            let Err(NoPlan::Refused(refusal)) = scenario.plan(None, 1) else { panic!("{radio} is accepted") };
+            let Err(NoPlan::Refused(refusal)) = read(&of(radio), &[]).plan(None, 1) else {
+                panic!("{radio} is accepted")
+            };
             assert!(refusal.to_string().contains(problem), "{radio}: {refusal}");
         }
     }

@@ -10,8 +10,8 @@ use super::schema::{ScenarioFile, Shape};
 use crate::located::{Document, Refusal, YamlPath};
 use crate::sim::{Plan, Reach};
 
-/// The most links: some 32 bytes each, and ten times as much where they fade. The count is an upper bound, about three
-/// times too high.
+/// The most links: some 32 bytes each, and 320 where they fade. The count is an upper bound, about three times too
+/// high.
 const MOST_LINKS: u64 = 4_000_000;
 
 const PLACED_WAY: &str = "nodes within range of each other (two-ray ground: 250 m), one by one along the way";
@@ -20,7 +20,7 @@ const RECORDED_WAY: &str =
 
 /// Result of the check of a random field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum FieldCheck {
     Usable,
     /// The field is not connected; another draw may be.
     Parted,
@@ -31,7 +31,7 @@ pub(super) fn check(
     file: &ScenarioFile,
     nodes: &Nodes,
     plan: &Plan,
-) -> Result<Field, Box<Refusal>> {
+) -> Result<FieldCheck, Box<Refusal>> {
     let topology = YamlPath::root().key("topology");
     let links = medium::most_links(&plan.radio, &plan.channel, &plan.positions);
     if links > MOST_LINKS {
@@ -42,11 +42,11 @@ pub(super) fn check(
     outlasts(document, plan)?;
     // A moving node may come into range, and routes are found during the run.
     if plan.tracks.iter().any(Option::is_some) {
-        return Ok(Field::Usable);
+        return Ok(FieldCheck::Usable);
     }
     let reach = Reach::of(plan);
     if file.topology.kind == Shape::Random {
-        return Ok(if reach.is_connected() { Field::Usable } else { Field::Parted });
+        return Ok(if reach.is_connected() { FieldCheck::Usable } else { FieldCheck::Parted });
     }
     let mut flow = 0;
     for (nth, traffic) in file.traffic.iter().enumerate() {
@@ -75,7 +75,7 @@ pub(super) fn check(
         paths.extend(of_channel.map(|key| YamlPath::root().key("channel").key(key)));
         return Err(document.refuse_among(&paths, problem, &accepted));
     }
-    Ok(Field::Usable)
+    Ok(FieldCheck::Usable)
 }
 
 /// Refuses a run that goes on after its recording.

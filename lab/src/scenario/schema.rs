@@ -1,4 +1,4 @@
-//! The keys of a scenario, as files have them and as `hopwise schema` prints them. Checks that need
+//! The keys of a scenario, as files have them and as `hopwise keys schema` prints them. Checks that need
 //! several keys are in `check.rs`.
 
 mod arms;
@@ -22,10 +22,10 @@ use crate::units::{Rate, Share, Time};
 use crate::words::{Word, Words};
 use crate::world::World;
 pub(super) use arms::{ArmConfig, Arms};
-pub use claims::{Bound, Claim, Measure, Over, Premise, Stated};
+pub use claims::{Bound, Claim, Measure, PointCombination, Premise, Stated};
 pub(super) use radio::{OrOff, RadioConfig};
 pub(super) use run::{MatrixConfig, RunConfig};
-pub(super) use traffic::{Drawn, GAPS, REQUESTS, SEGMENT_BYTES, TRANSFERS, Traffic, TrafficKind};
+pub(super) use traffic::{Drawn, GAPS, REQUESTS, SEGMENT_BYTES, TRANSFERS, TrafficFlows, TrafficKind};
 
 /// Lengths in metres, at most 10,000 km.
 const METRES: &str = "above 0 to 10000000";
@@ -65,7 +65,7 @@ pub(super) struct ScenarioFile {
     #[serde(default)]
     pub(super) tcp: Tcp,
     /// Flows between nodes.
-    pub(super) traffic: Vec<Traffic>,
+    pub(super) traffic: Vec<TrafficFlows>,
     /// Rules that choose agents for single connections, in place of the agents of the arm (default: none). The first
     /// rule that matches applies. Only in world sim.
     #[serde(default)]

@@ -1,4 +1,5 @@
-//! Every parameter in force: it answers "with which settings?" for any result.
+//! Every parameter in force: it answers "with which settings?" for any result. Two results are compared by the paths
+//! and values of their settings.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +10,16 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::check::Agents;
-use super::schema::{
-    ChannelConfig, GatewayConfig, Mac, Mobility, RadioConfig, RunConfig, SEGMENT_BYTES, ScenarioFile, Shape,
-    Topology, Traffic,
-};
-use super::{flows, motion, nodes};
 use crate::hex;
 use crate::routing::RoutingConfig;
 use crate::rules::Rule;
+use crate::scenario::check::Agents;
+use crate::scenario::point::plain;
+use crate::scenario::schema::{
+    ChannelConfig, GatewayConfig, Mac, Mobility, RadioConfig, RunConfig, SEGMENT_BYTES, ScenarioFile, Shape,
+    Topology, TrafficFlows,
+};
+use crate::scenario::{flows, motion, nodes};
 use crate::sim::RoutingPlan;
 use crate::tcp::Tcp;
 use crate::units::Time;
@@ -35,14 +37,14 @@ struct InFile<'a> {
     mac: Mac,
     routing: RoutingConfig,
     tcp: Tcp,
-    traffic: Vec<Traffic>,
+    traffic: Vec<TrafficFlows>,
     rules: &'a [Rule<String>],
     gateway: Option<&'a GatewayConfig>,
-    run: Run,
+    run: RunSettings,
 }
 
 #[derive(Serialize)]
-struct Run {
+struct RunSettings {
     duration: Time,
     warmup: Time,
 }
@@ -90,7 +92,7 @@ pub(super) fn in_force(
         traffic: traffic.iter().map(|flow| sized(flow, own_tcp)).collect(),
         rules,
         gateway: gateway.as_ref(),
-        run: Run { duration: *duration, warmup: *warmup },
+        run: RunSettings { duration: *duration, warmup: *warmup },
     };
     let mut settings = serde_json::to_value(in_file).expect("nothing in it but texts and numbers");
     without_nulls(&mut settings);
@@ -106,7 +108,7 @@ pub(super) fn in_force(
 
 /// A kernel has its own constants.
 fn routing_of(world: Word<World>, routing: &RoutingConfig) -> RoutingConfig {
-    let is_the_kernels = world.0.is_live() && routing.protocol.is_the_kernels();
+    let is_the_kernels = world.0.is_live() && routing.protocol().live.is_kernel();
     if is_the_kernels { routing.clone() } else { routing.in_force() }
 }
 
@@ -157,8 +159,8 @@ fn arm(agents: &Agents, profile: Profile) -> Value {
     arm
 }
 
-fn sized(flow: &Traffic, tcp: &Tcp) -> Traffic {
-    Traffic { segment_bytes: Some(flow.segment_bytes_under(tcp)), ..flow.clone() }
+fn sized(flow: &TrafficFlows, tcp: &Tcp) -> TrafficFlows {
+    TrafficFlows { segment_bytes: Some(flow.segment_bytes_under(tcp)), ..flow.clone() }
 }
 
 fn topology(file: &ScenarioFile) -> Topology {
@@ -235,4 +237,110 @@ fn tcp(config: &TcpConfig, profile: Profile) -> Value {
     ];
     let entries = entries.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(entries.map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>())
+}
+
+/// The most differences in a message; settings with more of them belong to another trial.
+const MOST_LINES: usize = 3;
+
+/// Every path with its value, in the form that people write.
+pub(crate) fn flatten(value: &Value) -> Vec<(String, String)> {
+    let mut flat = Vec::new();
+    collect("", value, &mut flat);
+    flat
+}
+
+fn collect(path: &str, value: &Value, into: &mut Vec<(String, String)>) {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        Value::Object(entries) if !entries.is_empty() => {
+            entries.iter().for_each(|(key, value)| collect(&below(key), value, into));
+        }
+        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+            items.iter().enumerate().for_each(|(nth, item)| collect(&below(&nth.to_string()), item, into));
+        }
+        Value::Array(items) => {
+            into.push((path.to_owned(), items.iter().map(plain).collect::<Vec<_>>().join(", ")));
+        }
+        other => into.push((path.to_owned(), plain(other))),
+    }
+}
+
+/// Differences between two settings: `run.duration is 10s here and 20s there`. None if there are none. The time grows
+/// with the number of values, and not with its square: somebody else may have written the settings.
+pub(crate) fn difference(here: &Value, there: &Value) -> Option<String> {
+    if here == there {
+        return None;
+    }
+    let (here, there) = (flatten(here), flatten(there));
+    let (by_path_here, by_path_there) = (by_path(&here), by_path(&there));
+    let mut lines = Vec::new();
+    for (path, _) in here.iter().chain(&there) {
+        let of =
+            |all: &BTreeMap<&str, &str>| all.get(path.as_str()).map_or("nothing", |value| *value).to_owned();
+        let (one, other) = (of(&by_path_here), of(&by_path_there));
+        let line = format!("{path} is {one} here and {other} there");
+        if one != other && !lines.contains(&line) {
+            lines.push(line);
+        }
+        if lines.len() > MOST_LINES {
+            break;
+        }
+    }
+    let more = if lines.len() > MOST_LINES { ", and more" } else { "" };
+    lines.truncate(MOST_LINES);
+    (!lines.is_empty()).then(|| format!("{}{more}", lines.join(", ")))
+}
+
+/// The value at each path. Of a path that stands twice, since a key may have a dot, the first value counts.
+fn by_path(flat: &[(String, String)]) -> BTreeMap<&str, &str> {
+    flat.iter().rev().map(|(path, value)| (path.as_str(), value.as_str())).collect()
+}
+
+/// The number of values in settings, however deep they stand.
+pub(crate) fn count(value: &Value) -> usize {
+    match value {
+        Value::Object(entries) => entries.values().map(count).sum::<usize>().max(1),
+        Value::Array(items) => items.iter().map(count).sum::<usize>().max(1),
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_differs_is_told_by_its_path_and_both_values() {
+        let one = json!({ "run": { "duration": "10s" }, "traffic": [{ "to": "n8" }], "same": [1, 2] });
+        let other = json!({ "run": { "duration": "20s" }, "traffic": [{ "to": "n8", "start": "1s" }], "same": [1, 2] });
+        assert_eq!(
+            difference(&one, &other).as_deref(),
+            Some("run.duration is 10s here and 20s there, traffic.0.start is nothing here and 1s there")
+        );
+        assert_eq!(difference(&one, &one), None);
+    }
+
+    #[test]
+    fn settings_of_many_values_are_compared_in_one_pass() {
+        let list = |last: u32| {
+            let mut items = vec![json!(0); 300_000];
+            items.push(json!({ "last": last }));
+            json!(items)
+        };
+        let said = difference(&list(1), &list(2));
+        assert_eq!(said.as_deref(), Some("300000.last is 1 here and 2 there"));
+        assert_eq!(count(&json!({ "a": [1, 2, {}], "b": "text" })), 4);
+    }
+
+    #[test]
+    fn of_many_differences_the_first_are_told() {
+        let many = |value: u32| json!({ "a": value, "b": value, "c": value, "d": value, "e": value });
+        let lines = difference(&many(1), &many(2)).expect("they differ");
+        assert_eq!(
+            lines,
+            "a is 1 here and 2 there, b is 1 here and 2 there, c is 1 here and 2 there, and more"
+        );
+    }
 }

@@ -13,17 +13,41 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use hopwise_air::dcf::EVERYONE;
-use hopwise_air::frames::Sees;
+use hopwise_air::frames::FrameEffect;
 
 use super::*;
 
 const CHAIN: &str = include_str!("../../../configs/calibration/ns2-chain.yaml");
 
+/// The scenario of a text, with what is set over it.
+pub(crate) fn read(text: &str, sets: &[&str]) -> Scenario {
+    Scenario::parse("a.yaml", text, &owned(sets)).expect("it is read")
+}
+
+/// The plan of a text's only arm, with what is set over it, for the first seed.
+pub(crate) fn plan_of(text: &str, sets: &[&str]) -> Plan {
+    read(text, sets).plan(None, 1).expect("a plan").plan
+}
+
+fn owned(sets: &[&str]) -> Vec<String> {
+    sets.iter().map(|set| (*set).to_owned()).collect()
+}
+
+fn planned(text: &str, sets: &[&str]) -> Result<Prepared, NoPlan> {
+    Scenario::parse("a.yaml", text, &owned(sets)).map_err(NoPlan::Refused).and_then(|s| s.plan(None, 1))
+}
+
+/// The calibration's text under other keys of routing.
+fn routed(routing: &str) -> String {
+    let lines = CHAIN.lines().map(|line| match line.strip_prefix("routing:") {
+        Some(_) => format!("routing: {routing}\n"),
+        None => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
 fn refused(sets: &[&str]) -> String {
-    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-    let planned =
-        Scenario::parse("a.yaml", CHAIN, &sets).map_err(NoPlan::Refused).and_then(|s| s.plan(None, 1));
-    match planned {
+    match planned(CHAIN, sets) {
         Err(NoPlan::Refused(refusal)) => shown(&refusal),
         other => panic!("{sets:?}: {other:?}"),
     }
@@ -38,8 +62,7 @@ fn shown(refusal: &Refusal) -> String {
 #[test]
 fn calibration_file_gives_any_cell_by_what_is_set() {
     let sets = ["topology.hops=8", "radio.profile=dsss-11mbps", "arms.x.sender=[newreno, \"limit:4\"]"];
-    let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
-    let Prepared { plan, names, .. } = scenario.plan(None, 3).expect("it is a plan");
+    let Prepared { plan, names, .. } = read(CHAIN, &sets).plan(None, 3).expect("it is a plan");
     assert_eq!((plan.positions.len(), names.len(), plan.phy.name), (9, 9, "dsss-11mbps"));
     assert_eq!((plan.arm.senders.as_str(), plan.seed), ("[newreno, limit:4]", 3));
     assert_eq!((plan.duration.as_secs(), plan.warmup.as_secs()), (300, 50));
@@ -51,13 +74,7 @@ fn constants_of_another_protocol_are_refused_where_the_file_has_them() {
         ("{ protocol: dymo, ttl_start: 3 }", "`ttl_start` changes nothing under protocol: dymo"),
         ("{ protocol: aodv, dymo: {} }", "`dymo` changes nothing under protocol: aodv"),
     ] {
-        let lines = CHAIN.lines().map(|line| match line.strip_prefix("routing:") {
-            Some(_) => format!("routing: {routing}\n"),
-            None => format!("{line}\n"),
-        });
-        let text: String = lines.collect();
-        let planned =
-            Scenario::parse("a.yaml", &text, &[]).map_err(NoPlan::Refused).and_then(|s| s.plan(None, 1));
+        let planned = planned(&routed(routing), &[]);
         let Err(NoPlan::Refused(refusal)) = planned else { panic!("{routing}: {planned:?}") };
         assert!(shown(&refusal).contains(problem), "{}", shown(&refusal));
     }
@@ -66,28 +83,18 @@ fn constants_of_another_protocol_are_refused_where_the_file_has_them() {
 /// Each of them is AODV's, and ns-2's AODV does not use it.
 #[test]
 fn constants_that_the_rules_in_force_do_not_know_are_refused() {
-    let planned = |key: &str, value: &str, rules: &str, sets: &[String]| {
-        let routing = format!("routing: {{ protocol: aodv, rules: {rules}, {key}: {value} }}\n");
-        let lines = CHAIN.lines().map(|line| match line.strip_prefix("routing:") {
-            Some(_) => routing.clone(),
-            None => format!("{line}\n"),
-        });
-        let text: String = lines.collect();
-        Scenario::parse("a.yaml", &text, sets).map_err(NoPlan::Refused).and_then(|s| s.plan(None, 1))
+    let planned = |key: &str, value: &str, rules: &str, sets: &[&str]| {
+        planned(&routed(&format!("{{ protocol: aodv, rules: {rules}, {key}: {value} }}")), sets)
     };
     for (key, value) in [
-        ("delete_period", "1s"),
         ("rreq_ratelimit", "5"),
         ("rerr_ratelimit", "5"),
         ("timeout_buffer", "3"),
-        ("local_add_ttl", "3"),
         ("max_repair_ttl", "3"),
         ("hello", "true"),
         ("hello_interval", "2s"),
         ("allowed_hello_loss", "3"),
         ("rrep_ack", "true"),
-        ("next_hop_wait", "50ms"),
-        ("blacklist_timeout", "1s"),
         ("most_routes", "64"),
     ] {
         let Err(NoPlan::Refused(refusal)) = planned(key, value, "ns2", &[]) else { panic!("{key} is taken") };
@@ -97,15 +104,15 @@ fn constants_that_the_rules_in_force_do_not_know_are_refused() {
             "{said}"
         );
         assert!(planned(key, value, "rfc3561", &[]).is_ok(), "{key}");
-        let other = ["routing.rules=ns2".to_owned()];
-        assert!(planned(key, value, "rfc3561", &other).is_ok(), "{key} stands where other rules are set");
+        let other = planned(key, value, "rfc3561", &["routing.rules=ns2"]);
+        assert!(other.is_ok(), "{key} stands where other rules are set");
     }
 }
 
 #[test]
 fn an_arm_of_the_kernel_has_in_its_settings_what_the_kernel_takes() {
     let sets = ["arms.k={ receiver: kernel, sender: kernel:cubic }", "tcp.sack=true", "world=netns"];
-    let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
+    let scenario = read(CHAIN, &sets);
     let settings = |arm: &str| scenario.under(arm).expect("an arm").settings();
     let (ours, kernels) = (settings("x"), settings("k"));
     assert_eq!(ours["tcp"]["in_force"]["sack"], true);
@@ -126,9 +133,7 @@ fn segments_that_the_kernel_does_not_cut_are_refused_and_short_datagrams_are_not
     assert!(said.contains("segments as short as this") && said.contains("76 or more"), "{said}");
     for datagrams in ["kind: probe, every: 200ms", "kind: cbr, every: 50ms, segment_bytes: 40"] {
         let flow = flow(&format!("{{ from: first, to: last, background: true, {datagrams} }}"));
-        let sets = ["world=netns", kernel, &flow].map(str::to_owned);
-        let planned =
-            Scenario::parse("a", CHAIN, &sets).map_err(NoPlan::Refused).and_then(|s| s.plan(None, 1));
+        let planned = planned(CHAIN, &["world=netns", kernel, &flow]);
         assert!(planned.is_ok(), "{datagrams}: {planned:?}");
     }
 }
@@ -206,7 +211,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("routing.rules=rfc3561", "--set:1:9: `rules` changes nothing under protocol: static"),
     ("routing.net_diameter=9", "--set:1:9: `net_diameter` changes nothing under protocol: static"),
     ("routing={ protocol: aodv, rules: ns2, hello: true }", "`hello` changes nothing under rules: ns2"),
-    ("routing={ protocol: aodv, rest: 1s }", "`rest` changes nothing under rules: rfc3561"),
     ("routing={ protocol: dymo, dymo: { max_hopcount: 0 } }", "max_hopcount: 0 is out of range"),
     ("routing={ protocol: dymo, dymo: { jitter: 2h } }", "jitter: 2h is out of range"),
     ("arms.x.set={ routing.rules: rfc3561 }", "--set:1:14: `rules` changes nothing"),
@@ -283,8 +287,7 @@ fn routings_constants_stand_where_a_protocol_may_use_them() {
         &["arms.y={ set: { routing.protocol: aodv } }", "routing.net_diameter=9"],
         &["matrix.routing.protocol=[static, aodv]", "routing.rules=rfc3561"],
     ] {
-        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-        let scenario = Scenario::parse("a.yaml", CHAIN, &sets).expect("it is read");
+        let scenario = read(CHAIN, sets);
         let cell = scenario.asked().expect("it can be asked").cells[0].clone();
         scenario
             .at(&cell)
@@ -294,8 +297,7 @@ fn routings_constants_stand_where_a_protocol_may_use_them() {
             .unwrap_or_else(|refusal| panic!("{sets:?}: {refusal}"));
     }
     let alone = CHAIN.replace("protocol: static, rules: ns2", "rules: ns2");
-    let scenario = Scenario::parse("a.yaml", &alone, &[]).expect("it is read");
-    let Err(NoPlan::Refused(refusal)) = scenario.plan(None, 1) else { panic!("no protocol is named") };
+    let Err(NoPlan::Refused(refusal)) = planned(&alone, &[]) else { panic!("no protocol is named") };
     assert!(
         shown(&refusal).contains("`rules` changes nothing") && shown(&refusal).contains("protocol: aodv")
     );
@@ -303,8 +305,7 @@ fn routings_constants_stand_where_a_protocol_may_use_them() {
 
 #[test]
 fn an_arm_must_be_named_where_there_are_several_and_changes_what_it_sets() {
-    let text = include_str!("../../../configs/chain.yaml");
-    let scenario = Scenario::parse("chain", text, &[]).expect("it is read");
+    let scenario = read(include_str!("../../../configs/chain.yaml"), &[]);
     let Err(NoPlan::WhichArm { arms }) = scenario.plan(None, 1) else { panic!("several arms") };
     assert_eq!(arms, ["every", "delayed", "shallow"]);
     let queue = |arm| scenario.plan(Some(arm), 1).expect("a plan").plan.queue_packets;
@@ -313,11 +314,7 @@ fn an_arm_must_be_named_where_there_are_several_and_changes_what_it_sets() {
 
 #[test]
 fn shapes_put_nodes_where_they_belong() {
-    let places = |topology: &str| {
-        let set = format!("topology={topology}");
-        let scenario = Scenario::parse("a", CHAIN, &[set]).expect("it is read");
-        scenario.plan(None, 1).expect("a plan").plan
-    };
+    let places = |topology: &str| plan_of(CHAIN, &[&format!("topology={topology}")]);
     let cross = places("{ kind: cross, arm: 2 }").positions;
     assert_eq!((cross.len(), cross[2].map(|p| (p.x, p.y))), (9, Some((0.0, 0.0))));
     let grid = places("{ kind: grid, rows: 2, columns: 3, spacing_m: 100 }").positions;
@@ -331,14 +328,12 @@ fn shapes_put_nodes_where_they_belong() {
 #[test]
 fn neighbours_ask_for_addresses_on_the_air_where_that_is_wanted() {
     let questions = |arp: &str| {
-        let sets = ["topology.hops=3", "run={ duration: 5s }", arp];
-        let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
-        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        let plan = plan_of(CHAIN, &["topology.hops=3", "run={ duration: 5s }", arp]);
         let mut simulation = crate::sim::Simulation::new(&plan).expect("it is built");
         let count = Rc::new(Cell::new(0));
         let counted = Rc::clone(&count);
         simulation.world().set_frames(Box::new(move |event, _| {
-            let is_arp = event.sees == Sees::Sends && event.frame.bytes == 28;
+            let is_arp = event.sees == FrameEffect::Sends && event.frame.bytes == 28;
             counted.set(counted.get() + u32::from(is_arp && event.frame.to == EVERYONE));
         }));
         simulation.run_until(plan.end());
@@ -352,9 +347,7 @@ fn neighbours_ask_for_addresses_on_the_air_where_that_is_wanted() {
 fn a_wire_has_a_queue_of_its_own_where_one_is_said() {
     let wired = |more: &str| format!("topology.wired={{ rate: 1mbit, delay: 20ms{more} }}");
     let drops = |more: &str| {
-        let sets = ["run={ duration: 20s }".to_owned(), "topology.hops=1".to_owned(), wired(more)];
-        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
-        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        let plan = plan_of(CHAIN, &["run={ duration: 20s }", "topology.hops=1", &wired(more)]);
         crate::sim::run(&plan).expect("it runs").nodes[0].queue_drops
     };
     assert_ne!(drops(", queue_packets: 5"), drops(", queue_packets: 100"));
@@ -364,8 +357,7 @@ fn a_wire_has_a_queue_of_its_own_where_one_is_said() {
 
 #[test]
 fn random_fields_hold_together() {
-    let set = "topology={ kind: random, nodes: 30, width_m: 1000, height_m: 700 }".to_owned();
-    let scenario = Scenario::parse("a", CHAIN, &[set]).expect("it is read");
+    let scenario = read(CHAIN, &["topology={ kind: random, nodes: 30, width_m: 1000, height_m: 700 }"]);
     for seed in 1..20 {
         let plan = scenario.plan(None, seed).expect("a plan").plan;
         assert!(crate::sim::Reach::of(&plan).is_connected(), "{seed}");
@@ -378,12 +370,9 @@ fn what_is_wrong_in_a_list_of_specs_is_shown_at_its_item() {
                  arms:\n  x:\n    sender: [newreno, \"limit:4\"]\n";
     let without_arms = CHAIN.lines().filter(|line| !line.starts_with("arms:") && !line.starts_with("  x:"));
     let text = without_arms.collect::<Vec<_>>().join("\n");
-    let refused = |lists: &str| {
-        let scenario = Scenario::parse("a.yaml", &format!("{text}\n{lists}"), &[]).expect("it is read");
-        match scenario.plan(None, 1) {
-            Err(NoPlan::Refused(refusal)) => (refusal.line() - text.lines().count(), refusal.column()),
-            other => panic!("{other:?}"),
-        }
+    let refused = |lists: &str| match planned(&format!("{text}\n{lists}"), &[]) {
+        Err(NoPlan::Refused(refusal)) => (refusal.line() - text.lines().count(), refusal.column()),
+        other => panic!("{other:?}"),
     };
     assert_eq!(refused(lists), (4, 9));
     assert_eq!(refused(&lists.replace("limitt", "limit").replace("\"limit:4\"", "\"limit:none\"")), (7, 30));

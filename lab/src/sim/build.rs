@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
+use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use hopwise_agents::StandardAgents;
 use hopwise_air::frames::Framing;
 use hopwise_air::medium;
-use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::random::{NumberStream, Purpose};
 use hopwise_air::{RadioWorld, StationConfig, WireConfig, WorldConfig};
 use hopwise_core::endpoint::{AgentChoice, EndpointConfig, LinkConfig, Route};
 use hopwise_core::ip::Prefix;
@@ -17,18 +18,18 @@ use hopwise_core::narrow::as_u32;
 use hopwise_core::queue::FqCodelConfig;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_core::wire::Checksums;
-use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
+use hopwise_core::{Endpoint, LinkId, NextHop};
 use hopwise_mesh::{
-    Gateway, Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, Proxy, ProxyConfig, QueueConfig, Routing,
-    StaticRoutes, Trust, aodv, aodvv2, batman, dsr, gpsr, hwmp,
+    FirstStep, Gateway, Interface, LiveRouter, Node, NodeConfig, OWN_LINK, Proxy, ProxyConfig, QueueConfig,
+    Routing, RoutingSetup, StaticNeighbour, Trust, aodv,
 };
 
 use super::gateway;
-use super::host::Host;
+use super::host::SimHost;
 use super::loads;
-use super::names::{RADIO, address_of};
 use super::plan::{Arm, Plan, RoutingPlan};
 use super::positions::Oracle;
+use super::{RADIO, address_of};
 use crate::programs::Programs;
 
 const MTU: u16 = 1500;
@@ -45,7 +46,7 @@ impl fmt::Display for Unbuildable {
 
 impl Error for Unbuildable {}
 
-pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<Host>, Unbuildable> {
+pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<SimHost>, Unbuildable> {
     let count = as_u32(plan.positions.len());
     let mut hosts = Vec::new();
     for (node, routing) in (0..count).zip(routing(plan)) {
@@ -60,7 +61,7 @@ pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<Host>, Unbuildable> {
         if plan.phy.is_ht() {
             own.divide(RADIO);
         }
-        hosts.push(Host::new(own, Programs::of(plan, node, address_of)));
+        hosts.push(SimHost::new(own, Programs::of(plan, node, address_of)));
     }
     if let Some(gateway) = &plan.gateway {
         let news = gateway::source(gateway, &plan.channel.outages, plan.end(), plan.seed);
@@ -70,12 +71,12 @@ pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<Host>, Unbuildable> {
     let mut world = RadioWorld::new(air(plan, Framing::Packet, &address_of), hosts);
     world.set_loads(loads::of);
     world.set_queued_at(|host| host.node().queued_at());
-    world.set_more(Host::poll_beside);
+    world.set_more(SimHost::poll_beside);
     if plan.phy.is_ht() {
-        world.set_categories(Host::poll_in);
+        world.set_categories(SimHost::poll_in);
     }
     if plan.linux_queue.is_some() {
-        world.set_spent(Host::on_spent);
+        world.set_spent(SimHost::on_spent);
     }
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
@@ -85,7 +86,7 @@ pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<Host>, Unbuildable> {
 
 /// The world around the machines; `name` gives their addresses.
 pub(crate) fn air(plan: &Plan, framing: Framing, name: &dyn Fn(u32) -> IpAddr) -> WorldConfig {
-    let hears_all = plan.routing.is_promiscuous();
+    let hears_all = plan.routing.is_on("promiscuous");
     let station =
         |(position, node)| StationConfig { position, radio: RADIO, address: name(node), hears_all, framing };
     WorldConfig {
@@ -148,15 +149,15 @@ pub(crate) fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
 }
 
 /// The nodes that each node reaches in one step: over wires, and by radio where frames can be decoded.
-pub(crate) fn neighbours(plan: &Plan) -> Vec<Vec<Neighbour>> {
+pub(crate) fn neighbours(plan: &Plan) -> Vec<Vec<StaticNeighbour>> {
     let by_radio = medium::neighbours(&plan.radio, &plan.channel, &plan.positions, plan.seed);
     let of = |(node, by_radio): (u32, Vec<u32>)| {
         let by_wire = wire_links(plan, node).map(|(wire, link)| {
             let ends = plan.wires[wire].ends;
             let other = if ends.0 == node { ends.1 } else { ends.0 };
-            Neighbour { node: other as usize, link, via: NextHop::Link }
+            StaticNeighbour { node: other as usize, link, via: NextHop::Link }
         });
-        let by_radio = by_radio.into_iter().map(|other| Neighbour {
+        let by_radio = by_radio.into_iter().map(|other| StaticNeighbour {
             node: other as usize,
             link: RADIO,
             via: NextHop::Neighbour(address_of(other)),
@@ -166,64 +167,22 @@ pub(crate) fn neighbours(plan: &Plan) -> Vec<Vec<Neighbour>> {
     (0..).zip(by_radio).map(of).collect()
 }
 
+/// Each node's part of the routing protocol.
 fn routing(plan: &Plan) -> Vec<Box<dyn Routing>> {
-    match &plan.routing {
-        RoutingPlan::Static => {
-            let boxed = |routes| Box::new(StaticRoutes::new(routes)) as Box<dyn Routing>;
-            routes(plan).into_iter().map(boxed).collect()
-        }
-        RoutingPlan::Aodv(settings) => {
-            let of = |node| aodv::routing(aodv_config(plan, settings, node));
-            nodes(plan).map(of).collect()
-        }
-        RoutingPlan::Dsr(settings) => {
-            let boxed = |node| Box::new(dsr::Dsr::new(dsr_config(plan, settings, node))) as Box<dyn Routing>;
-            nodes(plan).map(boxed).collect()
-        }
-        RoutingPlan::Gpsr(settings) => {
-            let oracle = Oracle::of(plan);
-            let boxed = |node| {
-                let config = gpsr_config(plan, settings, &oracle, node);
-                Box::new(gpsr::Gpsr::new(config)) as Box<dyn Routing>
-            };
-            nodes(plan).map(boxed).collect()
-        }
-        RoutingPlan::Batman(settings) => {
-            let boxed = |node| {
-                let (interfaces, seed) = (spoken_on(plan, node), routing_seed(plan, node));
-                let config = batman::Config { settings: (**settings).clone(), interfaces, seed };
-                Box::new(batman::Batman::new(config)) as Box<dyn Routing>
-            };
-            nodes(plan).map(boxed).collect()
-        }
-        RoutingPlan::Hwmp(settings) => {
-            let boxed =
-                |node| Box::new(hwmp::Hwmp::new(hwmp_config(plan, settings, node))) as Box<dyn Routing>;
-            nodes(plan).map(boxed).collect()
-        }
-        RoutingPlan::Dymo(settings) => {
-            let of =
-                |node| Box::new(aodvv2::Aodvv2::new(dymo_config(plan, settings, node))) as Box<dyn Routing>;
-            nodes(plan).map(of).collect()
-        }
-    }
-}
-
-fn dymo_config(plan: &Plan, settings: &aodvv2::Settings, node: u32) -> aodvv2::Config {
-    aodvv2::Config {
-        settings: settings.clone(),
-        interfaces: spoken_on(plan, node),
-        seed: routing_seed(plan, node),
-        serves: Vec::new(),
-        seq: 0,
-        counter: 0,
-        wakes_at: Instant::ZERO,
-        trust: Trust::simulated(settings.signed),
-    }
-}
-
-fn nodes(plan: &Plan) -> std::ops::Range<u32> {
-    0..as_u32(plan.positions.len())
+    let RoutingPlan { protocol, constants } = &plan.routing;
+    let has_routes = protocol.live == LiveRouter::Nobody;
+    let mut routes = if has_routes { routes(plan) } else { vec![Vec::new(); plan.positions.len()] };
+    let oracle = Oracle::of(plan);
+    let trust = Trust::simulated(plan.routing.is_on("signed"));
+    // Until a frame was acknowledged, a node believes in the least rate.
+    let first_kbps = plan.mac.rate.slowest(&plan.phy).kbps();
+    let of = |(node, routes): (u32, &mut Vec<_>)| {
+        let seed = NumberStream::new(plan.seed, node, Purpose::Routing).next_u64();
+        let (positions, routes, trust) = (Box::new(oracle.clone()), mem::take(routes), trust.clone());
+        let setup = RoutingSetup::new(spoken_on(plan, node), seed);
+        (protocol.make)(constants, RoutingSetup { positions, routes, trust, first_kbps, ..setup })
+    };
+    (0..).zip(&mut routes).map(of).collect()
 }
 
 /// The interfaces that routing uses.
@@ -234,41 +193,8 @@ fn spoken_on(plan: &Plan, node: u32) -> Vec<aodv::Interface> {
     interfaces(plan, node).into_iter().map(interface).collect()
 }
 
-fn routing_seed(plan: &Plan, node: u32) -> u64 {
-    Stream::new(plan.seed, node, Purpose::Routing).next_u64()
-}
-
-fn aodv_config(plan: &Plan, settings: &aodv::Settings, node: u32) -> aodv::Config {
-    aodv::Config {
-        settings: settings.clone(),
-        interfaces: spoken_on(plan, node),
-        seed: routing_seed(plan, node),
-        serves: Vec::new(),
-        counter: 0,
-        wakes_at: Instant::ZERO,
-        trust: Trust::simulated(settings.signed),
-    }
-}
-
-fn dsr_config(plan: &Plan, settings: &dsr::Settings, node: u32) -> dsr::Config {
-    let (interfaces, seed) = (spoken_on(plan, node), routing_seed(plan, node));
-    dsr::Config { settings: settings.clone(), interfaces, seed }
-}
-
-fn gpsr_config(plan: &Plan, settings: &gpsr::Settings, oracle: &Oracle, node: u32) -> gpsr::Config {
-    let (interfaces, seed) = (spoken_on(plan, node), routing_seed(plan, node));
-    gpsr::Config { settings: settings.clone(), interfaces, positions: Box::new(oracle.clone()), seed }
-}
-
-fn hwmp_config(plan: &Plan, settings: &hwmp::Settings, node: u32) -> hwmp::Config {
-    let (interfaces, seed) = (spoken_on(plan, node), routing_seed(plan, node));
-    // Until a frame was acknowledged, a node believes in the least rate.
-    let first_kbps = plan.mac.rate.slowest(&plan.phy).kbps();
-    hwmp::Config { settings: settings.clone(), interfaces, first_kbps, seed }
-}
-
 /// Each node's first step towards every end of a flow.
-fn routes(plan: &Plan) -> Vec<Vec<(IpAddr, Hop)>> {
+fn routes(plan: &Plan) -> Vec<Vec<(IpAddr, FirstStep)>> {
     let neighbours = neighbours(plan);
     let mut routes = vec![Vec::new(); plan.positions.len()];
     let ends: BTreeSet<u32> = plan.flows.iter().flat_map(|flow| [flow.from, flow.to]).collect();

@@ -10,7 +10,8 @@ use hopwise_air::dcf::{MacConfig, MacRules};
 use hopwise_air::medium::{Position, Radio};
 use hopwise_air::phy::Phy;
 use hopwise_core::tcp::TcpConfig;
-use hopwise_mesh::{WhenFull, aodv};
+use hopwise_mesh::WhenFull;
+use hopwise_mesh::constants::RuleSet;
 
 use super::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan, WirePlan};
 
@@ -21,7 +22,7 @@ const TOPOLOGIES: &str = include_str!("../../../configs/calibration/ns2_topologi
 
 /// A cell of a table: its setting and ns-2's mean.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct CalibrationRow {
     /// The name of the setting.
     pub name: String,
     /// The protocol, and its rules where ns-2 had several.
@@ -41,7 +42,7 @@ pub struct Row {
 
 /// The parts of a row's plan.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct CalibrationCell {
     positions: Vec<Option<Position>>,
     wires: Vec<WirePlan>,
     flows: Vec<FlowPlan>,
@@ -53,11 +54,11 @@ pub struct Cell {
 }
 
 /// The chains' rows.
-pub fn chains() -> impl Iterator<Item = Row> {
+pub fn chains() -> impl Iterator<Item = CalibrationRow> {
     CHAINS.lines().skip(1).map(|line| {
         let fields: Vec<_> = line.split(',').collect();
         let [profile, routing, agent, hops, kbps] = fields[..] else { panic!("five fields: {line}") };
-        Row {
+        CalibrationRow {
             name: format!("{profile} {routing} {agent} {hops} hops"),
             routing: routing.into(),
             kbps: kbps.parse().expect("kbit/s"),
@@ -71,13 +72,13 @@ pub fn chains() -> impl Iterator<Item = Row> {
 }
 
 /// The totals of the other topologies.
-pub fn topologies() -> impl Iterator<Item = Row> {
+pub fn topologies() -> impl Iterator<Item = CalibrationRow> {
     TOPOLOGIES.lines().skip(1).filter_map(|line| {
         let fields: Vec<_> = line.split(',').collect();
         let [case, profile, routing, agent, detail, flow, _, kbps, _, jain] = fields[..] else {
             panic!("ten fields: {line}")
         };
-        (flow == "total").then(|| Row {
+        (flow == "total").then(|| CalibrationRow {
             name: format!("{profile} {case} {agent} {detail}"),
             routing: routing.into(),
             kbps: kbps.parse().expect("kbit/s"),
@@ -90,10 +91,10 @@ pub fn topologies() -> impl Iterator<Item = Row> {
     })
 }
 
-impl Row {
+impl CalibrationRow {
     /// The nodes and flows of the row.
-    pub fn cell(&self) -> Cell {
-        let mut cell = Cell {
+    pub fn cell(&self) -> CalibrationCell {
+        let mut cell = CalibrationCell {
             positions: Vec::new(),
             wires: Vec::new(),
             flows: Vec::new(),
@@ -101,8 +102,8 @@ impl Row {
             rts_threshold: Some(0),
             profile: self.profile.clone(),
             routing: match self.routing.as_str() {
-                "aodv" => RoutingPlan::Aodv(Box::new(aodv::Settings::ns2())),
-                _ => RoutingPlan::Static,
+                "aodv" => RoutingPlan::under("aodv", RuleSet::Ns2),
+                _ => RoutingPlan::default(),
             },
             agent: self.agent.clone(),
         };
@@ -139,8 +140,8 @@ impl Row {
         self.text(key).and_then(|text| text.parse().ok()).expect("a number")
     }
 
-    /// The receiver in the centre, the others evenly on a circle of 100 m.
-    fn circle(&self, cell: &mut Cell) {
+    /// The receiver in the centre, the senders evenly on a circle of 100 m.
+    fn circle(&self, cell: &mut CalibrationCell) {
         let stations = self.number("n");
         let on_circle = |n: u32| {
             let angle = f64::from(n) * std::f64::consts::TAU / f64::from(stations);
@@ -154,14 +155,14 @@ impl Row {
         self.set_rts(cell);
     }
 
-    fn set_rts(&self, cell: &mut Cell) {
+    fn set_rts(&self, cell: &mut CalibrationCell) {
         if self.text("rts") == Some("off") {
             cell.rts_threshold = None;
         }
     }
 
     /// A, B, C on a line; A and C send to B.
-    fn hidden(&self, cell: &mut Cell) {
+    fn hidden(&self, cell: &mut CalibrationCell) {
         let (a, c) = (self.number("da"), self.number("dc"));
         cell.positions = [0, a, a + c].map(|x| Some(Position { x: x.into(), y: 0.0 })).to_vec();
         cell.flows = vec![cell.datagrams(0, 0, 1), cell.datagrams(1, 2, 1)];
@@ -172,7 +173,7 @@ impl Row {
     }
 
     /// A wired node, a base station, mobiles.
-    fn hybrid(&self, cell: &mut Cell) {
+    fn hybrid(&self, cell: &mut CalibrationCell) {
         let hops = self.number("hops");
         cell.positions = std::iter::once(None).chain(chain(hops)).collect();
         let (bits_per_second, delay) = (10_000_000, Duration::from_millis(50));
@@ -186,14 +187,14 @@ fn chain(hops: u32) -> Vec<Option<Position>> {
 }
 
 /// Row and column share the centre: 0..5 from west to east, 5, 6, 7, 8 from south to north without it.
-fn cross(cell: &mut Cell) {
+fn cross(cell: &mut CalibrationCell) {
     cell.positions = chain(4);
     let column = [-400.0, -200.0, 200.0, 400.0].map(|y| Some(Position { x: 400.0, y }));
     cell.positions.extend(column);
     cell.flows = vec![cell.bulk(0, 0, 4), cell.bulk(1, 5, 8)];
 }
 
-impl Cell {
+impl CalibrationCell {
     /// The nth flow begins a tenth of a second after the one before.
     fn bulk(&self, n: u32, from: u32, to: u32) -> FlowPlan {
         let start = Duration::from_millis(1_000 + 100 * u64::from(n));

@@ -1,8 +1,7 @@
 //! A recording of a simulated field, in the format of one from real nodes.
 //!
-//! Powers and losses are the world's own at the instant of the sample, also on links that are too weak to decode.
-//! Counts are those that a station's driver could know. A sample changes nothing: a run with a recording is the same
-//! as the run without it.
+//! Powers and losses are the world's own at the instant of the sample, also on links that are too weak to decode. A
+//! station's driver could know all counts. A sample changes nothing: a run with a recording equals the run without it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -28,7 +27,7 @@ pub fn record(
     let plan = simulation.plan();
     let powers = Powers::new(&plan.radio, &plan.channel, &plan.positions, &plan.tracks, plan.seed);
     let noise_dbm = plan.channel.noise_w.map(dbm);
-    let mut recorder = Recorder { names, powers, noise_dbm, before: BTreeMap::new(), rows: 0 };
+    let mut recorder = FieldRecorder { names, powers, noise_dbm, before: BTreeMap::new(), rows: 0 };
     let (mut at, end) = (Instant::ZERO, plan.end());
     loop {
         simulation.run_until(at);
@@ -40,7 +39,7 @@ pub fn record(
     }
 }
 
-struct Recorder<'n> {
+struct FieldRecorder<'n> {
     names: &'n [String],
     powers: Powers,
     noise_dbm: Option<f64>,
@@ -49,7 +48,7 @@ struct Recorder<'n> {
     rows: usize,
 }
 
-impl Recorder<'_> {
+impl FieldRecorder<'_> {
     fn sample(&mut self, simulation: &mut Simulation, at: Instant, out: &mut dyn Write) -> io::Result<()> {
         let mut heard = Vec::new();
         self.powers.at(at.0, &mut |link| heard.push(link));

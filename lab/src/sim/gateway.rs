@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hopwise_air::channel::Outage;
-use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::random::{NumberStream, Purpose};
 use hopwise_air::truncate;
 use hopwise_core::agent::LinkNews;
 use hopwise_core::{Instant, LinkEvent};
 use hopwise_mesh::{Schedule, TimedEvent};
 
-use super::names::address_of;
+use super::address_of;
 
 mod predictor;
 
@@ -24,14 +24,14 @@ pub struct GatewayPlan {
     /// The number of the node.
     pub node: u32,
     /// The forecast that it gets of its links' outages.
-    pub forecast: Forecast,
+    pub forecast: ForecastErrors,
     /// The signal of a predictor that takes the place of `forecast`.
     pub predictor: Option<Signal>,
 }
 
 /// Forecast of fades. The default knows them exactly, a fifth of a second ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Forecast {
+pub struct ForecastErrors {
     /// The time between a warning and its fade; zero gives no warnings.
     pub lead: Duration,
     /// The largest error of the forecast duration, up or down, in millionths.
@@ -44,9 +44,9 @@ pub struct Forecast {
     pub late: Duration,
 }
 
-impl Default for Forecast {
-    fn default() -> Forecast {
-        Forecast {
+impl Default for ForecastErrors {
+    fn default() -> ForecastErrors {
+        ForecastErrors {
             lead: Duration::from_millis(200),
             error_ppm: 0,
             missing_ppm: 0,
@@ -75,7 +75,7 @@ impl TimedNews {
     }
 }
 
-/// The round trip before any flow has shown it: that of a radio hop or two.
+/// The round trip before any flow has shown it: a radio hop's or two hops'.
 const RTT: Duration = Duration::from_millis(20);
 /// The duration of a fade that never comes.
 const FALSE_OUTAGE: Duration = Duration::from_secs(2);
@@ -91,7 +91,7 @@ pub(super) fn source(gateway: &GatewayPlan, outages: &[Outage], end: Instant, se
 
 /// The predictor's news, link by link.
 fn predicted(node: u32, signal: &Signal, outages: &[Outage], end: Instant, seed: u64) -> Vec<TimedNews> {
-    let mut stream = Stream::new(seed, node, Purpose::Forecast);
+    let mut stream = NumberStream::new(seed, node, Purpose::Forecast);
     let mut links: BTreeMap<IpAddr, Vec<(Instant, Instant)>> = BTreeMap::new();
     for (peer, begins, ends) in fades(node, outages) {
         links.entry(peer).or_default().push((begins, ends));
@@ -105,8 +105,8 @@ fn predicted(node: u32, signal: &Signal, outages: &[Outage], end: Instant, seed:
 
 /// The forecast's news in the order of time.
 fn forecast_news(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> Vec<TimedNews> {
-    let Forecast { lead, error_ppm, missing_ppm, false_alarms, late } = gateway.forecast;
-    let mut stream = Stream::new(seed, gateway.node, Purpose::Forecast);
+    let ForecastErrors { lead, error_ppm, missing_ppm, false_alarms, late } = gateway.forecast;
+    let mut stream = NumberStream::new(seed, gateway.node, Purpose::Forecast);
     let mut all = Vec::new();
     let mut peers = Vec::new();
     for (peer, begins, ends) in fades(gateway.node, outages) {
@@ -136,7 +136,7 @@ fn forecast_news(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: 
     all
 }
 
-/// The outages of the gateway's own links; those that overlap are one.
+/// The outages of the gateway's own links; overlapping outages are one.
 fn fades(node: u32, outages: &[Outage]) -> Vec<(IpAddr, Instant, Instant)> {
     let mut fades: Vec<(IpAddr, Instant, Instant)> = Vec::new();
     let mut own: Vec<_> = outages.iter().filter(|outage| outage.from == node || outage.to == node).collect();
@@ -162,7 +162,7 @@ mod tests {
         Outage { from, to, begins_ns: ns(begins_s), ends_ns: ns(ends_s), is_one_way: false }
     }
 
-    fn of(forecast: Forecast, outages: &[Outage], seed: u64) -> Vec<(u64, &'static str, Option<u64>)> {
+    fn of(forecast: ForecastErrors, outages: &[Outage], seed: u64) -> Vec<(u64, &'static str, Option<u64>)> {
         let gateway = GatewayPlan { node: 1, forecast, predictor: None };
         let shown = |timed: TimedNews| {
             let outage = match timed.news {
@@ -178,20 +178,20 @@ mod tests {
     fn a_forecast_that_knows_tells_each_fade_of_the_gateway_s_own_links_once() {
         let outages = [outage(1, 2, 10, 15), outage(2, 1, 14, 20), outage(2, 3, 1, 2)];
         let wanted = [(9_800, "going-down", Some(10_000)), (10_000, "gone", None), (20_000, "up", None)];
-        assert_eq!(of(Forecast::default(), &outages, 1), wanted);
+        assert_eq!(of(ForecastErrors::default(), &outages, 1), wanted);
     }
 
     #[test]
     fn a_forecast_that_errs_is_late_wrong_blind_and_nervous() {
         let outages = [outage(1, 2, 10, 20)];
-        let late = Forecast { late: Duration::from_millis(300), ..Forecast::default() };
+        let late = ForecastErrors { late: Duration::from_millis(300), ..ForecastErrors::default() };
         assert_eq!(of(late, &outages, 1)[1..], [(10_300, "gone", None), (20_300, "up", None)]);
-        let wrong = Forecast { error_ppm: 500_000, ..Forecast::default() };
+        let wrong = ForecastErrors { error_ppm: 500_000, ..ForecastErrors::default() };
         let said: Vec<_> = (0..50).filter_map(|seed| of(wrong, &outages, seed)[0].2).collect();
         assert!(said.iter().all(|ms| (5_000..=15_000).contains(ms)) && said.iter().any(|ms| *ms != 10_000));
-        let blind = Forecast { missing_ppm: 1_000_000, ..Forecast::default() };
+        let blind = ForecastErrors { missing_ppm: 1_000_000, ..ForecastErrors::default() };
         assert_eq!(of(blind, &outages, 1).len(), 2);
-        let nervous = Forecast { false_alarms: 3, ..Forecast::default() };
+        let nervous = ForecastErrors { false_alarms: 3, ..ForecastErrors::default() };
         assert_eq!(of(nervous, &outages, 1).len(), 6);
         assert!(of(nervous, &outages, 1).is_sorted_by_key(|(at, ..)| *at));
     }

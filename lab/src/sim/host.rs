@@ -9,12 +9,12 @@ use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
 use hopwise_mesh::{EndpointObserver, Gateway, LinkSource, Node, TimedEvent};
 
-use super::names::RADIO;
-use crate::programs::{AHEAD, EndResult, Event, Flow, Platform, Programs};
+use super::RADIO;
+use crate::programs::{AHEAD, EndResult, Platform, ProgramEvent, ProgramFlow, Programs};
 
 /// A mesh node, its programs, and its base-station proxy.
 #[derive(Debug)]
-pub struct Host {
+pub struct SimHost {
     node: Node,
     programs: Programs<Endpoint>,
     next: Instant,
@@ -24,10 +24,10 @@ pub struct Host {
     news: Option<Box<dyn LinkSource>>,
 }
 
-impl Host {
-    pub(super) fn new(mut node: Node, mut programs: Programs<Endpoint>) -> Host {
+impl SimHost {
+    pub(super) fn new(mut node: Node, mut programs: Programs<Endpoint>) -> SimHost {
         programs.open(&mut node);
-        let mut host = Host { node, programs, next: Instant::ZERO, gateway: None, news: None };
+        let mut host = SimHost { node, programs, next: Instant::ZERO, gateway: None, news: None };
         host.find_next();
         host
     }
@@ -54,7 +54,7 @@ impl Host {
     }
 
     /// The ends of flows on this node.
-    pub fn flows(&self) -> &[Flow<Endpoint>] {
+    pub fn flows(&self) -> &[ProgramFlow<Endpoint>] {
         self.programs.flows()
     }
 
@@ -77,7 +77,7 @@ impl Host {
         Some(id)
     }
 
-    /// Takes the next packet of a category, beside those that the radio has.
+    /// Takes the next packet of a category while the radio has earlier ones.
     pub(super) fn poll_in(
         &mut self,
         now: Instant,
@@ -132,7 +132,7 @@ impl Host {
     }
 }
 
-impl Machine for Host {
+impl Machine for SimHost {
     fn handle_packet(&mut self, now: Instant, rx: &Rx<'_>) {
         match &mut self.gateway {
             Some(gateway) => gateway.handle_packet(&mut self.node, now, rx),
@@ -194,14 +194,6 @@ impl Machine for Host {
             gateway.drain_trace(sink);
         }
     }
-
-    fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
-        self.node.drain_decisions(sink);
-    }
-
-    fn keep_decisions(&mut self, is_kept: bool) {
-        self.node.keep_decisions(is_kept);
-    }
 }
 
 impl Platform for Node {
@@ -215,8 +207,8 @@ impl Platform for Node {
         self.with_endpoint(now, act)
     }
 
-    fn poll_event(&mut self) -> Option<Event<Endpoint>> {
-        Node::poll_event(self).map(Event::from)
+    fn poll_event(&mut self) -> Option<ProgramEvent<Endpoint>> {
+        Node::poll_event(self).map(ProgramEvent::from)
     }
 
     fn give_path(&mut self, now: Instant, peer: IpAddr) {

@@ -1,52 +1,51 @@
 //! Kinds of packets, among which airtime is divided.
 
-use hopwise_air::airtime::Load;
+use hopwise_air::airtime::AirLoad;
 use hopwise_core::wire::{IpView, protocol};
-use hopwise_mesh::{aodv, batman, behind_routing, hwmp, rfc5444};
+use hopwise_mesh::{behind_routing, is_routing_port};
 
 /// The load of a packet: a TCP's data, or its pure segments, ARP, or a message of a routing protocol. The first
 /// fragment of a packet decides; later fragments are data.
-pub(crate) fn of(packet: &[u8]) -> Load {
+pub(crate) fn of(packet: &[u8]) -> AirLoad {
     if packet.starts_with(&ARP) {
-        return Load::Arp;
+        return AirLoad::Arp;
     }
-    let Ok(ip) = IpView::parse(packet) else { return Load::Other };
+    let Ok(ip) = IpView::parse(packet) else { return AirLoad::Other };
     let (protocol, payload) = behind_routing(ip.protocol, ip.payload);
     match protocol {
         protocol::TCP => {}
-        protocol::UDP if ip.fragment.is_none() && is_of_routing(payload) => return Load::Routing,
-        // A header of DSR's or GPSR's with nothing behind it.
-        protocol::NO_NEXT_HEADER if protocol != ip.protocol => return Load::Routing,
-        _ => return Load::Other,
+        protocol::UDP if ip.fragment.is_none() && is_of_routing(payload) => return AirLoad::Routing,
+        // A routing header with nothing behind it.
+        protocol::NO_NEXT_HEADER if protocol != ip.protocol => return AirLoad::Routing,
+        _ => return AirLoad::Other,
     }
     if ip.fragment.is_some_and(|fragment| fragment.offset > 0) {
-        return Load::TcpData;
+        return AirLoad::TcpData;
     }
     let header_len = payload.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4);
-    if payload.len() > header_len { Load::TcpData } else { Load::TcpAck }
+    if payload.len() > header_len { AirLoad::TcpData } else { AirLoad::TcpAck }
 }
 
 /// The beginning of ARP for IPv4 over Ethernet (RFC 826): the kinds of addresses, and their lengths.
 const ARP: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
-/// True for a datagram to or from the port of AODV, of DYMO, of B.A.T.M.A.N., or of HWMP.
+/// True for a datagram to or from the port of a routing protocol.
 fn is_of_routing(udp: &[u8]) -> bool {
     let port = |at: usize| udp.get(at..at + 2).map(|port| u16::from_be_bytes([port[0], port[1]]));
-    let ports = [aodv::PORT, rfc5444::PORT, batman::PORT, hwmp::PORT];
-    [port(0), port(2)].iter().flatten().any(|port| ports.contains(port))
+    [port(0), port(2)].into_iter().flatten().any(is_routing_port)
 }
 
 /// The load of a whole frame of 802.11. Management frames that are no beacons are the rest.
-pub(crate) fn of_frame(frame: &[u8]) -> Load {
+pub(crate) fn of_frame(frame: &[u8]) -> AirLoad {
     const DATA: u8 = 0x08;
     const QOS: u8 = 0x80;
     const BEACON: u8 = 0x80;
     let header_len = match frame.first() {
-        Some(kind) if kind & 0xfc == BEACON => return Load::Beacon,
+        Some(kind) if kind & 0xfc == BEACON => return AirLoad::Beacon,
         Some(kind) if kind & 0x0c == DATA => 24 + if kind & QOS != 0 { 2 } else { 0 },
-        _ => return Load::Other,
+        _ => return AirLoad::Other,
     };
-    frame.get(header_len + LLC_BYTES..).map_or(Load::Other, of)
+    frame.get(header_len + LLC_BYTES..).map_or(AirLoad::Other, of)
 }
 
 /// LLC and SNAP, before the packet of a frame.
@@ -73,10 +72,10 @@ mod tests {
 
     #[test]
     fn segments_with_payload_are_data_and_those_without_acks() {
-        assert_eq!(of(&packet(6, 1)), Load::TcpData);
-        assert_eq!(of(&packet(6, 0)), Load::TcpAck);
-        assert_eq!(of(&packet(17, 100)), Load::Other);
-        assert_eq!(of(b"no packet"), Load::Other);
+        assert_eq!(of(&packet(6, 1)), AirLoad::TcpData);
+        assert_eq!(of(&packet(6, 0)), AirLoad::TcpAck);
+        assert_eq!(of(&packet(17, 100)), AirLoad::Other);
+        assert_eq!(of(b"no packet"), AirLoad::Other);
     }
 
     #[test]
@@ -85,14 +84,14 @@ mod tests {
             for at in [20, 22] {
                 let mut message = packet(17, 100);
                 message[at..at + 2].copy_from_slice(&port.to_be_bytes());
-                assert_eq!(of(&message), Load::Routing, "{port}");
+                assert_eq!(of(&message), AirLoad::Routing, "{port}");
             }
         }
         let arp = [&ARP[..], &[0; 22]].concat();
-        assert_eq!(of(&arp), Load::Arp);
+        assert_eq!(of(&arp), AirLoad::Arp);
         let mut frame = vec![0; 24 + LLC_BYTES];
         frame[0] = 0x08;
-        assert_eq!(of_frame(&[frame, arp].concat()), Load::Arp);
+        assert_eq!(of_frame(&[frame, arp].concat()), AirLoad::Arp);
     }
 
     #[test]
@@ -102,11 +101,11 @@ mod tests {
             frame[0] = kind;
             [frame, packet(6, 1)].concat()
         };
-        assert_eq!(of_frame(&frame(0x08, 24)), Load::TcpData);
-        assert_eq!(of_frame(&frame(0x88, 26)), Load::TcpData, "with QoS");
-        assert_eq!(of_frame(&frame(0x80, 24)), Load::Beacon);
-        assert_eq!(of_frame(&frame(0x40, 24)), Load::Other, "a probe request");
-        assert_eq!((of_frame(&[0x08; 20]), of_frame(&[])), (Load::Other, Load::Other));
+        assert_eq!(of_frame(&frame(0x08, 24)), AirLoad::TcpData);
+        assert_eq!(of_frame(&frame(0x88, 26)), AirLoad::TcpData, "with QoS");
+        assert_eq!(of_frame(&frame(0x80, 24)), AirLoad::Beacon);
+        assert_eq!(of_frame(&frame(0x40, 24)), AirLoad::Other, "a probe request");
+        assert_eq!((of_frame(&[0x08; 20]), of_frame(&[])), (AirLoad::Other, AirLoad::Other));
     }
 
     fn air(traffic: &str, protocol: &str) -> (super::super::Results, Plan) {

@@ -7,12 +7,12 @@ use hopwise_air::RadioWorld;
 use hopwise_air::channel::Outage;
 use hopwise_core::Instant;
 
-use super::host::Host;
+use super::host::SimHost;
 use super::plan::Plan;
 
 /// Looks at all senders just before an outage is announced, and just before it ends. A look changes nothing.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct OutageWatch {
     /// The instants of the looks to come, in turn before an announcement and before an end.
     looks: VecDeque<Instant>,
     /// The timeouts in the outages that are over, by flow and by the end that sends; none if the plan has no outage.
@@ -21,13 +21,13 @@ pub(super) struct Watch {
     before: Option<BTreeMap<(u16, u32), u32>>,
 }
 
-impl Watch {
+impl OutageWatch {
     /// Each outage is announced `lead` before it begins: the base station acts from then on.
-    pub(super) fn new(outages: &[Outage], lead: Duration) -> Watch {
+    pub(super) fn new(outages: &[Outage], lead: Duration) -> OutageWatch {
         let looks =
             merged(outages, lead).into_iter().flat_map(|ends| ends.map(|ns| Instant(ns.saturating_sub(1))));
         let over = (!outages.is_empty()).then(BTreeMap::new);
-        Watch { looks: looks.collect(), over, before: None }
+        OutageWatch { looks: looks.collect(), over, before: None }
     }
 
     /// The next look, if it is not after `until`.
@@ -36,7 +36,7 @@ impl Watch {
     }
 
     /// The look for which it is time.
-    pub(super) fn look(&mut self, plan: &Plan, world: &RadioWorld<Host>) {
+    pub(super) fn look(&mut self, plan: &Plan, world: &RadioWorld<SimHost>) {
         self.looks.pop_front();
         let now = timeouts(plan, world);
         match self.before.take() {
@@ -58,7 +58,7 @@ impl Watch {
     }
 }
 
-/// The announcements and ends of outages, in nanoseconds; those that overlap are one.
+/// The announcements and ends of outages, in nanoseconds; overlapping outages are one.
 fn merged(outages: &[Outage], lead: Duration) -> Vec<[u64; 2]> {
     let announced = |outage: &Outage| (Instant(outage.begins_ns) - lead).0;
     let mut all: Vec<[u64; 2]> = outages.iter().map(|outage| [announced(outage), outage.ends_ns]).collect();
@@ -73,7 +73,7 @@ fn merged(outages: &[Outage], lead: Duration) -> Vec<[u64; 2]> {
     merged
 }
 
-fn timeouts(plan: &Plan, world: &RadioWorld<Host>) -> BTreeMap<(u16, u32), u32> {
+fn timeouts(plan: &Plan, world: &RadioWorld<SimHost>) -> BTreeMap<(u16, u32), u32> {
     let ends = plan.flows.iter().zip(0..).flat_map(|(flow, index)| [(index, flow.from), (index, flow.to)]);
     let of = |(index, node): (u16, u32)| {
         let result = world.machines().get(node as usize)?.result(world.now(), index)?;
@@ -95,10 +95,10 @@ mod tests {
         assert_eq!(announced, [[0, 30], [38, 60]], "none before the run begins");
         assert_eq!(merged(&outages, Duration::from_nanos(20)), [[0, 60]], "the second during the first");
         assert_eq!(
-            Watch::new(&outages, Duration::ZERO).next(Instant(9)),
+            OutageWatch::new(&outages, Duration::ZERO).next(Instant(9)),
             Some(Instant(9)),
             "the last instant before it begins"
         );
-        assert_eq!(Watch::new(&outages, Duration::ZERO).next(Instant(8)), None);
+        assert_eq!(OutageWatch::new(&outages, Duration::ZERO).next(Instant(8)), None);
     }
 }

@@ -8,20 +8,22 @@ use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
 use hopwise_air::medium::{Position, Radio};
-use hopwise_air::motion::Track;
+use hopwise_air::motion::NodeTrack;
 use hopwise_air::phy::Phy;
 use hopwise_core::Instant;
 use hopwise_core::endpoint::Rule;
 use hopwise_core::ip::UdpOptions;
+use hopwise_core::narrow::as_u8;
 use hopwise_core::queue::FqCodelConfig;
 use hopwise_core::tcp::TcpConfig;
-use hopwise_mesh::{WhenFull, aodv, aodvv2, batman, dsr, gpsr, hwmp};
+use hopwise_mesh::constants::{ConstantValue, ConstantValues, RuleSet};
+use hopwise_mesh::{RoutingProtocol, WhenFull};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::gateway::GatewayPlan;
-use crate::kernel_tcp;
 use crate::programs::{Amount, INTERVALS, Marks};
+use crate::world;
 
 /// All that determines a simulated run.
 #[derive(Clone, Debug)]
@@ -29,7 +31,7 @@ pub struct Plan {
     /// The place of each node's radio; `None`: it has wires alone.
     pub positions: Vec<Option<Position>>,
     /// Movement of the nodes; empty: no node moves.
-    pub tracks: Vec<Option<Track>>,
+    pub tracks: Vec<Option<NodeTrack>>,
     /// The wires between nodes.
     pub wires: Vec<WirePlan>,
     /// The physical layer of all radios.
@@ -70,26 +72,22 @@ pub struct Plan {
     pub trace_events: usize,
 }
 
-/// Routing protocol.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RoutingPlan {
-    /// The shortest paths at the beginning, installed by hand.
-    Static,
-    /// AODV, by the RFC's rules or ns-2's.
-    Aodv(Box<aodv::Settings>),
-    /// DYMO (AODVv2).
-    Dymo(Box<aodvv2::Settings>),
-    /// DSR.
-    Dsr(Box<dsr::Settings>),
-    /// GPSR.
-    Gpsr(Box<gpsr::Settings>),
-    /// B.A.T.M.A.N. IV.
-    Batman(Box<batman::Settings>),
-    /// HWMP of 802.11s.
-    Hwmp(Box<hwmp::Settings>),
+/// A routing protocol and its constants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoutingPlan {
+    /// The protocol.
+    pub protocol: &'static RoutingProtocol,
+    /// The constants that differ from their defaults.
+    pub constants: ConstantValues,
 }
 
 impl RoutingPlan {
+    /// The registered protocol of this name with the defaults of these rules.
+    pub fn under(name: &str, rules: RuleSet) -> RoutingPlan {
+        let protocol = RoutingProtocol::named(name).expect("the name of a protocol");
+        RoutingPlan { protocol, constants: ConstantValues::of(rules) }
+    }
+
     /// The same TCP, with the hop limit that routing gives to packets. Its peers are nodes of the same world.
     #[must_use]
     pub fn limit_hops(&self, mut tcp: TcpConfig) -> TcpConfig {
@@ -100,52 +98,28 @@ impl RoutingPlan {
         tcp
     }
 
-    /// Hop limit of data packets; none: each protocol's own default.
+    /// Hop limit of data packets; none: the default of endpoints.
     fn data_hop_limit(&self) -> Option<u8> {
-        match self {
-            RoutingPlan::Aodv(settings) => Some(settings.data_hop_limit),
-            RoutingPlan::Dsr(settings) => Some(settings.data_hop_limit),
-            RoutingPlan::Gpsr(settings) => Some(settings.data_hop_limit),
-            RoutingPlan::Static | RoutingPlan::Dymo(_) | RoutingPlan::Batman(_) | RoutingPlan::Hwmp(_) => {
-                None
-            }
+        match self.value("data_hop_limit")? {
+            ConstantValue::Count(hops) => Some(as_u8(hops as usize)),
+            _ => None,
         }
     }
 
-    /// True if nodes listen to frames for other nodes.
-    pub(crate) fn is_promiscuous(&self) -> bool {
-        match self {
-            RoutingPlan::Dsr(settings) => settings.promiscuous,
-            RoutingPlan::Gpsr(settings) => settings.promiscuous,
-            _ => false,
-        }
+    /// The value of a constant in force, if the protocol has it.
+    pub(crate) fn value(&self, name: &str) -> Option<ConstantValue> {
+        self.protocol.value(&self.constants, name)
     }
 
-    /// The part of a live node that finds its routes.
-    pub fn router(&self) -> Router {
-        match self {
-            RoutingPlan::Static => Router::Nobody,
-            RoutingPlan::Aodv(_) | RoutingPlan::Dymo(_) => Router::Daemon,
-            RoutingPlan::Batman(_) => Router::BatmanAdv,
-            RoutingPlan::Hwmp(_) => Router::Mac80211,
-            RoutingPlan::Dsr(_) | RoutingPlan::Gpsr(_) => Router::Simulation,
-        }
+    /// True if the protocol has this switch, and it is on.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.value(name) == Some(ConstantValue::Switch(true))
     }
-}
 
-/// The part of a live node that finds its routes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Router {
-    /// None: the kernels have the shortest paths from the beginning.
-    Nobody,
-    /// `hopwise route`.
-    Daemon,
-    /// The kernel's batman-adv, below IP.
-    BatmanAdv,
-    /// The kernel's 802.11s, below IP.
-    Mac80211,
-    /// The simulation alone has the protocol.
-    Simulation,
+    /// The marks of datagrams: the hop limit that routing gives to data, and this code point.
+    pub fn marks(&self, dscp: u8) -> Marks {
+        Marks { hop_limit: self.data_hop_limit().unwrap_or(UdpOptions::default().hop_limit), dscp }
+    }
 }
 
 /// The agents under trial.
@@ -185,7 +159,7 @@ impl Arm {
 
     /// The kernel's algorithm, if the arm runs its TCP.
     pub fn algorithm(&self) -> Option<&str> {
-        kernel_tcp::algorithm(&self.senders)
+        world::kernel_algorithm(&self.senders)
     }
 }
 
@@ -318,13 +292,6 @@ impl Talk {
             Talk::Endless(directions) | Talk::Transfers { directions, .. } => directions,
             Talk::Requests { .. } => Directions::Both,
         }
-    }
-}
-
-impl RoutingPlan {
-    /// The marks of datagrams: the hop limit that routing gives to data, and this code point.
-    pub fn marks(&self, dscp: u8) -> Marks {
-        Marks { hop_limit: self.data_hop_limit().unwrap_or(UdpOptions::default().hop_limit), dscp }
     }
 }
 

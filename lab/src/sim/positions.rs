@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use hopwise_air::medium::Position;
-use hopwise_air::motion::{Track, Walker};
+use hopwise_air::motion::{NodeTrack, Walker};
 use hopwise_air::truncate;
 use hopwise_core::Instant;
 use hopwise_mesh::gpsr::{Point, Positions};
@@ -16,7 +16,7 @@ use super::plan::Plan;
 #[derive(Clone, Debug)]
 pub(super) struct Oracle {
     positions: Arc<[Option<Position>]>,
-    tracks: Arc<[Option<Track>]>,
+    tracks: Arc<[Option<NodeTrack>]>,
     /// The nodes that were looked up, as far as they have come.
     followed: BTreeMap<u32, Walker>,
 }
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn nodes_are_where_their_tracks_lead_whenever_they_are_asked_for() {
         let (start, area) = (Position { x: 10.0, y: 20.0 }, Position { x: 500.0, y: 400.0 });
-        let track = Track::Waypoint(Waypoint::new((7, 1), start, area, (1.0, 20.0), 1_000_000_000));
+        let track = NodeTrack::Waypoint(Waypoint::new((7, 1), start, area, (1.0, 20.0), 1_000_000_000));
         let mut oracle = Oracle {
             positions: vec![None, Some(start), Some(area)].into(),
             tracks: vec![None, Some(track)].into(),

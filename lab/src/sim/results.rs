@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use hopwise_air::RadioWorld;
-use hopwise_air::airtime::{Airtime, Load};
+use hopwise_air::airtime::{AirLoad, AirtimeBook};
 use hopwise_air::dcf::{RateUse, StationStats};
-use hopwise_air::waits::Waits;
+use hopwise_air::waits::WaitHistogram;
 use hopwise_core::Machine;
 use hopwise_core::narrow::as_u32;
 use hopwise_core::trace::DropReason;
 use hopwise_mesh::Node;
 use serde::{Deserialize, Serialize};
 
-use super::host::Host;
-use super::outages::Watch;
+use super::host::SimHost;
+use super::outages::OutageWatch;
 use super::plan::{Directions, FlowPlan, Plan, TrafficPlan};
 use crate::programs::{
-    AgentsAtEnd, Bursts, Completions, Counted, EndResult, Hops, INTERVALS, Probed, Spread,
+    AgentsAtEnd, Bursts, CompletionTimes, Counted, CountedHops, EndResult, INTERVALS, Probed, Spread,
 };
 
 /// The measurements of a run.
@@ -44,7 +44,7 @@ pub struct NodeResult {
     /// Packets that found one of its interface queues full.
     pub queue_drops: u64,
     /// Airtime of the station, if that was booked.
-    pub airtime: Option<Airtime>,
+    pub airtime: Option<AirtimeBook>,
     /// The waits of packets in its queues.
     pub waits: WaitsByLoad,
     /// The load that each rate has carried, under rate control.
@@ -72,7 +72,7 @@ pub struct WaitsByLoad {
 }
 
 impl QueueWait {
-    fn of(waits: &Waits) -> Option<QueueWait> {
+    fn of(waits: &WaitHistogram) -> Option<QueueWait> {
         let (mean_ns, p95_ns) = (waits.mean_ns()?, waits.quantile_ns(95)?);
         Some(QueueWait { count: waits.count(), mean_ms: mean_ns / 1e6, p95_ms: p95_ns / 1e6 })
     }
@@ -81,12 +81,12 @@ impl QueueWait {
 impl WaitsByLoad {
     /// The waits at these stations, together.
     fn at<M: Machine>(world: &RadioWorld<M>, stations: impl Iterator<Item = u32> + Clone) -> WaitsByLoad {
-        let of = |load: Load| {
-            let mut all = Waits::default();
+        let of = |load: AirLoad| {
+            let mut all = WaitHistogram::default();
             stations.clone().for_each(|station| all.join(world.waits(station).of(load)));
             QueueWait::of(&all)
         };
-        WaitsByLoad { data: of(Load::TcpData), acks: of(Load::TcpAck) }
+        WaitsByLoad { data: of(AirLoad::TcpData), acks: of(AirLoad::TcpAck) }
     }
 }
 
@@ -96,13 +96,13 @@ pub struct FlowResult {
     /// Its number in the plan.
     pub flow: u16,
     /// The direction of this data within the flow.
-    pub direction: Direction,
+    pub direction: DataDirection,
     /// The source of this data, whichever end opened.
     pub from: u32,
     /// The receiver of this data, by its number.
     pub to: u32,
     /// The hops between them, where they are known.
-    pub hops: Option<Hops>,
+    pub hops: Option<CountedHops>,
     /// Bytes in order, to the application, in the counted time.
     pub counted_bytes: u64,
     /// Bytes in order, to the application, in the whole run.
@@ -122,7 +122,7 @@ pub struct FlowResult {
     /// The agents of the last connection: the receiver at `to`, the senders at `from`.
     pub agents: Option<AgentsAtEnd>,
     /// Completions of transfers and requests, with the first row of a flow.
-    pub completions: Option<Completions>,
+    pub completions: Option<CompletionTimes>,
     /// The counted bytes of each interval, up to the last one that had any.
     pub by_interval: Vec<u64>,
     /// The bursts in which `from` sent, where its TCP tells.
@@ -135,7 +135,7 @@ pub struct FlowResult {
 
 /// The direction of a flow's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum DataDirection {
     /// The only direction that has data, or the opener's.
     First,
     /// The other one.
@@ -177,9 +177,9 @@ pub struct AirTotals {
     pub queues: QueueTotals,
     /// The sum of all frames' durations, in seconds.
     pub airtime_s: f64,
-    /// The parts of `airtime_s` by what the frames carried, in the order of [`Load::ALL`], each with its RTS, CTS
+    /// The parts of `airtime_s` by what the frames carried, in the order of [`AirLoad::ALL`], each with its RTS, CTS
     /// and ACK.
-    pub airtime_s_by_load: [f64; Load::ALL.len()],
+    pub airtime_s_by_load: [f64; AirLoad::ALL.len()],
     /// Over all radios.
     pub waits: WaitsByLoad,
 }
@@ -259,8 +259,9 @@ impl Plan {
                 let ends = [flow.from, flow.to].map(|node| end(node, index));
                 FlowResult::new(flow, index, (direction, self.counted_s()), ends)
             };
-            let forth = directions.has_forth().then(|| row(flow, Direction::First));
-            let second = if directions == Directions::Both { Direction::Back } else { Direction::First };
+            let forth = directions.has_forth().then(|| row(flow, DataDirection::First));
+            let second =
+                if directions == Directions::Both { DataDirection::Back } else { DataDirection::First };
             let turned = FlowPlan { from: flow.to, to: flow.from, ..flow.clone() };
             let back = directions.has_back().then(|| row(&turned, second));
             forth.into_iter().chain(back)
@@ -269,7 +270,7 @@ impl Plan {
     }
 }
 
-pub(super) fn of(plan: &Plan, world: &RadioWorld<Host>, outages: &Watch) -> Results {
+pub(super) fn of(plan: &Plan, world: &RadioWorld<SimHost>, outages: &OutageWatch) -> Results {
     let end = |node: u32, index| world.machines()[node as usize].result(world.now(), index);
     let (mut discoveries, mut route_failures) = (0, 0);
     for host in world.machines() {
@@ -277,7 +278,7 @@ pub(super) fn of(plan: &Plan, world: &RadioWorld<Host>, outages: &Watch) -> Resu
         discoveries += found;
         route_failures += broken;
     }
-    let node = |(host, station): (&Host, u32)| NodeResult {
+    let node = |(host, station): (&SimHost, u32)| NodeResult {
         stats: *world.stats(station),
         queue_drops: host.node().queue_drops(),
         airtime: world.airtime(station),
@@ -303,7 +304,7 @@ impl FlowResult {
     fn new(
         flow: &FlowPlan,
         index: u16,
-        (direction, counted_s): (Direction, f64),
+        (direction, counted_s): (DataDirection, f64),
         [from, to]: [Option<EndResult>; 2],
     ) -> FlowResult {
         let tally = to.as_ref().map(|end| end.tally.clone()).unwrap_or_default();
@@ -315,7 +316,8 @@ impl FlowResult {
             AgentsAtEnd { senders, senders_lack, ..to }
         });
         let opener = [&from, &to].into_iter().flatten().find(|end| end.is_opener);
-        let completions = opener.filter(|_| direction == Direction::First).and_then(|end| end.completions);
+        let completions =
+            opener.filter(|_| direction == DataDirection::First).and_then(|end| end.completions);
         FlowResult {
             flow: index,
             direction,
@@ -340,8 +342,8 @@ impl FlowResult {
     }
 }
 
-fn queue_totals(world: &RadioWorld<Host>) -> QueueTotals {
-    let nodes = || world.machines().iter().map(Host::node);
+fn queue_totals(world: &RadioWorld<SimHost>) -> QueueTotals {
+    let nodes = || world.machines().iter().map(SimHost::node);
     let marks = nodes().filter_map(Node::queue_marks).reduce(|sum, more| sum + more);
     let by_codel = || nodes().map(|node| node.drops(DropReason::Codel)).sum();
     QueueTotals {
@@ -353,7 +355,7 @@ fn queue_totals(world: &RadioWorld<Host>) -> QueueTotals {
 
 /// The counters of all radios together.
 pub(crate) fn air<M: Machine>(world: &RadioWorld<M>, queues: QueueTotals) -> AirTotals {
-    let (mut totals, mut airtime_ns, mut by_load) = (AirTotals::default(), 0, [0; Load::ALL.len()]);
+    let (mut totals, mut airtime_ns, mut by_load) = (AirTotals::default(), 0, [0; AirLoad::ALL.len()]);
     totals.queues = queues;
     totals.reorder = world.has_reorder_timeout().then(ReorderTotals::default);
     for station in 0..as_u32(world.machines().len()) {

@@ -1,8 +1,8 @@
 //! Samples of one run over time: windows, sequence numbers, queues, places, and each radio's sent and lost frames so
 //! far. A series also holds every frame of a few stretches.
 //!
-//! A sample changes nothing: a run with a series is the same as the run without it. Frames are watched in short
-//! stretches alone, since watching costs time. The size of a series is bounded whatever the run's length.
+//! A sample changes nothing: a run with a series equals the run without it. Frames are watched in short stretches
+//! alone, since watching costs time. The size of a series is bounded whatever the run's length.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -10,16 +10,16 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hopwise_air::airtime::Spent;
-use hopwise_air::dcf::{EVERYONE, FrameKind};
-use hopwise_air::frames::{FrameEvent, Sees};
+use hopwise_air::airtime::AirtimeUse;
+use hopwise_air::dcf::EVERYONE;
+use hopwise_air::frames::{FrameEffect, FrameEvent};
 use hopwise_air::medium::Position;
 use hopwise_air::motion::Walker;
 use hopwise_core::Instant;
 use hopwise_core::narrow::{as_u16, as_u32};
 
+use super::RADIO;
 use super::Simulation;
-use super::names::RADIO;
 use super::plan::{Directions, FlowPlan, TrafficPlan};
 
 /// The columns: the quantity, the flow, node or link, the time, and the value.
@@ -38,7 +38,7 @@ const MOST_FRAMES: usize = 500;
 
 /// Keeps stretches of frames, or leaves them to another watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Frames {
+pub enum FrameStretches {
     /// The series holds stretches of frames.
     Keep,
     /// The series holds no frames; another watcher has them.
@@ -47,12 +47,12 @@ pub enum Frames {
 
 /// Runs a simulation to its end and writes its series; `names` are the nodes'. Call it before anything has happened.
 /// The result is a CSV under [`CSV_HEADER`], with rows only where a value has changed.
-pub fn run(simulation: &mut Simulation, names: &[String], frames: Frames) -> String {
+pub fn run(simulation: &mut Simulation, names: &[String], frames: FrameStretches) -> String {
     let (begins, end) = (simulation.plan().begins(), simulation.plan().end());
     simulation.world().keep_ledgers();
-    let mut writer = Writer::new(simulation, names);
+    let mut writer = SeriesWriter::new(simulation, names);
     let step = simulation.plan().duration / SAMPLES;
-    let mut watcher = Watcher::new(simulation, frames);
+    let mut watcher = FrameWatcher::new(simulation, frames);
     for sample in 0..=SAMPLES {
         let at = if sample == SAMPLES { end } else { begins + step * sample };
         watcher.run_until(simulation, at);
@@ -63,7 +63,7 @@ pub fn run(simulation: &mut Simulation, names: &[String], frames: Frames) -> Str
     }
     writer.airtime(simulation, end);
     writer.fairness(simulation);
-    for (Stretch { from, to }, frames) in watcher.seen {
+    for (FrameStretch { from, to }, frames) in watcher.seen {
         writer.write("stretch", "all", from, &((to.0 - from.0) / 1_000).to_string());
         frames.take().iter().for_each(|event| writer.frame(event));
     }
@@ -71,30 +71,30 @@ pub fn run(simulation: &mut Simulation, names: &[String], frames: Frames) -> Str
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
+struct FrameStretch {
     from: Instant,
     to: Instant,
 }
 
 /// Watches frames stretch by stretch while a run goes on.
-struct Watcher {
+struct FrameWatcher {
     /// The stretches to come, and the one under way.
-    left: VecDeque<Stretch>,
-    seen: Vec<(Stretch, Rc<RefCell<Vec<FrameEvent>>>)>,
+    left: VecDeque<FrameStretch>,
+    seen: Vec<(FrameStretch, Rc<RefCell<Vec<FrameEvent>>>)>,
     is_watching: bool,
 }
 
-impl Watcher {
-    fn new(simulation: &Simulation, frames: Frames) -> Watcher {
+impl FrameWatcher {
+    fn new(simulation: &Simulation, frames: FrameStretches) -> FrameWatcher {
         let (begins, end) = (simulation.plan().begins(), simulation.plan().end());
         let duration = simulation.plan().duration;
         let lasts = STRETCH.min(duration / (2 * STRETCHES));
         let stretch = |nth: u32| {
             let from = begins + (duration - lasts) / (STRETCHES - 1) * nth;
-            Stretch { from, to: (from + lasts).min(end) }
+            FrameStretch { from, to: (from + lasts).min(end) }
         };
-        let count = if frames == Frames::Keep { STRETCHES } else { 0 };
-        Watcher { left: (0..count).map(stretch).collect(), seen: Vec::new(), is_watching: false }
+        let count = if frames == FrameStretches::Keep { STRETCHES } else { 0 };
+        FrameWatcher { left: (0..count).map(stretch).collect(), seen: Vec::new(), is_watching: false }
     }
 
     fn run_until(&mut self, simulation: &mut Simulation, at: Instant) {
@@ -120,9 +120,9 @@ fn watch(simulation: &mut Simulation) -> Rc<RefCell<Vec<FrameEvent>>> {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let kept = Rc::clone(&seen);
     let sink = move |event: &FrameEvent, _: &[u8]| {
-        let is_lost = event.sees == Sees::Collision && event.frame.to == event.station;
+        let is_lost = event.sees == FrameEffect::Collision && event.frame.to == event.station;
         let mut kept = kept.borrow_mut();
-        if (is_lost || event.sees == Sees::Sends) && kept.len() < MOST_FRAMES {
+        if (is_lost || event.sees == FrameEffect::Sends) && kept.len() < MOST_FRAMES {
             kept.push(*event);
         }
     };
@@ -130,7 +130,7 @@ fn watch(simulation: &mut Simulation) -> Rc<RefCell<Vec<FrameEvent>>> {
     seen
 }
 
-struct Writer<'a> {
+struct SeriesWriter<'a> {
     names: &'a [String],
     /// The clock begins with the first flow.
     begins: Instant,
@@ -141,8 +141,8 @@ struct Writer<'a> {
     text: String,
 }
 
-impl<'a> Writer<'a> {
-    fn new(simulation: &Simulation, names: &'a [String]) -> Writer<'a> {
+impl<'a> SeriesWriter<'a> {
+    fn new(simulation: &Simulation, names: &'a [String]) -> SeriesWriter<'a> {
         let plan = simulation.plan();
         let track = |node: usize| plan.tracks.get(node).cloned().flatten();
         let walker = |(node, position): (usize, &Option<Position>)| {
@@ -150,7 +150,7 @@ impl<'a> Writer<'a> {
         };
         let walkers = plan.positions.iter().enumerate().map(walker).collect();
         let text = format!("{CSV_HEADER}\n");
-        let mut writer = Writer { names, begins: plan.begins(), last: BTreeMap::new(), walkers, text };
+        let mut writer = SeriesWriter { names, begins: plan.begins(), last: BTreeMap::new(), walkers, text };
         for wire in &plan.wires {
             let who = format!("{}>{}", writer.name(wire.ends.0), writer.name(wire.ends.1));
             writer.write("wire", &who, Instant::ZERO, "1");
@@ -203,7 +203,8 @@ impl<'a> Writer<'a> {
     /// One end of a TCP flow, if it sends.
     fn flow(&mut self, simulation: &Simulation, at: Instant, index: u16, node: u32, who: &str) {
         let host = &simulation.world.machines()[node as usize];
-        let conn = host.flows().iter().find(|flow| flow.index == index).and_then(crate::programs::Flow::conn);
+        let conn =
+            host.flows().iter().find(|flow| flow.index == index).and_then(crate::programs::ProgramFlow::conn);
         let Some(Ok(info)) = conn.map(|conn| host.node().endpoint().info(at, conn)) else { return };
         if info.stats.bytes_sent == 0 {
             return;
@@ -221,7 +222,7 @@ impl<'a> Writer<'a> {
         self.note("timeouts", who, at, stats.timeouts.to_string());
     }
 
-    /// Each radio's sent frames until now, and the frames for it that were lost to others.
+    /// Each radio's sent frames until now, and the frames for it that other frames spoilt.
     fn counts(&mut self, simulation: &Simulation, at: Instant) {
         for node in 0..self.names.len().min(MOST_NODES) {
             if simulation.plan.positions[node].is_some() {
@@ -239,7 +240,7 @@ impl<'a> Writer<'a> {
             if simulation.plan.positions[node].is_none() {
                 continue;
             }
-            for spent in Spent::ALL {
+            for spent in AirtimeUse::ALL {
                 let what = format!("airtime:{}", spent.name());
                 let seconds = format!("{:.3}", airtime.ns(spent) as f64 / 1e9);
                 let name = self.names[node].clone();
@@ -260,19 +261,16 @@ impl<'a> Writer<'a> {
 
     /// A frame on the air, with its microseconds, or one that was lost to another at its addressee.
     fn frame(&mut self, event: &FrameEvent) {
-        let kind = match event.frame.kind {
-            FrameKind::Rts => "rts",
-            FrameKind::Cts => "cts",
-            FrameKind::Data => "data",
-            FrameKind::Ack => "ack",
-            FrameKind::BlockAck => "block-ack",
-            FrameKind::BlockAckReq => "block-ack-request",
-        };
         let to = if event.frame.to == EVERYONE { "all" } else { self.name(event.frame.to) };
         let who = format!("{}>{to}", self.name(event.sender));
-        let what = if event.sees == Sees::Collision { "lost" } else { "frame" };
+        let what = if event.sees == FrameEffect::Collision { "lost" } else { "frame" };
         let lasts_us = (event.until_ns - event.from_ns) / 1_000;
-        self.write(&format!("{what}:{kind}"), &who, Instant(event.from_ns), &lasts_us.to_string());
+        self.write(
+            &format!("{what}:{}", event.frame.kind.name()),
+            &who,
+            Instant(event.from_ns),
+            &lasts_us.to_string(),
+        );
     }
 }
 

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use hopwise_core::trace::{DropReason, TraceKind};
+use hopwise_mesh::constants::ConstantValue;
+use hopwise_mesh::{LiveRouter, PacketMark, RoutingProtocol, StaticRoutes};
 
-use super::{NodeResult, QueueWait, Results};
+use super::{CERTIFICATE, NodeResult, Plan, QueueWait, Results, certificate_hash};
 use crate::metric;
 use crate::result::RunResult;
-use crate::scenario::Scenario;
+use crate::scenario::tests::{plan_of, read};
 
 const CHAIN: &str = "
 topology: { kind: chain, hops: 3, spacing_m: 200 }
@@ -19,9 +21,7 @@ run: { duration: 20s }
 ";
 
 fn ran(sets: &[&str]) -> (Results, RunResult) {
-    let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
-    let scenario = Scenario::parse("chain", CHAIN, &sets).expect("a scenario");
-    let prepared = scenario.plan(None, 1).expect("a plan");
+    let prepared = read(CHAIN, sets).plan(None, 1).expect("a plan");
     let results = super::run(&prepared.plan).expect("it runs");
     let result = RunResult::new("chain", "sim", &prepared, &results);
     (results, result)
@@ -65,7 +65,7 @@ fn a_shorter_queue_waits_less() {
     assert!(wait(50) > 2.0 * wait(5), "{} {}", wait(50), wait(5));
 }
 
-/// A run with a probe every 50 ms beside this load.
+/// A run with this load and a probe every 50 ms.
 fn probed(load: &str, sets: &[&str]) -> RunResult {
     let probe = "{ from: first, to: last, kind: probe, every: 50ms }";
     let traffic = format!("traffic=[{{ from: first, to: last, {load} }}, {probe}]");
@@ -82,7 +82,7 @@ fn a_probe_shows_the_delay_under_load_and_stands_in_no_total() {
         assert!(probe.background && load.probe.is_none());
         assert_eq!(run.total.goodput_kbps, load.goodput_kbps);
         let told = probe.probe.expect("a probe's flow");
-        // 20 s at 50 ms; those of the last two seconds count if they were answered.
+        // 20 s at 50 ms; probes of the last two seconds count if they were answered.
         assert!((355..=400).contains(&told.sent) && told.answered <= told.sent, "{told:?}");
     }
     let [idle_ms, loaded_ms] = [&idle, &loaded].map(|run| of("probe_median_ms", run));
@@ -103,9 +103,8 @@ fn timeouts_while_a_link_is_out_are_counted_apart() {
                   ends: 10s }, { from: n0, to: n1, begins: 18s, ends: 30s }] }";
     let run = ran(&[outage]).1;
     let of = |until_ns: u64| {
-        let scenario = Scenario::parse("chain", CHAIN, &[outage.to_owned()]).expect("a scenario");
-        let prepared = scenario.plan(None, 1).expect("a plan");
-        let mut simulation = super::Simulation::new(&prepared.plan).expect("it runs");
+        let plan = plan_of(CHAIN, &[outage]);
+        let mut simulation = super::Simulation::new(&plan).expect("it runs");
         simulation.run_until(hopwise_core::Instant(until_ns));
         let flow = simulation.results().flows.remove(0);
         (flow.sender.timeouts.expect("it tells"), flow.timeouts_in_outages.expect("there are outages"))
@@ -166,7 +165,7 @@ fn segments_above_a_hole_are_a_share_of_all_that_arrived() {
     assert!(lossy > clean && lossy < 0.5, "{clean} {lossy}");
 }
 
-/// Four flows over one hop of 802.11n with this queue, and a probe beside them.
+/// Four flows over one hop of 802.11n with this queue, and a probe.
 fn queued(queue: &str, sets: &[&str]) -> RunResult {
     let radio =
         format!("radio={{ profile: ht20-mcs7, rts_threshold: off, queue_packets: 1000, queue: {queue} }}");
@@ -239,10 +238,7 @@ fn without_limits_of_airtime_the_device_is_the_queue() {
 #[test]
 fn packets_that_codel_drops_are_traced_with_their_reason() {
     let queue = "radio.queue={ kind: fq-codel, packets: 6, interval: 20ms }";
-    let sets = ["run.duration=5s", "topology.hops=2", "tcp.ecn=false", queue];
-    let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
-    let scenario = Scenario::parse("chain", CHAIN, &sets).expect("a scenario");
-    let mut plan = scenario.plan(None, 1).expect("a plan").plan;
+    let mut plan = plan_of(CHAIN, &["run.duration=5s", "topology.hops=2", "tcp.ecn=false", queue]);
     plan.trace_events = 1_000;
     let mut world = super::build::world(&plan).expect("it is built");
     let counts = Rc::new(RefCell::new(BTreeMap::<_, u64>::new()));
@@ -289,4 +285,39 @@ fn rate_controls_choose_no_rate_that_their_mask_lacks() {
         assert!(run.total.goodput_kbps > 1_000.0, "{radio}");
         assert!(run.rates.iter().all(|row| allowed.contains(&row.mbps)), "{radio}: {:?}", run.rates);
     }
+}
+
+#[test]
+fn every_probe_of_the_certificate_has_passed() {
+    let probes: Vec<_> = CERTIFICATE.lines().filter(|line| line.starts_with("  ")).collect();
+    assert!(probes.len() > 100, "{}", probes.len());
+    assert!(probes.iter().all(|probe| probe.ends_with("passed")), "{probes:#?}");
+    assert_eq!(certificate_hash().len(), 64);
+}
+
+/// A protocol that the registry does not have: routes by the shortest paths.
+static OWN_PROTOCOL: RoutingProtocol = RoutingProtocol {
+    name: "own",
+    summary: "A protocol of this test.",
+    constants: &[],
+    subject: "a protocol of this test",
+    is_flat: false,
+    mark: PacketMark::None,
+    needs_positions: false,
+    live: LiveRouter::Nobody,
+    daemon: None,
+    make: |constants, setup| {
+        assert_eq!(constants.get("own_constant"), Some(ConstantValue::Count(9)));
+        Box::new(StaticRoutes::new(setup.routes))
+    },
+};
+
+#[test]
+fn a_protocol_runs_that_no_other_file_names() {
+    let mut plan = plan_of(CHAIN, &[]);
+    let bytes = |plan: &Plan| super::run(plan).expect("it runs").flows[0].sender.bytes_acked;
+    let by_static_routes = bytes(&plan);
+    plan.routing.protocol = &OWN_PROTOCOL;
+    plan.routing.constants.set("own_constant", ConstantValue::Count(9));
+    assert_eq!(bytes(&plan), by_static_routes);
 }

@@ -12,11 +12,14 @@
 
 use libm::{exp, log, pow};
 
-use super::words::Looks;
-use super::{ALPHA, Comparison, GOODPUT, Location, Paired, Question, Samples, Verdict, found, judge, logs};
+use super::ratio::{log_margin, log_ratios};
+use super::words::LookSchedule;
+use super::{
+    ALPHA, Comparison, ComparisonVerdict, GOODPUT, Location, Paired, Question, Samples, found, judge,
+};
 
 /// Variance of mean/deviation under the prior. Differences between agents are several deviations of a block's ratio. A
-/// wide prior finds those within a few blocks; small differences then need about 5 blocks more.
+/// wide prior finds such differences within a few blocks; small differences then need about 5 blocks more.
 const PRIOR: f64 = 10.0;
 
 /// Like [`super::compare`], for a look after every block.
@@ -26,12 +29,12 @@ pub fn watch(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Compari
 
 /// Like [`super::compare_all`], for a look after every block.
 pub(crate) fn watch_all(questions: &[Question<'_>], margin: f64) -> Vec<Comparison> {
-    judge(&found(questions, |pairs| paired(pairs, margin)), margin, Looks::AfterEveryBlock)
+    judge(&found(questions, |pairs| paired(pairs, margin)), margin, LookSchedule::AfterEveryBlock)
 }
 
 /// True if every comparison has its verdict.
 pub fn is_sure(comparisons: &[Comparison]) -> bool {
-    comparisons.iter().all(|comparison| comparison.verdict != Verdict::Undecided)
+    comparisons.iter().all(|comparison| comparison.verdict != ComparisonVerdict::Undecided)
 }
 
 fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
@@ -39,8 +42,8 @@ fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
     if pairs.is_empty() || !has_logs {
         return Paired { blocks: pairs.len(), ..Paired::default() };
     }
-    let ratios = logs::ratios(pairs);
-    let bound = logs::bound(margin);
+    let ratios = log_ratios(pairs);
+    let bound = log_margin(margin);
     let mut p = 1.0_f64;
     // A refused value stays refused: intervals are cut with all earlier ones.
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);

@@ -1,5 +1,4 @@
-use super::holm::corrected;
-use super::location::quantile;
+use super::location::{holm, quantile};
 use super::*;
 
 mod coverage;
@@ -45,7 +44,7 @@ fn quantiles_are_those_of_the_printed_tables() {
 
 #[test]
 fn holm_corrects_as_in_the_textbook() {
-    let found = corrected(&[Some(0.01), Some(0.04), None, Some(0.03), Some(0.005)]);
+    let found = holm(&[Some(0.01), Some(0.04), None, Some(0.03), Some(0.005)]);
     for (found, wanted) in found.into_iter().zip([Some(0.03), Some(0.06), None, Some(0.06), Some(0.02)]) {
         assert_eq!(found.is_some(), wanted.is_some());
         close(found.unwrap_or(0.0), wanted.unwrap_or(0.0));
@@ -59,7 +58,7 @@ fn a_summary_leaves_out_what_is_no_goodput_and_has_no_interval_from_one_run() {
     let [low, high] = summary.ci95.expect("three values");
     close(high - 110.0, 4.302_652_7 * 10.0 / 3.0_f64.sqrt());
     close(110.0 - low, high - 110.0);
-    assert_eq!(summarize(&[7.0]), Some(Summary { mean: 7.0, ci95: None, n: 1 }));
+    assert_eq!(summarize(&[7.0]), Some(MeanSummary { mean: 7.0, ci95: None, n: 1 }));
     assert_eq!(summarize(&[f64::NAN]), None);
     assert_eq!(
         summarize(&[0.0, 1.0]).and_then(|s| s.ci95).map(|ci| ci[0]),
@@ -72,7 +71,7 @@ fn a_summary_leaves_out_what_is_no_goodput_and_has_no_interval_from_one_run() {
 fn a_clear_difference_has_its_direction_and_its_ratio() {
     let baseline = [100.0, 104.0, 98.0, 101.0, 99.0];
     let faster = one(&baseline, &[131.0, 134.0, 129.0, 130.0, 131.0]);
-    assert_eq!(faster.verdict, Verdict::Faster);
+    assert_eq!(faster.verdict, ComparisonVerdict::Faster);
     close(
         faster.ratio.expect("a ratio"),
         (131.0_f64 * 134.0 * 129.0 * 130.0 * 131.0 / (100.0 * 104.0 * 98.0 * 101.0 * 99.0)).powf(0.2),
@@ -83,7 +82,7 @@ fn a_clear_difference_has_its_direction_and_its_ratio() {
         faster.sentence
     );
     let slower = one(&baseline, &[70.0, 74.0, 69.0, 70.0, 68.0]);
-    assert_eq!(slower.verdict, Verdict::Slower);
+    assert_eq!(slower.verdict, ComparisonVerdict::Slower);
     assert!(slower.sentence.starts_with("dca is 30.1 % slower than every"), "{}", slower.sentence);
 }
 
@@ -91,7 +90,7 @@ fn a_clear_difference_has_its_direction_and_its_ratio() {
 fn a_small_difference_is_none_even_where_it_is_certain() {
     let comparison = one(&[100.0, 101.0, 102.0, 103.0, 104.0], &[101.0, 102.1, 103.0, 104.1, 105.0]);
     assert!(comparison.p_holm.expect("five blocks") < 0.001, "it is certain");
-    assert_eq!(comparison.verdict, Verdict::NoDifference);
+    assert_eq!(comparison.verdict, ComparisonVerdict::NoDifference);
     assert!(comparison.sentence.starts_with("dca and every do not differ by more than 3 %: +1.0 %"));
 }
 
@@ -109,7 +108,7 @@ fn a_margin_means_the_same_from_either_side() {
 #[test]
 fn scatter_leaves_a_comparison_undecided_and_says_how_many_blocks_would_decide() {
     let comparison = one(&[100.0, 80.0, 120.0, 90.0, 110.0], &[110.0, 100.0, 105.0, 80.0, 140.0]);
-    assert_eq!(comparison.verdict, Verdict::Undecided);
+    assert_eq!(comparison.verdict, ComparisonVerdict::Undecided);
     assert!(
         comparison.sentence.starts_with(
             "5 blocks do not tell whether dca differs from every; about 69 would, were this the true ratio: +"
@@ -128,7 +127,7 @@ fn blocks_that_only_one_arm_finished_are_left_out() {
         values: vec![(2, 180.0), (3, 200.0), (1, 200.0), (9, 1.0), (7, f64::NAN)],
     };
     let comparison = compare(&baseline, &[arm], MARGIN).remove(0);
-    assert_eq!((comparison.blocks, comparison.verdict), (3, Verdict::Faster));
+    assert_eq!((comparison.blocks, comparison.verdict), (3, ComparisonVerdict::Faster));
     close(comparison.ratio.expect("a ratio"), 2.0);
     assert!(comparison.sentence.starts_with("dca is 2.00 times as fast as every"));
 }
@@ -136,17 +135,17 @@ fn blocks_that_only_one_arm_finished_are_left_out() {
 #[test]
 fn one_block_or_none_decides_nothing() {
     let single = one(&[100.0], &[200.0]);
-    assert_eq!((single.verdict, single.p, single.ci95), (Verdict::Undecided, None, None));
+    assert_eq!((single.verdict, single.p, single.ci95), (ComparisonVerdict::Undecided, None, None));
     assert_eq!(single.sentence, "One block says nothing of chance: dca had +100.0 % against every in it.");
     let none = one(&[], &[200.0]);
-    assert_eq!((none.verdict, none.ratio), (Verdict::Undecided, None));
+    assert_eq!((none.verdict, none.ratio), (ComparisonVerdict::Undecided, None));
     assert_eq!(none.sentence, "dca and every have no finished block in common.");
 }
 
 #[test]
 fn equal_runs_are_no_difference_and_have_no_doubt() {
     let comparison = one(&[100.0, 90.0, 95.0], &[100.0, 90.0, 95.0]);
-    assert_eq!((comparison.verdict, comparison.ratio), (Verdict::NoDifference, Some(1.0)));
+    assert_eq!((comparison.verdict, comparison.ratio), (ComparisonVerdict::NoDifference, Some(1.0)));
     assert_eq!((comparison.p, comparison.ci95), (Some(1.0), Some([1.0, 1.0])));
 }
 
@@ -154,19 +153,19 @@ fn equal_runs_are_no_difference_and_have_no_doubt() {
 fn an_arm_that_once_delivered_nothing_is_compared_by_means() {
     let baseline = [100.0, 104.0, 98.0, 101.0, 99.0];
     let comparison = one(&baseline, &[20.0, 0.0, 25.0, 30.0, 15.0]);
-    assert_eq!(comparison.verdict, Verdict::Slower);
+    assert_eq!(comparison.verdict, ComparisonVerdict::Slower);
     close(comparison.ratio.expect("a ratio"), 90.0 / 502.0);
     let dead = one(&baseline, &[0.0; 5]);
-    assert_eq!((dead.verdict, dead.ratio), (Verdict::Slower, Some(0.0)));
+    assert_eq!((dead.verdict, dead.ratio), (ComparisonVerdict::Slower, Some(0.0)));
 }
 
 #[test]
 fn a_baseline_that_delivered_nothing_leaves_no_ratio_and_no_false_word() {
     let faster = one(&[0.0; 5], &[100.0, 90.0, 110.0, 95.0, 105.0]);
-    assert_eq!((faster.verdict, faster.ratio, faster.ci95), (Verdict::Faster, None, None));
+    assert_eq!((faster.verdict, faster.ratio, faster.ci95), (ComparisonVerdict::Faster, None, None));
     assert_eq!(faster.sentence, "dca delivered data and every none, in all of 5 blocks.");
     let neither = one(&[0.0; 5], &[0.0; 5]);
-    assert_eq!((neither.verdict, neither.p), (Verdict::Undecided, None));
+    assert_eq!((neither.verdict, neither.p), (ComparisonVerdict::Undecided, None));
     assert_eq!(neither.sentence, "Neither dca nor every delivered anything.");
 }
 
@@ -187,14 +186,14 @@ fn many_arms_are_corrected_for_one_another() {
     let arm =
         |name: &str, scale: f64| samples(name, &[107.0, 104.0, 108.0, 104.0].map(|value| value * scale));
     let alone = compare(&baseline, &[arm("a", 1.0)], MARGIN).remove(0);
-    assert_eq!(alone.verdict, Verdict::Faster);
+    assert_eq!(alone.verdict, ComparisonVerdict::Faster);
     let others: Vec<Samples> = (0..9).map(|n| arm(&format!("a{n}"), 1.0 - 0.001 * f64::from(n))).collect();
     let crowd = compare(&baseline, &others, MARGIN);
     assert_eq!(crowd[0].p, alone.p);
     assert!(crowd[0].p_holm > alone.p_holm);
     assert_eq!(
         crowd[0].verdict,
-        Verdict::Undecided,
+        ComparisonVerdict::Undecided,
         "among nine arms chance finds more: {:?}",
         crowd[0].p_holm
     );
@@ -207,7 +206,7 @@ fn an_interval_beside_a_corrected_p_is_told_to_be_that_of_one_comparison() {
     let arm = |name: &str| samples(name, &[104.0, 105.5, 106.0, 104.5]);
     let two = compare(&baseline, &[arm("dca"), arm("tda")], 0.001);
     assert!(two[0].is_apart_alone() && two[0].p < Some(0.05), "{:?}", two[0]);
-    assert_eq!(two[0].verdict, Verdict::Undecided, "{:?}", two[0]);
+    assert_eq!(two[0].verdict, ComparisonVerdict::Undecided, "{:?}", two[0]);
     assert!(
         two[0].sentence.ends_with("after correcting for 2 comparisons; the interval is not corrected)."),
         "{}",
@@ -225,5 +224,9 @@ fn an_interval_beside_a_corrected_p_is_told_to_be_that_of_one_comparison() {
         );
     }
     let one = compare(&baseline, &[arm("dca")], 0.001);
-    assert!(one[0].verdict == Verdict::Faster && !one[0].sentence.contains("correcting"), "{:?}", one[0]);
+    assert!(
+        one[0].verdict == ComparisonVerdict::Faster && !one[0].sentence.contains("correcting"),
+        "{:?}",
+        one[0]
+    );
 }

@@ -1,18 +1,16 @@
 //! The result of a comparison, as a sentence.
 
-use super::{Found, Paired, Verdict};
-
-mod figure;
+use crate::statistics::{ArmPair, ComparisonVerdict, Paired};
 
 /// Number of looks at the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Looks {
+pub(super) enum LookSchedule {
     Once,
     AfterEveryBlock,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Names<'a> {
+pub(super) struct ArmNames<'a> {
     pub(super) arm: &'a str,
     pub(super) against: &'a str,
 }
@@ -26,7 +24,7 @@ pub(super) struct Sure {
     /// The number of comparisons that were made at once.
     pub(super) comparisons: usize,
     pub(super) margin: f64,
-    pub(super) looks: Looks,
+    pub(super) looks: LookSchedule,
 }
 
 impl Sure {
@@ -35,27 +33,29 @@ impl Sure {
     }
 }
 
-pub(super) fn sentence(found: &Found<'_>, verdict: Verdict, sure: &Sure) -> String {
+pub(super) fn sentence(found: &ArmPair<'_>, verdict: ComparisonVerdict, sure: &Sure) -> String {
     if !found.figure.is_goodput() {
-        return figure::sentence(found, verdict, sure);
+        return of_figure(found, verdict, sure);
     }
     let (names, paired) = (found.names, &found.paired);
-    let Names { arm, against } = names;
+    let ArmNames { arm, against } = names;
     let Some(ratio) = paired.ratio else { return without_ratio(names, paired, verdict, sure.looks) };
     let known = known(paired, sure);
     match verdict {
-        Verdict::Faster | Verdict::Better => format!("{arm} is {} {against} ({known}).", more(ratio)),
-        Verdict::Slower | Verdict::Worse => {
+        ComparisonVerdict::Faster | ComparisonVerdict::Better => {
+            format!("{arm} is {} {against} ({known}).", more(ratio))
+        }
+        ComparisonVerdict::Slower | ComparisonVerdict::Worse => {
             format!("{arm} is {} slower than {against} ({known}).", percent(1.0 - ratio))
         }
-        Verdict::NoDifference => {
+        ComparisonVerdict::NoDifference => {
             let within = percent(sure.margin);
             format!("{arm} and {against} do not differ by more than {within}: {} ({known}).", change(ratio))
         }
-        Verdict::Undecided if paired.blocks == 1 => {
+        ComparisonVerdict::Undecided if paired.blocks == 1 => {
             format!("One block says nothing of chance: {arm} had {} against {against} in it.", change(ratio))
         }
-        Verdict::Undecided => {
+        ComparisonVerdict::Undecided => {
             let (need, seen) = (sure.need(), change(ratio));
             format!(
                 "{} blocks do not tell whether {arm} differs from {against}{need}: {seen} ({known}).",
@@ -67,16 +67,21 @@ pub(super) fn sentence(found: &Found<'_>, verdict: Verdict, sure: &Sure) -> Stri
 
 /// The sentence without a ratio: the baseline delivered nothing, there is no block, or a watched trial's block has no
 /// ratio.
-fn without_ratio(names: Names<'_>, paired: &Paired, verdict: Verdict, looks: Looks) -> String {
-    let Names { arm, against } = names;
+fn without_ratio(
+    names: ArmNames<'_>,
+    paired: &Paired,
+    verdict: ComparisonVerdict,
+    looks: LookSchedule,
+) -> String {
+    let ArmNames { arm, against } = names;
     match (verdict, looks, paired.blocks) {
         (_, _, 0) => format!("{arm} and {against} have no finished block in common."),
-        (_, Looks::AfterEveryBlock, _) => {
+        (_, LookSchedule::AfterEveryBlock, _) => {
             format!(
                 "In some block {arm} or {against} delivered nothing: looking at every block cannot decide."
             )
         }
-        (Verdict::Faster, ..) => {
+        (ComparisonVerdict::Faster, ..) => {
             format!("{arm} delivered data and {against} none, in all of {}.", blocks(paired.blocks))
         }
         _ if paired.p.is_none() && paired.blocks > 1 => {
@@ -99,7 +104,7 @@ fn known(paired: &Paired, sure: &Sure) -> String {
     if let Some(p) = sure.p_holm {
         parts.push(if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") });
     }
-    if sure.looks == Looks::AfterEveryBlock {
+    if sure.looks == LookSchedule::AfterEveryBlock {
         parts.push("valid after every block".to_owned());
     }
     parts.join(", ") + &corrected(paired, sure)
@@ -143,4 +148,67 @@ pub fn change(ratio: f64) -> String {
         "+"
     };
     format!("{sign}{tenths} %")
+}
+
+/// The sentence about any figure but goodput.
+fn of_figure(found: &ArmPair<'_>, verdict: ComparisonVerdict, sure: &Sure) -> String {
+    let (ArmNames { arm, against }, name, paired) = (found.names, found.figure.name, &found.paired);
+    let (Some(ratio), Some(means)) = (paired.ratio, found.means) else {
+        return figure_without_ratio(found, verdict, sure.looks);
+    };
+    let known = known(paired, sure);
+    let [of_arm, of_baseline] = means.map(|mean| found.figure.with_unit(mean));
+    let instead = format!("{of_arm} instead of {of_baseline} in the mean");
+    match verdict {
+        ComparisonVerdict::Better
+        | ComparisonVerdict::Worse
+        | ComparisonVerdict::Faster
+        | ComparisonVerdict::Slower => {
+            format!("{arm} is {verdict} than {against} in {name}: {}, {instead} ({known}).", moved(ratio))
+        }
+        ComparisonVerdict::NoDifference => format!(
+            "{arm} and {against} do not differ by more than {} in {name}: {}, {instead} ({known}).",
+            percent(sure.margin),
+            change(ratio)
+        ),
+        ComparisonVerdict::Undecided if paired.blocks == 1 => {
+            format!(
+                "One block says nothing of chance: {arm} had {of_arm} in {name} against {of_baseline} of {against}."
+            )
+        }
+        ComparisonVerdict::Undecided => format!(
+            "{} blocks do not tell whether {arm} differs from {against} in {name}{}: {}, {instead} ({known}).",
+            paired.blocks,
+            sure.need(),
+            change(ratio)
+        ),
+    }
+}
+
+/// The sentence without a ratio: no block has the figure of both, or the baseline has nothing of it.
+fn figure_without_ratio(found: &ArmPair<'_>, verdict: ComparisonVerdict, looks: LookSchedule) -> String {
+    let (ArmNames { arm, against }, name, paired) = (found.names, found.figure.name, &found.paired);
+    let all = blocks(paired.blocks);
+    match (verdict, paired.blocks) {
+        (_, 0) => format!("No block has {name} of both {arm} and {against}."),
+        _ if looks == LookSchedule::AfterEveryBlock => {
+            format!("In some block {name} of {arm} or {against} is 0: looking at every block cannot decide.")
+        }
+        (ComparisonVerdict::Better | ComparisonVerdict::Worse, _) => {
+            format!("{arm} is {verdict} than {against} in {name}, which is 0 for {against} in all of {all}.")
+        }
+        _ if found.means == Some([0.0, 0.0]) => {
+            format!("{name} of {arm} and {against} is 0 in all of {all}.")
+        }
+        _ => format!("{name} of {against} is 0, which leaves nothing to compare {arm} with."),
+    }
+}
+
+/// A ratio as what an arm has more or less.
+fn moved(ratio: f64) -> String {
+    match ratio {
+        large if large >= 2.0 => format!("{large:.2} times as much"),
+        more if more >= 1.0 => format!("{} more", percent(more - 1.0)),
+        less => format!("{} less", percent(1.0 - less)),
+    }
 }

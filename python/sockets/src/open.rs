@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 pub(crate) struct Open<T> {
     value: Mutex<Option<Arc<T>>>,
     /// The process that has opened it.
-    process: u32,
+    process: u64,
 }
 
 impl<T> Open<T> {

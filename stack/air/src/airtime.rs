@@ -2,7 +2,7 @@
 
 /// The kind of packet that the air carries, given by the world's driver, which can read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Load {
+pub enum AirLoad {
     /// A segment with payload.
     TcpData,
     /// A segment without.
@@ -13,25 +13,25 @@ pub enum Load {
     Arp,
     /// A message of a routing protocol.
     Routing,
-    /// Everything that is none of the others, such as UDP of programs.
+    /// Everything else, such as UDP of programs.
     #[default]
     Other,
 }
 
-impl Load {
+impl AirLoad {
     /// All loads, in the order of their numbers.
-    pub const ALL: [Load; 6] =
-        [Load::TcpData, Load::TcpAck, Load::Beacon, Load::Arp, Load::Routing, Load::Other];
+    pub const ALL: [AirLoad; 6] =
+        [AirLoad::TcpData, AirLoad::TcpAck, AirLoad::Beacon, AirLoad::Arp, AirLoad::Routing, AirLoad::Other];
 }
 
 /// A use of a station's time; the first that claims a moment has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spent {
+pub enum AirtimeUse {
     /// A station sends an RTS.
     SendsRts,
     /// A station sends a CTS.
     SendsCts,
-    /// Packets but those of the next kind.
+    /// Packets but TCP's ACKs.
     SendsData,
     /// TCP ACKs.
     SendsTcpAck,
@@ -39,7 +39,7 @@ pub enum Spent {
     SendsAck,
     /// A frame for this station, or for all.
     Receives,
-    /// A frame between others, understood.
+    /// An understood frame between two other stations.
     Overhears,
     /// A frame too weak to understand, or one that came while the station sent.
     Noise,
@@ -49,63 +49,63 @@ pub enum Spent {
     Idle,
 }
 
-impl Spent {
+impl AirtimeUse {
     /// All uses, in the order in which results list them.
-    pub const ALL: [Spent; 10] = [
-        Spent::SendsRts,
-        Spent::SendsCts,
-        Spent::SendsData,
-        Spent::SendsTcpAck,
-        Spent::SendsAck,
-        Spent::Receives,
-        Spent::Overhears,
-        Spent::Noise,
-        Spent::Collision,
-        Spent::Idle,
+    pub const ALL: [AirtimeUse; 10] = [
+        AirtimeUse::SendsRts,
+        AirtimeUse::SendsCts,
+        AirtimeUse::SendsData,
+        AirtimeUse::SendsTcpAck,
+        AirtimeUse::SendsAck,
+        AirtimeUse::Receives,
+        AirtimeUse::Overhears,
+        AirtimeUse::Noise,
+        AirtimeUse::Collision,
+        AirtimeUse::Idle,
     ];
 
     /// The word for it in results.
     pub fn name(self) -> &'static str {
         match self {
-            Spent::SendsRts => "sends-rts",
-            Spent::SendsCts => "sends-cts",
-            Spent::SendsData => "sends-data",
-            Spent::SendsTcpAck => "sends-tcp-ack",
-            Spent::SendsAck => "sends-ack",
-            Spent::Receives => "receives",
-            Spent::Overhears => "overhears",
-            Spent::Noise => "noise",
-            Spent::Collision => "collision",
-            Spent::Idle => "idle",
+            AirtimeUse::SendsRts => "sends-rts",
+            AirtimeUse::SendsCts => "sends-cts",
+            AirtimeUse::SendsData => "sends-data",
+            AirtimeUse::SendsTcpAck => "sends-tcp-ack",
+            AirtimeUse::SendsAck => "sends-ack",
+            AirtimeUse::Receives => "receives",
+            AirtimeUse::Overhears => "overhears",
+            AirtimeUse::Noise => "noise",
+            AirtimeUse::Collision => "collision",
+            AirtimeUse::Idle => "idle",
         }
     }
 }
 
 /// The book of one station: nanoseconds by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Airtime {
+pub struct AirtimeBook {
     until: u64,
     last: usize,
-    ns: [u64; Spent::ALL.len()],
+    ns: [u64; AirtimeUse::ALL.len()],
 }
 
-impl Airtime {
+impl AirtimeBook {
     /// Books a stretch that is not booked already; the time before it was idle.
-    pub(crate) fn book(&mut self, spent: Spent, from: u64, until: u64) {
+    pub(crate) fn book(&mut self, spent: AirtimeUse, from: u64, until: u64) {
         let from = from.max(self.until);
         if until <= from {
             return;
         }
-        self.ns[Spent::Idle as usize] += from - self.until;
+        self.ns[AirtimeUse::Idle as usize] += from - self.until;
         self.ns[spent as usize] += until - from;
         (self.until, self.last) = (until, spent as usize);
     }
 
     /// The book as of `now`, which is no earlier than the start of any event.
     #[must_use]
-    pub(crate) fn closed_at(mut self, now: u64) -> Airtime {
+    pub(crate) fn closed_at(mut self, now: u64) -> AirtimeBook {
         if now >= self.until {
-            self.ns[Spent::Idle as usize] += now - self.until;
+            self.ns[AirtimeUse::Idle as usize] += now - self.until;
         } else {
             self.ns[self.last] = self.ns[self.last].saturating_sub(self.until - now);
         }
@@ -114,7 +114,7 @@ impl Airtime {
     }
 
     /// The nanoseconds that went to this use.
-    pub fn ns(&self, spent: Spent) -> u64 {
+    pub fn ns(&self, spent: AirtimeUse) -> u64 {
         self.ns[spent as usize]
     }
 
@@ -130,16 +130,19 @@ mod tests {
 
     #[test]
     fn overlapping_stretches_are_booked_once_and_all_sums_to_the_clock() {
-        let mut airtime = Airtime::default();
-        airtime.book(Spent::SendsData, 10, 20);
-        airtime.book(Spent::Noise, 15, 30);
-        airtime.book(Spent::Collision, 12, 18);
-        airtime.book(Spent::SendsAck, 40, 60);
+        let mut airtime = AirtimeBook::default();
+        airtime.book(AirtimeUse::SendsData, 10, 20);
+        airtime.book(AirtimeUse::Noise, 15, 30);
+        airtime.book(AirtimeUse::Collision, 12, 18);
+        airtime.book(AirtimeUse::SendsAck, 40, 60);
         let closed = airtime.closed_at(50);
         assert_eq!(closed.total_ns(), 50);
         let of = |spent| closed.ns(spent);
-        assert_eq!((of(Spent::SendsData), of(Spent::Noise), of(Spent::Collision)), (10, 10, 0));
-        assert_eq!((of(Spent::SendsAck), of(Spent::Idle)), (10, 20));
+        assert_eq!(
+            (of(AirtimeUse::SendsData), of(AirtimeUse::Noise), of(AirtimeUse::Collision)),
+            (10, 10, 0)
+        );
+        assert_eq!((of(AirtimeUse::SendsAck), of(AirtimeUse::Idle)), (10, 20));
         assert_eq!(airtime.closed_at(100).total_ns(), 100);
     }
 }

@@ -27,7 +27,7 @@ pub enum Arp {
 
 /// A packet that waits for a reply.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingPacket {
     pub(crate) id: u64,
     /// When it came into its machine's queue, where that is known.
     pub(crate) queued_at: Option<u64>,
@@ -35,14 +35,14 @@ pub(crate) struct Waiting {
 }
 
 #[derive(Debug)]
-enum Neighbour {
+enum ArpEntry {
     Known,
-    Sought { questions: u8, due: u64, waiting: VecDeque<Waiting> },
+    Sought { questions: u8, due: u64, waiting: VecDeque<PendingPacket> },
 }
 
 /// The state of a packet for a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Resolution {
     Known,
     /// The packet waits, and a request leaves now.
     Ask,
@@ -51,25 +51,31 @@ pub(crate) enum Found {
 
 /// The addresses that one station knows or seeks.
 #[derive(Debug, Default)]
-pub(crate) struct Table(BTreeMap<IpAddr, Neighbour>);
+pub(crate) struct ArpTable(BTreeMap<IpAddr, ArpEntry>);
 
-impl Table {
+impl ArpTable {
     pub(crate) fn knows(&self, who: IpAddr) -> bool {
-        who.is_ipv6() || matches!(self.0.get(&who), Some(Neighbour::Known))
+        who.is_ipv6() || matches!(self.0.get(&who), Some(ArpEntry::Known))
     }
 
     /// Keeps a packet until its neighbour has replied, `most` of them at a time. The oldest are lost if there are more
     /// (RFC 1122 §2.3.2.2); the second value returned has their ids.
-    pub(crate) fn hold(&mut self, now: u64, who: IpAddr, packet: Waiting, most: usize) -> (Found, Vec<u64>) {
-        let sought = Neighbour::Sought { questions: 0, due: now, waiting: VecDeque::new() };
-        let Neighbour::Sought { questions, due, waiting } = self.0.entry(who).or_insert(sought) else {
-            return (Found::Known, Vec::new());
+    pub(crate) fn hold(
+        &mut self,
+        now: u64,
+        who: IpAddr,
+        packet: PendingPacket,
+        most: usize,
+    ) -> (Resolution, Vec<u64>) {
+        let sought = ArpEntry::Sought { questions: 0, due: now, waiting: VecDeque::new() };
+        let ArpEntry::Sought { questions, due, waiting } = self.0.entry(who).or_insert(sought) else {
+            return (Resolution::Known, Vec::new());
         };
         waiting.push_back(packet);
         let too_many = waiting.len().saturating_sub(most);
         let lost = waiting.drain(..too_many).map(|waiting| waiting.id).collect();
-        let found = if *questions == 0 { Found::Ask } else { Found::Waits };
-        if found == Found::Ask {
+        let found = if *questions == 0 { Resolution::Ask } else { Resolution::Waits };
+        if found == Resolution::Ask {
             (*questions, *due) = (1, now + ASK_EVERY_NS);
         }
         (found, lost)
@@ -77,21 +83,21 @@ impl Table {
 
     /// Takes a neighbour's address and returns the packets that waited for it. An unknown neighbour is stored only if
     /// the ARP packet was for this station.
-    pub(crate) fn learn(&mut self, who: IpAddr, concerns_us: bool) -> VecDeque<Waiting> {
+    pub(crate) fn learn(&mut self, who: IpAddr, concerns_us: bool) -> VecDeque<PendingPacket> {
         if !concerns_us && !self.0.contains_key(&who) {
             return VecDeque::new();
         }
-        match self.0.insert(who, Neighbour::Known) {
-            Some(Neighbour::Sought { waiting, .. }) => waiting,
+        match self.0.insert(who, ArpEntry::Known) {
+            Some(ArpEntry::Sought { waiting, .. }) => waiting,
             _ => VecDeque::new(),
         }
     }
 
-    /// The neighbours to request again, and those that are given up with the packets that waited for them.
-    pub(crate) fn overdue(&mut self, now: u64) -> (Vec<IpAddr>, Vec<(IpAddr, VecDeque<Waiting>)>) {
+    /// The neighbours to request again, and the given-up neighbours with the packets that waited for them.
+    pub(crate) fn overdue(&mut self, now: u64) -> (Vec<IpAddr>, Vec<(IpAddr, VecDeque<PendingPacket>)>) {
         let (mut again, mut lost) = (Vec::new(), Vec::new());
         for (who, neighbour) in &mut self.0 {
-            let Neighbour::Sought { questions, due, waiting } = neighbour else { continue };
+            let ArpEntry::Sought { questions, due, waiting } = neighbour else { continue };
             if *due > now {
                 continue;
             }
@@ -115,7 +121,7 @@ pub(crate) enum Operation {
 
 /// The contents of an ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ArpMessage {
     pub(crate) operation: Operation,
     /// The address that the packet reports.
     pub(crate) sender: Ipv4Addr,
@@ -124,7 +130,7 @@ pub(crate) struct Said {
 }
 
 /// A packet as RFC 826 has it, for IPv4 on an Ethernet.
-pub(crate) fn write(said: &Said, sender: u32, target: Option<u32>, out: &mut Vec<u8>) {
+pub(crate) fn write(said: &ArpMessage, sender: u32, target: Option<u32>, out: &mut Vec<u8>) {
     let unknown: Mac = [0; 6];
     out.extend_from_slice(&[0, 1, 8, 0, 6, 4, 0, said.operation as u8]);
     out.extend_from_slice(&mac_of(sender));
@@ -133,7 +139,7 @@ pub(crate) fn write(said: &Said, sender: u32, target: Option<u32>, out: &mut Vec
     out.extend_from_slice(&said.target.octets());
 }
 
-pub(crate) fn read(packet: &[u8]) -> Option<Said> {
+pub(crate) fn read(packet: &[u8]) -> Option<ArpMessage> {
     if packet.len() != BYTES {
         return None;
     }
@@ -143,7 +149,7 @@ pub(crate) fn read(packet: &[u8]) -> Option<Said> {
         2 => Operation::Reply,
         _ => return None,
     };
-    Some(Said { operation, sender: address(14), target: address(24) })
+    Some(ArpMessage { operation, sender: address(14), target: address(24) })
 }
 
 #[cfg(test)]
@@ -154,29 +160,29 @@ mod tests {
         IpAddr::from([10, 0, 0, 2])
     }
 
-    fn packet(id: u64) -> Waiting {
-        Waiting { id, queued_at: None, packet: Vec::new() }
+    fn packet(id: u64) -> PendingPacket {
+        PendingPacket { id, queued_at: None, packet: Vec::new() }
     }
 
-    fn ids(waiting: &VecDeque<Waiting>) -> Vec<u64> {
+    fn ids(waiting: &VecDeque<PendingPacket>) -> Vec<u64> {
         waiting.iter().map(|waiting| waiting.id).collect()
     }
 
     #[test]
     fn packets_wait_for_one_question_and_the_oldest_give_way() {
-        let mut table = Table::default();
-        assert_eq!(table.hold(0, who(), packet(1), 2), (Found::Ask, vec![]));
-        assert_eq!(table.hold(5, who(), packet(2), 2), (Found::Waits, vec![]));
-        assert_eq!(table.hold(6, who(), packet(3), 2), (Found::Waits, vec![1]));
+        let mut table = ArpTable::default();
+        assert_eq!(table.hold(0, who(), packet(1), 2), (Resolution::Ask, vec![]));
+        assert_eq!(table.hold(5, who(), packet(2), 2), (Resolution::Waits, vec![]));
+        assert_eq!(table.hold(6, who(), packet(3), 2), (Resolution::Waits, vec![1]));
         assert!(!table.knows(who()));
         assert_eq!(ids(&table.learn(who(), false)), [2, 3]);
         assert!(table.knows(who()));
-        assert_eq!(table.hold(7, who(), packet(4), 2), (Found::Known, vec![]));
+        assert_eq!(table.hold(7, who(), packet(4), 2), (Resolution::Known, vec![]));
     }
 
     #[test]
     fn after_three_questions_what_waits_is_given_up() {
-        let mut table = Table::default();
+        let mut table = ArpTable::default();
         table.hold(0, who(), packet(1), 8);
         let mut asked = 1;
         for second in 1..3 {
@@ -187,12 +193,12 @@ mod tests {
         assert_eq!((asked, table.overdue(3 * ASK_EVERY_NS - 1).1.len()), (3, 0));
         let (again, lost) = table.overdue(3 * ASK_EVERY_NS);
         assert_eq!((again.len(), ids(&lost[0].1)), (0, vec![1]));
-        assert_eq!(table.hold(0, who(), packet(2), 8).0, Found::Ask, "it is asked for anew");
+        assert_eq!(table.hold(0, who(), packet(2), 8).0, Resolution::Ask, "it is asked for anew");
     }
 
     #[test]
     fn strangers_are_remembered_only_by_whom_they_ask_for() {
-        let mut table = Table::default();
+        let mut table = ArpTable::default();
         table.learn(who(), false);
         assert!(!table.knows(who()));
         table.learn(who(), true);
@@ -201,7 +207,7 @@ mod tests {
 
     #[test]
     fn packets_are_read_as_they_were_written() {
-        let said = Said {
+        let said = ArpMessage {
             operation: Operation::Reply,
             sender: Ipv4Addr::new(10, 0, 0, 1),
             target: Ipv4Addr::new(10, 0, 0, 9),

@@ -10,16 +10,16 @@ pub mod recording;
 mod script;
 
 pub(crate) use curves::{Curves, frame_error};
-pub use field::{Field, MOST_ROWS};
+pub use field::{MOST_ROWS, RecordedField};
 pub use powers::{LinkPower, Powers};
-pub use script::{Change, LinkChange, Said, ScriptError};
+pub use script::{LinkChange, LinkEffect, LinkSentence, ScriptError};
 
 use std::sync::Arc;
 
 use crate::phy::Rate;
-use crate::position::Position;
+use crate::radio::Position;
 use crate::radio::Radio;
-use crate::random::{Purpose, Stream};
+use crate::random::{NumberStream, Purpose};
 
 /// The loss of power with distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -48,9 +48,9 @@ pub enum Fading {
         /// The largest Doppler shift in hertz: the speed of motion over the wavelength.
         doppler_hz: f64,
     },
-    /// Fading with a direct ray `k` times as strong as all others together.
+    /// Fading with a direct ray `k` times as strong as all scattered rays together.
     Rician {
-        /// The power of the direct ray over that of all others, as a ratio.
+        /// The power of the direct ray over the power of all scattered rays, as a ratio.
         k: f64,
         /// The largest Doppler shift in hertz: the speed of motion over the wavelength.
         doppler_hz: f64,
@@ -77,7 +77,7 @@ pub struct Outage {
 pub struct Channel {
     /// The mean loss of power with distance.
     pub path_loss: PathLoss,
-    /// Standard deviation of each link's own gain; drawn once, the same in both directions unless `is_asymmetric`.
+    /// Standard deviation of each link's own gain; drawn once, and equal in both directions unless `is_asymmetric`.
     pub shadowing_db: f64,
     /// The two directions of a link draw their gains apart.
     pub is_asymmetric: bool,
@@ -89,11 +89,11 @@ pub struct Channel {
     pub outages: Vec<Outage>,
     /// Changes of single links.
     pub links: Vec<LinkChange>,
-    /// Powers as they were recorded, in place of path loss, shadowing and gains. Places then decide delays alone, those
-    /// of the beginning.
-    pub field: Option<Arc<Field>>,
+    /// Powers as they were recorded, in place of path loss, shadowing and gains. Places then decide delays alone, as
+    /// they are at the beginning.
+    pub field: Option<Arc<RecordedField>>,
     /// The power between stations that no row of the recording joins.
-    pub unheard: Unheard,
+    pub unheard: UnheardPower,
     /// Noise in watts: chance then decides, by OFDM's curves and not by [`Radio::receive_w`], if a frame is understood.
     /// The radio must come from [`Radio::over_noise`].
     pub noise_w: Option<f64>,
@@ -102,7 +102,7 @@ pub struct Channel {
 /// The power between stations that no row of a recording joins. A recorder hears neighbours alone; frames from further
 /// away still keep the carrier busy, and interfere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unheard {
+pub enum UnheardPower {
     /// No power.
     #[default]
     Nothing,
@@ -115,7 +115,7 @@ const TOO_WEAK: f64 = 0.999;
 
 /// A frame that begins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OnAir<'a> {
+pub(crate) struct BeginningFrame<'a> {
     pub(crate) now: u64,
     /// The length of the frame with header and FCS.
     pub(crate) bytes: u32,
@@ -139,26 +139,26 @@ impl Channel {
     /// before what was recorded.
     fn loss_of(&self, from: u32, to: u32, recorded: Option<u32>) -> u32 {
         let own = self.links.iter().rev().find_map(|link| match link.change {
-            Change::Loss { ppm } if link.is_of(from, to) => Some(ppm),
+            LinkEffect::Loss { ppm } if link.is_of(from, to) => Some(ppm),
             _ => None,
         });
         own.or(recorded).unwrap_or(self.loss_ppm)
     }
 
     /// The recording, if it says what the power of that link is.
-    pub(crate) fn recorded(&self, from: u32, to: u32) -> Option<&Field> {
-        let is_all = self.unheard == Unheard::Nothing;
+    pub(crate) fn recorded(&self, from: u32, to: u32) -> Option<&RecordedField> {
+        let is_all = self.unheard == UnheardPower::Nothing;
         self.field.as_deref().filter(|field| is_all || field.joins(from, to))
     }
 
-    /// The power of a link by the models, for those without a recording.
+    /// The power of a link without a recording, by the models.
     pub(crate) fn modelled_w(&self, radio: &Radio, ends: [(u32, Position); 2], seed: u64) -> f64 {
         let power_w = self.power_w(radio, ends, seed);
         if self.field.is_some() { power_w.min(radio.receive_w * TOO_WEAK) } else { power_w }
     }
 
     /// The power of a link at a time without its fading, and its loss; `None`: no frame arrives. Without a recording
-    /// the power is that of the models.
+    /// the models give the power.
     pub(crate) fn heard(
         &self,
         (from, to): (u32, u32),
@@ -181,8 +181,8 @@ impl Channel {
     /// The largest gain of a single link.
     pub(crate) fn most_gain_db(&self) -> f64 {
         self.links.iter().fold(0.0, |most, link| match link.change {
-            Change::Gain { db } => most.max(db),
-            Change::Loss { .. } => most,
+            LinkEffect::Gain { db } => most.max(db),
+            LinkEffect::Loss { .. } => most,
         })
     }
 
@@ -208,16 +208,16 @@ impl Channel {
     fn gain_of(&self, from: u32, to: u32) -> f64 {
         let gains =
             self.links.iter().filter(|link| link.is_of(from, to)).filter_map(|link| match link.change {
-                Change::Gain { db } => Some(libm::pow(10.0, db / 10.0)),
-                Change::Loss { .. } => None,
+                LinkEffect::Gain { db } => Some(libm::pow(10.0, db / 10.0)),
+                LinkEffect::Loss { .. } => None,
             });
         gains.product()
     }
 
     /// A stream of the link's own.
-    fn stream_of(&self, from: u32, to: u32, seed: u64, purpose: Purpose) -> Stream {
+    fn stream_of(&self, from: u32, to: u32, seed: u64, purpose: Purpose) -> NumberStream {
         let (a, b) = if self.is_asymmetric || from < to { (from, to) } else { (to, from) };
-        Stream::new(seed ^ (u64::from(a) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15), b, purpose)
+        NumberStream::new(seed ^ (u64::from(a) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15), b, purpose)
     }
 
     pub(crate) fn fader(&self, from: u32, to: u32, seed: u64) -> Option<Fader> {
@@ -254,7 +254,7 @@ impl Radio {
 }
 
 /// Mean 0, variance 1 (Box and Muller).
-fn normal(stream: &mut Stream) -> f64 {
+fn normal(stream: &mut NumberStream) -> f64 {
     let (u, v) = (1.0 - stream.unit(), stream.unit());
     libm::sqrt(-2.0 * libm::log(u)) * libm::cos(std::f64::consts::TAU * v)
 }
@@ -271,7 +271,7 @@ pub(crate) struct Fader {
 }
 
 impl Fader {
-    fn new(k: f64, doppler_hz: f64, stream: &mut Stream) -> Fader {
+    fn new(k: f64, doppler_hz: f64, stream: &mut NumberStream) -> Fader {
         let turn = std::f64::consts::TAU;
         let offset = stream.unit();
         let ray = |n: usize| {

@@ -1,20 +1,19 @@
 //! The distributed coordination function of 802.11, for all stations of one medium.
 //!
 //! A frame makes two events. Its start is applied to all stations in range, each with its own instant of arrival. Its
-//! end settles all receptions that it ended. A station waits for one thing at a time and has one deadline. Receivers
-//! of aggregates have another one, for packets behind missing ones. The NAV has none, since a backoff that goes on is
-//! put off to after it.
+//! end settles all receptions that it ended. A station waits for one thing at a time and has one deadline. Receivers of
+//! aggregates have a second deadline, for packets behind missing ones. The NAV has none, since a backoff that goes on
+//! is put off to after it.
 //!
 //! An event that is applied ahead of its instant stays invisible until then. A station does not notice a first bit that
 //! arrives at the very instant when its backoff runs out: both send, and collide.
 //!
-//! [`MacRules::Ns2`] are those of the papers' simulator; where they differ from the standard's the code names the rule.
-//! Stations of 802.11n follow EDCA's rules, with a backoff for each category, and may send aggregates. Their functions
-//! are not inlined into those of every frame: that made simulations of other radios a seventh slower. Not modelled:
-//! fragmentation, power saving, ADDBA, beacons.
+//! [`MacRules::Ns2`] are the rules of the papers' simulator; where they differ from the standard's the code names the
+//! rule. Stations of 802.11n follow EDCA's rules, with a backoff for each category, and may send aggregates. Their
+//! functions are not inlined into functions that run for every frame: inlining made simulations of other radios a
+//! seventh slower. Not modelled: fragmentation, power saving, ADDBA, beacons.
 
 mod aggregate;
-mod arf;
 mod backoff;
 mod block_ack;
 mod categories;
@@ -29,16 +28,13 @@ mod rates;
 mod reception;
 mod recipient;
 mod station;
-mod stats;
 mod transmission;
 mod written;
 
-pub use crate::frame::{EVERYONE, Frame, FrameKind};
-pub use crate::rules::MacRules;
-pub(crate) use aggregate::Room;
+pub use crate::frame::{EVERYONE, Frame, FrameCounts, FrameKind, MacRules, StationStats};
+pub(crate) use aggregate::AggregateRoom;
 pub use rates::{RateControl, RateUse};
 pub(crate) use recipient::category_of;
-pub use stats::{FrameCounts, StationStats};
 
 use std::collections::VecDeque;
 
@@ -46,17 +42,17 @@ use hopwise_core::Cast;
 use hopwise_core::narrow::as_u32;
 use hopwise_core::queue::{AirtimeEstimate, Category};
 
-use crate::airtime::{Airtime, Load};
+use crate::airtime::{AirLoad, AirtimeBook};
 use crate::channel::Channel;
 use crate::deadlines::{Deadlines, NEVER};
-use crate::frames::{Ending, FrameEvent, Loss};
+use crate::frames::{FrameEnding, FrameEvent, FrameLoss};
 use crate::medium::{Medium, Position, Radio};
-use crate::motion::Track;
-use crate::phy::{ACK_BYTES, Form, Phy, Rate};
+use crate::motion::NodeTrack;
+use crate::phy::{ACK_BYTES, BitForm, Phy, Rate};
 use crate::waits::QueueWaits;
-use station::{Service, Station, Wait};
+use station::{DcfStation, PacketInService, Wait};
 
-/// The MAC's settings, the same at all stations.
+/// The MAC's settings, which all stations share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacConfig {
     /// The standard's rules, or the papers' simulator's.
@@ -77,7 +73,7 @@ pub struct MacConfig {
     pub amsdu: Option<u32>,
     /// Packets for aggregates are given up this long after they came; `None` repeats them without end.
     pub lifetime_ns: Option<u64>,
-    /// A packet waits no longer for those before it that are missing; `None`: until they are given up.
+    /// A packet waits no longer for missing packets before it; `None`: it waits until they are given up.
     pub reorder_ns: Option<u64>,
 }
 
@@ -113,15 +109,15 @@ const REORDER_NS: u64 = 100_000_000;
 
 /// The fate of a packet that a station was given.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum News {
-    /// The packets of that number of `from` have arrived at `to`: one, or those of an A-MSDU.
+pub(crate) enum DcfNews {
+    /// The packets of that number of `from` have arrived at `to`: one packet, or the packets of an A-MSDU.
     Arrived { from: u32, to: u32, number: u32, cast: Cast, rate: Rate, power_w: f64 },
-    /// The packet of `from` has come to `to`, and waits there for those before it. [`News::Arrived`] follows.
+    /// The packet of `from` has come to `to`, and waits there for packets before it. [`DcfNews::Arrived`] follows.
     Kept { from: u32, to: u32, number: u32 },
     /// The station may have room for more in its aggregate.
     HasRoom { station: u32 },
-    /// The station is done with so many packets of that number.
-    Done { station: u32, number: u32, packets: u8, outcome: Outcome, rate: Rate, tries: u32 },
+    /// The station is done with this count of packets of that number.
+    Done { station: u32, number: u32, packets: u8, outcome: PacketOutcome, rate: Rate, tries: u32 },
 }
 
 /// A packet for a station that has room.
@@ -129,15 +125,22 @@ pub(crate) enum News {
 pub(crate) struct Offered {
     pub(crate) to: u32,
     pub(crate) bytes: u32,
-    pub(crate) load: Load,
+    pub(crate) load: AirLoad,
     /// Since when it has waited, where that is known. Its wait ends with its first frame.
     pub(crate) queued_at: Option<u64>,
     pub(crate) category: Category,
 }
 
+impl Offered {
+    /// A packet of no load that a result counts, which has waited nowhere.
+    pub(crate) fn plain(to: u32, bytes: u32, category: Category) -> Offered {
+        Offered { to, bytes, load: AirLoad::Other, queued_at: None, category }
+    }
+}
+
 /// The end of a packet at the radio that was given it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PacketOutcome {
     /// Its receiver has acknowledged it.
     Acknowledged,
     /// A broadcast, which no station acknowledges.
@@ -148,7 +151,7 @@ pub enum Outcome {
 
 /// Times that every exchange needs.
 #[derive(Clone, Copy, Debug)]
-struct Times {
+struct ExchangeTimes {
     slot: u32,
     /// The slots by which a backoff falls at the end of AIFS; DCF's falls by none at the end of DIFS.
     slots_of_aifs: u32,
@@ -177,26 +180,26 @@ pub(crate) struct Dcf {
     phy: Phy,
     mac: MacConfig,
     radio: Radio,
-    times: Times,
+    times: ExchangeTimes,
     medium: Medium,
-    stations: Vec<Station>,
+    stations: Vec<DcfStation>,
     stats: Vec<StationStats>,
     waits: Vec<QueueWaits>,
     deadlines: Deadlines,
-    news: VecDeque<News>,
+    news: VecDeque<DcfNews>,
     /// True if the channel changes with time.
     is_lively: bool,
     events: u64,
-    airtimes: Vec<Airtime>,
+    airtimes: Vec<AirtimeBook>,
     /// Each station's facts of its links, if they are kept.
     books: Vec<facts::Book>,
     /// The frames that stations send and receive, while they are watched.
     seen: Option<Vec<FrameEvent>>,
     /// While `seen` is kept: how each station's last frame was lost, if it was.
-    losses: Vec<Option<Loss>>,
+    losses: Vec<Option<FrameLoss>>,
     /// The same: how parts of each station's last aggregate were lost, of which other parts came through.
-    spoilers: Vec<Loss>,
-    endings: Vec<Ending>,
+    spoilers: Vec<FrameLoss>,
+    endings: Vec<FrameEnding>,
     /// The load that each station's rates have carried, under rate control.
     rate_uses: Vec<Vec<RateUse>>,
     /// The instant of the event at hand.
@@ -228,13 +231,13 @@ impl Dcf {
     ) -> Dcf {
         let medium = Medium::new(&radio, channel, positions, seed);
         let phy = phy.under(mac.rules);
-        let stations = (0..as_u32(medium.stations())).map(|n| Station::new(&phy, mac.rules, (seed, n)));
+        let stations = (0..as_u32(medium.stations())).map(|n| DcfStation::new(&phy, mac.rules, (seed, n)));
         Dcf {
-            times: Times { longest_amsdu: mpdu::longest_amsdu(&phy, &mac), ..times(&phy, mac.rules) },
+            times: ExchangeTimes { longest_amsdu: mpdu::longest_amsdu(&phy, &mac), ..times(&phy, mac.rules) },
             stations: stations.collect(),
             stats: vec![StationStats::default(); medium.stations()],
             waits: vec![QueueWaits::default(); medium.stations()],
-            // Receivers of aggregates wait for holes beside their exchanges.
+            // Receivers of aggregates wait for holes during their exchanges, too.
             deadlines: Deadlines::new(medium.stations() * if mac.ampdu.is_some() { 2 } else { 1 }),
             news: VecDeque::new(),
             is_lively: channel.is_lively(),
@@ -243,7 +246,7 @@ impl Dcf {
             books: Vec::new(),
             seen: None,
             losses: vec![None; medium.stations()],
-            spoilers: vec![Loss::Channel; medium.stations()],
+            spoilers: vec![FrameLoss::Channel; medium.stations()],
             endings: Vec::new(),
             rate_uses: vec![Vec::new(); medium.stations()],
             now: 0,
@@ -257,11 +260,11 @@ impl Dcf {
     }
 
     /// Sets the stations' motion; a station without a track stays where it is. Call it before anything has happened.
-    pub(crate) fn set_motion(&mut self, positions: &[Option<Position>], tracks: Vec<Option<Track>>) {
+    pub(crate) fn set_motion(&mut self, positions: &[Option<Position>], tracks: Vec<Option<NodeTrack>>) {
         self.medium.set_motion(positions, tracks);
     }
 
-    /// From now on packets are whole frames. An RTS announces those whose content is as long as before.
+    /// From now on packets are whole frames. An RTS announces packets whose content has the same length as before.
     pub(crate) fn take_whole_frames(&mut self) {
         let more = self.phy.data_overhead;
         self.phy = self.phy.for_whole_frames();
@@ -280,7 +283,7 @@ impl Dcf {
         self.mac.ampdu.is_some() || self.mac.amsdu.is_some()
     }
 
-    /// Returns whether a number may be that of several packets (A-MSDU).
+    /// Returns whether several packets (A-MSDU) may have one number.
     #[inline]
     pub(crate) fn joins_packets(&self) -> bool {
         self.times.longest_amsdu > 0
@@ -296,10 +299,9 @@ impl Dcf {
         self.stations[station as usize].service.is_none()
     }
 
-    /// Gives a packet as [`give`](Self::give) does, without its load and its wait.
+    /// Gives a plain packet of best effort.
     pub(crate) fn offer(&mut self, now: u64, station: u32, to: u32, bytes: u32) {
-        let category = Category::BestEffort;
-        self.give(now, station, Offered { to, bytes, load: Load::Other, queued_at: None, category });
+        self.give(now, station, Offered::plain(to, bytes, Category::BestEffort));
     }
 
     /// When the next event happens; `u64::MAX` without any.
@@ -332,17 +334,28 @@ impl Dcf {
         debug_assert!(self.deadlines.of(n) >= now, "a station's deadlines never go back");
     }
 
-    pub(crate) fn next_news(&mut self) -> Option<News> {
+    pub(crate) fn next_news(&mut self) -> Option<DcfNews> {
         self.news.pop_front()
+    }
+
+    /// Lets every event before `end_ns` happen, and tells the news of each with its time.
+    pub(crate) fn play(&mut self, end_ns: u64, mut on_news: impl FnMut(&mut Dcf, u64, DcfNews)) {
+        while self.next() < end_ns {
+            let now = self.next();
+            self.fire();
+            while let Some(news) = self.next_news() {
+                on_news(self, now, news);
+            }
+        }
     }
 
     /// Books where the time of every station goes, from now on.
     pub(crate) fn keep_ledgers(&mut self) {
-        self.airtimes = vec![Airtime::default(); self.stations.len()];
+        self.airtimes = vec![AirtimeBook::default(); self.stations.len()];
     }
 
     /// A station's book as of now; `None` where none are kept.
-    pub(crate) fn airtime(&self, now: u64, station: u32) -> Option<Airtime> {
+    pub(crate) fn airtime(&self, now: u64, station: u32) -> Option<AirtimeBook> {
         self.airtimes.get(station as usize).map(|airtime| airtime.closed_at(now))
     }
 
@@ -364,7 +377,7 @@ impl Dcf {
     }
 
     /// The fates that stations have learnt since the last call, while frames are watched.
-    pub(crate) fn take_endings(&mut self) -> impl Iterator<Item = Ending> {
+    pub(crate) fn take_endings(&mut self) -> impl Iterator<Item = FrameEnding> {
         self.endings.drain(..)
     }
 
@@ -401,9 +414,9 @@ impl Dcf {
     /// The time of a frame before the first symbol of its content.
     fn preamble_ns(&self, rate: Rate) -> u64 {
         match rate.form {
-            Form::Ht(ht) => ht.preamble_ns(),
-            Form::Vht(vht) => vht.preamble_ns(),
-            Form::Legacy | Form::NonHt => self.phy.start_ns(),
+            BitForm::Ht(ht) => ht.preamble_ns(),
+            BitForm::Vht(vht) => vht.preamble_ns(),
+            BitForm::Legacy | BitForm::NonHt => self.phy.start_ns(),
         }
     }
 
@@ -424,8 +437,8 @@ pub(crate) fn answer_timeout_ns(phy: &Phy, rules: MacRules, answer_ns: u64) -> u
     }
 }
 
-fn times(phy: &Phy, rules: MacRules) -> Times {
-    Times {
+fn times(phy: &Phy, rules: MacRules) -> ExchangeTimes {
+    ExchangeTimes {
         slot: u32::try_from(phy.slot_ns).unwrap_or(u32::MAX),
         slots_of_aifs: u32::from(phy.is_ht()),
         sifs: phy.sifs_ns,

@@ -73,7 +73,7 @@ mod tests {
     fn earliest_of_all_is_found_whatever_was_set_before() {
         let mut deadlines = Deadlines::new(9);
         let mut plain = [NEVER; 9];
-        let mut stream = crate::random::Stream::new(1, 0, crate::random::Purpose::Traffic);
+        let mut stream = crate::random::NumberStream::new(1, 0, crate::random::Purpose::Traffic);
         for _ in 0..10_000 {
             let station = stream.below(9) as usize;
             let at = if stream.below(4) == 0 { NEVER } else { u64::from(stream.below(50)) };

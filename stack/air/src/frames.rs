@@ -39,7 +39,7 @@ impl Framing {
         }
     }
 
-    /// The longest packet whose payload has at most so many bytes.
+    /// The longest packet whose payload has at most this number of bytes.
     pub(crate) fn with_header(self, payload: u32) -> usize {
         let header = if self == Framing::Ethernet { ETHERNET_BYTES } else { 0 };
         payload as usize + header
@@ -60,7 +60,7 @@ impl Framing {
 
 /// The effect of a frame on a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sees {
+pub enum FrameEffect {
     /// The station sent it.
     Sends,
     /// The station understood it, whether it was for this station or not.
@@ -73,18 +73,18 @@ pub enum Sees {
 
 /// A station's access to the medium for a frame that answers none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct MediumAccess {
     /// The first time is 1.
     pub attempt: u8,
     /// The packet, or its RTS, may be sent this many times.
     pub most: u8,
     /// `None` after a CTS, and on a medium that had been idle.
-    pub backoff: Option<Drawn>,
+    pub backoff: Option<DrawnBackoff>,
 }
 
 /// A backoff: slots drawn from a contention window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drawn {
+pub struct DrawnBackoff {
     /// The slots to wait on an idle medium.
     pub slots: u32,
     /// The contention window that they were drawn from, in slots.
@@ -93,29 +93,29 @@ pub struct Drawn {
 
 /// The fate of a frame that needs an answer, as soon as its sender knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ending {
+pub struct FrameEnding {
     /// The station that sent the frame and learnt its fate, by its number.
     pub station: u32,
     /// The fate of that frame.
-    pub fate: Fate,
+    pub fate: FrameFate,
     /// The packet was given up with it.
     pub is_given_up: bool,
 }
 
 /// The outcome of a frame that needs an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum FrameFate {
     /// Its answer came.
     Answered,
     /// It had no effect at its receiver, for this reason.
-    Lost(Loss),
+    Lost(FrameLoss),
     /// The receiver has answered, and the answer was lost.
-    AnswerLost(Loss),
+    AnswerLost(FrameLoss),
 }
 
 /// The reason why a frame had no effect at its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum FrameLoss {
     /// Out of reach, or spoilt by the channel.
     Channel,
     /// Lost to a frame of this station.
@@ -147,7 +147,7 @@ pub struct FrameEvent {
     /// The station that sent the frame, by its number.
     pub sender: u32,
     /// The effect of the frame on the station.
-    pub sees: Sees,
+    pub sees: FrameEffect,
     /// The power in watts with which it arrived; of an own frame, the power of the transmitter.
     pub power_w: f64,
     /// The frame itself.
@@ -164,19 +164,12 @@ impl fmt::Display for FrameEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
         let sees = match self.sees {
-            Sees::Sends => "sends",
-            Sees::Decodes => "decodes",
-            Sees::Noise => "noise",
-            Sees::Collision => "collision",
+            FrameEffect::Sends => "sends",
+            FrameEffect::Decodes => "decodes",
+            FrameEffect::Noise => "noise",
+            FrameEffect::Collision => "collision",
         };
-        let kind = match self.frame.kind {
-            FrameKind::Rts => "rts",
-            FrameKind::Cts => "cts",
-            FrameKind::Data => "data",
-            FrameKind::Ack => "ack",
-            FrameKind::BlockAck => "block-ack",
-            FrameKind::BlockAckReq => "block-ack-request",
-        };
+        let kind = self.frame.kind.name();
         let to = if self.frame.to == EVERYONE { "all".to_owned() } else { self.frame.to.to_string() };
         write!(
             f,

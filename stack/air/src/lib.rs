@@ -10,7 +10,6 @@ pub mod certificate;
 pub mod channel;
 pub mod dcf;
 mod deadlines;
-mod edca;
 mod frame;
 pub mod frames;
 mod live;
@@ -18,24 +17,20 @@ pub mod medium;
 pub mod motion;
 mod outside;
 pub mod phy;
-mod position;
 mod radio;
 pub mod radiotap;
 pub mod random;
-mod rules;
 mod saturated;
 pub mod truncate;
 pub mod waits;
 mod whole;
-mod wire;
 mod world;
 
 pub use arp::Arp;
-pub use live::{Lateness, Live, Progress};
-pub use outside::{Outside, Refused, name_of};
-pub use whole::Whole;
-pub use wire::WireConfig;
+pub use live::{Lateness, Live, LiveProgress};
+pub use outside::{FrameRefusal, OutsideDevices, name_of};
+pub use whole::WholeRadio;
 pub use world::{
     CategoryOf, EndingSink, FrameSink, MoreOf, RadioNews, RadioSink, RadioWorld, SpentOf, StationConfig,
-    TraceSink, WorldConfig,
+    TraceSink, WireConfig, WorldConfig,
 };

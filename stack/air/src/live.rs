@@ -31,7 +31,7 @@ pub struct Lateness {
 
 /// The result of [`advance`](Live::advance).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum LiveProgress {
     /// The world has reached the clock.
     UpToDate,
     /// More events are due: call again, without waiting.
@@ -87,7 +87,7 @@ impl<M: Machine> Live<M> {
     }
 
     /// Lets due events happen, but not many at once: read the clock again, hand in the input, and go on.
-    pub fn advance(&mut self, clock: Instant) -> Progress {
+    pub fn advance(&mut self, clock: Instant) -> LiveProgress {
         let mut now = self.on_its_clock(clock);
         let due = self.world.next().unwrap_or(now);
         let late = now.since(due);
@@ -99,7 +99,7 @@ impl<M: Machine> Live<M> {
         }
         let until = now.min(due.max(self.world.now()) + SLICE);
         self.world.run_until(until);
-        if until < now { Progress::MoreIsDue } else { Progress::UpToDate }
+        if until < now { LiveProgress::MoreIsDue } else { LiveProgress::UpToDate }
     }
 
     fn on_its_clock(&self, clock: Instant) -> Instant {

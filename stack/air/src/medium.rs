@@ -2,20 +2,19 @@
 //!
 //! If nodes move, a sender's links are computed again when it sends; between its frames no other part refers to them.
 
-pub use crate::position::Position;
-pub use crate::radio::{Radio, dbm, watts};
+pub use crate::radio::{Position, Radio, dbm, watts};
 
 use hopwise_core::narrow::as_u32;
 
-use crate::channel::{Channel, Curves, Fader, Fading, OnAir, Unheard};
-use crate::motion::{Moving, STALE_NS, Track};
+use crate::channel::{BeginningFrame, Channel, Curves, Fader, Fading, UnheardPower};
+use crate::motion::{Moving, NodeTrack, STALE_NS};
 use crate::radio::LIGHT_M_PER_S;
-use crate::random::{Purpose, Stream};
+use crate::random::{NumberStream, Purpose};
 use crate::truncate;
 
 /// One direction between two stations in range of each other.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
+pub(crate) struct Hearing {
     pub(crate) to: u32,
     pub(crate) from: u32,
     pub(crate) delay_ns: u32,
@@ -38,10 +37,10 @@ struct LinkRange {
     most: u32,
 }
 
-/// All links; those of one sender are side by side.
+/// All links; the links of one sender are side by side.
 #[derive(Debug)]
 pub(crate) struct Medium {
-    pub(crate) links: Vec<Link>,
+    pub(crate) links: Vec<Hearing>,
     ranges: Vec<LinkRange>,
     /// The longest delay of each station's frames.
     longest_ns: Vec<u64>,
@@ -56,7 +55,7 @@ pub(crate) struct Medium {
     near: Vec<(u32, Position)>,
     /// The greatest distance at which a station receives another; infinite with shadowing, which has no bound.
     reach_m: f64,
-    fresh: Vec<(Link, Option<Fader>)>,
+    fresh: Vec<(Hearing, Option<Fader>)>,
 }
 
 impl Medium {
@@ -83,7 +82,7 @@ impl Medium {
                     Some(field) => field.receivers_of(as_u32(from)),
                     None => grid.around(here),
                 };
-                if channel.field.is_some() && channel.unheard == Unheard::PathLoss {
+                if channel.field.is_some() && channel.unheard == UnheardPower::PathLoss {
                     near.extend(grid.around(here));
                     near.sort_unstable();
                     near.dedup();
@@ -106,7 +105,7 @@ impl Medium {
     }
 
     /// Sets the nodes' motion; a node without a track stays. A recording has the powers of nodes wherever they are.
-    pub(crate) fn set_motion(&mut self, positions: &[Option<Position>], tracks: Vec<Option<Track>>) {
+    pub(crate) fn set_motion(&mut self, positions: &[Option<Position>], tracks: Vec<Option<NodeTrack>>) {
         if self.channel.field.is_some() {
             return;
         }
@@ -187,7 +186,7 @@ impl Medium {
 
     /// The state of a link for a frame that begins, and the parts of the frame that chance spoils, from the lowest bit
     /// on. `None`: the frame does not arrive at all.
-    pub(crate) fn at(&mut self, link: usize, frame: &OnAir<'_>) -> Option<(Link, u64)> {
+    pub(crate) fn at(&mut self, link: usize, frame: &BeginningFrame<'_>) -> Option<(Hearing, u64)> {
         let mut spoilt = 0;
         let mut now = self.links[link];
         let modelled_w = now.power_w;
@@ -201,7 +200,7 @@ impl Medium {
             now.is_detectable = now.is_decodable;
         }
         if self.channel.noise_w.is_some() || loss_ppm > 0 {
-            // The nth frame of a link has the same luck whatever other links carry.
+            // The luck of a link's nth frame does not depend on the traffic of other links.
             let mut luck = luck(self.seed, &now);
             self.links[link].decided = now.decided.wrapping_add(1);
             if let Some(noise_w) = self.channel.noise_w {
@@ -214,7 +213,7 @@ impl Medium {
             if !frame.mpdus.is_empty() {
                 let noise_w = self.channel.noise_w;
                 let curves = &mut self.curves;
-                let mut is_lost = |bytes: &u32, luck: &mut Stream| {
+                let mut is_lost = |bytes: &u32, luck: &mut NumberStream| {
                     let error =
                         noise_w.map_or(0.0, |w| curves.frame_error(frame.rate, now.power_w / w, *bytes));
                     luck.unit() < error || luck.below(1_000_000) < loss_ppm
@@ -234,10 +233,10 @@ impl Medium {
 }
 
 /// The luck of the next frame from one station to another.
-fn luck(seed: u64, link: &Link) -> Stream {
-    let of_sender = Stream::new(seed, link.from, Purpose::FrameLoss).next_u64();
-    let of_link = Stream::new(of_sender, link.to, Purpose::FrameLoss).next_u64();
-    Stream::new(of_link, link.decided, Purpose::FrameLoss)
+fn luck(seed: u64, link: &Hearing) -> NumberStream {
+    let of_sender = NumberStream::new(seed, link.from, Purpose::FrameLoss).next_u64();
+    let of_link = NumberStream::new(of_sender, link.to, Purpose::FrameLoss).next_u64();
+    NumberStream::new(of_link, link.decided, Purpose::FrameLoss)
 }
 
 /// The stations whose frames each station can decode.
@@ -268,7 +267,7 @@ pub(crate) fn links(
 /// The most links there can be between these positions, counted by squares and not one by one.
 pub fn most_links(radio: &Radio, channel: &Channel, positions: &[Option<Position>]) -> u64 {
     let recorded = channel.field.as_ref().map(|field| field.links() as u64);
-    if let (Some(links), Unheard::Nothing) = (recorded, channel.unheard) {
+    if let (Some(links), UnheardPower::Nothing) = (recorded, channel.unheard) {
         return links;
     }
     let grid = Grid::new(positions, reach_m(radio, channel));
@@ -281,7 +280,7 @@ pub fn most_links(radio: &Radio, channel: &Channel, positions: &[Option<Position
 }
 
 /// The link between two stations; `None` where no frame ever arrives.
-fn link(radio: &Radio, channel: &Channel, ends: [(u32, Position); 2], seed: u64) -> Option<Link> {
+fn link(radio: &Radio, channel: &Channel, ends: [(u32, Position); 2], seed: u64) -> Option<Hearing> {
     let [(from, here), (to, there)] = ends;
     if from == to {
         return None;
@@ -297,7 +296,7 @@ fn link(radio: &Radio, channel: &Channel, ends: [(u32, Position); 2], seed: u64)
     }
     // At least 1 ns, however near: a frame that begins at an instant does not arrive at that instant.
     let delay_ns = truncate::to_u32(here.distance_m(there) * 1e9 / LIGHT_M_PER_S + 0.5).max(1);
-    Some(Link {
+    Some(Hearing {
         to,
         from,
         delay_ns,
@@ -400,7 +399,7 @@ mod tests {
             let mut medium = Medium::new(&Radio::default(), &channel, &chain(200.0, 3), 1);
             let [first, second] = [medium.of(0).start, medium.of(1).start];
             let decoded = |now| {
-                let frame = OnAir {
+                let frame = BeginningFrame {
                     now,
                     rate: crate::phy::Phy::named("dsss-2mbps").expect("a profile").data,
                     bytes: 1_000,

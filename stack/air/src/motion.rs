@@ -6,15 +6,14 @@
 mod bonnmotion;
 mod movements;
 mod setdest;
-mod waypoint;
-
-pub use movements::{MovementError, Movements, Problem};
-pub use waypoint::Waypoint;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use crate::position::Position;
+pub use movements::{MovementError, MovementProblem, Movements};
+
+use crate::radio::Position;
+use crate::random::{NumberStream, Purpose};
 use crate::truncate;
 
 /// A sender's links are computed again when they are older than this.
@@ -63,19 +62,19 @@ impl Leg {
 
 /// The movement of a node.
 #[derive(Clone, Debug)]
-pub enum Track {
+pub enum NodeTrack {
     /// These legs, in the order of their beginnings; then the node stays.
     Legs(VecDeque<Leg>),
     /// Random legs without an end.
     Waypoint(Waypoint),
 }
 
-impl Track {
-    /// The next leg; a copy of a track gives the same legs.
+impl NodeTrack {
+    /// The next leg; a copy of a track gives equal legs.
     pub fn next_leg(&mut self) -> Option<Leg> {
         match self {
-            Track::Legs(legs) => legs.pop_front(),
-            Track::Waypoint(waypoint) => Some(waypoint.next_leg()),
+            NodeTrack::Legs(legs) => legs.pop_front(),
+            NodeTrack::Waypoint(waypoint) => Some(waypoint.next_leg()),
         }
     }
 }
@@ -85,13 +84,13 @@ impl Track {
 pub struct Walker {
     leg: Leg,
     following: Option<Leg>,
-    track: Track,
+    track: NodeTrack,
 }
 
 impl Walker {
     /// A node without a track stays at its first position.
-    pub fn new(first: Position, track: Option<Track>) -> Walker {
-        let mut track = track.unwrap_or_else(|| Track::Legs(VecDeque::new()));
+    pub fn new(first: Position, track: Option<NodeTrack>) -> Walker {
+        let mut track = track.unwrap_or_else(|| NodeTrack::Legs(VecDeque::new()));
         let following = track.next_leg();
         Walker { leg: Leg::standing(first), following, track }
     }
@@ -104,7 +103,7 @@ impl Walker {
         }
     }
 
-    /// The position at `now`, which must not be earlier than that of the last call.
+    /// The position at `now`, which never falls from call to call.
     pub fn at(&mut self, now: u64) -> Position {
         self.advance(now);
         self.leg.at(now)
@@ -115,7 +114,7 @@ impl Walker {
 #[derive(Clone, Debug)]
 struct Mover {
     walker: Walker,
-    cell: Cell,
+    cell: GridSquare,
 }
 
 impl Mover {
@@ -142,14 +141,14 @@ impl Mover {
     }
 }
 
-type Cell = (i64, i64);
+type GridSquare = (i64, i64);
 
 /// All nodes and the squares that they are in. A node is looked at when it changes its square or its leg, never because
-/// another one moved.
+/// another node moved.
 #[derive(Clone, Debug)]
 pub(crate) struct Moving {
     movers: Vec<Option<Mover>>,
-    cells: BTreeMap<Cell, Vec<u32>>,
+    cells: BTreeMap<GridSquare, Vec<u32>>,
     width_m: f64,
     looks: BinaryHeap<Reverse<(u64, u32)>>,
     /// When each sender's links were computed last; `u64::MAX`: never.
@@ -158,7 +157,11 @@ pub(crate) struct Moving {
 
 impl Moving {
     /// Makes squares of `width_m`; a node without a track stays.
-    pub(crate) fn new(positions: &[Option<Position>], tracks: Vec<Option<Track>>, width_m: f64) -> Moving {
+    pub(crate) fn new(
+        positions: &[Option<Position>],
+        tracks: Vec<Option<NodeTrack>>,
+        width_m: f64,
+    ) -> Moving {
         let mut moving = Moving {
             movers: Vec::new(),
             cells: BTreeMap::new(),
@@ -180,7 +183,7 @@ impl Moving {
         moving
     }
 
-    fn cell_of(&self, position: Position) -> Cell {
+    fn cell_of(&self, position: Position) -> GridSquare {
         let square = |metres: f64| truncate::to_i64(libm::floor(metres / self.width_m));
         (square(position.x), square(position.y))
     }
@@ -241,6 +244,50 @@ impl Moving {
             }
         }
         near.sort_unstable_by_key(|(other, _)| *other);
+    }
+}
+
+/// Random waypoint: the endless legs of one node in a rectangle. The node goes to a position at a speed, both drawn
+/// evenly, rests, and goes on.
+///
+/// Nodes begin with a leg at time 0 and at their given positions, not in the model's steady state. The mean speed
+/// therefore falls during the first legs. The slowest speed must be above zero, or it would fall for ever (Yoon, Liu
+/// and Noble, 2003).
+#[derive(Clone, Debug)]
+pub struct Waypoint {
+    stream: NumberStream,
+    /// The corner of the rectangle opposite to (0, 0).
+    area: Position,
+    slowest_mps: f64,
+    fastest_mps: f64,
+    pause_ns: u64,
+    at: Position,
+    leaves_ns: u64,
+}
+
+impl Waypoint {
+    /// Speeds are above zero, the slowest first.
+    pub fn new(
+        (seed, node): (u64, u32),
+        start: Position,
+        area: Position,
+        speeds_mps: (f64, f64),
+        pause_ns: u64,
+    ) -> Waypoint {
+        let (slowest_mps, fastest_mps) = speeds_mps;
+        assert!(slowest_mps > 0.0 && slowest_mps <= fastest_mps, "speeds are above zero");
+        let stream = NumberStream::new(seed, node, Purpose::Movement);
+        Waypoint { stream, area, slowest_mps, fastest_mps, pause_ns, at: start, leaves_ns: 0 }
+    }
+
+    fn next_leg(&mut self) -> Leg {
+        let to = Position { x: self.area.x * self.stream.unit(), y: self.area.y * self.stream.unit() };
+        let speed_mps = self.slowest_mps + (self.fastest_mps - self.slowest_mps) * self.stream.unit();
+        let mut leg = Leg::towards(self.leaves_ns, self.at, to, speed_mps);
+        // A leg of no length must not be followed by another at its own instant.
+        leg.until_ns = leg.until_ns.max(leg.from_ns + 1_000_000);
+        (self.at, self.leaves_ns) = (leg.end, leg.until_ns.saturating_add(self.pause_ns));
+        leg
     }
 }
 

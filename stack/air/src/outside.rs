@@ -2,11 +2,9 @@
 //!
 //! A neighbour's name is the link-local address that its MAC makes (RFC 4291 appendix A), as the contract needs an
 //! address. Some frames of each device wait here. The reader of the device checks for room first. Further frames wait
-//! in the device's own queue and are dropped there, as with a radio's. Routing packets do not overtake others there.
-//! With Linux's queue all frames wait here. Those for a radio that takes them by access category do as well: each has a
+//! in the device's own queue and are dropped there, as with a radio's. Routing packets do not overtake data there. With
+//! Linux's queue all frames wait here. Those for a radio that takes them by access category do as well: each has a
 //! queue of its own, and no reader of the device knows beforehand which one is next.
-
-mod waiting;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
@@ -16,7 +14,6 @@ use hopwise_core::trace::{DropReason, TraceEvent};
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
 use crate::frames::{ETHERNET_BYTES, Mac};
-use waiting::{category, receiver, take_from};
 
 /// The longest MSDU (IEEE 802.11-2020, 9.2.4.8), and the SNAP header in it that names the protocol.
 const MSDU_BYTES: usize = 2_304;
@@ -26,7 +23,7 @@ const WIRE_BYTES: usize = 1_500;
 
 /// Why a frame does not go on the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum FrameRefusal {
     /// It does not hold a whole header.
     TooShort,
     /// No frame of 802.11, or of the wire, can carry it.
@@ -45,20 +42,20 @@ pub fn name_of(mac: Mac) -> IpAddr {
 }
 
 #[derive(Debug)]
-struct Device {
+struct OutsideDevice {
     link: LinkId,
     is_radio: bool,
-    waiting: Waiting,
+    waiting: DeviceQueue,
 }
 
 /// The frames that wait for a device.
 #[derive(Debug)]
-enum Waiting {
+enum DeviceQueue {
     /// Some, as further ones wait in the kernel's own queue of the device.
     Some {
         frames: VecDeque<Vec<u8>>,
         most: usize,
-        /// The frames that the radio holds beside the first of an aggregate.
+        /// The frames that the radio holds after the first of an aggregate.
         beside: usize,
         /// For a radio that takes frames by category, how many of each wait. The next one beyond `most` is lost.
         of_category: Option<[usize; 4]>,
@@ -67,21 +64,21 @@ enum Waiting {
     All(Box<FqCodel>),
 }
 
-impl Device {
+impl OutsideDevice {
     fn has_room(&self) -> bool {
         match &self.waiting {
-            Waiting::Some { frames, most, beside, of_category: None } => frames.len() + beside < *most,
-            // A frame may be lost, or cost another one its place.
-            Waiting::Some { .. } | Waiting::All(_) => true,
+            DeviceQueue::Some { frames, most, beside, of_category: None } => frames.len() + beside < *most,
+            // A frame may be lost, or cost an earlier frame its place.
+            DeviceQueue::Some { .. } | DeviceQueue::All(_) => true,
         }
     }
 }
 
 /// The machine that stands for devices of another program, with the frames that wait for them.
 #[derive(Debug)]
-pub struct Outside {
+pub struct OutsideDevices {
     mac: Mac,
-    devices: Vec<Device>,
+    devices: Vec<OutsideDevice>,
     came: VecDeque<(LinkId, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
     undelivered: u64,
@@ -95,8 +92,8 @@ pub struct Outside {
 const SPARE: usize = 8;
 
 /// Room for some frames.
-fn some(most: usize) -> Waiting {
-    Waiting::Some { frames: VecDeque::new(), most, beside: 0, of_category: None }
+fn some(most: usize) -> DeviceQueue {
+    DeviceQueue::Some { frames: VecDeque::new(), most, beside: 0, of_category: None }
 }
 
 /// An empty buffer.
@@ -112,10 +109,10 @@ fn give_back(spares: &mut Vec<Vec<u8>>, buffer: Vec<u8>) {
     }
 }
 
-impl Outside {
+impl OutsideDevices {
     /// A machine with this address and no device yet.
-    pub fn new(mac: Mac) -> Outside {
-        Outside {
+    pub fn new(mac: Mac) -> OutsideDevices {
+        OutsideDevices {
             mac,
             devices: Vec::new(),
             came: VecDeque::new(),
@@ -127,38 +124,38 @@ impl Outside {
         }
     }
 
-    /// Adds a radio for which at most so many frames wait here.
+    /// Adds a radio for which at most this number of frames wait here.
     #[must_use]
-    pub fn with_radio(self, link: LinkId, most: usize) -> Outside {
+    pub fn with_radio(self, link: LinkId, most: usize) -> OutsideDevices {
         self.with(link, true, some(most))
     }
 
     /// Adds a radio whose frames wait here as in Linux's mac80211.
     #[must_use]
-    pub fn with_radio_of_linux(self, link: LinkId, queue: FqCodelConfig) -> Outside {
+    pub fn with_radio_of_linux(self, link: LinkId, queue: FqCodelConfig) -> OutsideDevices {
         let queue = FqCodel::new(FqCodelConfig { header: ETHERNET_BYTES, ..queue });
-        self.with(link, true, Waiting::All(Box::new(queue)))
+        self.with(link, true, DeviceQueue::All(Box::new(queue)))
     }
 
     /// The radio at this link takes its frames by access category from now on.
     #[must_use]
-    pub fn by_category(mut self, link: LinkId) -> Outside {
+    pub fn by_category(mut self, link: LinkId) -> OutsideDevices {
         match self.waiting(link) {
-            Some(Waiting::Some { of_category, .. }) => *of_category = Some([0; 4]),
-            Some(Waiting::All(queue)) => queue.divide(),
+            Some(DeviceQueue::Some { of_category, .. }) => *of_category = Some([0; 4]),
+            Some(DeviceQueue::All(queue)) => queue.divide(),
             None => {}
         }
         self
     }
 
-    /// Adds an end of a wire for which at most so many frames wait here.
+    /// Adds an end of a wire for which at most this number of frames wait here.
     #[must_use]
-    pub fn with_wire(self, link: LinkId, most: usize) -> Outside {
+    pub fn with_wire(self, link: LinkId, most: usize) -> OutsideDevices {
         self.with(link, false, some(most))
     }
 
-    fn with(mut self, link: LinkId, is_radio: bool, waiting: Waiting) -> Outside {
-        self.devices.push(Device { link, is_radio, waiting });
+    fn with(mut self, link: LinkId, is_radio: bool, waiting: DeviceQueue) -> OutsideDevices {
+        self.devices.push(OutsideDevice { link, is_radio, waiting });
         self
     }
 
@@ -168,27 +165,27 @@ impl Outside {
     }
 
     /// A frame that the device sends.
-    pub fn put(&mut self, now: Instant, link: LinkId, frame: &[u8]) -> Result<(), Refused> {
+    pub fn put(&mut self, now: Instant, link: LinkId, frame: &[u8]) -> Result<(), FrameRefusal> {
         let Some(device) = self.devices.iter_mut().find(|device| device.link == link) else {
-            return Err(Refused::NoRoom);
+            return Err(FrameRefusal::NoRoom);
         };
         if !device.has_room() {
-            return Err(Refused::NoRoom);
+            return Err(FrameRefusal::NoRoom);
         }
         if frame.len() <= ETHERNET_BYTES {
-            return Err(Refused::TooShort);
+            return Err(FrameRefusal::TooShort);
         }
         if frame.len() - ETHERNET_BYTES > if device.is_radio { MSDU_BYTES - SNAP_BYTES } else { WIRE_BYTES } {
-            return Err(Refused::TooLong);
+            return Err(FrameRefusal::TooLong);
         }
         if device.is_radio && frame[6..12] != self.mac {
-            return Err(Refused::InAnothersName);
+            return Err(FrameRefusal::InAnothersName);
         }
         let mut kept = spare(&mut self.spare);
         kept.extend_from_slice(frame);
         match &mut device.waiting {
-            Waiting::Some { frames, of_category: None, .. } => frames.push_back(kept),
-            Waiting::Some { frames, most, beside, of_category: Some(counts) } => {
+            DeviceQueue::Some { frames, of_category: None, .. } => frames.push_back(kept),
+            DeviceQueue::Some { frames, most, beside, of_category: Some(counts) } => {
                 let count = &mut counts[category(frame).index()];
                 if *count + *beside >= *most {
                     self.queue_drops += 1;
@@ -198,7 +195,7 @@ impl Outside {
                     frames.push_back(kept);
                 }
             }
-            Waiting::All(queue) => {
+            DeviceQueue::All(queue) => {
                 self.last_id += 1;
                 let (to, id, class) = (receiver(frame), self.last_id, QueueClass::Data);
                 queue.push(now, Queued { to, class, id, at: now, packet: kept });
@@ -211,7 +208,7 @@ impl Outside {
     /// Counts what a queue of Linux has dropped.
     fn count_lost(&mut self, link: LinkId) {
         let Some(device) = self.devices.iter_mut().find(|device| device.link == link) else { return };
-        let Waiting::All(queue) = &mut device.waiting else { return };
+        let DeviceQueue::All(queue) = &mut device.waiting else { return };
         while let Some((queued, reason)) = queue.poll_lost() {
             self.queue_drops += 1;
             self.codel_drops += u64::from(reason == DropReason::Codel);
@@ -231,21 +228,21 @@ impl Outside {
 
     /// The packets that CoDel has marked; none where no queue has CoDel.
     pub fn queue_marks(&self) -> Option<u64> {
-        let of = |device: &Device| match &device.waiting {
-            Waiting::Some { .. } => None,
-            Waiting::All(queue) => Some(queue.marks()),
+        let of = |device: &OutsideDevice| match &device.waiting {
+            DeviceQueue::Some { .. } => None,
+            DeviceQueue::All(queue) => Some(queue.marks()),
         };
         self.devices.iter().filter_map(of).reduce(|sum, more| sum + more)
     }
 
     /// The radio tells how much time a frame has taken.
     pub fn on_spent(&mut self, link: LinkId, spent: &Spent) {
-        if let Some(Waiting::All(queue)) = self.waiting(link) {
+        if let Some(DeviceQueue::All(queue)) = self.waiting(link) {
             queue.on_spent(spent);
         }
     }
 
-    fn waiting(&mut self, link: LinkId) -> Option<&mut Waiting> {
+    fn waiting(&mut self, link: LinkId) -> Option<&mut DeviceQueue> {
         self.devices.iter_mut().find(|device| device.link == link).map(|device| &mut device.waiting)
     }
 
@@ -258,20 +255,20 @@ impl Outside {
         out: &mut Vec<u8>,
     ) -> Option<u64> {
         let (id, frame) = match self.waiting(link)? {
-            Waiting::Some { frames, beside, of_category, .. } => {
+            DeviceQueue::Some { frames, beside, of_category, .. } => {
                 let is_for_it = |frame: &[u8]| receiver(frame) == NextHop::Neighbour(more.to);
                 let next = take_from((frames, of_category), more.category, (is_for_it, more.bytes))?;
                 *beside = more.held;
                 (0, Some(next))
             }
-            Waiting::All(queue) => queue
+            DeviceQueue::All(queue) => queue
                 .pop_beside(now, more.category, (more.to, more.bytes))
                 .map_or((0, None), |queued| (queued.id, Some(queued.packet))),
         };
         self.hand_over(link, frame, out).map(|_| id)
     }
 
-    /// Takes the next frame of a category, beside those that the radio holds.
+    /// Takes the next frame of a category while the radio holds earlier ones.
     pub fn poll_in(
         &mut self,
         now: Instant,
@@ -280,12 +277,12 @@ impl Outside {
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let (id, frame) = match self.waiting(link)? {
-            Waiting::Some { frames, beside, of_category, .. } => {
+            DeviceQueue::Some { frames, beside, of_category, .. } => {
                 let next = take_from((frames, of_category), category, (|_: &[u8]| true, usize::MAX))?;
                 *beside = held;
                 (0, Some(next))
             }
-            Waiting::All(queue) => {
+            DeviceQueue::All(queue) => {
                 queue.pop_in(now, category).map_or((0, None), |queued| (queued.id, Some(queued.packet)))
             }
         };
@@ -293,8 +290,8 @@ impl Outside {
         Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
     }
 
-    /// Appends a frame that was taken from a queue to `out`, and returns its receiver. The queue may have lost others
-    /// meanwhile.
+    /// Appends a frame that was taken from a queue to `out`, and returns its receiver. The queue may have lost other
+    /// frames meanwhile.
     fn hand_over(&mut self, link: LinkId, frame: Option<Vec<u8>>, out: &mut Vec<u8>) -> Option<NextHop> {
         self.count_lost(link);
         let frame = frame?;
@@ -323,12 +320,13 @@ impl Outside {
     }
 }
 
-impl Machine for Outside {
+impl Machine for OutsideDevices {
     fn handle_packet(&mut self, _now: Instant, rx: &Rx<'_>) {
         if rx.cast == Cast::Overheard {
             return;
         }
-        if let (Cast::ToUs, Some(from), Some(Waiting::All(queue))) = (rx.cast, rx.from, self.waiting(rx.link))
+        if let (Cast::ToUs, Some(from), Some(DeviceQueue::All(queue))) =
+            (rx.cast, rx.from, self.waiting(rx.link))
         {
             queue.on_heard(from, rx.packet);
         }
@@ -339,9 +337,9 @@ impl Machine for Outside {
 
     fn handle_link_event(&mut self, _now: Instant, link: LinkId, event: &LinkEvent<'_>) {
         match (self.waiting(link), *event) {
-            (Some(Waiting::Some { beside, .. }), _) => *beside = beside.saturating_sub(1),
+            (Some(DeviceQueue::Some { beside, .. }), _) => *beside = beside.saturating_sub(1),
             (
-                Some(Waiting::All(queue)),
+                Some(DeviceQueue::All(queue)),
                 LinkEvent::NotDelivered { id, .. } | LinkEvent::Delivered { id, .. },
             ) => {
                 queue.on_gone(id);
@@ -362,8 +360,8 @@ impl Machine for Outside {
     ) -> Option<Transmit> {
         let device = self.devices.iter_mut().find(|device| device.link == link)?;
         let (id, frame) = match &mut device.waiting {
-            Waiting::Some { frames, .. } => (0, frames.pop_front()),
-            Waiting::All(queue) => {
+            DeviceQueue::Some { frames, .. } => (0, frames.pop_front()),
+            DeviceQueue::All(queue) => {
                 queue.pop(now).map_or((0, None), |queued| (queued.id, Some(queued.packet)))
             }
         };
@@ -384,8 +382,37 @@ impl Machine for Outside {
     }
 
     fn drain_trace(&mut self, _sink: &mut dyn FnMut(&TraceEvent)) {}
+}
 
-    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
+// Frames of Ethernet that wait: to whom they go, in which category, and which one is next.
 
-    fn keep_decisions(&mut self, _: bool) {}
+/// The receiver of an Ethernet frame.
+fn receiver(frame: &[u8]) -> NextHop {
+    match *frame {
+        [a, b, c, d, e, f, ..] if a & 1 == 0 => NextHop::Neighbour(name_of([a, b, c, d, e, f])),
+        _ => NextHop::All,
+    }
+}
+
+/// The category of an Ethernet frame: Linux looks at the DSCP of IP, and at nothing else here.
+fn category(frame: &[u8]) -> Category {
+    match frame.get(ETHERNET_BYTES - 2..ETHERNET_BYTES) {
+        Some([0x08, 0x00] | [0x86, 0xdd]) => Category::of_packet(&frame[ETHERNET_BYTES..]),
+        _ => Category::BestEffort,
+    }
+}
+
+/// Takes the first frame of a category that is meant; without categories, the first that is meant.
+fn take_from(
+    (frames, of_category): (&mut VecDeque<Vec<u8>>, &mut Option<[usize; 4]>),
+    wanted: Category,
+    (is_meant, most): (impl Fn(&[u8]) -> bool, usize),
+) -> Option<Vec<u8>> {
+    let is_divided = of_category.is_some();
+    let is_it = |frame: &Vec<u8>| (!is_divided || category(frame) == wanted) && is_meant(frame);
+    let place = frames.iter().position(is_it).filter(|place| frames[*place].len() <= most)?;
+    if let Some(counts) = of_category {
+        counts[wanted.index()] -= 1;
+    }
+    frames.remove(place)
 }

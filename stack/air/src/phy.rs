@@ -1,13 +1,12 @@
 //! The costs of a physical layer: slots, gaps, preambles and rates.
 
 mod ht;
-mod mask;
 mod profiles;
 mod vht;
 
-pub use ht::Guard;
-pub(crate) use ht::{Ht, Width};
-pub use mask::RateMask;
+pub use ht::GuardInterval;
+pub(crate) use ht::{ChannelBandwidth, Contention, Ht};
+pub use profiles::RateMask;
 pub(crate) use vht::Vht;
 
 #[cfg(test)]
@@ -16,12 +15,12 @@ pub(crate) use profiles::NON_HT;
 use hopwise_core::narrow::as_u32;
 use hopwise_core::queue::AirtimeEstimate;
 
-use crate::rules::MacRules;
+use crate::frame::MacRules;
 use profiles::{CCK_5, CCK_11, DSSS_1, DSSS_2, LONG_NS, OFDM, PROFILES};
 
 /// The way in which a frame carries its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum BitForm {
     /// DSSS or OFDM, as a station without 802.11n sends and receives it.
     Legacy,
     /// OFDM as a station of 802.11n sends and receives it.
@@ -47,9 +46,9 @@ pub enum Band {
 pub struct Rate {
     /// Bits per second.
     pub bits_per_second: u64,
-    /// The ratio of powers by which a frame must exceed the sum of all others that overlap it (`rules: standard`).
+    /// The ratio of powers by which a frame must exceed the sum of all overlapping frames (`rules: standard`).
     pub(crate) sinr: f64,
-    pub(crate) form: Form,
+    pub(crate) form: BitForm,
 }
 
 impl Rate {
@@ -69,7 +68,7 @@ pub enum Coding {
     },
     /// ERP-OFDM: 20 µs of preamble and SIGNAL, symbols of 4 µs, 6 µs of signal extension.
     ErpOfdm,
-    /// OFDM at 5 GHz: the same without signal extension.
+    /// OFDM at 5 GHz, without signal extension.
     Ofdm,
 }
 
@@ -94,7 +93,7 @@ pub struct Phy {
     pub(crate) aifsn: u8,
     /// The least contention window and the largest one, which backoffs are drawn from.
     pub cw: (u16, u16),
-    /// Bytes of a data frame beside its packet.
+    /// Bytes of a data frame around its packet.
     pub(crate) data_overhead: u32,
     /// The rates of data that a rate control may choose.
     mask: RateMask,
@@ -169,16 +168,16 @@ impl Phy {
 
     /// Returns whether the profile is one of 802.11ac.
     pub fn is_vht(&self) -> bool {
-        matches!(self.data.form, Form::Vht(_))
+        matches!(self.data.form, BitForm::Vht(_))
     }
 
     /// The same profile of 802.11n or 802.11ac with this guard interval in data frames.
     #[must_use]
-    pub fn with_guard(self, guard: Guard) -> Phy {
+    pub fn with_guard(self, guard: GuardInterval) -> Phy {
         match self.data.form {
-            Form::Ht(ht) => Phy { data: Ht { guard, ..ht }.rate(), ..self },
-            Form::Vht(vht) => Phy { data: Vht { guard, ..vht }.rate(), ..self },
-            Form::Legacy | Form::NonHt => self,
+            BitForm::Ht(ht) => Phy { data: Ht { guard, ..ht }.rate(), ..self },
+            BitForm::Vht(vht) => Phy { data: Vht { guard, ..vht }.rate(), ..self },
+            BitForm::Legacy | BitForm::NonHt => self,
         }
     }
 
@@ -204,13 +203,13 @@ impl Phy {
         PROFILES.iter().map(|phy| phy.name)
     }
 
-    /// The possible rates of data, from the basic rate to the profile's own. Those of 802.11n and 802.11ac have as many
-    /// streams.
+    /// The possible rates of data, from the basic rate to the profile's own. Rates of 802.11n and 802.11ac keep the
+    /// number of streams.
     pub fn rates(&self) -> impl DoubleEndedIterator<Item = Rate> + use<> {
         let (ht, vht) = match self.data.form {
-            Form::Ht(ht) => (Some(ht.up_to_this()), None),
-            Form::Vht(vht) => (None, Some(vht.up_to_this())),
-            Form::Legacy | Form::NonHt => (None, None),
+            BitForm::Ht(ht) => (Some(ht.up_to_this()), None),
+            BitForm::Vht(vht) => (None, Some(vht.up_to_this())),
+            BitForm::Legacy | BitForm::NonHt => (None, None),
         };
         let legacy: &'static [Rate] = match self.coding {
             _ if self.is_ht() => &[],
@@ -228,9 +227,9 @@ impl Phy {
     /// guard interval and streams, none wider, shorter or finer than the profile's.
     pub fn rate_groups(&self) -> Vec<Vec<Rate>> {
         let mut groups = match self.data.form {
-            Form::Ht(ht) => ht.groups(),
-            Form::Vht(vht) => vht.groups(),
-            Form::Legacy | Form::NonHt => vec![self.rates().collect()],
+            BitForm::Ht(ht) => ht.groups(),
+            BitForm::Vht(vht) => vht.groups(),
+            BitForm::Legacy | BitForm::NonHt => vec![self.rates().collect()],
         };
         groups.iter_mut().for_each(|rates| rates.retain(|rate| self.mask.has(*rate)));
         groups.retain(|rates| !rates.is_empty());
@@ -278,9 +277,9 @@ impl Phy {
             Coding::Ofdm => 0,
         };
         match rate.form {
-            Form::Ht(ht) => return ht.airtime_ns(bytes) + extension_ns,
-            Form::Vht(vht) => return vht.airtime_ns(bytes) + extension_ns,
-            Form::Legacy | Form::NonHt => {}
+            BitForm::Ht(ht) => return ht.airtime_ns(bytes) + extension_ns,
+            BitForm::Vht(vht) => return vht.airtime_ns(bytes) + extension_ns,
+            BitForm::Legacy | BitForm::NonHt => {}
         }
         let bits_per_symbol = rate.bits_per_second / 250_000;
         OFDM_START_NS + 4_000 * (16 + bits + 6).div_ceil(bits_per_symbol) + extension_ns
@@ -297,7 +296,7 @@ impl Phy {
 
     /// The bytes of a PSDU with one MPDU. Under 802.11ac that is an A-MPDU, too.
     pub(crate) fn psdu_of_one(&self, mpdu: u32, rate: Rate) -> u32 {
-        if let Form::Vht(_) = rate.form { DELIMITER_BYTES + mpdu } else { mpdu }
+        if let BitForm::Vht(_) = rate.form { DELIMITER_BYTES + mpdu } else { mpdu }
     }
 
     /// The airtime of packets in data frames at a rate, as a driver expects it.

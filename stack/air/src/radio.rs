@@ -1,4 +1,4 @@
-//! A radio's powers, and how they fall with distance.
+//! Positions of radios, their powers, and how these fall with distance.
 
 /// Powers in watts. The defaults are ns-2's: 250 m to decode, 550 m to sense.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,5 +64,22 @@ impl Radio {
             let squared = distance_m * distance_m;
             self.transmit_w * heights * heights / (squared * squared)
         }
+    }
+}
+
+/// A position in metres.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Position {
+    /// Metres from the origin along the first axis.
+    pub x: f64,
+    /// Metres from the origin along the second axis.
+    pub y: f64,
+}
+
+impl Position {
+    /// The straight distance in metres.
+    pub fn distance_m(self, other: Position) -> f64 {
+        let (dx, dy) = (self.x - other.x, self.y - other.y);
+        (dx * dx + dy * dy).sqrt()
     }
 }

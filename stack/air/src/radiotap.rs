@@ -5,9 +5,9 @@
 use hopwise_core::narrow::as_u32;
 
 use crate::dcf::{FrameKind, category_of};
-use crate::frames::{FrameEvent, Framing, Mac, Sees, mac_of};
+use crate::frames::{FrameEffect, FrameEvent, Framing, Mac, mac_of};
 use crate::medium::Radio;
-use crate::phy::{Coding, Form, Guard, Ht, Phy, Vht, Width};
+use crate::phy::{BitForm, ChannelBandwidth, Coding, GuardInterval, Ht, Phy, Vht};
 use crate::truncate;
 
 /// TSFT, flags, rate, channel and antenna signal: bits 0, 1, 2, 3 and 5.
@@ -74,7 +74,7 @@ impl Monitor {
     /// Appends a frame that was sent or decoded, and returns whether it was. A receiver could not write down any other.
     /// `packet` is the data frame's packet, as its machine has it.
     pub fn write(&self, event: &FrameEvent, framing: Framing, packet: &[u8], out: &mut Vec<u8>) -> bool {
-        if !matches!(event.sees, Sees::Sends | Sees::Decodes) {
+        if !matches!(event.sees, FrameEffect::Sends | FrameEffect::Decodes) {
             return false;
         }
         self.write_radiotap(event, out);
@@ -88,9 +88,9 @@ impl Monitor {
     fn write_radiotap(&self, event: &FrameEvent, out: &mut Vec<u8>) {
         let rate = event.frame.rate;
         let (len, present, preamble_ns) = match rate.form {
-            Form::Ht(ht) => (HT_RADIOTAP_LEN, HT_PRESENT, ht.preamble_ns()),
-            Form::Vht(vht) => (VHT_RADIOTAP_LEN, VHT_PRESENT, vht.preamble_ns()),
-            Form::Legacy | Form::NonHt => (RADIOTAP_LEN, PRESENT, self.preamble_ns),
+            BitForm::Ht(ht) => (HT_RADIOTAP_LEN, HT_PRESENT, ht.preamble_ns()),
+            BitForm::Vht(vht) => (VHT_RADIOTAP_LEN, VHT_PRESENT, vht.preamble_ns()),
+            BitForm::Legacy | BitForm::NonHt => (RADIOTAP_LEN, PRESENT, self.preamble_ns),
         };
         out.extend_from_slice(&[0, 0]);
         out.extend_from_slice(&len.to_le_bytes());
@@ -104,9 +104,9 @@ impl Monitor {
         out.extend_from_slice(&self.channel_flags.to_le_bytes());
         out.push(dbm(event.power_w) as u8);
         match rate.form {
-            Form::Ht(ht) => write_mcs(ht, out),
-            Form::Vht(vht) => write_vht(vht, out),
-            Form::Legacy | Form::NonHt => {}
+            BitForm::Ht(ht) => write_mcs(ht, out),
+            BitForm::Vht(vht) => write_vht(vht, out),
+            BitForm::Legacy | BitForm::NonHt => {}
         }
     }
 
@@ -155,18 +155,18 @@ impl Monitor {
 
 /// The field of bit 19.
 fn write_mcs(Ht { mcs, width, guard }: Ht, out: &mut Vec<u8>) {
-    let width = if width == Width::Mhz40 { MCS_40_MHZ } else { 0 };
-    let guard = if guard == Guard::Short { MCS_SHORT_GUARD } else { 0 };
+    let width = if width == ChannelBandwidth::Mhz40 { MCS_40_MHZ } else { 0 };
+    let guard = if guard == GuardInterval::Short { MCS_SHORT_GUARD } else { 0 };
     out.extend_from_slice(&[MCS_KNOWN, width | guard, mcs]);
 }
 
 /// The field of bit 21, for one user.
 fn write_vht(Vht { mcs, streams, width, guard }: Vht, out: &mut Vec<u8>) {
-    let guard = if guard == Guard::Short { VHT_SHORT_GUARD } else { 0 };
+    let guard = if guard == GuardInterval::Short { VHT_SHORT_GUARD } else { 0 };
     let width = match width {
-        Width::Mhz20 => 0,
-        Width::Mhz40 => 1,
-        Width::Mhz80 => 4,
+        ChannelBandwidth::Mhz20 => 0,
+        ChannelBandwidth::Mhz40 => 1,
+        ChannelBandwidth::Mhz80 => 4,
     };
     out.push(0);
     out.extend_from_slice(&VHT_KNOWN.to_le_bytes());
@@ -248,14 +248,14 @@ mod tests {
             rate: phy("dsss-2mbps").data,
             bytes: 0,
             number: 3,
-            load: crate::airtime::Load::Other,
+            load: crate::airtime::AirLoad::Other,
             is_announced: true,
             is_repeat: false,
             access: None,
             mpdus: 0,
             bitmap: 0,
         };
-        let sees = Sees::Decodes;
+        let sees = FrameEffect::Decodes;
         FrameEvent {
             from_ns: 1_000_002_000,
             until_ns: 0,
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(len(&event(FrameKind::Rts), &[]), HEADER + 16 + FCS);
         assert_eq!(len(&event(FrameKind::Ack), &[]), HEADER + 10 + FCS);
         assert_eq!(len(&event(FrameKind::Data), &[0x45; 40]), HEADER + 24 + 8 + 40 + FCS);
-        let lost = FrameEvent { sees: Sees::Collision, ..event(FrameKind::Rts) };
+        let lost = FrameEvent { sees: FrameEffect::Collision, ..event(FrameKind::Rts) };
         assert_eq!(len(&lost, &[]), 0);
     }
 
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn a_frame_of_802_11n_tells_its_mcs_and_has_qos_control() {
         let packet = [0x45, 1, 2];
-        let phy = phy("ht40-mcs9").with_guard(Guard::Short).in_band(crate::phy::Band::Ghz5);
+        let phy = phy("ht40-mcs9").with_guard(GuardInterval::Short).in_band(crate::phy::Band::Ghz5);
         let mut event = event(FrameKind::Data);
         event.frame.rate = phy.data;
         let mut bytes = Vec::new();
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_frame_of_802_11ac_tells_its_mcs_its_streams_and_its_width() {
-        let phy = phy("vht80-2ss-mcs9").with_guard(Guard::Short);
+        let phy = phy("vht80-2ss-mcs9").with_guard(GuardInterval::Short);
         let mut event = event(FrameKind::Data);
         event.frame.rate = phy.data;
         let mut bytes = Vec::new();

@@ -2,7 +2,7 @@
 
 use hopwise_core::random::SplitMix64;
 
-/// The purpose of a stream. A new purpose is added at the end: the numbers of the others stay.
+/// The purpose of a stream. A new purpose is added at the end: the numbers of the older purposes stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The slots of backoffs.
@@ -41,13 +41,13 @@ pub enum Purpose {
 
 /// The numbers of one seed, station and purpose.
 #[derive(Clone, Debug)]
-pub struct Stream(SplitMix64);
+pub struct NumberStream(SplitMix64);
 
-impl Stream {
+impl NumberStream {
     /// The stream from its beginning.
-    pub fn new(seed: u64, station: u32, purpose: Purpose) -> Stream {
+    pub fn new(seed: u64, station: u32, purpose: Purpose) -> NumberStream {
         let first = |seed| SplitMix64::new(seed).next_u64();
-        Stream(SplitMix64::new(first(first(seed) ^ (u64::from(station) << 8 | purpose as u64))))
+        NumberStream(SplitMix64::new(first(first(seed) ^ (u64::from(station) << 8 | purpose as u64))))
     }
 
     /// The next number, all of whose bits are random.
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn streams_of_neighbours_seeds_and_purposes_have_nothing_in_common() {
-        let first = |seed, station, purpose| Stream::new(seed, station, purpose).next_u64();
+        let first = |seed, station, purpose| NumberStream::new(seed, station, purpose).next_u64();
         let mut drawn = Vec::new();
         for seed in 0..8 {
             for station in 0..8 {
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn every_slot_of_a_window_is_as_likely_as_any_other() {
-        let mut stream = Stream::new(1, 1, Purpose::Backoff);
+        let mut stream = NumberStream::new(1, 1, Purpose::Backoff);
         let mut slots = [0_u32; 31];
         (0..310_000).for_each(|_| slots[stream.below(31) as usize] += 1);
         assert!(slots.iter().all(|n| (9_500..10_500).contains(n)), "{slots:?}");

@@ -3,10 +3,9 @@
 use hopwise_core::Cast;
 use hopwise_core::queue::Category;
 
-use crate::airtime::Load;
-use crate::dcf::{Dcf, MacConfig, News, Offered};
+use crate::dcf::{Dcf, DcfNews, MacConfig, Offered};
 use crate::phy::Phy;
-use crate::position::Position;
+use crate::radio::Position;
 use crate::radio::Radio;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -73,26 +72,19 @@ impl Saturated {
             flow_of[*from as usize] = Some((flow, *to));
             fill_in(&mut dcf, u64::from(*from) * 1_000_000, (*from, *to), categories[flow]);
         }
-        let end = (seconds + 1) * SECOND_NS;
-        while dcf.next() < end {
-            let now = dcf.next();
-            dcf.fire();
-            while let Some(news) = dcf.next_news() {
-                match news {
-                    News::Arrived { from, cast: Cast::ToUs, .. } => {
-                        if let Some((flow, _)) = flow_of[from as usize].filter(|_| now >= SECOND_NS) {
-                            arrived[flow] += 1;
-                        }
-                    }
-                    News::Arrived { .. } | News::Kept { .. } => {}
-                    News::Done { station, .. } | News::HasRoom { station } => {
-                        if let Some((flow, to)) = flow_of[station as usize] {
-                            fill_in(&mut dcf, now, (station, to), categories[flow]);
-                        }
-                    }
+        dcf.play((seconds + 1) * SECOND_NS, |dcf, now, news| match news {
+            DcfNews::Arrived { from, cast: Cast::ToUs, .. } => {
+                if let Some((flow, _)) = flow_of[from as usize].filter(|_| now >= SECOND_NS) {
+                    arrived[flow] += 1;
                 }
             }
-        }
+            DcfNews::Arrived { .. } | DcfNews::Kept { .. } => {}
+            DcfNews::Done { station, .. } | DcfNews::HasRoom { station } => {
+                if let Some((flow, to)) = flow_of[station as usize] {
+                    fill_in(dcf, now, (station, to), categories[flow]);
+                }
+            }
+        });
         let kbps = |packets: &u64| (packets * u64::from(PAYLOAD) * 8) as f64 / seconds as f64 / 1e3;
         arrived.iter().map(kbps).collect()
     }
@@ -110,7 +102,7 @@ pub(crate) fn fill(dcf: &mut Dcf, now: u64, flow: (u32, u32)) {
 
 /// Gives a category of a station all packets that it has room for.
 fn fill_in(dcf: &mut Dcf, now: u64, (station, to): (u32, u32), category: Category) {
-    let offered = Offered { to, bytes: PACKET, load: Load::Other, queued_at: None, category };
+    let offered = Offered::plain(to, PACKET, category);
     if dcf.has_room_in(station, category) {
         dcf.give(now, station, offered);
     }

@@ -2,7 +2,7 @@
 
 use hopwise_core::narrow::as_usize;
 
-use crate::airtime::Load;
+use crate::airtime::AirLoad;
 
 /// Waits of fewer microseconds have a bucket of their own each.
 const EXACT: u64 = 64;
@@ -11,13 +11,13 @@ const EACH: u64 = 32;
 
 /// A number of waits: their mean is exact, and a quantile lies within 1/64 of the true one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Waits {
+pub struct WaitHistogram {
     buckets: Vec<u32>,
     count: u64,
     total_ns: u64,
 }
 
-impl Waits {
+impl WaitHistogram {
     #[inline]
     pub(crate) fn add(&mut self, ns: u64) {
         let bucket = bucket(ns / 1_000);
@@ -29,8 +29,8 @@ impl Waits {
         self.total_ns += ns;
     }
 
-    /// Adds all waits of others.
-    pub fn join(&mut self, others: &Waits) {
+    /// Adds all waits of `others`.
+    pub fn join(&mut self, others: &WaitHistogram) {
         if self.buckets.len() < others.buckets.len() {
             self.buckets.resize(others.buckets.len(), 0);
         }
@@ -63,16 +63,16 @@ impl Waits {
 
 /// The waits of a station's packets, from the queue of its machine until they are first on the air.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QueueWaits([Waits; Load::ALL.len()]);
+pub struct QueueWaits([WaitHistogram; AirLoad::ALL.len()]);
 
 impl QueueWaits {
     #[inline]
-    pub(crate) fn add(&mut self, load: Load, ns: u64) {
+    pub(crate) fn add(&mut self, load: AirLoad, ns: u64) {
         self.0[load as usize].add(ns);
     }
 
     /// The waits of packets of this kind.
-    pub fn of(&self, load: Load) -> &Waits {
+    pub fn of(&self, load: AirLoad) -> &WaitHistogram {
         &self.0[load as usize]
     }
 }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn means_are_exact_and_quantiles_near() {
-        let mut waits = Waits::default();
+        let mut waits = WaitHistogram::default();
         assert_eq!((waits.mean_ns(), waits.quantile_ns(95)), (None, None));
         (1..=1_000_u64).rev().for_each(|ms| waits.add(ms * 1_000_000));
         assert_eq!((waits.count(), waits.mean_ns()), (1_000, Some(500.5e6)));
@@ -122,7 +122,7 @@ mod tests {
             let found = waits.quantile_ns(per_cent).expect("a wait");
             assert!((found / wanted - 1.0).abs() < 1.0 / 60.0, "{per_cent} %: {found}");
         }
-        let mut more = Waits::default();
+        let mut more = WaitHistogram::default();
         more.add(5_000_000_000);
         waits.join(&more);
         assert_eq!(waits.count(), 1_001);

@@ -3,8 +3,8 @@
 //! They wait here, in a queue as long as the scenario's. Their fates go to the world's
 //! [`RadioSink`](crate::RadioSink): a machine is not told the signal of a packet, nor the number of tries.
 //!
-//! Kernels whose radios are simulated have one clock and give their beacons at the same instant. On an idle medium all
-//! of them would collide. In an ad hoc network a beacon therefore waits for a random time, and is not sent if another
+//! Kernels whose radios are simulated have one clock and give their beacons at one instant. On an idle medium all of
+//! them would collide. In an ad hoc network a beacon therefore waits for a random time, and is not sent if another
 //! station's comes first (IEEE 802.11-2016 §11.1.3.5).
 
 use std::collections::VecDeque;
@@ -13,9 +13,9 @@ use std::time::Duration;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
-use crate::outside::{Refused, name_of};
+use crate::outside::{FrameRefusal, name_of};
 use crate::phy::Phy;
-use crate::random::{Purpose, Stream};
+use crate::random::{NumberStream, Purpose};
 
 /// Frame control, duration and two addresses (IEEE 802.11-2020, 9.3): a shorter frame does not name its sender.
 const LEAST_BYTES: usize = 16;
@@ -29,7 +29,7 @@ const AD_HOC: u8 = 2;
 
 /// The machine that stands for another program's radio, with the frames that wait for the air.
 #[derive(Debug)]
-pub struct Whole {
+pub struct WholeRadio {
     most: usize,
     /// With the times at which they came, and their ids.
     waiting: VecDeque<(Instant, u64, Vec<u8>)>,
@@ -39,19 +39,19 @@ pub struct Whole {
     beacon: Option<(Instant, u64, Vec<u8>)>,
     not_sent: Vec<u64>,
     slot: Duration,
-    /// The waits of beacons are less than so many slots.
+    /// The waits of beacons are less than this number of slots.
     slots: u32,
-    stream: Stream,
+    stream: NumberStream,
     spare: Vec<Vec<u8>>,
 }
 
 /// Buffers that are kept.
 const SPARE: usize = 8;
 
-impl Whole {
-    /// At most this many frames wait, beside a beacon.
-    pub fn new(most: usize, phy: &Phy, seed: u64, station: u32) -> Whole {
-        Whole {
+impl WholeRadio {
+    /// At most this many frames wait, a beacon not counted.
+    pub fn new(most: usize, phy: &Phy, seed: u64, station: u32) -> WholeRadio {
+        WholeRadio {
             most: most.max(1),
             waiting: VecDeque::new(),
             queued_at: None,
@@ -59,21 +59,21 @@ impl Whole {
             not_sent: Vec::new(),
             slot: Duration::from_nanos(phy.slot_ns),
             slots: 2 * u32::from(phy.cw.0) + 1,
-            stream: Stream::new(seed, station, Purpose::Beacons),
+            stream: NumberStream::new(seed, station, Purpose::Beacons),
             spare: Vec::new(),
         }
     }
 
     /// A frame without its FCS that the radio is to send.
-    pub fn put(&mut self, now: Instant, id: u64, frame: &[u8]) -> Result<(), Refused> {
+    pub fn put(&mut self, now: Instant, id: u64, frame: &[u8]) -> Result<(), FrameRefusal> {
         if frame.len() < LEAST_BYTES {
-            return Err(Refused::TooShort);
+            return Err(FrameRefusal::TooShort);
         }
         if frame.len() > MOST_BYTES {
-            return Err(Refused::TooLong);
+            return Err(FrameRefusal::TooLong);
         }
         if frame[0] != BEACON && self.waiting.len() >= self.most {
-            return Err(Refused::NoRoom);
+            return Err(FrameRefusal::NoRoom);
         }
         let mut kept = self.spare.pop().unwrap_or_default();
         kept.clear();
@@ -107,7 +107,7 @@ impl Whole {
     }
 }
 
-impl Machine for Whole {
+impl Machine for WholeRadio {
     fn handle_packet(&mut self, _now: Instant, rx: &Rx<'_>) {
         let is_ad_hoc = rx.packet.get(CAPABILITIES).is_some_and(|byte| byte & AD_HOC != 0);
         if rx.packet.first() == Some(&BEACON) && is_ad_hoc {
@@ -148,10 +148,6 @@ impl Machine for Whole {
     }
 
     fn drain_trace(&mut self, _sink: &mut dyn FnMut(&TraceEvent)) {}
-
-    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
-
-    fn keep_decisions(&mut self, _: bool) {}
 }
 
 #[cfg(test)]
@@ -162,15 +158,15 @@ mod tests {
     use super::*;
     use crate::arp::Arp;
     use crate::channel::Channel;
-    use crate::dcf::{MacConfig, Outcome};
+    use crate::dcf::{MacConfig, PacketOutcome};
     use crate::frames::{Framing, Mac, mac_of};
-    use crate::position::Position;
+    use crate::radio::Position;
     use crate::radio::Radio;
     use crate::world::{RadioNews, RadioWorld, StationConfig, WorldConfig};
 
     const ALL: Mac = [0xff; 6];
 
-    fn line(stations: u32, mac: MacConfig) -> RadioWorld<Whole> {
+    fn line(stations: u32, mac: MacConfig) -> RadioWorld<WholeRadio> {
         let station = |n: u32| StationConfig {
             position: Some(Position { x: 200.0 * f64::from(n), y: 0.0 }),
             radio: LinkId(0),
@@ -189,7 +185,7 @@ mod tests {
             seed: 1,
         };
         let phy = config.phy;
-        RadioWorld::new(config, (0..stations).map(|n| Whole::new(3, &phy, 1, n)).collect())
+        RadioWorld::new(config, (0..stations).map(|n| WholeRadio::new(3, &phy, 1, n)).collect())
     }
 
     fn frame(control: u8, to: Mac, from: Mac, bytes: usize) -> Vec<u8> {
@@ -200,7 +196,11 @@ mod tests {
     }
 
     /// One line for each piece of news, with the microsecond at which it came.
-    fn news_of(world: &mut RadioWorld<Whole>, sent: &[(u32, u64, Vec<u8>)], lasts: Duration) -> Vec<String> {
+    fn news_of(
+        world: &mut RadioWorld<WholeRadio>,
+        sent: &[(u32, u64, Vec<u8>)],
+        lasts: Duration,
+    ) -> Vec<String> {
         let (told, now) = (Rc::new(RefCell::new(Vec::new())), Rc::new(RefCell::new(0)));
         let (sink, at) = (Rc::clone(&told), Rc::clone(&now));
         world.set_radio(Box::new(move |news| {
@@ -264,20 +264,20 @@ mod tests {
         let told = news_of(&mut world, &sent, Duration::from_millis(500));
         let has = |end: &str| told.iter().any(|line| line.contains(end));
         assert!(has("0>1 40 B") && has("1>0 50 B") && has("1>2 50 B"), "{told:?}");
-        assert!(has(&format!("2: 3 {:?}", Outcome::GivenUp)), "{told:?}");
+        assert!(has(&format!("2: 3 {:?}", PacketOutcome::GivenUp)), "{told:?}");
     }
 
     #[test]
     fn frames_wait_up_to_the_queues_length_and_odd_ones_are_refused() {
-        let mut whole = Whole::new(2, &Phy::named("dsss-2mbps").expect("a profile"), 1, 0);
+        let mut whole = WholeRadio::new(2, &Phy::named("dsss-2mbps").expect("a profile"), 1, 0);
         let sound = frame(0x08, mac_of(1), mac_of(0), 30);
-        assert_eq!(whole.put(Instant::ZERO, 1, &sound[..15]), Err(Refused::TooShort));
-        assert_eq!(whole.put(Instant::ZERO, 1, &vec![0; MOST_BYTES + 1]), Err(Refused::TooLong));
+        assert_eq!(whole.put(Instant::ZERO, 1, &sound[..15]), Err(FrameRefusal::TooShort));
+        assert_eq!(whole.put(Instant::ZERO, 1, &vec![0; MOST_BYTES + 1]), Err(FrameRefusal::TooLong));
         assert_eq!(
             (whole.put(Instant::ZERO, 1, &sound), whole.put(Instant::ZERO, 2, &sound)),
             (Ok(()), Ok(()))
         );
-        assert_eq!(whole.put(Instant::ZERO, 3, &sound), Err(Refused::NoRoom));
+        assert_eq!(whole.put(Instant::ZERO, 3, &sound), Err(FrameRefusal::NoRoom));
         let mut out = Vec::new();
         let left = whole.poll_transmit(Instant::ZERO, LinkId(0), Payload::Inline, &mut out);
         assert_eq!((left.map(|transmit| transmit.id), out), (Some(1), sound.clone()));

@@ -17,16 +17,16 @@ use std::net::IpAddr;
 use hopwise_core::narrow::{as_u8, as_u32};
 use hopwise_core::{Cast, Instant, LinkEvent, LinkFacts, Machine, Payload, Rx};
 
-use crate::airtime::Load;
+use crate::airtime::AirLoad;
 use crate::arp::{self, Arp};
-use crate::dcf::{Dcf, News, Outcome, StationStats};
+use crate::dcf::{Dcf, DcfNews, PacketOutcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::Framing;
-use crate::motion::Track;
+use crate::motion::NodeTrack;
 use crate::phy::Rate;
-use crate::wire::Wire;
-pub use config::{StationConfig, WorldConfig};
-use hands::{Hands, Held};
+use config::Wire;
+pub use config::{StationConfig, WireConfig, WorldConfig};
+use hands::{Hands, RadioPacket};
 pub use offers::{CategoryOf, MoreOf, SpentOf};
 use resolve::Resolver;
 pub use sinks::{EndingSink, FrameSink, RadioNews, RadioSink, TraceSink};
@@ -35,7 +35,7 @@ pub use sinks::{EndingSink, FrameSink, RadioNews, RadioSink, TraceSink};
 const MOST_AT_ONCE: u32 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Filed {
+enum WorldEvent {
     /// This end of the wire is free again.
     WireFree {
         wire: u32,
@@ -58,12 +58,12 @@ pub struct RadioWorld<M: Machine> {
     by_address: BTreeMap<IpAddr, u32>,
     dcf: Dcf,
     hands: Vec<Hands>,
-    /// Packets that have come before others: by receiver, sender and number.
-    kept: BTreeMap<(u32, u32, u32), Vec<Held>>,
+    /// Packets that have come out of order: by receiver, sender and number.
+    kept: BTreeMap<(u32, u32, u32), Vec<RadioPacket>>,
     wires: Vec<Wire>,
     /// The wires' ends at each machine.
     wires_of: Vec<Vec<(u32, u8)>>,
-    filed: BinaryHeap<Reverse<(u64, u64, Filed)>>,
+    filed: BinaryHeap<Reverse<(u64, u64, WorldEvent)>>,
     order: u64,
     timers: Deadlines,
     now: u64,
@@ -77,7 +77,7 @@ pub struct RadioWorld<M: Machine> {
     frames: Option<FrameSink>,
     endings: Option<EndingSink>,
     radio: Option<RadioSink>,
-    loads: fn(&[u8]) -> Load,
+    loads: fn(&[u8]) -> AirLoad,
     queued_at: fn(&M) -> Option<Instant>,
     more: MoreOf<M>,
     categories: Option<CategoryOf<M>>,
@@ -132,7 +132,7 @@ impl<M: Machine> RadioWorld<M> {
             frames: None,
             endings: None,
             radio: None,
-            loads: |_| Load::Other,
+            loads: |_| AirLoad::Other,
             queued_at: |_| None,
             more: |_, _, _, _, _| None,
             categories: None,
@@ -144,7 +144,7 @@ impl<M: Machine> RadioWorld<M> {
     }
 
     /// Sets the machines' motion; a machine without a track stays where it is. Call it before anything has happened.
-    pub fn set_motion(&mut self, tracks: Vec<Option<Track>>) {
+    pub fn set_motion(&mut self, tracks: Vec<Option<NodeTrack>>) {
         let positions: Vec<_> = self.stations.iter().map(|station| station.position).collect();
         self.dcf.set_motion(&positions, tracks);
     }
@@ -232,12 +232,12 @@ impl<M: Machine> RadioWorld<M> {
         true
     }
 
-    fn take(&mut self, news: News) {
+    fn take(&mut self, news: DcfNews) {
         self.tell_driver(&news);
         match news {
-            News::Kept { from, to, number } => self.keep(from, to, number),
-            News::HasRoom { station } => self.serve(station as usize),
-            News::Arrived { from, to, number, cast, .. } => {
+            DcfNews::Kept { from, to, number } => self.keep(from, to, number),
+            DcfNews::HasRoom { station } => self.serve(station as usize),
+            DcfNews::Arrived { from, to, number, cast, .. } => {
                 let is_ours = cast == Cast::ToUs && !self.kept.is_empty();
                 let kept = if is_ours { self.kept.remove(&(to, from, number)) } else { None };
                 let mut nth = 0;
@@ -247,7 +247,7 @@ impl<M: Machine> RadioWorld<M> {
                     nth += 1;
                 }
             }
-            News::Done { station, number, packets, outcome, rate, tries } => {
+            DcfNews::Done { station, number, packets, outcome, rate, tries } => {
                 for _ in 0..packets {
                     self.tell_spent((station as usize, number), rate, tries);
                     self.on_done((station as usize, number), outcome, rate);
@@ -256,19 +256,19 @@ impl<M: Machine> RadioWorld<M> {
         }
     }
 
-    /// Keeps packets that have come before others.
+    /// Keeps packets that have come out of order.
     #[inline(never)]
     fn keep(&mut self, from: u32, to: u32, number: u32) {
-        let packets = self.hands[from as usize].all(number).map(Held::copy).collect();
+        let packets = self.hands[from as usize].all(number).map(RadioPacket::copy).collect();
         self.kept.insert((to, from, number), packets);
     }
 
-    /// Gives a machine a packet of those that have arrived; returns whether there was one.
+    /// Gives a machine one of the arrived packets; returns whether there was one.
     fn deliver(
         &mut self,
         (from, to, number): (u32, u32, u32),
         cast: Cast,
-        (kept, nth): (Option<&[Held]>, usize),
+        (kept, nth): (Option<&[RadioPacket]>, usize),
     ) -> bool {
         let (now, n) = (Instant(self.now), to as usize);
         let held = match kept {
@@ -297,7 +297,7 @@ impl<M: Machine> RadioWorld<M> {
     }
 
     /// The fate of a packet is known.
-    fn on_done(&mut self, (n, number): (usize, u32), outcome: Outcome, rate: Rate) {
+    fn on_done(&mut self, (n, number): (usize, u32), outcome: PacketOutcome, rate: Rate) {
         let held = self.hands[n].take(number);
         if held.is_arp {
             self.hands[n].put_away(held);
@@ -305,7 +305,9 @@ impl<M: Machine> RadioWorld<M> {
             return;
         }
         let event = match (outcome, held.to) {
-            (Outcome::GivenUp, Some(to)) => LinkEvent::NotDelivered { to, id: held.id, packet: &held.packet },
+            (PacketOutcome::GivenUp, Some(to)) => {
+                LinkEvent::NotDelivered { to, id: held.id, packet: &held.packet }
+            }
             (_, to) => LinkEvent::Delivered { id: held.id, by: to.map(|to| (to, rate.kbps())) },
         };
         self.machines[n].handle_link_event(Instant(self.now), self.stations[n].radio, &event);
@@ -323,12 +325,12 @@ impl<M: Machine> RadioWorld<M> {
         self.events += 1;
         let now = Instant(self.now);
         match filed {
-            Filed::WireFree { wire, end } => {
+            WorldEvent::WireFree { wire, end } => {
                 let (machine, _) = self.wires[wire as usize].config.ends[usize::from(end)];
                 self.serve(machine as usize);
             }
-            Filed::Unanswered { station } => self.ask_again(station as usize),
-            Filed::WireArrival { wire, end } => {
+            WorldEvent::Unanswered { station } => self.ask_again(station as usize),
+            WorldEvent::WireArrival { wire, end } => {
                 let wire = &mut self.wires[wire as usize];
                 let (machine, link) = wire.config.ends[usize::from(1 - end)];
                 let Some(packet) = wire.arrive(usize::from(end)) else { return };
@@ -381,11 +383,11 @@ impl<M: Machine> RadioWorld<M> {
             return;
         }
         let (free_at, arrives_at) = self.wires[wire as usize].send(side, self.now, packet);
-        self.file(free_at, Filed::WireFree { wire, end });
-        self.file(arrives_at, Filed::WireArrival { wire, end });
+        self.file(free_at, WorldEvent::WireFree { wire, end });
+        self.file(arrives_at, WorldEvent::WireArrival { wire, end });
     }
 
-    fn file(&mut self, at: u64, what: Filed) {
+    fn file(&mut self, at: u64, what: WorldEvent) {
         self.order += 1;
         self.filed.push(Reverse((at, self.order, what)));
     }

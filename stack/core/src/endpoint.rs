@@ -10,16 +10,13 @@ mod bounds;
 mod config;
 mod cookie_rate;
 mod data;
-mod endings;
 mod ensemble;
 mod errors;
 mod events;
 mod icmp;
-mod ids;
 mod input;
 mod links;
 mod listen;
-mod newest;
 mod options;
 mod path_seam;
 mod rules;
@@ -37,7 +34,6 @@ pub use bounds::{Bounds, Held, Memory};
 pub use config::{AnswersFor, EndpointConfig, LinkConfig, Neighbours, Offload, Route, SourceRoutes};
 pub use errors::{AbortError, ConnectError, ListenError, RecvError, SendError};
 pub use events::{Event, EventKind};
-pub use ids::{ConnId, ListenerId};
 pub use options::{ConnectOptions, Cookies, ListenOptions, SynAck};
 pub use path_seam::PathSeam;
 pub use rules::{AgentChoice, Direction, Match, Rule};
@@ -108,7 +104,7 @@ impl Endpoint {
             maker,
             ports: PortPicker::new(config.ports),
             table: Table::new(secrets.keyed_state()),
-            account: bounds::Account::new(config.bounds),
+            account: bounds::Account::new(config.bounds, secrets.keyed_state()),
             secrets,
             listeners: BTreeMap::new(),
             next_listener: 0,
@@ -205,7 +201,7 @@ impl Endpoint {
 
     /// Files a TIME-WAIT whose ACK has left; now it counts, and may be forgotten.
     fn file_last_ack(&mut self, now: Instant, slot: u32) {
-        if self.table.get(slot).is_some_and(|entry| entry.place.owes_last_ack()) {
+        if self.table.get(slot).is_some_and(|entry| entry.footprint.owes_last_ack()) {
             self.account.file(now, &mut self.table, slot);
             self.make_room(now);
         }
@@ -266,7 +262,7 @@ impl Endpoint {
             entry.is_queued = has_left && !entry.conn.falls_silent(now);
             self.timers.set(slot, entry.conn.deadline());
             let (is_queued, remote) = (entry.is_queued, entry.conn.ends().remote.ip());
-            let (turn, owes_last_ack) = (entry.conn.turn(), entry.place.owes_last_ack());
+            let (turn, owes_last_ack) = (entry.conn.turn(), entry.footprint.owes_last_ack());
             if is_queued {
                 self.links.queue_again(link, (slot, generation));
             } else {
@@ -355,14 +351,6 @@ impl Machine for Endpoint {
     fn keep_trace(&mut self, is_kept: bool) {
         self.trace.keep(is_kept);
     }
-
-    fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
-        self.trace.drain_decisions(sink);
-    }
-
-    fn keep_decisions(&mut self, is_kept: bool) {
-        self.trace.keep_decisions(is_kept);
-    }
 }
 
 impl fmt::Debug for Endpoint {
@@ -373,3 +361,24 @@ impl fmt::Debug for Endpoint {
             .finish_non_exhaustive()
     }
 }
+
+// Names of connections and listeners.
+
+/// Names a connection. Once the application has released it, the name only serves queries, until the connection has
+/// ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnId {
+    slot: u32,
+    generation: u32,
+}
+
+impl ConnId {
+    /// A small number that only one connection of an endpoint has at a time.
+    pub fn slot(self) -> usize {
+        self.slot as usize
+    }
+}
+
+/// Names a listener; numbers are not reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerId(u32);

@@ -48,10 +48,6 @@ pub trait Machine {
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent));
     /// Sets whether the trace will be read. An unread trace need not be kept, but drops are always counted.
     fn keep_trace(&mut self, is_kept: bool);
-    /// Hands over whole entries of the [decision log](crate::tcp::decisions); none from a machine without connections.
-    fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8]));
-    /// Sets whether decisions are logged. Connections that are open already stay out of the log.
-    fn keep_decisions(&mut self, is_kept: bool);
 }
 
 /// The place of a packet's payload.

@@ -20,8 +20,8 @@ mod category;
 mod codel;
 mod flows;
 mod fq_codel;
-mod labels;
 
+use std::hash::Hasher;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -29,7 +29,10 @@ pub use airtime::{AirtimeEstimate, AirtimeLimits, Spent};
 pub use category::Category;
 pub use fq_codel::FqCodel;
 
+use crate::wire::{IpView, protocol};
 use crate::{Instant, NextHop, QueueClass};
+
+use siphasher::sip::SipHasher13;
 
 /// A packet that waits for its link.
 #[derive(Debug)]
@@ -111,3 +114,34 @@ impl FqCodelConfig {
 
 #[cfg(test)]
 mod tests;
+
+// The fields of packets that decide where they wait.
+
+/// The place of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Label {
+    /// Equal for packets of one flow: addresses, protocol and ports, as far as the packet has them.
+    hash: u64,
+    /// The traffic class of 802.11: the user priority of the DSCP, as in Linux.
+    tid: u8,
+}
+
+impl Label {
+    /// The label of an IP packet. All others are of one flow.
+    fn of(key: u64, packet: &[u8]) -> Label {
+        let mut hasher = SipHasher13::new_with_keys(key, 0);
+        let Ok(view) = IpView::parse(packet) else { return Label { hash: hasher.finish(), tid: 0 } };
+        for address in [view.src, view.dst] {
+            match address {
+                IpAddr::V4(address) => hasher.write(&address.octets()),
+                IpAddr::V6(address) => hasher.write(&address.octets()),
+            }
+        }
+        hasher.write_u8(view.protocol);
+        let has_ports = matches!(view.protocol, protocol::TCP | protocol::UDP) && view.fragment.is_none();
+        if let Some(ports) = view.payload.get(..4).filter(|_| has_ports) {
+            hasher.write(ports);
+        }
+        Label { hash: hasher.finish(), tid: Category::priority_of(view.dscp) }
+    }
+}

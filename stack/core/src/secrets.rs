@@ -2,16 +2,15 @@
 //! of the connection table. All come from one key, without randomness.
 
 mod cookie;
-mod keyed_state;
 mod ports;
 
 use std::fmt;
+use std::hash::BuildHasher;
 use std::net::{IpAddr, SocketAddr};
 
-use siphasher::sip::SipHasher24;
+use siphasher::sip::{SipHasher13, SipHasher24};
 
 pub(crate) use cookie::{COOKIE_LIFE, CookieFlow, CookieOptions, cookie_timestamp};
-pub(crate) use keyed_state::KeyedState;
 pub use ports::PortRange;
 pub(crate) use ports::{PortPicker, PortUse};
 
@@ -112,3 +111,33 @@ fn octets(address: IpAddr) -> [u8; 16] {
 
 #[cfg(test)]
 mod tests;
+
+// The hash of the connection table: keyed, so that peers cannot choose which entries collide.
+
+/// SipHash-1-3: it runs for every packet, and outsiders never see a hash.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyedState {
+    key0: u64,
+    key1: u64,
+}
+
+impl KeyedState {
+    fn new(key0: u64, key1: u64) -> KeyedState {
+        KeyedState { key0, key1 }
+    }
+}
+
+impl BuildHasher for KeyedState {
+    type Hasher = SipHasher13;
+
+    fn build_hasher(&self) -> SipHasher13 {
+        SipHasher13::new_with_keys(self.key0, self.key1)
+    }
+}
+
+/// Keeps the keys out of logs.
+impl fmt::Debug for KeyedState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedState").finish_non_exhaustive()
+    }
+}

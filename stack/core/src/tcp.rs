@@ -3,7 +3,6 @@
 mod config;
 pub(crate) mod connection;
 pub(crate) mod cx;
-pub mod decisions;
 mod ledger;
 mod mtu;
 mod progress;

@@ -60,7 +60,7 @@ fn failed(error: impl fmt::Display) -> io::Error {
     io::Error::other(error.to_string())
 }
 
-/// Moves a device of this namespace to another one.
+/// Moves a device of this namespace into another namespace.
 fn hand_over(device: &str, to: &File) -> Result<(), NetlinkError> {
     let index = netlink::index_of(device)?;
     netlink::blocking(async |handle| {

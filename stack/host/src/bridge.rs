@@ -3,8 +3,6 @@
 //! no proxy runs.
 
 pub(crate) mod addresses;
-mod block;
-mod filters;
 pub(crate) mod ports;
 
 use std::fmt;
@@ -20,17 +18,17 @@ use hopwise_core::{Instant, Transmit};
 use parking_lot::Mutex;
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
-use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::counters::{LinkCounters, LinkDrop, LinkTally};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
-use crate::netlink::news::LinkNews;
-use crate::raw::ethernet::{ETHERNET, Frame, Mac, Protocol, header};
-use crate::raw::socket::{Got, PacketSocket, Taken};
-use crate::raw::tag::Tag;
+use crate::netlink::carrier::CarrierSocket;
+use crate::raw::ethernet::Tag;
+use crate::raw::ethernet::{ETHERNET, EthernetFrame, Mac, Protocol, header};
+use crate::raw::socket::{Got, PacketSocket, TakenFrame};
 use crate::tun::check_ip;
 use crate::vnet::read_header;
 
-use addresses::{Flow, FlowDirection, Learned, goes_on, tcp_ends};
-use block::Block;
+use addresses::{BridgedFlow, FlowDirection, LearnedAddresses, goes_on, tcp_ends};
+use ports::BlockedPackets;
 use ports::Bridge;
 
 /// The ports, and the networks whose TCP is taken.
@@ -45,48 +43,48 @@ pub struct BridgeConfig {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Port {
+enum BridgePort {
     Wire,
     Radio,
 }
 
-/// The packets that came in on one port of a bridge, and those that leave by it.
+/// The packets that come in and leave by one port of a bridge.
 pub struct Bridged {
-    port: Port,
+    port: BridgePort,
     socket: PacketSocket,
     device: String,
     mtu: u16,
     mobiles: Vec<Prefix>,
     /// Frames to these addresses belong to the kernel.
     own: Vec<Mac>,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<BridgeState>>,
     /// The segments of a frame that the kernel had joined.
     pieces: Vec<u8>,
     lengths: Vec<usize>,
     frame: Vec<u8>,
     retry_at: Option<Instant>,
     look_at: Instant,
-    tally: Tally,
+    tally: LinkTally,
     is_gone: bool,
 }
 
 /// The state of both ports.
-struct Shared {
-    learned: Learned,
-    block: Block,
-    bridge: Option<Kept>,
-    news: LinkNews,
+struct BridgeState {
+    learned: LearnedAddresses,
+    block: BlockedPackets,
+    bridge: Option<ChosenBridge>,
+    news: CarrierSocket,
 }
 
 /// The bridge at the start, by which the carried and the blocked packets were chosen.
-struct Kept {
+struct ChosenBridge {
     then: Bridge,
     /// The list of links has to be read: the last one could not be, or showed another bridge.
     is_due: bool,
     saw_another: bool,
 }
 
-impl Kept {
+impl ChosenBridge {
     /// Returns whether two looks in a row have found another bridge. One look may fail, because a list that changes
     /// while it is read is incomplete. The list is read only after news of a link: that takes a lock of the kernel's.
     fn is_another(
@@ -111,22 +109,23 @@ const RETRY: Duration = Duration::from_millis(1);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Bridged {
-    /// Opens the wire's side, then the radio's. The block that keeps the kernel from carrying the same packets goes
-    /// with them, also after a crash.
+    /// Opens the wire's side, then the radio's. The block that keeps the kernel from carrying their packets goes with
+    /// them, also after a crash.
     pub fn open(config: &BridgeConfig) -> Result<[Bridged; 2], LinkError> {
         let BridgeConfig { wire, radio, mobiles } = config;
-        let news = LinkNews::listen()
+        let news = CarrierSocket::listen()
             .map_err(|error| LinkError::system("listen for changes of the bridge", wire, error))?;
         let (of_wire, about_wire) = PacketSocket::open(wire)?;
         let (of_radio, about_radio) = PacketSocket::open(radio)?;
         let bridge = find_bridge(config)?;
         let of_bridge = bridge.iter().flat_map(|bridge| &bridge.own).copied();
         let own: Vec<Mac> = [about_wire.mac, about_radio.mac].into_iter().chain(of_bridge).collect();
-        let block = Block::set(config, &own).map_err(|error| {
+        let block = BlockedPackets::set(config, &own).map_err(|error| {
             LinkError::system("keep the kernel from carrying the same packets", wire, error)
         })?;
-        let bridge = bridge.map(|then| Kept { then, is_due: false, saw_another: false });
-        let shared = Arc::new(Mutex::new(Shared { learned: Learned::default(), block, bridge, news }));
+        let bridge = bridge.map(|then| ChosenBridge { then, is_due: false, saw_another: false });
+        let shared =
+            Arc::new(Mutex::new(BridgeState { learned: LearnedAddresses::default(), block, bridge, news }));
         let side = |port, socket, device: &String, mtu| Bridged {
             port,
             socket,
@@ -140,17 +139,17 @@ impl Bridged {
             frame: Vec::new(),
             retry_at: None,
             look_at: Instant::ZERO,
-            tally: Tally::new(),
+            tally: LinkTally::new(),
             is_gone: false,
         };
         Ok([
-            side(Port::Wire, of_wire, wire, about_wire.mtu),
-            side(Port::Radio, of_radio, radio, about_radio.mtu),
+            side(BridgePort::Wire, of_wire, wire, about_wire.mtu),
+            side(BridgePort::Radio, of_radio, radio, about_radio.mtu),
         ])
     }
 
     /// The flow of a packet that the block keeps from the kernel. `None` for packets that the kernel carries.
-    fn flow(&self, frame: &Frame, packet: &[u8]) -> Option<Flow> {
+    fn flow(&self, frame: &EthernetFrame, packet: &[u8]) -> Option<BridgedFlow> {
         let flow = self.arriving().flow(tcp_ends(frame.protocol, packet)?);
         let is_ours = self.mobiles.iter().any(|network| network.contains(flow.mobile.0));
         (is_ours && !self.own.contains(&frame.to)).then_some(flow)
@@ -158,11 +157,11 @@ impl Bridged {
 
     /// The direction of incoming packets. Outgoing ones have the other one.
     fn arriving(&self) -> FlowDirection {
-        if self.port == Port::Wire { FlowDirection::ToMobile } else { FlowDirection::FromMobile }
+        if self.port == BridgePort::Wire { FlowDirection::ToMobile } else { FlowDirection::FromMobile }
     }
 
     fn leaving(&self) -> FlowDirection {
-        if self.port == Port::Wire { FlowDirection::FromMobile } else { FlowDirection::ToMobile }
+        if self.port == BridgePort::Wire { FlowDirection::FromMobile } else { FlowDirection::ToMobile }
     }
 
     fn has_another_bridge(&self) -> bool {
@@ -179,7 +178,7 @@ impl Bridged {
     fn take_frame(&mut self, bytes: usize, into: &mut [u8]) -> Received {
         let packet_at = VIRTIO_NET_HDR_LEN + ETHERNET;
         let (Some(vnet), Some(frame)) =
-            (read_header(&into[..bytes]), Frame::parse(&into[VIRTIO_NET_HDR_LEN..bytes]))
+            (read_header(&into[..bytes]), EthernetFrame::parse(&into[VIRTIO_NET_HDR_LEN..bytes]))
         else {
             self.tally.dropped(LinkDrop::Truncated);
             return Received::Dropped;
@@ -225,7 +224,7 @@ impl Bridged {
 
 const NEEDS_CHECKSUM: u8 = 1;
 
-/// The bridge of both ports, if they have one, and if no setting forbids to carry packets beside it.
+/// The bridge of both ports, if they have one, and if no setting forbids a proxy to carry its packets.
 fn find_bridge(config: &BridgeConfig) -> Result<Option<Bridge>, LinkError> {
     let BridgeConfig { wire, radio, .. } = config;
     let failed = |error| LinkError::system("look at the bridge", wire, error);
@@ -248,10 +247,10 @@ fn find_bridge(config: &BridgeConfig) -> Result<Option<Bridge>, LinkError> {
     }
 }
 
-/// Warns of the administrator's filters, which packets beside the bridge do not pass.
+/// Warns of the administrator's filters, which the proxy's packets do not pass.
 fn say_filters(config: &BridgeConfig) {
     let BridgeConfig { wire, radio, .. } = config;
-    match filters::beside(&[wire, radio]) {
+    match ports::beside(&[wire, radio]) {
         Ok(tables) if tables.is_empty() => {}
         Ok(tables) => tracing::warn!(
             tables = tables.join(", "),
@@ -316,11 +315,11 @@ impl Link for Bridged {
         self.frame.extend_from_slice(&header(to, from, protocol));
         self.frame.extend_from_slice(packet);
         match self.socket.put(&self.frame, &mut self.tally) {
-            Taken::Yes => {
+            TakenFrame::Yes => {
                 self.tally.sent.count(packet.len());
                 Sent::Taken
             }
-            Taken::No => Sent::Full,
+            TakenFrame::No => Sent::Full,
         }
     }
 
@@ -340,7 +339,7 @@ impl Link for Bridged {
             // Without the block, the kernel would carry each packet a second time.
             self.is_gone = !self.socket.has_device() || !self.shared.lock().block.stands();
             // One port checks for both.
-            self.is_gone |= self.port == Port::Wire && self.has_another_bridge();
+            self.is_gone |= self.port == BridgePort::Wire && self.has_another_bridge();
         }
         self.flush(now);
     }
@@ -364,7 +363,7 @@ mod tests {
     fn the_list_of_links_is_read_after_news_alone_and_until_two_lists_in_a_row_agree() {
         let of = |ports: &[&str]| Bridge::of_ports("br0", ports);
         let then = of(&["wire", "radio"]);
-        let mut kept = Kept { then: then.clone(), is_due: false, saw_another: false };
+        let mut kept = ChosenBridge { then: then.clone(), is_due: false, saw_another: false };
         let mut looks = 0;
         let mut look = |has_news, found: io::Result<Option<Bridge>>| {
             let another = kept.is_another(has_news, || {
@@ -377,7 +376,7 @@ mod tests {
         assert_eq!(look(false, other()), (false, 0), "without news nothing is read");
         assert_eq!(look(true, Ok(Some(then.clone()))), (false, 1));
         assert_eq!(look(false, other()), (false, 1));
-        // A list that could not be read, or shows another bridge, is followed by another one.
+        // A list that could not be read, or shows another bridge, is followed by a second look.
         assert_eq!(look(true, Err(io::ErrorKind::TimedOut.into())), (false, 2));
         assert_eq!(look(false, other()), (false, 3));
         assert_eq!(look(false, Ok(Some(then.clone()))), (false, 4), "the list was not complete");

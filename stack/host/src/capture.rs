@@ -4,14 +4,11 @@
 //! packets with the trace and writes them. A slow or full disk therefore delays no connection. Each shard has its own
 //! tap; the file holds the packets of all shards in the order of their times.
 
-mod checksum;
-mod explainer;
 mod file;
 mod frames;
 mod joiner;
 mod links;
 mod order;
-mod packet_id;
 mod queue;
 
 use std::fmt;
@@ -24,25 +21,23 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use hopwise_core::tcp::decisions::BlockWriter;
 use hopwise_core::trace::TraceEvent;
 pub use hopwise_core::trace::comments::{ConnNames, Names};
 use hopwise_core::{Instant, LinkId};
 
+use crate::first_links::FirstLinks;
 use crate::frames::Framing;
 use crate::observer::{Observer, SeenPacket};
-use crate::way::FirstLinks;
 
-pub use checksum::finish_checksum;
-pub use explainer::Explainer;
 use file::CaptureFile;
 pub use file::numbered;
-pub use frames::Frames;
+pub use frames::ArrivalFrames;
+pub use frames::finish_checksum;
+pub use joiner::Explainer;
 use joiner::{Commented, Joiner};
-use links::Links;
-use order::Order;
-pub use packet_id::add_packet_id;
-use queue::{Queue, Record};
+use links::CapturedLinks;
+use order::TimeOrder;
+use queue::{CaptureQueue, QueueRecord};
 
 /// The longest wait of the writer for more data before it writes a batch.
 const WRITE_EVERY: Duration = Duration::from_millis(200);
@@ -90,7 +85,7 @@ pub struct CaptureCounts {
     pub packets_written: u64,
     /// The size of all files begun, in bytes.
     pub bytes_written: u64,
-    /// All files begun, also those that rotation has removed.
+    /// All files begun, also removed ones.
     pub files_begun: u64,
     /// Packets and trace events that found the queue full.
     pub packets_missed: u64,
@@ -117,19 +112,19 @@ impl CaptureCounts {
 /// Begins and ends captures of all that its [`Tap`]s see.
 #[derive(Clone, Debug)]
 pub struct Capture {
-    queue: Arc<Queue>,
-    captures: Arc<Mutex<Captures>>,
+    queue: Arc<CaptureQueue>,
+    captures: Arc<Mutex<RunningCaptures>>,
 }
 
 #[derive(Debug, Default)]
-struct Captures {
-    running: Option<Running>,
+struct RunningCaptures {
+    running: Option<RunningCapture>,
     /// The sum over all captures that have ended.
     ended: CaptureCounts,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningCapture {
     path: PathBuf,
     counts: Arc<Mutex<CaptureCounts>>,
     /// `None` while another thread waits for its end.
@@ -170,13 +165,13 @@ impl std::error::Error for CaptureError {}
 /// for each iteration and each step of a program.
 #[derive(Debug)]
 pub struct Tap {
-    queue: Arc<Queue>,
+    queue: Arc<CaptureQueue>,
     shard: u16,
 }
 
 impl Default for Capture {
     fn default() -> Capture {
-        Capture { queue: Arc::new(Queue::new()), captures: Arc::default() }
+        Capture { queue: Arc::new(CaptureQueue::new()), captures: Arc::default() }
     }
 }
 
@@ -189,7 +184,7 @@ impl Capture {
     /// Creates the file and begins. An older file of that name is replaced.
     pub fn start(&self, settings: CaptureSettings) -> Result<(), CaptureError> {
         let mut captures = self.captures.lock();
-        if let Some(Running { path, .. }) = &captures.running {
+        if let Some(RunningCapture { path, .. }) = &captures.running {
             return Err(CaptureError::AlreadyRuns(path.clone()));
         }
         let path = settings.path.clone();
@@ -207,7 +202,7 @@ impl Capture {
                 self.queue.close();
                 file_error(error)
             })?;
-        captures.running = Some(Running { path, counts, writer: Some(writer) });
+        captures.running = Some(RunningCapture { path, counts, writer: Some(writer) });
         Ok(())
     }
 
@@ -221,13 +216,13 @@ impl Capture {
             tracing::error!("the capture's thread has panicked");
         }
         let mut captures = self.captures.lock();
-        let Running { path, counts, .. } = captures.running.take().ok_or(CaptureError::NoneRuns)?;
+        let RunningCapture { path, counts, .. } = captures.running.take().ok_or(CaptureError::NoneRuns)?;
         let counts = counts.lock().clone();
         captures.ended.add(&counts);
         Ok((path, counts))
     }
 
-    /// Takes the facts about our own links, at the time when connections are told the same.
+    /// Takes the facts about our own links, at the time when connections get them.
     pub(crate) fn tell_links(&self, links: &Arc<FirstLinks>) {
         if self.queue.is_open() {
             self.queue.push_links(links);
@@ -252,9 +247,9 @@ impl Capture {
 }
 
 /// The loop of the writer's thread.
-fn write_all(queue: &Queue, names: Vec<Names>, mut file: CaptureFile, counts: &Mutex<CaptureCounts>) {
+fn write_all(queue: &CaptureQueue, names: Vec<Names>, mut file: CaptureFile, counts: &Mutex<CaptureCounts>) {
     let mut batch = queue::Batch::default();
-    let mut shards = Shards::new(names);
+    let mut shards = ShardPackets::new(names);
     loop {
         let is_over = queue.take(&mut batch, WRITE_EVERY);
         shards.take(&batch, is_over, &mut file);
@@ -277,22 +272,20 @@ fn write_all(queue: &Queue, names: Vec<Names>, mut file: CaptureFile, counts: &M
     }
 }
 
-/// Joins each shard's packets with its trace, and puts those of several shards into the order of their times. Collects
-/// the decision log of each.
-struct Shards {
+/// Joins each shard's packets with its trace, and sorts the packets of all shards by their times.
+struct ShardPackets {
     joiners: Vec<Joiner>,
-    logs: Vec<BlockWriter>,
-    out: Out,
+    out: FileWriter,
 }
 
 /// The way of commented packets into the file.
-struct Out {
-    links: Links,
+struct FileWriter {
+    links: CapturedLinks,
     /// `None` with one shard, whose packets are in order.
-    order: Option<Order>,
+    order: Option<TimeOrder>,
 }
 
-impl Out {
+impl FileWriter {
     fn push(&mut self, shard: u16, packet: &Commented<'_>, file: &mut CaptureFile) {
         let of_link = self.links.comment(&packet.head, packet.packet);
         match &mut self.order {
@@ -302,39 +295,25 @@ impl Out {
     }
 }
 
-impl Shards {
-    fn new(names: Vec<Names>) -> Shards {
-        let order = (names.len() > 1).then(Order::default);
-        let logs = (0..).zip(&names).map(|(shard, _)| BlockWriter::new(shard)).collect();
-        let out = Out { links: Links::default(), order };
-        Shards { joiners: names.into_iter().map(Joiner::new).collect(), logs, out }
+impl ShardPackets {
+    fn new(names: Vec<Names>) -> ShardPackets {
+        let order = (names.len() > 1).then(TimeOrder::default);
+        let out = FileWriter { links: CapturedLinks::default(), order };
+        ShardPackets { joiners: names.into_iter().map(Joiner::new).collect(), out }
     }
 
     fn take(&mut self, batch: &queue::Batch, is_over: bool, file: &mut CaptureFile) {
         let is_silent = is_over || batch.is_empty();
-        let Shards { joiners, logs, out } = self;
+        let ShardPackets { joiners, out } = self;
         let mut now = if is_silent { Instant::FAR } else { Instant::ZERO };
         for (shard, record) in batch.records() {
-            if let (Record::Decisions(entries), Some(log)) = (record, logs.get_mut(usize::from(shard))) {
-                log.push(entries);
-                if log.is_full() {
-                    file.push_decisions(log);
-                }
-                continue;
-            }
-            if let Record::Links(links) = record {
+            if let QueueRecord::Links(links) = record {
                 out.links.hear(links);
                 continue;
             }
             now = record.at().map_or(now, |at| now.max(at));
             if let Some(joiner) = joiners.get_mut(usize::from(shard)) {
                 joiner.take(record, &mut |packet| out.push(shard, packet, file));
-            }
-        }
-        for (shard, log) in (0..).zip(logs) {
-            file.push_decisions(log);
-            if batch.lost_decisions().contains(&shard) {
-                log.note_loss();
             }
         }
         // An arrival of a silent shard gets no more events.
@@ -391,16 +370,6 @@ impl Observer for Tap {
     fn on_trace(&mut self, event: &TraceEvent) {
         if self.queue.is_open() {
             self.queue.push_event(self.shard, event);
-        }
-    }
-
-    fn takes_decisions(&self) -> bool {
-        self.queue.is_open()
-    }
-
-    fn on_decisions(&mut self, entries: &[u8]) {
-        if self.queue.is_open() {
-            self.queue.push_decisions(self.shard, entries);
         }
     }
 }

@@ -52,7 +52,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Counts one packet of so many bytes.
+    /// Counts one packet and its bytes.
     pub fn count(&mut self, bytes: usize) {
         self.packets += 1;
         self.bytes += bytes as u64;
@@ -76,16 +76,16 @@ pub struct LinkCounters {
 
 /// The counters as a link keeps them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tally {
+pub(crate) struct LinkTally {
     pub(crate) received: Traffic,
     pub(crate) sent: Traffic,
     drops: [u64; LinkDrop::ALL.len()],
 }
 
-impl Tally {
-    pub(crate) const fn new() -> Tally {
+impl LinkTally {
+    pub(crate) const fn new() -> LinkTally {
         let none = Traffic { packets: 0, bytes: 0 };
-        Tally { received: none, sent: none, drops: [0; LinkDrop::ALL.len()] }
+        LinkTally { received: none, sent: none, drops: [0; LinkDrop::ALL.len()] }
     }
 
     pub(crate) fn dropped(&mut self, reason: LinkDrop) {

@@ -27,8 +27,8 @@ use crate::poller::{Interest, Poller};
 
 use outgoing::Outgoing;
 
-/// Packets read from one link before the other links, and programs, are served. The endpoint has room for as many
-/// answers that belong to no connection. Each ACK makes the kernel's TCP send, on our time. With a sender that keeps
+/// Packets read from one link before the other links, and programs, are served. The endpoint has room for this number
+/// of answers that belong to no connection. Each ACK makes the kernel's TCP send, on our time. With a sender that keeps
 /// the queue full, 64 cost both ends a tenth to a fifth more time.
 const MOST_AT_ONCE: usize = 500;
 
@@ -55,8 +55,6 @@ pub struct Driver<M: Machine> {
     observers: Vec<Box<dyn Observer>>,
     /// The observers' last answer.
     is_watched: bool,
-    /// An observer takes the decision log.
-    logs_decisions: bool,
     /// An observer takes the time of each packet that comes.
     times_each: bool,
     clock: Clock,
@@ -140,7 +138,6 @@ impl<M: Machine> Driver<M> {
             ports,
             observers,
             is_watched: true,
-            logs_decisions: false,
             times_each: false,
             clock: Clock::start(),
             now: Instant::ZERO,
@@ -234,10 +231,9 @@ impl<M: Machine> Driver<M> {
     }
 
     fn ask_observers(&mut self) {
-        let (mut is_watched, mut logs_decisions, mut times_each) = (false, false, false);
+        let (mut is_watched, mut times_each) = (false, false);
         for observer in self.observers.iter().filter(|observer| observer.is_watching()) {
             is_watched = true;
-            logs_decisions |= observer.takes_decisions();
             times_each |= observer.takes_times();
         }
         if is_watched != self.is_watched {
@@ -248,10 +244,6 @@ impl<M: Machine> Driver<M> {
             }
             // Earlier events have no observer.
             self.machine.drain_trace(&mut |_| {});
-        }
-        if logs_decisions != self.logs_decisions {
-            self.logs_decisions = logs_decisions;
-            self.machine.keep_decisions(logs_decisions);
         }
         self.times_each = times_each;
     }

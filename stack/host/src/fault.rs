@@ -238,7 +238,7 @@ impl Link for Fault {
 }
 
 /// The drops that an impaired direction counts.
-type Lost = [(LinkDrop, u64); 2];
+type ImpairedDrops = [(LinkDrop, u64); 2];
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Finds rules of a router's own firewall that do not match packets as a proxy leads them.
 //!
-//! nft lists its own rules and those of iptables-nft. Rules of the older iptables are not among them. A rule counts
-//! with those that jump to it. Names of interfaces count, and sets of names that have a name do not.
+//! nft lists its own rules and the rules of iptables-nft. Rules of the older iptables are not among them. A rule counts
+//! with the rules that jump to it. Names of interfaces count, and sets of names that have a name do not.
 
 use std::io;
 
@@ -17,7 +17,7 @@ const MOST: u32 = 20_000;
 /// The rules that nft lists.
 #[derive(Clone, Debug)]
 pub struct Ruleset {
-    chains: Vec<Chain>,
+    chains: Vec<ListedChain>,
 }
 
 /// A proxy that leads TCP between two interfaces through devices of its own.
@@ -33,7 +33,7 @@ pub struct Between {
 
 /// A chain in a listing of nft.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Chain {
+pub(crate) struct ListedChain {
     /// With the table's family.
     pub(crate) table: String,
     pub(crate) name: String,
@@ -50,14 +50,14 @@ impl Ruleset {
     }
 
     pub(crate) fn parse(listed: &str) -> Ruleset {
-        let (mut chains, mut table, mut open) = (Vec::new(), String::new(), None::<Chain>);
+        let (mut chains, mut table, mut open) = (Vec::new(), String::new(), None::<ListedChain>);
         for line in listed.lines() {
             let words = line.trim();
             if let Some(name) = line.strip_prefix("table ") {
                 name.split(" {").next().unwrap_or(name).clone_into(&mut table);
             } else if let Some(name) = line.strip_prefix("\tchain ") {
                 let name = name.split(" {").next().unwrap_or(name).to_owned();
-                open = Some(Chain { table: table.clone(), name, ..Chain::default() });
+                open = Some(ListedChain { table: table.clone(), name, ..ListedChain::default() });
             } else if line == "\t}" {
                 chains.extend(open.take());
             } else if let Some(chain) = &mut open {
@@ -130,29 +130,29 @@ impl Ruleset {
         let is_it = |rule: &String| {
             ["ttl set ", "hoplimit set ", "\"TTL\"", "\"HL\""].iter().any(|words| rule.contains(words))
         };
-        let of = |chain: &Chain| {
+        let of = |chain: &ListedChain| {
             let rules = chain.rules.iter().filter(|rule| is_it(rule));
             rules.map(|rule| format!("{} {}: {rule}", chain.table, chain.name)).collect::<Vec<_>>()
         };
         self.chains.iter().filter(|chain| !chain.is_ours()).flat_map(of).collect()
     }
 
-    /// Chains that drop what the router itself sends, unless a rule says otherwise.
+    /// Chains that drop what the router itself sends, unless a rule accepts it.
     pub fn silencing(&self) -> Vec<String> {
-        let is_it = |chain: &&Chain| {
+        let is_it = |chain: &&ListedChain| {
             chain.hook.as_deref() == Some("output") && chain.drops_the_rest && !chain.is_ours()
         };
         let chains = self.chains.iter().filter(is_it);
         chains.map(|chain| format!("{} {}: policy drop", chain.table, chain.name)).collect()
     }
 
-    pub(crate) fn chains(&self) -> &[Chain] {
+    pub(crate) fn chains(&self) -> &[ListedChain] {
         &self.chains
     }
 
     /// The first rules of that kind on each way of packets through these hooks.
     fn found(&self, hooks: &[&str], between: &Between, is_it: &dyn Fn(&str) -> bool) -> Vec<String> {
-        let mut walk = Walk { all: self, between, is_it, found: Vec::new(), left: MOST };
+        let mut walk = ChainWalk { all: self, between, is_it, found: Vec::new(), left: MOST };
         for chain in &self.chains {
             if chain.hook.as_deref().is_some_and(|hook| hooks.contains(&hook)) {
                 walk.through(chain, "", 0);
@@ -162,19 +162,19 @@ impl Ruleset {
     }
 }
 
-impl Chain {
+impl ListedChain {
     fn is_ours(&self) -> bool {
         self.table.split(' ').nth(1).is_some_and(|name| name.starts_with(OURS))
     }
 
-    /// Returns whether the same rule is there for the proxy's device as well.
+    /// Returns whether the rule is there for the proxy's device as well.
     fn has_twin(&self, rule: &str, Between { radio, fixed, .. }: &Between) -> bool {
         let twin = rule.replace(&format!("\"{radio}\""), &format!("\"{fixed}\""));
         twin != rule && self.rules.contains(&twin)
     }
 }
 
-struct Walk<'a> {
+struct ChainWalk<'a> {
     all: &'a Ruleset,
     between: &'a Between,
     is_it: &'a dyn Fn(&str) -> bool,
@@ -182,9 +182,9 @@ struct Walk<'a> {
     left: u32,
 }
 
-impl Walk<'_> {
+impl ChainWalk<'_> {
     /// `before` has the rules that jumped here.
-    fn through(&mut self, chain: &Chain, before: &str, depth: u32) {
+    fn through(&mut self, chain: &ListedChain, before: &str, depth: u32) {
         if chain.is_ours() || depth > DEEPEST {
             return;
         }
@@ -200,7 +200,7 @@ impl Walk<'_> {
                 continue;
             }
             let is_next =
-                |next: &&Chain| next.table == chain.table && targets(rule).any(|to| to == next.name);
+                |next: &&ListedChain| next.table == chain.table && targets(rule).any(|to| to == next.name);
             for next in self.all.chains.iter().filter(is_next) {
                 self.through(next, &whole, depth + 1);
             }

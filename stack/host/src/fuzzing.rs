@@ -5,21 +5,21 @@ use hopwise_core::Instant;
 use hopwise_core::wire::IpView;
 use tun_rs::VirtioNetHdr;
 
-use crate::bridge::addresses::{FlowDirection, Learned, goes_on, tcp_ends};
+use crate::bridge::addresses::{FlowDirection, LearnedAddresses, goes_on, tcp_ends};
 use crate::bridge::ports;
 use crate::capture::finish_checksum;
 use crate::firewall::{Between, Ruleset};
-use crate::journal::{self, Written};
+use crate::journal::{self, JournalPlace};
 use crate::netlink::carrier::carrier_of;
 use crate::netlink::hwsim::wire::frame as frame_of_hwsim;
 use crate::netlink::message::{attributes, messages};
 use crate::netlink::{known as known_of_loan, read_answer};
-use crate::nfqueue::{socket, standing};
+use crate::nfqueue::{rules, socket};
 use crate::nl80211;
-use crate::raw::ethernet::{ETHERNET, Frame, everyone};
+use crate::raw::ethernet::{ETHERNET, EthernetFrame, everyone};
 use crate::raw::{arp, ndp};
 use crate::routing::known as known_switches;
-use crate::vnet::{Incoming, Whole, finish, header_for, read_header};
+use crate::vnet::{IncomingBundle, WholePacket, finish, header_for, read_header};
 
 /// The number of an interface in the questions below.
 const INTERFACE: u32 = 4;
@@ -33,7 +33,7 @@ pub fn netlink(bytes: &[u8]) {
         assert!(within <= bytes.len(), "messages overlap");
         assert!(attributes(heard.body).map(|(_, value)| value.len()).sum::<usize>() <= heard.body.len());
         let _ = (nl80211::family(heard.body), nl80211::station(heard.body, Instant::ZERO));
-        let _ = (nl80211::news(heard.body, INTERFACE), standing::read(heard.body));
+        let _ = (nl80211::news(heard.body, INTERFACE), rules::read(heard.body));
         let _ = (ports::read(&heard), heard.errno(), frame_of_hwsim(heard.body));
         let _ = read_answer(heard.body);
     }
@@ -48,17 +48,17 @@ pub fn vnet(bytes: &[u8]) {
     let Some(header) = read_header(bytes) else { return };
     let mut packet = bytes[tun_rs::VIRTIO_NET_HDR_LEN..].to_vec();
     let _ = (header_for(&packet, None), header_for(&packet, Some(1000)));
-    let mut incoming = Incoming::default();
+    let mut incoming = IncomingBundle::default();
     match finish(&header, &mut packet, &mut incoming) {
         Ok(None) => check_pieces(&header, &packet, &mut incoming),
-        Ok(Some(Whole::Bundle(each))) => assert_eq!(each, header.gso_size),
-        Ok(Some(Whole::Single)) | Err(_) => {}
+        Ok(Some(WholePacket::Bundle(each))) => assert_eq!(each, header.gso_size),
+        Ok(Some(WholePacket::Single)) | Err(_) => {}
     }
     finish_checksum(&mut packet, |protocol, bytes| (protocol, bytes));
     assert_eq!(packet.len() + tun_rs::VIRTIO_NET_HDR_LEN, bytes.len());
 }
 
-fn check_pieces(header: &VirtioNetHdr, bundle: &[u8], incoming: &mut Incoming) {
+fn check_pieces(header: &VirtioNetHdr, bundle: &[u8], incoming: &mut IncomingBundle) {
     let Ok(ip) = IpView::parse(bundle) else { unreachable!("a bundle that was taken") };
     let headers = ip.header_len + 8;
     let (mut piece, mut bytes) = (vec![0; bundle.len()], 0);
@@ -73,14 +73,14 @@ fn check_pieces(header: &VirtioNetHdr, bundle: &[u8], incoming: &mut Incoming) {
 
 /// An Ethernet frame, as raw links and bridges read it.
 pub fn frame(bytes: &[u8]) {
-    let Some(frame) = Frame::parse(bytes) else { return };
+    let Some(frame) = EthernetFrame::parse(bytes) else { return };
     let packet = &bytes[ETHERNET..];
     let _ = (arp::parse(packet), everyone(packet));
     if let Some(seen) = ndp::parse(packet) {
         assert!(!seen.target.is_multicast() && seen.mac.is_none_or(|mac| mac[0] & 1 == 0));
     }
     if let Some(ends) = tcp_ends(frame.protocol, packet) {
-        let mut learned = Learned::default();
+        let mut learned = LearnedAddresses::default();
         let flow = FlowDirection::ToMobile.flow(ends);
         learned.learn(flow, FlowDirection::ToMobile, &frame, goes_on(frame.protocol, packet));
         assert_eq!(learned.of(flow, FlowDirection::ToMobile), Some((frame.to, frame.from)));
@@ -101,7 +101,7 @@ pub fn rules(text: &str) {
 pub fn left(text: &str) {
     let (place, lines) = journal::parts(text);
     if let Some(place) = place {
-        assert_eq!(Written::read(&place.line()), Some(place));
+        assert_eq!(JournalPlace::read(&place.line()), Some(place));
     }
     let switches = known_switches(&lines);
     assert_eq!(known_switches(&switches), switches);

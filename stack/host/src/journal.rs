@@ -1,7 +1,7 @@
 //! Files of old values of the system: where the values hold, and a line for each. A value is on disk before it changes.
 //!
-//! A daemon holds a lock on its file. One that is killed leaves a file without a lock. The next daemon with the same
-//! file restores the values, or `hopwise doctor --repair`.
+//! A daemon holds a lock on its file. One that is killed leaves a file without a lock. The next daemon with this file
+//! restores the values, or `hopwise doctor --repair`.
 
 mod gone;
 
@@ -34,14 +34,14 @@ pub(crate) struct Journal {
     path: PathBuf,
     file: File,
     /// The place in the text that it had when it was opened.
-    written: Option<Written>,
+    written: Option<JournalPlace>,
     /// The place of this daemon. It is read once: a confined daemon may not read the number of this boot.
-    here: Written,
+    here: JournalPlace,
 }
 
 /// The place where a file's values hold: switches end with their network namespace, and with a restart of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct JournalPlace {
     device: u64,
     pub(crate) network: u64,
     boot: String,
@@ -51,7 +51,7 @@ pub(crate) struct Written {
     pub(crate) cookie: Option<u64>,
 }
 
-/// The name contains the namespace: a daemon with the same state file in another namespace leaves it alone.
+/// The name contains the namespace: a daemon in another namespace leaves the file alone.
 pub(crate) fn file_beside(state: &Path, end: &str) -> io::Result<PathBuf> {
     let namespace = fs::metadata(OWN_NAMESPACE)?;
     let mut name = state.as_os_str().to_owned();
@@ -94,7 +94,7 @@ impl Journal {
 
     fn of(path: &Path, mut file: File) -> io::Result<(Journal, Vec<String>)> {
         let (written, lines) = written(&mut file)?;
-        let here = Written::here()?;
+        let here = JournalPlace::here()?;
         let lines = if written.as_ref().is_some_and(|at| at.is_in(&here)) { lines } else { Vec::new() };
         Ok((Journal { path: path.to_owned(), file, written, here }, lines))
     }
@@ -104,7 +104,7 @@ impl Journal {
     }
 
     /// The place in the text, or here if it names none.
-    pub(crate) fn written_at(&self) -> &Written {
+    pub(crate) fn written_at(&self) -> &JournalPlace {
         self.written.as_ref().unwrap_or(&self.here)
     }
 
@@ -161,45 +161,51 @@ fn remove_empty(path: &Path) -> bool {
 }
 
 /// The place in the file, and its other lines.
-fn written(file: &mut File) -> io::Result<(Option<Written>, Vec<String>)> {
+fn written(file: &mut File) -> io::Result<(Option<JournalPlace>, Vec<String>)> {
     let mut text = String::new();
     file.rewind()?;
     Read::by_ref(file).take(LARGEST).read_to_string(&mut text)?;
     Ok(parts(&text))
 }
 
-pub(crate) fn parts(text: &str) -> (Option<Written>, Vec<String>) {
+pub(crate) fn parts(text: &str) -> (Option<JournalPlace>, Vec<String>) {
     // A carriage return is a part of its line, as it was when the line was written.
     let mut lines = text.split_terminator('\n');
-    let place = lines.next().and_then(Written::read);
+    let place = lines.next().and_then(JournalPlace::read);
     (place, lines.map(str::to_owned).collect())
 }
 
-impl Written {
-    fn here() -> io::Result<Written> {
+impl JournalPlace {
+    fn here() -> io::Result<JournalPlace> {
         let namespace = fs::metadata(OWN_NAMESPACE)?;
         let (processes, cookie) = (process_namespace().ok(), namespace_cookie());
-        Ok(Written { device: namespace.dev(), network: namespace.ino(), boot: boot()?, processes, cookie })
+        Ok(JournalPlace {
+            device: namespace.dev(),
+            network: namespace.ino(),
+            boot: boot()?,
+            processes,
+            cookie,
+        })
     }
 
-    pub(crate) fn read(line: &str) -> Option<Written> {
+    pub(crate) fn read(line: &str) -> Option<JournalPlace> {
         let mut words = line.split(' ');
         let (device, network) = words.next()?.split_once(':')?;
         let (device, network) = (device.parse().ok()?, network.parse().ok()?);
         let boot = words.next()?.to_owned();
         let mut number = || words.next().and_then(|word| word.parse().ok());
         let (processes, cookie) = (number(), number());
-        Some(Written { device, network, boot, processes, cookie })
+        Some(JournalPlace { device, network, boot, processes, cookie })
     }
 
     pub(crate) fn line(&self) -> String {
-        let Written { device, network, boot, processes, cookie } = self;
+        let JournalPlace { device, network, boot, processes, cookie } = self;
         let number =
             |number: &Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
         format!("{device}:{network} {boot} {} {}", number(processes), number(cookie))
     }
 
-    fn is_in(&self, here: &Written) -> bool {
+    fn is_in(&self, here: &JournalPlace) -> bool {
         let is_other = self.cookie.zip(here.cookie).is_some_and(|(of_file, ours)| of_file != ours);
         (self.device, self.network, &self.boot) == (here.device, here.network, &here.boot) && !is_other
     }

@@ -9,7 +9,6 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod behind;
-mod bounded;
 mod bpf;
 mod bridge;
 pub mod bringup;
@@ -29,7 +28,6 @@ pub mod fuzzing;
 mod journal;
 mod kernel_tcp;
 mod link;
-mod name_lock;
 mod namespace;
 pub mod netlink;
 mod nfqueue;
@@ -55,22 +53,20 @@ mod testing;
 pub mod transparent;
 mod tun;
 mod tun_fast;
-mod undo;
 mod vnet;
-mod way;
 mod wire;
 
 pub use behind::{Behind, run_behind};
-pub use bounded::bound_files;
 pub use bridge::{BridgeConfig, Bridged};
 pub use capture::{
-    Capture, CaptureCounts, CaptureError, CaptureSettings, CapturedLink, ConnNames, Explainer, Frames, Names,
-    Tap, add_packet_id, finish_checksum, numbered,
+    ArrivalFrames, Capture, CaptureCounts, CaptureError, CaptureSettings, CapturedLink, ConnNames, Explainer,
+    Names, Tap, finish_checksum, numbered,
 };
 pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};
 pub use driver::{Answers, Driver, Iteration};
 pub use fault::Fault;
+pub use first_links::FirstLinks;
 pub use first_links::LinkTeller;
 pub use frames::{EthernetHeader, Framing, KeptFrame};
 pub use kernel_tcp::{KernelInfo, KernelTcp};
@@ -85,11 +81,11 @@ pub use raw::{Raw, RawConfig, holders};
 pub use shards::{Shards, ShardsListener, shard_of};
 pub use stack::{ConnectError, Drives, Stack, StackConfig, StackError, Stopped};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream};
+pub use sys::bound_files;
 pub use sys::{clock_is_synchronised, readable};
 pub use tap::{TapConfig, TapDevice};
 pub use tun::{TUN_CROSSINGS, Tun, TunConfig};
 pub use tun_fast::TunFast;
-pub use way::FirstLinks;
 pub use wire::Wire;
 
 /// Random bytes for a key, from the kernel.

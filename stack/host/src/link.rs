@@ -30,16 +30,16 @@ pub trait Link: Send + Debug {
     fn offload(&self) -> Offload {
         Offload::None
     }
-    /// Returns whether it cuts those bundles. Otherwise, the driver cuts them.
+    /// Returns whether it cuts bundles into segments. Otherwise, the driver cuts them.
     fn cuts(&self) -> bool {
         true
     }
-    /// `Trust` if it finishes the checksums of outgoing TCP segments, and vouches for those of incoming ones.
+    /// `Trust` if it finishes the checksums of outgoing TCP segments and has checked the incoming segments.
     fn checksums(&self) -> Checksums {
         Checksums::Verify
     }
     /// `Read` if packets that are read in a row came at one instant, as from a kernel at the other end. The last ACK
-    /// then covers the others.
+    /// then covers the earlier ones.
     fn ack_merge(&self) -> AckMerge {
         AckMerge::Off
     }
@@ -141,7 +141,7 @@ pub enum Sent {
     Taken,
     /// Taken, but waits for its neighbour's address. When it leaves, it is among the frames that are kept.
     Waits,
-    /// The device has no room: try the same packet again when it has.
+    /// The device has no room: try the packet again when it has.
     Full,
     /// Dropped and counted.
     Refused(LinkDrop),

@@ -56,7 +56,7 @@ impl fmt::Display for NamespaceError {
 
 impl Error for NamespaceError {}
 
-/// Identity of a namespace, which a later one of the same name does not have.
+/// Identity of a namespace, which a later namespace of its name does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamespaceId {
     device: u64,
@@ -214,7 +214,7 @@ pub fn set_switch(key: &str, value: &str) -> io::Result<()> {
 }
 
 /// Runs `work` in that namespace. A move takes more privileges than a daemon keeps: in the thread's own namespace it
-/// therefore runs here, otherwise on a thread that moves.
+/// therefore runs here, and for any other namespace on a thread that moves.
 pub(crate) fn in_namespace(namespace: &File, work: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
     let (own, wanted) = (fs::metadata(OWN_NAMESPACE)?, namespace.metadata()?);
     if (own.dev(), own.ino()) == (wanted.dev(), wanted.ino()) {

@@ -7,16 +7,12 @@ mod detour;
 pub(crate) mod device;
 pub(crate) mod features;
 pub mod hwsim;
-pub(crate) mod links;
 pub(crate) mod message;
 mod names;
-pub(crate) mod news;
 mod on_loan;
-mod own;
-mod queue;
+pub(crate) mod own;
 mod routes;
 mod sockets;
-mod table;
 pub(crate) mod way;
 
 use std::error::Error;
@@ -36,20 +32,20 @@ use hopwise_core::ip::Prefix;
 
 use crate::namespace::set_switch;
 
-pub use ask::Refused;
+pub use ask::KernelRefusal;
 pub use carrier::CarrierWatch;
 pub use detour::{Detour, DetourConfig, LeftRules, detours, left_rules, remove_left_rules};
 pub(crate) use detour::{check_table, new_or_left, rules_of_ours, table_of};
 pub use device::addresses_of;
+pub use device::{QueuedPackets, queued};
 pub use features::{computes_checksums, joining_offloads};
-pub(crate) use names::{Named, names_with, read_answer};
+pub(crate) use names::{BoundName, names_with, read_answer};
 use on_loan::Added;
-pub(crate) use on_loan::{Before, OnLoan, known};
+pub(crate) use on_loan::{EarlierState, OnLoan, known};
 pub use on_loan::{Repaired, device_of_loan, loans_left, repair_loan};
 pub(crate) use own::interfaces as all_interfaces;
 pub use own::{is_own_address, owns_address};
-pub use queue::{Queued, queued};
-use routes::{Wanted, check_free, route_message};
+use routes::{SubnetRoute, check_free, route_message};
 pub use sockets::{is_abandoned, is_connected, is_unacknowledged, user_of};
 pub use way::{RouteTo, route_to};
 
@@ -59,7 +55,7 @@ pub(crate) const OURS: RouteProtocol = RouteProtocol::Other(87);
 /// RFC 8200 §5: a link with less has no IPv6.
 const IPV6_MIN_MTU: u16 = 1280;
 
-/// The settings that a device gets; it also keeps those that it has.
+/// The settings that a device gets. It keeps the settings that it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceSettings {
     /// The longest packet in bytes.
@@ -176,7 +172,7 @@ fn apply(
         keep_addresses(device, is_ours);
     }
     blocking(async move |handle| {
-        check_free(&handle, index, &Wanted::all_of(settings)).await?;
+        check_free(&handle, index, &SubnetRoute::all_of(settings)).await?;
         let mut link = LinkUnspec::new_with_index(index).up();
         if let Some(mtu) = settings.mtu {
             link = link.mtu(u32::from(mtu));

@@ -5,11 +5,8 @@
 //! was kept longer, and the link sends it anew through the interface, by the kernel's routes.
 
 mod anew;
-pub(crate) mod left;
 pub(crate) mod rules;
 pub(crate) mod socket;
-pub(crate) mod standing;
-mod untracked;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -23,16 +20,16 @@ use hopwise_core::wire::IpView;
 use hopwise_core::{Instant, LinkEvent, Transmit};
 use parking_lot::Mutex;
 
-use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::counters::{LinkCounters, LinkDrop, LinkTally};
 use crate::link::{Link, LinkError, Received, Sent};
 use crate::tun::check_ip;
 
 use anew::Anew;
-pub(crate) use left::left_chains;
-pub use left::{left_queues, remove_left_queues};
+use anew::Untracked;
 use rules::QueueRules;
-use socket::{Judge, Queue, Queued, Verdict};
-use untracked::Untracked;
+pub(crate) use rules::left_chains;
+pub use rules::{left_queues, remove_left_queues};
+use socket::{Judge, NetfilterQueue, QueueVerdict, QueuedPacket};
 
 /// The interfaces and networks of a router between a wire and a radio.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,14 +44,14 @@ pub struct ForwardConfig {
     pub queue: u16,
 }
 
-/// The packets that came in on one interface of a router, and those that leave by it.
+/// The packets that come in and leave by one interface of a router.
 pub struct Forward {
-    queue: Queue,
+    queue: NetfilterQueue,
     anew: Anew,
     device: String,
     mtu: u16,
-    shared: Arc<Mutex<Shared>>,
-    tally: Tally,
+    shared: Arc<Mutex<QueueState>>,
+    tally: LinkTally,
     is_gone: bool,
     /// When the device and the rules are looked for.
     look_at: Instant,
@@ -63,14 +60,14 @@ pub struct Forward {
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The state of both sides.
-struct Shared {
+struct QueueState {
     /// The packet that was read last, until its verdict.
-    at_hand: Option<AtHand>,
+    at_hand: Option<PacketAtHand>,
     rules: QueueRules,
     _untracked: Option<Untracked>,
 }
 
-struct AtHand {
+struct PacketAtHand {
     from: Judge,
     /// The queue it came from.
     queue: u16,
@@ -88,7 +85,7 @@ impl Forward {
         let devices = [&config.wire, &config.radio];
         let mut sides = Vec::new();
         for (device, number) in devices.into_iter().zip(config.queue..) {
-            let queue = Queue::bind(number).map_err(failed(device, "bind a netfilter queue"))?;
+            let queue = NetfilterQueue::bind(number).map_err(failed(device, "bind a netfilter queue"))?;
             let anew = Anew::open(device, queue.descriptor());
             let anew = anew.map_err(failed(device, "open a raw socket"))?;
             sides.push((device, queue, anew));
@@ -100,11 +97,11 @@ impl Forward {
             .map_err(failed(&config.wire, "keep connection tracking from packets that were kept"))?;
         for (device, _, anew) in &sides {
             if untracked.as_ref().is_some_and(|untracked| untracked.device == **device) {
-                anew.set_mark(untracked::MARK).map_err(failed(device, "mark packets"))?;
+                anew.set_mark(anew::MARK).map_err(failed(device, "mark packets"))?;
             }
         }
-        let shared = Arc::new(Mutex::new(Shared { at_hand: None, rules, _untracked: untracked }));
-        let side = |(device, queue, anew): (&String, Queue, Anew)| {
+        let shared = Arc::new(Mutex::new(QueueState { at_hand: None, rules, _untracked: untracked }));
+        let side = |(device, queue, anew): (&String, NetfilterQueue, Anew)| {
             let mtu = mtu_of(device);
             Forward {
                 queue,
@@ -112,7 +109,7 @@ impl Forward {
                 device: device.clone(),
                 mtu,
                 shared: Arc::clone(&shared),
-                tally: Tally::new(),
+                tally: LinkTally::new(),
                 is_gone: false,
                 look_at: Instant::ZERO,
             }
@@ -123,13 +120,13 @@ impl Forward {
     }
 
     /// Drops the last packet in the kernel if it did not leave.
-    fn drop_at_hand(&mut self, shared: &mut Shared) {
+    fn drop_at_hand(&mut self, shared: &mut QueueState) {
         if let Some(at_hand) = shared.at_hand.take() {
-            self.judge(&at_hand, Verdict::Drop);
+            self.judge(&at_hand, QueueVerdict::Drop);
         }
     }
 
-    fn judge(&mut self, at_hand: &AtHand, verdict: Verdict) {
+    fn judge(&mut self, at_hand: &PacketAtHand, verdict: QueueVerdict) {
         // On an error, the packet stays until the end of its queue.
         if at_hand.from.say(at_hand.id, verdict).is_err() {
             self.tally.dropped(LinkDrop::Refused);
@@ -197,7 +194,7 @@ impl Link for Forward {
         self.drop_at_hand(&mut shared);
         let (judge, queue) = (self.queue.judge(), self.queue.number());
         match self.queue.next() {
-            Ok(Some(Queued { id, packet, .. })) => {
+            Ok(Some(QueuedPacket { id, packet, .. })) => {
                 let Some(to) = into.get_mut(..packet.len()) else {
                     self.tally.dropped(LinkDrop::Oversized);
                     return Received::Dropped;
@@ -205,7 +202,7 @@ impl Link for Forward {
                 to.copy_from_slice(packet);
                 let packet = packet.to_vec();
                 let received = check_ip(&packet, &mut self.tally);
-                shared.at_hand = Some(AtHand { from: judge, queue, id, packet });
+                shared.at_hand = Some(PacketAtHand { from: judge, queue, id, packet });
                 received
             }
             Ok(None) => Received::Nothing,
@@ -222,9 +219,9 @@ impl Link for Forward {
         let mut shared = shared.lock();
         // The packet from the other side leaves unchanged and before any other of that side: the kernel still has it.
         let own = self.queue.number();
-        let is_at_hand = |at_hand: &mut AtHand| at_hand.queue != own && at_hand.packet == packet;
+        let is_at_hand = |at_hand: &mut PacketAtHand| at_hand.queue != own && at_hand.packet == packet;
         if let Some(at_hand) = shared.at_hand.take_if(is_at_hand) {
-            self.judge(&at_hand, Verdict::Accept);
+            self.judge(&at_hand, QueueVerdict::Accept);
             self.tally.sent.count(packet.len());
             return Sent::Taken;
         }

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::poller::wait_to_read;
-use crate::running::{Running, WITHIN, memory, run, silent, whole};
+use crate::running::{RunningTool, WITHIN, memory, run, silent, whole};
 
 /// The program, as errors name it.
 const NAME: &str = "nft (package nftables)";
@@ -30,10 +30,10 @@ pub(crate) const DEAF: &str = "trap '' HUP INT QUIT TERM;";
 
 #[derive(Debug)]
 pub(crate) struct OwnedTable {
-    nft: Running,
+    nft: RunningTool,
     /// The errors of nft.
     complaints: File,
-    holder: Running,
+    holder: RunningTool,
     /// When it closes, by us or at our end, the holder ends, and nft with it.
     input: Option<ChildStdin>,
 }
@@ -66,14 +66,14 @@ impl OwnedTable {
         let mut holder = Command::new("sh");
         holder.args(["-c", &format!("{DEAF} printf %s \"$1\"; read -r _"), "sh", script]);
         holder.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut holder = Running::start(&mut holder)?;
+        let mut holder = RunningTool::start(&mut holder)?;
         let (input, script) = (holder.child.stdin.take(), holder.child.stdout.take());
         let script = script.map_or_else(Stdio::null, Stdio::from);
         let mut nft = Command::new("sh");
         nft.args(["-c", &format!("{DEAF} exec nft -i")]);
         nft.stdin(script).stdout(Stdio::piped()).stderr(complaints.try_clone()?);
         // Without nft the holder's next line has no reader.
-        let nft = Running::start(&mut nft).inspect_err(|_| holder.kill())?;
+        let nft = RunningTool::start(&mut nft).inspect_err(|_| holder.kill())?;
         Ok(OwnedTable { nft, complaints, holder, input })
     }
 
@@ -91,7 +91,7 @@ impl OwnedTable {
         Ok(())
     }
 
-    /// The error that nft prints instead of the table, or that it does not answer.
+    /// The error that nft prints in place of the table, or that it does not answer.
     fn give_up(mut self, error: io::Error) -> io::Error {
         drop(self.input.take());
         if error.kind() == io::ErrorKind::TimedOut || self.nft.end_within(WITHIN).is_err() {

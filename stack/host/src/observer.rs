@@ -5,10 +5,10 @@ use hopwise_core::{Instant, LinkId};
 
 use crate::frames::EthernetHeader;
 
-/// Sees each packet and each trace event on the driver's thread, or on that of a program that sends. It must be quick
-/// and must not wait: copy into a bounded queue, and count what does not fit.
+/// Sees each packet and each trace event, on the driver's thread or on the thread of a program that sends. It must be
+/// quick and must not wait: copy into a bounded queue, and count what does not fit.
 ///
-/// Trace events of a packet that leaves come before it; those of one that came, after it.
+/// Trace events of a packet that leaves come before it. Trace events of a packet that arrived come after it.
 pub trait Observer: Send {
     /// Called before each iteration and each step of a program. While no observer watches, none gets packets, and no
     /// trace is kept.
@@ -17,7 +17,7 @@ pub trait Observer: Send {
     }
     /// Returns whether each packet that comes is to have a time of its own, read after it came. Only an observer that
     /// [watches](Observer::is_watching) is asked. Without such a time, several packets share one from before. The
-    /// capture of a packet's sender may then have it later than that of its receiver.
+    /// sender's capture may then have a packet later than the receiver's capture.
     fn takes_times(&self) -> bool {
         false
     }
@@ -25,12 +25,6 @@ pub trait Observer: Send {
     fn on_packet(&mut self, seen: &SeenPacket<'_>);
     /// An event of the machine's trace.
     fn on_trace(&mut self, event: &TraceEvent);
-    /// Returns whether decisions are to be logged. Only an observer that [watches](Observer::is_watching) is asked.
-    fn takes_decisions(&self) -> bool {
-        false
-    }
-    /// Whole entries of the [decision log](hopwise_core::tcp::decisions), in their order.
-    fn on_decisions(&mut self, _entries: &[u8]) {}
     /// A frame by which a link finds its neighbours (ARP or NDP); `packet` begins after the Ethernet header.
     fn on_own_frame(&mut self, _seen: &SeenPacket<'_>) {}
 }

@@ -1,12 +1,19 @@
-//! Files of our own in folders that others may write to.
+//! Files of our own in folders where other users may write, and names of sockets as locks.
+//!
+//! A lock admits one user of a device in each network namespace. The kernel frees the name of a socket when its process
+//! ends, also by a crash.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
+
+use crate::link::LinkError;
 
 /// The folder of a file.
 pub fn folder_of(path: &Path) -> &Path {
@@ -65,7 +72,7 @@ pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 }
 
 /// Returns whether the file is ours or root's, or its owner can be trusted. This takes a folder that is root's, ours or
-/// the owner's, and closed to others. A daemon that root started has a user of its own.
+/// the owner's, and in which no other user may write. A daemon that root started has a user of its own.
 fn is_trusted(path: &Path, file: &Metadata) -> io::Result<bool> {
     let own = geteuid().as_raw();
     if is_of(file, own) {
@@ -73,6 +80,31 @@ fn is_trusted(path: &Path, file: &Metadata) -> io::Result<bool> {
     }
     let folder = fs::metadata(folder_of(path))?;
     Ok([0, own, file.uid()].contains(&folder.uid()) && folder.mode() & 0o022 == 0)
+}
+
+/// The name as the kernel shows it in /proc/net/unix, after an `@`.
+pub(crate) fn lock_name(kind: &str, device: &str) -> String {
+    format!("hopwise-{kind}-{device}")
+}
+
+/// Held as long as the device is used.
+#[derive(Debug)]
+pub(crate) struct NameLock {
+    // The kernel keeps the name while this is open.
+    _name: UnixListener,
+}
+
+impl NameLock {
+    /// Locks a device. It may have users of different kinds at a time, but one of each.
+    pub(crate) fn of(kind: &str, device: &str) -> Result<NameLock, LinkError> {
+        let name = SocketAddr::from_abstract_name(lock_name(kind, device));
+        let bound = name.and_then(|name| UnixListener::bind_addr(&name));
+        bound.map(|bound| NameLock { _name: bound }).map_err(|error| {
+            let is_held = error.kind() == io::ErrorKind::AddrInUse;
+            let kind = if is_held { io::ErrorKind::ResourceBusy } else { error.kind() };
+            LinkError::system("claim it", device, io::Error::new(kind, error))
+        })
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! `pcap`: packets of other hosts through libpcap. Live capture with a filter, and replay of captures. Neither sends.
 
-mod layer;
-
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -11,14 +9,12 @@ use std::time::Duration;
 use hopwise_core::endpoint::Neighbours;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, Transmit};
-use pcap::{Active, Capture, Error, Linktype, Offline, PacketHeader};
 
-use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::counters::{LinkCounters, LinkDrop, LinkTally};
 use crate::link::{Link, LinkError, Received, Sent};
 use crate::sys;
 use crate::tun::check_ip;
-
-use layer::Layer;
+use pcap::{Active, Capture, Error, Linktype, Offline, PacketHeader};
 
 /// The packets that pass a device, captured passively.
 pub struct LiveCapture {
@@ -26,7 +22,7 @@ pub struct LiveCapture {
     device: String,
     layer: Layer,
     checksums: Checksums,
-    tally: Tally,
+    tally: LinkTally,
     is_gone: bool,
 }
 
@@ -41,7 +37,7 @@ pub struct Replay {
     next: Option<(Duration, Vec<u8>)>,
     /// The times of the capture's clock and of ours at the first packet.
     began: Option<(Duration, Instant)>,
-    tally: Tally,
+    tally: LinkTally,
 }
 
 /// The times at which a replay gives its packets.
@@ -64,7 +60,7 @@ fn failed(doing: &'static str, device: &str) -> impl Fn(Error) -> LinkError {
 }
 
 /// Checks whether libpcap takes a filter for at least one kind of device that is read here, since the kind is not known
-/// yet. An error is that of the most common kind. A host name that cannot be resolved now is no error.
+/// yet. An error is of the most common kind. A host name that cannot be resolved now is no error.
 pub fn check_filter(filter: &str) -> Result<(), String> {
     let compiled = |number: &i32| {
         let capture = Capture::dead(Linktype(*number)).map_err(in_its_words)?;
@@ -99,7 +95,7 @@ impl LiveCapture {
             capture.filter(filter, true).map_err(failed("take the filter", device))?;
         }
         let layer = layer_of(capture.get_datalink().0, device)?;
-        let (device, checksums, tally) = (device.to_owned(), Checksums::Verify, Tally::new());
+        let (device, checksums, tally) = (device.to_owned(), Checksums::Verify, LinkTally::new());
         Ok(LiveCapture { capture, device, layer, checksums, tally, is_gone: false })
     }
 
@@ -119,7 +115,8 @@ impl Replay {
         let capture = Capture::from_file(file).map_err(unreadable)?;
         let layer = layer_of(capture.get_datalink().0, &name)?;
         let (next, began, checksums) = (None, None, Checksums::Verify);
-        let mut replay = Replay { capture, name, layer, checksums, pace, next, began, tally: Tally::new() };
+        let mut replay =
+            Replay { capture, name, layer, checksums, pace, next, began, tally: LinkTally::new() };
         replay.read_ahead();
         Ok(replay)
     }
@@ -150,7 +147,7 @@ fn time(header: &PacketHeader) -> Duration {
 }
 
 /// Writes the packet without its link layer's header to the beginning of `into`.
-fn take(layer: Layer, frame: &[u8], captured: usize, into: &mut [u8], tally: &mut Tally) -> Received {
+fn take(layer: Layer, frame: &[u8], captured: usize, into: &mut [u8], tally: &mut LinkTally) -> Received {
     let Some(packet) = layer.packet(frame) else {
         tally.dropped(LinkDrop::NotIp);
         return Received::Dropped;
@@ -163,7 +160,7 @@ fn take(layer: Layer, frame: &[u8], captured: usize, into: &mut [u8], tally: &mu
     check_ip(&into[..packet.len()], tally)
 }
 
-fn refused(tally: &mut Tally) -> Sent {
+fn refused(tally: &mut LinkTally) -> Sent {
     tally.dropped(LinkDrop::ReceiveOnly);
     Sent::Refused(LinkDrop::ReceiveOnly)
 }
@@ -263,6 +260,52 @@ impl fmt::Debug for LiveCapture {
 impl fmt::Debug for Replay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replay").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layer {
+    /// No header (TUN).
+    Raw,
+    Ethernet,
+    /// The header of BSD's loopback device: four bytes.
+    Null,
+    /// The header of Linux' "any" device, in its two versions.
+    Cooked,
+    Cooked2,
+}
+
+impl Layer {
+    /// One number of each, the most common first.
+    const NUMBERS: [i32; 5] = [1, 12, 113, 276, 0];
+
+    fn from_number(number: i32) -> Option<Layer> {
+        match number {
+            12 | 14 | 101 | 228 | 229 => Some(Layer::Raw),
+            1 => Some(Layer::Ethernet),
+            0 | 108 => Some(Layer::Null),
+            113 => Some(Layer::Cooked),
+            276 => Some(Layer::Cooked2),
+            _ => None,
+        }
+    }
+
+    /// The IP packet in a frame, if it is one.
+    fn packet(self, frame: &[u8]) -> Option<&[u8]> {
+        let (kind_at, mut begins) = match self {
+            Layer::Raw => return Some(frame),
+            Layer::Null => return frame.get(4..),
+            Layer::Ethernet => (12, 14),
+            Layer::Cooked => (14, 16),
+            Layer::Cooked2 => (0, 20),
+        };
+        let mut kind = frame.get(kind_at..kind_at + 2)?;
+        // VLAN tags.
+        while matches!(kind, [0x81, 0x00] | [0x88, 0xa8]) && self == Layer::Ethernet {
+            kind = frame.get(begins + 2..begins + 4)?;
+            begins += 4;
+        }
+        matches!(kind, [0x08, 0x00] | [0x86, 0xdd]).then(|| frame.get(begins..)).flatten()
     }
 }
 

@@ -190,12 +190,12 @@ impl Poller {
     }
 }
 
-/// More than are ready together in a usual wait; the next wait has the others.
+/// More than are ready together in a usual wait. The next wait has the rest.
 const MOST_EVENTS: usize = 16;
 
 const NO_DATA: epoll::EventData = epoll::EventData::new_u64(0);
 
-fn timespec(rest: Duration) -> Timespec {
+pub(crate) fn timespec(rest: Duration) -> Timespec {
     let seconds = i64::try_from(rest.as_secs()).unwrap_or(i64::MAX);
     Timespec { tv_sec: seconds.min(1 << 30), tv_nsec: rest.subsec_nanos().into() }
 }

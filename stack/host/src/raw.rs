@@ -8,17 +8,16 @@
 
 pub(crate) mod arp;
 pub(crate) mod ethernet;
-mod guard;
 pub(crate) mod ndp;
 mod neighbours;
 mod own_mac;
 mod probe;
 mod resolution;
 pub(crate) mod socket;
-pub(crate) mod tag;
 
+use std::fmt::Write as _;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -29,21 +28,20 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Cast, Instant, LinkEvent, NextHop, StationAddress, Transmit};
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
-use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::counters::{LinkCounters, LinkDrop, LinkTally};
 use crate::frames::{EthernetHeader, FrameLog, Framing, KeptFrame};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
-use crate::name_lock;
-use crate::nft;
+use crate::nft::{self, OwnedTable, in_a_name};
 use crate::observer::Direction;
+use crate::own_file::{NameLock, lock_name};
 use crate::tun::check_ip;
-use crate::vnet::{Incoming, Whole, finish, header_for, read_header};
+use crate::vnet::{IncomingBundle, WholePacket, finish, header_for, read_header};
 
-use ethernet::{ETHERNET, Frame, Mac, Protocol};
-use guard::Guard;
-use neighbours::{Found, Neighbours};
+use ethernet::Tag;
+use ethernet::{ETHERNET, EthernetFrame, Mac, Protocol};
+use neighbours::{NeighbourAnswer, NeighbourTable};
 use own_mac::OwnMac;
-use socket::{PacketSocket, Taken};
-use tag::Tag;
+use socket::{PacketSocket, TakenFrame};
 
 pub use probe::holders;
 
@@ -64,14 +62,14 @@ pub struct RawConfig {
 pub struct Raw {
     // Dropped before the guard: until the socket is closed, the kernel must keep quiet.
     socket: PacketSocket,
-    _guard: Guard,
+    _guard: RawGuard,
     device: String,
     own: OwnMac,
     mtu: u16,
     offload: bool,
     addresses: Vec<IpAddr>,
-    neighbours: Neighbours,
-    incoming: Incoming,
+    neighbours: NeighbourTable,
+    incoming: IncomingBundle,
     incoming_from: Option<IpAddr>,
     incoming_header: Option<EthernetHeader>,
     /// The frame that is being sent.
@@ -81,7 +79,7 @@ pub struct Raw {
     /// The time of the next check on a device that went down, and the number of checks left.
     look_at: Option<(Instant, u8)>,
     log: FrameLog,
-    tally: Tally,
+    tally: LinkTally,
     is_gone: bool,
 }
 
@@ -102,7 +100,7 @@ impl Raw {
             return Err(LinkError::Setting { device: device.clone(), what: "it needs an address of ours" });
         }
         let addresses: Vec<IpAddr> = config.addresses.iter().map(Prefix::address).collect();
-        let guard = Guard::set(device, &addresses)?;
+        let guard = RawGuard::set(device, &addresses)?;
         let (socket, about) = PacketSocket::open(device)?;
         Ok(Raw {
             socket,
@@ -112,33 +110,33 @@ impl Raw {
             mtu: about.mtu,
             offload: config.offload,
             addresses,
-            neighbours: Neighbours::default(),
-            incoming: Incoming::default(),
+            neighbours: NeighbourTable::default(),
+            incoming: IncomingBundle::default(),
             incoming_from: None,
             incoming_header: None,
             log: FrameLog::default(),
             frame: Vec::new(),
             retry_at: None,
             look_at: None,
-            tally: Tally::new(),
+            tally: LinkTally::new(),
             is_gone: false,
         })
     }
 
     /// The nft table that keeps the kernel quiet while a device is open, and for a moment after its user was killed.
     pub fn table_of(device: &str) -> String {
-        guard::table_name(device)
+        table_name(device)
     }
 
     /// Returns whether nft lists that table.
     pub fn has_table(device: &str) -> io::Result<bool> {
-        let table = format!("table inet {}", guard::table_name(device));
+        let table = format!("table inet {}", table_name(device));
         Ok(nft::tables()?.lines().any(|line| line == table))
     }
 
     /// The name that /proc/net/unix shows, after an `@`, as long as a device has a user.
     pub fn lock_of(device: &str) -> String {
-        name_lock::name(KIND, device)
+        lock_name(KIND, device)
     }
 
     /// Returns whether the device exists, and checks only when a check is due.
@@ -160,7 +158,7 @@ impl Raw {
     /// Parses a frame. A packet for the machine is written to `into`.
     fn take_frame(&mut self, now: Instant, bytes: usize, cast: Cast, into: &mut [u8]) -> Received {
         let Some(header) = read_header(&into[..bytes]) else { return self.drop_one(LinkDrop::Truncated) };
-        let Some(frame) = Frame::parse(&into[VIRTIO_NET_HDR_LEN..bytes]) else {
+        let Some(frame) = EthernetFrame::parse(&into[VIRTIO_NET_HDR_LEN..bytes]) else {
             return self.drop_one(LinkDrop::Truncated);
         };
         self.doubt_mac(now, &frame, cast);
@@ -209,7 +207,7 @@ impl Raw {
                 if let Some(source) = source {
                     self.neighbours.confirm(now, source, from);
                 }
-                Received::Packet(Arrived { from: source, segment_bytes: Whole::get(whole), ..arrived })
+                Received::Packet(Arrived { from: source, segment_bytes: WholePacket::get(whole), ..arrived })
             }
             Ok(None) => {
                 (self.incoming_from, self.incoming_header) = (source, arrived.ethernet);
@@ -252,7 +250,7 @@ impl Raw {
         self.frame.extend_from_slice(&[0; VIRTIO_NET_HDR_LEN]);
         self.frame.extend_from_slice(&header);
         self.frame.extend_from_slice(packet);
-        if self.socket.put(&self.frame, &mut self.tally) == Taken::No {
+        if self.socket.put(&self.frame, &mut self.tally) == TakenFrame::No {
             self.tally.dropped(LinkDrop::QueueFull);
         }
         self.socket.flush(&mut self.tally);
@@ -275,11 +273,11 @@ impl Raw {
         self.frame.extend_from_slice(&header);
         self.frame.extend_from_slice(packet);
         match self.socket.put(&self.frame, &mut self.tally) {
-            Taken::Yes => {
+            TakenFrame::Yes => {
                 self.tally.sent.count(packet.len());
                 Sent::Taken
             }
-            Taken::No => Sent::Full,
+            TakenFrame::No => Sent::Full,
         }
     }
 }
@@ -343,8 +341,8 @@ impl Link for Raw {
             }
         };
         match self.neighbours.find(now, to) {
-            Found::At(mac) => self.put_packet(mac, transmit, packet),
-            Found::Sought => {
+            NeighbourAnswer::At(mac) => self.put_packet(mac, transmit, packet),
+            NeighbourAnswer::Sought => {
                 if !self.neighbours.hold(now, to, transmit, packet) {
                     self.tally.dropped(LinkDrop::QueueFull);
                     return Sent::Refused(LinkDrop::QueueFull);
@@ -405,5 +403,76 @@ impl Link for Raw {
 
     fn counters(&self) -> LinkCounters {
         LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.device) }
+    }
+}
+
+// Keeps the kernel from answering for our addresses, by an nft table whose name only Hopwise gives.
+//
+// Packets for addresses that are ours alone never reach the kernel's IP. If the kernel has the address, too, it must
+// not reset connections that it does not know. The table belongs to this process, and goes with the link or when the
+// process is killed.
+
+#[derive(Debug)]
+struct RawGuard {
+    _table: OwnedTable,
+    _lock: NameLock,
+}
+
+impl RawGuard {
+    fn set(device: &str, addresses: &[IpAddr]) -> Result<RawGuard, LinkError> {
+        let failed = |doing| move |error| LinkError::system(doing, device, error).taking(RIGHTS);
+        let lock = NameLock::of(KIND, device)?;
+        let table = format!("inet {}", table_name(device));
+        let table = OwnedTable::set(&table, &chains(device, addresses, has_kernel_address))
+            .map_err(failed("tell nft (package nftables) to keep the kernel quiet"))?;
+        Ok(RawGuard { _table: table, _lock: lock })
+    }
+}
+
+pub(crate) fn table_name(device: &str) -> String {
+    format!("hopwise_{}", in_a_name(device))
+}
+
+/// Returns whether the kernel has the address, too.
+fn has_kernel_address(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
+}
+
+fn chains(device: &str, addresses: &[IpAddr], is_shared: impl Fn(IpAddr) -> bool) -> String {
+    let (mut arriving, mut leaving) = (String::new(), String::new());
+    for address in addresses {
+        let family = if address.is_ipv4() { "ip" } else { "ip6" };
+        // Writing to a String does not fail.
+        let _ = if is_shared(*address) {
+            write!(leaving, "{family} saddr {address} tcp flags & rst == rst drop; ")
+        } else {
+            write!(arriving, "iifname \"{device}\" {family} daddr {address} drop; ")
+        };
+    }
+    format!(
+        "chain arriving {{ type filter hook prerouting priority raw; policy accept; {arriving}}}; \
+         chain leaving {{ type filter hook output priority filter; policy accept; {leaving}}}; "
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_ours_alone_is_kept_from_the_kernel_and_a_shared_one_from_resets() {
+        let (ours, shared) = ("10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap());
+        let rules = chains("eth0", &[ours, shared], |address| address == shared);
+        assert!(rules.contains("iifname \"eth0\" ip daddr 10.0.0.1 drop"));
+        assert!(rules.contains("ip6 saddr fd00::1 tcp flags & rst == rst drop"));
+        assert!(!rules.contains("ip saddr 10.0.0.1") && !rules.contains("ip6 daddr"));
+    }
+
+    #[test]
+    fn a_table_is_named_after_its_device_without_what_nft_does_not_take() {
+        assert_eq!(table_name("wlan0"), "hopwise_wlan0");
+        assert_eq!(table_name("wlan-0.1"), "hopwise_wlan_2d0_2e1");
+        assert_ne!(table_name("br.1"), table_name("br_1"), "a node on one would take the other's");
+        assert_ne!(table_name("br_2e1"), table_name("br.1"));
     }
 }

@@ -3,17 +3,22 @@
 //! A program that hangs must not hang a daemon. Its output goes into memory, so a program that nobody reads from does
 //! not wait either. It has a process group of its own: signals of a terminal are for the daemon, and all that the
 //! program has started is killed with it.
+//!
+//! [`UndoCommand`] holds a command that undoes a change at the end, when this process may neither run programs nor
+//! change the system. A shell starts with the change, keeps the privileges of that moment, and waits. It does nothing
+//! if this process is killed.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, ExitStatus, Output};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use crate::nft::DEAF;
 use crate::poller::wait_to_read;
 
 /// The limit for an answer and for an end. Healthy programs take a moment, seconds on a busy machine, and more when a
@@ -22,17 +27,17 @@ pub(crate) const WITHIN: Duration = Duration::from_secs(30);
 
 /// A program that runs, in a process group of its own.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningTool {
     pub(crate) child: Child,
     /// Can be read once the program has ended. A confined daemon may wait for it, and may open no such descriptor.
     ended: OwnedFd,
 }
 
-impl Running {
-    pub(crate) fn start(command: &mut Command) -> io::Result<Running> {
+impl RunningTool {
+    pub(crate) fn start(command: &mut Command) -> io::Result<RunningTool> {
         let mut child = command.process_group(0).spawn()?;
         match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
-            Ok(ended) => Ok(Running { child, ended }),
+            Ok(ended) => Ok(RunningTool { child, ended }),
             Err(error) => {
                 kill(&mut child);
                 Err(error.into())
@@ -69,7 +74,7 @@ fn run_within(program: &mut Command, input: &str, most: Duration) -> io::Result<
     given.write_all(input.as_bytes())?;
     given.rewind()?;
     program.stdin(given).stdout(said.try_clone()?).stderr(complained.try_clone()?);
-    let mut running = Running::start(program)?;
+    let mut running = RunningTool::start(program)?;
     let ended = running.end_within(most).map_err(|error| {
         running.kill();
         if error.kind() == io::ErrorKind::TimedOut { silent(&name, most) } else { error }
@@ -94,6 +99,35 @@ pub(crate) fn whole(file: &mut File) -> io::Result<Vec<u8>> {
     file.rewind()?;
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[derive(Debug)]
+pub(crate) struct UndoCommand {
+    shell: RunningTool,
+    input: Option<ChildStdin>,
+}
+
+impl UndoCommand {
+    /// Runs the script when this is dropped, in the namespaces of the caller of `by`.
+    pub(crate) fn by(script: &str) -> io::Result<UndoCommand> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{DEAF} read -r _ && {{ {script}; }}")]);
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut shell = RunningTool::start(&mut shell)?;
+        let input = shell.child.stdin.take();
+        Ok(UndoCommand { shell, input })
+    }
+}
+
+impl Drop for UndoCommand {
+    fn drop(&mut self) {
+        let written = self.input.take().map(|mut input| input.write_all(b"now\n"));
+        let done = self.shell.end_within(WITHIN);
+        let is_done = matches!(written, Some(Ok(()))) && done.is_ok_and(|status| status.success());
+        if !is_done {
+            tracing::warn!("what was changed in the system stays until the next start");
+        }
+    }
 }
 
 #[cfg(test)]
@@ -140,5 +174,19 @@ mod tests {
         let id = String::from_utf8(done.stdout).expect("a number");
         let id = id.trim().parse().ok().and_then(Pid::from_raw).expect("a process");
         rustix::process::kill_process(id, Signal::KILL).expect("it is ours");
+    }
+
+    #[test]
+    fn a_script_runs_at_the_end_and_not_when_we_are_killed() {
+        let path = std::env::temp_dir().join(format!("hopwise-undo-{}", std::process::id()));
+        let script = format!("echo done > {}", path.display());
+        let mut killed = UndoCommand::by(&script).expect("there is a shell");
+        drop(killed.input.take());
+        killed.shell.end_within(WITHIN).expect("it ends");
+        assert!(!path.exists());
+        drop(killed);
+        drop(UndoCommand::by(&script).expect("there is a shell"));
+        assert_eq!(std::fs::read_to_string(&path).expect("it was run"), "done\n");
+        std::fs::remove_file(path).expect("it is there");
     }
 }

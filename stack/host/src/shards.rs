@@ -1,4 +1,4 @@
-//! Several stacks that share nothing, one on each queue of a device: both directions of a flow meet the same stack.
+//! Several stacks that share nothing, one on each queue of a device: both directions of a flow meet one stack.
 
 use std::future::poll_fn;
 use std::io;
@@ -23,7 +23,7 @@ const TRIES: usize = 32;
 /// The first of the dynamic ports (RFC 6335 §6).
 const FIRST_PORT: u16 = 49_152;
 
-/// The shard of a connection; the queues of [`TunFast`](crate::TunFast) use the same function.
+/// The shard of a connection. The queues of [`TunFast`](crate::TunFast) use this function, too.
 pub fn shard_of(one_port: u16, other_port: u16, shards: usize) -> usize {
     usize::from(mixed(one_port, other_port)) % shards.max(1)
 }
@@ -44,7 +44,7 @@ pub struct ShardsListener {
 
 impl Shards {
     /// Starts one stack for each list of links. `config` and `maker` make its parts from the number of the shard. All
-    /// must have the same addresses, and each a key of its own. One clock serves all.
+    /// must have equal addresses, and each a key of its own. One clock serves all.
     pub fn start(
         links: Vec<Vec<Box<dyn Link>>>,
         mut config: impl FnMut(u16, &[Box<dyn Link>]) -> StackConfig,
@@ -135,7 +135,7 @@ impl ShardsListener {
 
     /// The same for hand-written futures.
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
-        // A stack that always has a connection ready must not keep the others from being served.
+        // A stack that always has a connection ready must not starve the other stacks.
         let nth = self.next.fetch_add(1, Ordering::Relaxed) % self.listeners.len();
         let (after, first) = self.listeners.split_at(nth);
         let mut waiting = first.iter().chain(after).map(|listener| listener.poll_accept(cx));

@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "signal masks and signalfd have no types")]
 
 use std::io;
+use std::marker::PhantomData;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -82,11 +83,45 @@ pub fn is_ignored(number: i32) -> bool {
     action_of(number).is_some_and(|action| action.sa_sigaction == libc::SIG_IGN)
 }
 
+/// The signals of faults, which a thread makes itself.
+const FAULTS: [i32; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
+
+/// Until its drop, this thread runs no handler of a signal, except for faults. A thread that it starts meanwhile never
+/// runs one. A handler may fork, and the child would go on with the work of the thread that it is a copy of.
+#[derive(Debug)]
+pub(crate) struct NoHandlers {
+    before: libc::sigset_t,
+    /// The mask is a thread's own.
+    _stays: PhantomData<*const ()>,
+}
+
+impl NoHandlers {
+    pub(crate) fn on_this_thread() -> NoHandlers {
+        // SAFETY: the sets are made whole before they are used, and the calls write to them alone. They cannot fail
+        // with these arguments.
+        unsafe {
+            let [mut held, mut before]: [libc::sigset_t; 2] = mem::zeroed();
+            libc::sigfillset(&raw mut held);
+            for number in FAULTS {
+                libc::sigdelset(&raw mut held, number);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held, &raw mut before);
+            NoHandlers { before, _stays: PhantomData }
+        }
+    }
+}
+
+impl Drop for NoHandlers {
+    fn drop(&mut self) {
+        // SAFETY: the set is the one that this thread had, and no old mask is asked for.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
 /// Returns whether all handlers of this process ask that a call which they interrupt goes on (`SA_RESTART`). Handlers
 /// of faults do not count: a thread that waits makes none.
 pub fn all_restart() -> bool {
-    const FAULTS: [i32; 6] =
-        [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
     let handlers = (1..=libc::SIGRTMAX()).filter(|number| !FAULTS.contains(number)).filter_map(action_of);
     let mut handlers =
         handlers.filter(|action| ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction));

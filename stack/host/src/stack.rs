@@ -13,6 +13,7 @@ mod shared;
 mod waiting;
 
 use std::io;
+use std::mem;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -36,8 +37,9 @@ use crate::counters::LinkCounters;
 use crate::driver::{Answers, Driver};
 use crate::link::Link;
 use crate::observer::Observer;
+use crate::signals::NoHandlers;
 
-/// The parts of a stack besides its links and agents.
+/// The settings of a stack, without its links and agents.
 pub struct StackConfig {
     /// Its links have the order in which [`Stack::start`] gets them, with numbers from 0; [`describe`](crate::describe)
     /// writes their entries.
@@ -137,6 +139,8 @@ impl Stack {
         let thread = match config.drives {
             Drives::Thread => {
                 let thread = thread::Builder::new().name(config.thread_name);
+                // A child that a handler forks on the driver's thread would drive the links of its parent.
+                let _no_handlers = NoHandlers::on_this_thread();
                 let thread = thread.spawn(move || driven.run(config.busy_poll));
                 Some(thread.map_err(StackError::System)?)
             }
@@ -189,7 +193,8 @@ impl Stack {
     pub fn stop(self, deadline: Duration) -> Stopped {
         let reset = self.shared().finish(deadline, self.alive.drives);
         self.alive.end();
-        Stopped { reset }
+        // A child that was forked meanwhile has ended nothing.
+        Stopped { reset: reset.unwrap_or(0) }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -198,8 +203,13 @@ impl Stack {
 }
 
 impl Alive {
-    /// Ends the driver, and waits for its thread.
+    /// Ends the driver, and waits for its thread. A child of the process whose stack it is has no thread to wait for,
+    /// so that no handler may fork during the wait.
     fn end(&self) {
+        let _no_handlers = NoHandlers::on_this_thread();
+        if self.shared.is_of_parent() {
+            return;
+        }
         self.shared.end();
         if let Some(thread) = self.thread.lock().take()
             && thread.thread().id() != thread::current().id()
@@ -213,5 +223,8 @@ impl Alive {
 impl Drop for Alive {
     fn drop(&mut self) {
         self.end();
+        if self.shared.is_of_parent() {
+            mem::forget(self.thread.get_mut().take());
+        }
     }
 }

@@ -1,32 +1,28 @@
 //! tokio's streams over a stack.
 
 mod connecting;
-mod halves;
 mod in_place;
 mod listener;
 mod ready;
 
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::task::coop::{RestoreOnPending, poll_proceed};
+use std::{fmt, io};
 
 use hopwise_core::Endpoint;
 use hopwise_core::endpoint::{ConnId, RecvError};
 use hopwise_core::tcp::{CloseReason, Info};
-
-pub use halves::{OwnedReadHalf, OwnedWriteHalf};
-pub use listener::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::coop::{RestoreOnPending, poll_proceed};
 
 use crate::stack::{Bytes, Shared, Side, Stack, Waiting, kind_of};
 
-/// A connection of a [`Stack`], like tokio's stream of the same name. Its shutdown ends this side alone (half-close).
-/// Its drop closes the connection: written data is still delivered, but unread data makes it a reset.
+pub use listener::TcpListener;
+
+/// A connection of a [`Stack`], like tokio's `TcpStream`. Its shutdown ends this side alone (half-close). Its drop
+/// closes the connection: written data is still delivered, but unread data makes it a reset.
 #[derive(Debug)]
 pub struct TcpStream {
     held: Arc<Held>,
@@ -80,7 +76,7 @@ impl TcpStream {
     }
 
     /// Lets the SYN-ACK of a SYN leave that the listener has left to the program
-    /// ([`OnDemand`](hopwise_core::endpoint::SynAck)). A drop or an abort refuses it instead.
+    /// ([`OnDemand`](hopwise_core::endpoint::SynAck)). A drop or an abort refuses it.
     pub fn answer(&self) {
         // A forgotten connection needs no answer.
         let _ = self.held.stack.with(|now, endpoint| endpoint.answer(now, self.held.id));
@@ -175,7 +171,7 @@ impl Held {
     }
 }
 
-/// Uses up some of the task's budget: a stream that is always ready must not starve others in its task.
+/// Uses up some of the task's budget: a stream that is always ready must not starve the rest of its task.
 fn taken<T>(outcome: Poll<T>, budget: &RestoreOnPending) -> Poll<T> {
     if outcome.is_ready() {
         budget.made_progress();
@@ -202,6 +198,9 @@ fn stopped() -> io::Error {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        if self.stack.shared().is_of_parent() {
+            return;
+        }
         self.shared().act(|now, endpoint, waiting| {
             waiting.leave(self.id);
             // A forgotten connection needs no close.
@@ -256,5 +255,61 @@ impl AsyncWrite for &TcpStream {
 
     fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.held.shutdown()
+    }
+}
+
+/// The half that reads.
+#[derive(Debug)]
+pub struct OwnedReadHalf {
+    held: Arc<Held>,
+}
+
+/// The half that writes.
+#[derive(Debug)]
+pub struct OwnedWriteHalf {
+    held: Arc<Held>,
+}
+
+impl OwnedReadHalf {
+    /// Address and port of the peer.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.held.remote()
+    }
+}
+
+impl OwnedWriteHalf {
+    /// Address and port of the peer.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.held.remote()
+    }
+}
+
+impl AsyncRead for OwnedReadHalf {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.held.poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for OwnedWriteHalf {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.held.poll_write(cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.held.shared().flush(self.held.id);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.held.shutdown()
+    }
+}
+
+impl Drop for OwnedWriteHalf {
+    fn drop(&mut self) {
+        // The FIN tells the peer that no more data comes. The other half may go on reading.
+        if !self.held.shared().is_of_parent() {
+            let _ = self.held.shutdown();
+        }
     }
 }

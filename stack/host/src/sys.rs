@@ -1,13 +1,16 @@
 //! The few calls into the system that nothing safe wraps.
 #![expect(unsafe_code, reason = "ioctls and raw descriptors have no types")]
 
-use hopwise_core::narrow::as_u32;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 
+use hopwise_core::narrow::as_u32;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -90,7 +93,7 @@ pub fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is open as long as its owner lives, which is here what is registered.
     let register = || unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) };
     // A runtime does not reveal whether it has I/O. Without it, the registration panics before it changes anything. A
-    // program built with `panic = "abort"` ends here instead.
+    // program built with `panic = "abort"` ends here.
     let registered = catch_unwind(AssertUnwindSafe(register)).map_err(|_| io::ErrorKind::Unsupported)?;
     Ok(registered?)
 }
@@ -154,7 +157,7 @@ pub(crate) fn cover_folder(folder: &CStr) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Returns whether a program keeps the machine's clock with others (adjtimex, STA_UNSYNC).
+/// Returns whether a program synchronises the machine's clock (adjtimex, STA_UNSYNC).
 pub fn clock_is_synchronised() -> io::Result<bool> {
     // SAFETY: the structure is sound when it is all zeros, which changes nothing, and the kernel fills it in.
     let (state, status) = unsafe {
@@ -177,4 +180,30 @@ pub(crate) fn schedule_first() -> io::Result<()> {
         libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &raw const how)
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Bounds each file that this command and all that it starts will write: the signal SIGXFSZ ends a longer one. A bound
+/// that is set once the program runs misses the children that it already has.
+pub fn bound_files(command: &mut Command, most: u64) {
+    let limit = Rlimit { current: Some(most), maximum: Some(most) };
+    let set = move || setrlimit(Resource::Fsize, limit).map_err(io::Error::from);
+    // SAFETY: the closure makes one system call. It takes no lock and no memory, so that it may run after a fork.
+    unsafe { command.pre_exec(set) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use super::*;
+
+    #[test]
+    fn a_child_that_starts_at_once_has_the_bound_of_its_parent() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -f; sh -c 'ulimit -f'"]).stdin(Stdio::null());
+        bound_files(&mut shell, 16 << 20);
+        let said = shell.output().expect("there is a shell");
+        // A shell counts in blocks of 512 bytes.
+        assert_eq!(String::from_utf8_lossy(&said.stdout), "32768\n32768\n");
+    }
 }

@@ -8,7 +8,7 @@ use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, Transmit};
 
-use crate::counters::{LinkCounters, Tally};
+use crate::counters::{LinkCounters, LinkTally};
 use crate::link::{Arrived, Gather, Link, Received, Sent};
 
 /// The far end of a link in memory.
@@ -39,12 +39,12 @@ pub(crate) trait Far: Debug + Send {
 #[derive(Debug)]
 pub(crate) struct Memory<F> {
     far: F,
-    tally: Tally,
+    tally: LinkTally,
 }
 
 impl<F: Far> Memory<F> {
     pub(crate) fn to(far: F) -> Memory<F> {
-        Memory { far, tally: Tally::new() }
+        Memory { far, tally: LinkTally::new() }
     }
 }
 

@@ -1,20 +1,19 @@
 //! Ends TCP of other hosts on a router: their SYNs are held until someone decides on each.
 //!
-//! A table of nft marks the SYNs that come in on some interfaces for some networks, and a netfilter queue holds them.
-//! A SYN that is let go continues on the kernel's own path, unchanged, with the router's firewall and NAT still ahead.
-//! A caught one goes to a socket that takes the addresses of others (TPROXY), and the kernel's TCP ends its connection.
+//! A table of nft marks the SYNs that come in on some interfaces for some networks, and a netfilter queue holds them. A
+//! SYN that is let go continues on the kernel's own path, unchanged, with the router's firewall and NAT still ahead. A
+//! caught SYN goes to a socket that takes the addresses of other hosts (TPROXY), and the kernel's TCP ends its
+//! connection.
 //!
 //! All of it fails open. The table belongs to our process and goes with it, however that ends. A queue without a
 //! listener, or a full one, lets packets go on. While we hang, another process may read the queue ([`Bypass`]). A TUN
 //! device as the hosts' route would fail open, too. But a SYN that came there would have to be sent anew, past the
 //! firewall and the NAT that it should meet.
 
-mod arrivals;
-mod bypass;
 mod chains;
 mod held;
 mod iptables;
-mod left;
+mod likeness;
 mod ways;
 
 use std::fmt;
@@ -29,16 +28,17 @@ use hopwise_core::ip::Prefix;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 
 use crate::netlink::NetlinkError;
-use crate::nfqueue::socket::Queue;
+use crate::nfqueue::socket::NetfilterQueue;
 use crate::nft::{OwnedTable, nft};
 use crate::sys;
 
-pub use arrivals::Arrivals;
-pub use bypass::Bypass;
+pub use chains::{Arrival, Arrivals};
+pub use held::Bypass;
 pub use held::{HeldSyn, HeldSyns, Syn};
 use iptables::InIptables;
-pub use left::{Left, left, remove_left};
-use ways::Ways;
+pub use iptables::{LeftRulesAndRoutes, left, remove_left};
+pub use likeness::Likeness;
+use ways::HostWays;
 
 /// The bit of a packet's mark that leads it to a socket here.
 const CAUGHT: u32 = 0x0400_0000;
@@ -114,26 +114,26 @@ fn failed(doing: &'static str) -> impl Fn(io::Error) -> TransparentError {
 
 /// The rules that lead packets here. They go when this is dropped, in this order.
 #[derive(Debug)]
-pub struct Led {
+pub struct LedPackets {
     _table: OwnedTable,
     _iptables: Option<InIptables>,
-    _ways: Ways,
+    _ways: HostWays,
 }
 
-/// The held SYNs, and the listeners that take those of them that are caught, one for each version of IP.
+/// The held SYNs, and the listeners that take caught SYNs, one for each version of IP.
 #[derive(Debug)]
 pub struct Caught {
     /// The SYNs, before a runtime waits for them.
     pub held: HeldQueue,
     /// The listeners, which do not block.
     pub listeners: Vec<TcpListener>,
-    /// The caught SYNs that have come in.
+    /// The ends of caught SYNs.
     pub arrivals: Arrivals,
 }
 
 /// A queue that is bound, and that no runtime reads yet.
 #[derive(Debug)]
-pub struct HeldQueue(Queue);
+pub struct HeldQueue(NetfilterQueue);
 
 impl HeldQueue {
     /// The queue's socket, for a [`Bypass`] in another process.
@@ -148,27 +148,27 @@ impl HeldQueue {
 }
 
 /// Leads packets here. An error leaves nothing behind.
-pub fn open(config: &TransparentConfig) -> Result<(Led, Option<Caught>), TransparentError> {
+pub fn open(config: &TransparentConfig) -> Result<(LedPackets, Option<Caught>), TransparentError> {
     let caught = if config.interfaces.is_empty() { None } else { Some(catch(config)?) };
-    let ways = Ways::open(config.table).map_err(TransparentError::Routing)?;
+    let ways = HostWays::open(config.table).map_err(TransparentError::Routing)?;
     let ports = caught
         .as_ref()
         .map_or(Ok(Vec::new()), |caught| caught.listeners.iter().map(TcpListener::local_addr).collect());
     let ports: Vec<SocketAddr> = ports.map_err(failed("look at a listener"))?;
     let (table, iptables) = set(config, &ports)?;
-    Ok((Led { _table: table, _iptables: iptables, _ways: ways }, caught))
+    Ok((LedPackets { _table: table, _iptables: iptables, _ways: ways }, caught))
 }
 
 /// The [`Bypass`] of a killed process ends a moment after it, and has the queue until then.
 #[expect(clippy::disallowed_methods, reason = "nothing is driven yet")]
-fn bind_queue(number: u16) -> io::Result<Queue> {
+fn bind_queue(number: u16) -> io::Result<NetfilterQueue> {
     for _ in 1..TRIES {
-        match Queue::bind(number) {
+        match NetfilterQueue::bind(number) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(BETWEEN_TRIES),
             done => return done,
         }
     }
-    Queue::bind(number)
+    NetfilterQueue::bind(number)
 }
 
 fn catch(config: &TransparentConfig) -> Result<Caught, TransparentError> {

@@ -10,9 +10,9 @@ use hopwise_core::tcp::AckMerge;
 use hopwise_core::{Instant, Transmit};
 use tun_tap::{Iface, Mode};
 
-use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::counters::{LinkCounters, LinkDrop, LinkTally};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
-use crate::netlink::{self, Before, DeviceSettings, OnLoan};
+use crate::netlink::{self, DeviceSettings, EarlierState, OnLoan};
 use crate::sys;
 
 /// The length of the kernel's queue for us. The kernel's TCP learns of a full queue only by losses. Its default of 500
@@ -36,9 +36,9 @@ pub struct TunConfig {
     pub mtu: u16,
     /// The kernel's own addresses there, not the stack's.
     pub kernel_addresses: Vec<Prefix>,
-    /// Subnets that the kernel routes there besides those of its addresses.
+    /// Subnets that the kernel routes there, without the subnets of its addresses.
     pub routes: Vec<Prefix>,
-    /// Old values of a device that existed before are kept in a file beside this path until they are back.
+    /// A file next to this path keeps the old values of a device that existed before, until they are back.
     pub loan_beside: Option<PathBuf>,
 }
 
@@ -83,7 +83,7 @@ pub struct Tun {
     fd: OwnedFd,
     name: String,
     mtu: u16,
-    tally: Tally,
+    tally: LinkTally,
     is_gone: bool,
 }
 
@@ -99,13 +99,13 @@ impl Tun {
         let beside = config.loan_beside.as_deref();
         let mut on_loan = before.map(|before| OnLoan::new(before, beside));
         configure(&name, &settings, on_loan.as_mut())?;
-        Ok(Tun { on_loan, fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
+        Ok(Tun { on_loan, fd, name, mtu: config.mtu, tally: LinkTally::new(), is_gone: false })
     }
 }
 
 /// The state of the device before it is opened, if it exists.
-pub(crate) fn before(name: &str) -> Result<Option<Before>, LinkError> {
-    Before::of(name).map_err(|error| LinkError::Configure { device: name.to_owned(), error })
+pub(crate) fn before(name: &str) -> Result<Option<EarlierState>, LinkError> {
+    EarlierState::of(name).map_err(|error| LinkError::Configure { device: name.to_owned(), error })
 }
 
 /// A device that existed before is only lent.
@@ -216,7 +216,7 @@ impl Link for Tun {
 }
 
 /// Drops packets other than IP at the link.
-pub(crate) fn check_ip(packet: &[u8], tally: &mut Tally) -> Received {
+pub(crate) fn check_ip(packet: &[u8], tally: &mut LinkTally) -> Received {
     let reason = match packet.first().map(|first| first >> 4) {
         None => LinkDrop::Truncated,
         Some(4) if packet.len() < 20 => LinkDrop::Truncated,
@@ -242,7 +242,7 @@ pub(crate) fn on_read_error(error: io::Error, is_gone: &mut bool) -> Received {
     }
 }
 
-pub(crate) fn on_write_error(error: io::Error, is_gone: &mut bool, tally: &mut Tally) -> Sent {
+pub(crate) fn on_write_error(error: io::Error, is_gone: &mut bool, tally: &mut LinkTally) -> Sent {
     let reason = match error.raw_os_error() {
         Some(libc::EAGAIN) => return Sent::Full,
         Some(libc::ENOBUFS | libc::ENOMEM) => LinkDrop::QueueFull,

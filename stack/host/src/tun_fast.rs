@@ -18,28 +18,28 @@ use hopwise_core::wire::{Checksums, protocol};
 use hopwise_core::{Instant, Transmit};
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
 
-use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::counters::{LinkCounters, LinkDrop, LinkTally};
 use crate::link::{Gather, Link, LinkError, Received, Sent};
-use crate::name_lock::NameLock;
 use crate::netlink::OnLoan;
+use crate::own_file::NameLock;
 use crate::sys;
 use crate::tun::{
     IS_NO_TUN, TunConfig, before, check_ip, configure, not_opened, on_read_error, on_write_error,
 };
-use crate::vnet::{Incoming, finish, header_for, read_header};
+use crate::vnet::{IncomingBundle, finish, header_for, read_header};
 
 /// One queue of a TUN device with offload.
 #[derive(Debug)]
 pub struct TunFast {
-    /// The first queue has that of the device, and removes it before others may open the device.
+    /// The first queue has the device's filter, and removes it before another program may open the device.
     // Before the descriptor in order of drop: the last queue clears the device's flags while it is open.
     offloads: Arc<Offloads>,
     fd: OwnedFd,
     name: String,
     mtu: u16,
-    tally: Tally,
+    tally: LinkTally,
     /// UDP datagrams of one bundle, handed on one by one.
-    incoming: Incoming,
+    incoming: IncomingBundle,
     is_gone: bool,
 }
 
@@ -121,8 +121,8 @@ impl TunFast {
             fd: sys::owned(device),
             name: name.clone(),
             mtu: config.mtu,
-            tally: Tally::new(),
-            incoming: Incoming::default(),
+            tally: LinkTally::new(),
+            incoming: IncomingBundle::default(),
             is_gone: false,
         };
         Ok(devices.into_iter().map(queue).collect())

@@ -15,7 +15,7 @@ use rustix::net::{
     recvmsg, sendmsg, socketpair,
 };
 
-use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::counters::{LinkCounters, LinkDrop, LinkTally};
 use crate::link::{Arrived, Gather, Link, LinkError, Received, Sent};
 use crate::tun::{check_ip, on_write_error};
 
@@ -29,7 +29,7 @@ const MOST_BYTES: u32 = 65_535;
 pub struct Wire {
     fd: OwnedFd,
     mtu: u16,
-    tally: Tally,
+    tally: LinkTally,
     is_gone: bool,
 }
 
@@ -43,7 +43,7 @@ impl Wire {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let ends = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
             .map_err(|error| LinkError::system("make a pair of sockets", NAME, error))?;
-        let wire = |fd| Wire { fd, mtu, tally: Tally::new(), is_gone: false };
+        let wire = |fd| Wire { fd, mtu, tally: LinkTally::new(), is_gone: false };
         Ok((wire(ends.0), wire(ends.1)))
     }
 }

@@ -1,7 +1,7 @@
 //! AODV (RFC 3561): routes that are found when a packet needs them.
 //!
-//! [`Settings::rules`] choose a node's rules: the RFC's, or those of ns-2 2.35, with which the papers were measured
-//! (`ns2`). Both share the messages and the table of seen requests. The common part of all on-demand protocols is in
+//! [`Settings::rules`] choose a node's rules: the RFC's, or ns-2 2.35's, with which the papers were measured (`ns2`).
+//! Both share the messages and the table of seen requests. The common part of all on-demand protocols is in
 //! `on_demand`.
 
 mod ack_seq;
@@ -11,59 +11,137 @@ mod losses;
 pub mod messages;
 mod ns2;
 pub mod rfc3561;
-mod seen;
 mod settings;
 #[cfg(test)]
 mod testing;
 
+use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use hopwise_core::Instant;
 
-pub use crate::on_demand::{Interface, Key, Trust};
-pub use settings::{AodvRules, Settings};
-
+use crate::constants::RuleSet;
 use crate::on_demand::ack_seq::AckSeqs;
-use crate::on_demand::{BufferBounds, Desk, Form, Manners, Outbox};
+use crate::on_demand::rates::Origins;
+use crate::on_demand::{AuthForm, BufferBounds, Desk, Manners, Outbox};
+use crate::protocol::{DaemonProtocol, LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::routing::Routing;
+
+pub use crate::on_demand::{Interface, Key, Trust};
+pub use settings::Settings;
 
 /// The UDP port (RFC 3561 §8).
 pub const PORT: u16 = 654;
 
-const FORM: Form = Form { sign: icv::sign, verify: icv::verify, cost: icv::COST };
+const FORM: AuthForm = AuthForm { sign: icv::sign, verify: icv::verify, cost: icv::COST };
 
-/// The configuration of a node, given at construction.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The constants of the protocol.
-    pub settings: Settings,
-    /// At least one; the first one's address is the node's name.
-    pub interfaces: Vec<Interface>,
-    /// Other addresses that this node makes reachable and searches for (`rules: rfc3561`).
-    pub serves: Vec<Ipv4Addr>,
-    /// Seed of all random draws.
-    pub seed: u64,
-    /// The start of the counters in signed messages: higher at every start of the same node.
-    pub counter: u64,
-    /// A node that may have routed before and has lost its numbers forwards nothing until then (RFC 3561 §6.13).
-    pub wakes_at: Instant,
-    /// The limits on messages of others.
-    pub trust: Trust,
-}
+/// AODV in the registry.
+pub static DESCRIPTOR: RoutingProtocol = RoutingProtocol {
+    name: "aodv",
+    summary: "AODV (RFC 3561).",
+    constants: Settings::CONSTANTS,
+    subject: "AODV",
+    is_flat: true,
+    mark: PacketMark::Port(PORT),
+    needs_positions: false,
+    live: LiveRouter::Daemon,
+    daemon: Some(DaemonProtocol {
+        port: PORT,
+        everyone: Ipv4Addr::BROADCAST,
+        rest: |constants| Settings::from(constants).delete_period(),
+        make: |constants, setup| Box::new(rfc3561::Aodv::new(constants.into(), setup)),
+    }),
+    make: |constants, setup| routing(constants.into(), setup),
+};
 
 /// A node that follows the rules of its settings.
-pub fn routing(config: Config) -> Box<dyn Routing> {
-    match config.settings.rules {
-        AodvRules::Ns2 => Box::new(ns2::Ns2Aodv::new(config)),
-        AodvRules::Rfc3561 => Box::new(rfc3561::Aodv::new(config)),
+pub fn routing(settings: Settings, setup: RoutingSetup) -> Box<dyn Routing> {
+    match settings.rules {
+        RuleSet::Ns2 => Box::new(ns2::Ns2Aodv::new(settings, setup)),
+        RuleSet::Standard => Box::new(rfc3561::Aodv::new(settings, setup)),
     }
 }
 
-fn desk(config: &Config) -> Desk {
-    let Config { settings, interfaces, seed, counter, trust, .. } = config;
-    let outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, *seed);
-    let is_shared = settings.rules == AodvRules::Rfc3561;
-    let bounds = BufferBounds { packets: settings.buffer_packets, time: settings.buffer_time, is_shared };
-    let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key, *counter);
-    Desk::new(interfaces.clone(), outbox, bounds, ack_seqs).with_trust(trust.clone(), FORM, *counter)
+/// The longest time that a packet waits for a route.
+const BUFFER_TIME: Duration = Duration::from_secs(30);
+
+fn desk(settings: &Settings, setup: RoutingSetup) -> Desk {
+    let RoutingSetup { interfaces, seed, counter, trust, .. } = setup;
+    let outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, seed);
+    let is_shared = settings.rules == RuleSet::Standard;
+    let bounds = BufferBounds { packets: settings.buffer_packets, time: BUFFER_TIME, is_shared };
+    let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key, counter);
+    Desk::new(interfaces, outbox, bounds, ack_seqs).with_trust(trust, FORM, counter)
+}
+
+/// The largest number of remembered requests; beyond it the oldest are forgotten.
+const MOST: usize = 8_192;
+
+/// Requests that a node has processed: each once, remembered for a while, bounded however many come.
+#[derive(Debug, Default)]
+struct SeenRequest {
+    known: BTreeSet<(Ipv4Addr, u32)>,
+    /// In the order of their time.
+    until: VecDeque<(Instant, (Ipv4Addr, u32))>,
+    origins: Origins,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AodvRequest {
+    New,
+    Repeated,
+    /// Its origin sends more requests than it may.
+    Flood,
+}
+
+impl SeenRequest {
+    fn note(&mut self, now: Instant, key: (Ipv4Addr, u32), memory: Duration, rate: u32) -> AodvRequest {
+        while let Some((until, oldest)) = self.until.front().copied()
+            && (until <= now || self.until.len() >= MOST)
+        {
+            self.until.pop_front();
+            self.known.remove(&oldest);
+        }
+        if !self.known.insert(key) {
+            return AodvRequest::Repeated;
+        }
+        self.until.push_back((now + memory, key));
+        if rate > 0 && self.origins.count(now, key.0) > rate { AodvRequest::Flood } else { AodvRequest::New }
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.known.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMORY: Duration = Duration::from_secs(6);
+
+    #[test]
+    fn a_request_is_new_once_until_it_is_forgotten() {
+        let mut seen = SeenRequest::default();
+        let key = (Ipv4Addr::new(10, 0, 0, 1), 7);
+        let mut note = |s, key| seen.note(Instant::from_secs(s), key, MEMORY, 0);
+        assert_eq!(note(0, key), AodvRequest::New);
+        assert_eq!(note(5, key), AodvRequest::Repeated);
+        assert_eq!(note(5, (key.0, 8)), AodvRequest::New);
+        assert_eq!(note(6, key), AodvRequest::New);
+    }
+
+    #[test]
+    fn a_flood_of_requests_is_told_and_takes_bounded_memory() {
+        let mut seen = SeenRequest::default();
+        let origin = Ipv4Addr::new(10, 0, 0, 1);
+        let news = (0..100).map(|id| seen.note(Instant::ZERO, (origin, id), MEMORY, 20));
+        assert_eq!(news.filter(|news| *news == AodvRequest::New).count(), 20);
+        for id in 0..50_000 {
+            seen.note(Instant::ZERO, (Ipv4Addr::from_bits(id), id), MEMORY, 20);
+        }
+        assert!(seen.len() <= MOST && seen.origins.len() <= MOST && seen.until.len() <= MOST);
+    }
 }

@@ -7,69 +7,68 @@
 //! It differs from the draft in these points. A destination whose request has a newer number than its own continues
 //! from that number, as in RFC 3561. A node that lost its number is thus found. A request that does not improve the
 //! table is not passed on. A number is remembered as long as data comes through here. Next hops in use may be probed
-//! with RREP_Ack requests, if no link layer reports losses: the draft leaves that to others.
+//! with RREP_Ack requests, if no link layer reports losses. The draft leaves such probes to implementations.
 
 mod discovery;
 mod errors;
 pub mod messages;
 mod neighbours;
-mod replies;
 mod requests;
-mod seen;
-mod settings;
 mod table;
 #[cfg(test)]
 mod testing;
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use hopwise_core::agent::Path;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkId, NextHop, Rx};
 
-pub use settings::Settings;
-
+use crate::constants::{ConstantForm, MOST_PACKETS, MOST_ROUTES, OFF, OnlySimulated, constants};
 use crate::on_demand::ack_seq::AckSeqs;
 use crate::on_demand::rank::{Wish, is_answer};
 use crate::on_demand::rates::{Errors, Throttle};
 use crate::on_demand::searches::Searches;
 use crate::on_demand::{
-    BufferBounds, Change, Desk, Form, Interface, Keys, Manners, OnDemand, Outbox, Trust, all_changed,
-    path_of, v4,
+    AuthForm, BufferBounds, Desk, Key, Keys, Manners, OnDemand, Outbox, RouteChange, all_changed, path_of, v4,
 };
-use crate::rfc5444::{ALL_ROUTERS, Message, PORT, Packet, TooLong, icv};
-use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use crate::protocol::{DaemonProtocol, LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
+use crate::rfc5444::{ALL_ROUTERS, PORT, Packet, Rfc5444Message, TooLong, icv};
+use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
+use discovery::ProcessedRequests;
 use errors::LatestErrors;
-use messages::Refused;
+use messages::MessageRefusal;
 use neighbours::Neighbours;
-use seen::Seen;
-use table::{Offer, Route, Table};
+use table::{OfferedRoute, Route, RouteTable};
 
 /// Messages come from neighbours alone (RFC 5082).
 const HOP_LIMIT: u8 = 255;
+/// The longest time that a packet waits for a route.
+const BUFFER_TIME: Duration = Duration::from_secs(30);
+/// The time between two removals of expired routes.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-const FORM: Form = Form { sign: icv::sign, verify: icv::verify, cost: icv::COST };
+const FORM: AuthForm = AuthForm { sign: icv::sign, verify: icv::verify, cost: icv::COST };
 
-/// The configuration of a node, given at construction.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The constants of the protocol.
-    pub settings: Settings,
-    /// At least one; the first one's address is the node's name.
-    pub interfaces: Vec<Interface>,
-    /// Other addresses that this node makes reachable and searches for.
-    pub serves: Vec<Ipv4Addr>,
-    /// The highest number that it may have used before, 0 for none.
-    pub seq: u16,
-    /// Seed of all random draws.
-    pub seed: u64,
-    /// The start of the counters in signed messages: higher at every start of the same node.
-    pub counter: u64,
-    /// A node that may have routed before and has lost its number sends no requests or replies until then.
-    pub wakes_at: Instant,
-    /// The limits on messages of others.
-    pub trust: Trust,
-}
+/// AODVv2 in the registry.
+pub static DESCRIPTOR: RoutingProtocol = RoutingProtocol {
+    name: "dymo",
+    summary: "AODVv2 (draft-ietf-manet-aodvv2-16), formerly DYMO.",
+    constants: Settings::CONSTANTS,
+    subject: "AODVv2",
+    is_flat: false,
+    mark: PacketMark::Port(PORT),
+    needs_positions: false,
+    live: LiveRouter::Daemon,
+    daemon: Some(DaemonProtocol {
+        port: PORT,
+        everyone: ALL_ROUTERS,
+        rest: |constants| Settings::from(constants).max_seqnum_lifetime,
+        make: |constants, setup| Box::new(Aodvv2::new(constants.into(), setup)),
+    }),
+    make: |constants, setup| Box::new(Aodvv2::new(constants.into(), setup)),
+};
 
 /// A node that runs AODVv2.
 #[derive(Debug)]
@@ -79,11 +78,11 @@ pub struct Aodvv2 {
     serves: Vec<Ipv4Addr>,
     /// Never 0, which stands for an unknown number.
     seq: u16,
-    table: Table,
+    table: RouteTable,
     /// With the number of the next request.
     searches: Searches<u8>,
     neighbours: Neighbours,
-    seen: Seen,
+    seen: ProcessedRequests,
     errors: Errors,
     /// Limits on messages of neighbours, and on messages that these cause.
     heard: Throttle,
@@ -95,25 +94,24 @@ pub struct Aodvv2 {
 
 /// The neighbour and the link that a message came from.
 #[derive(Clone, Copy, Debug)]
-struct Via {
+struct MessageVia {
     from: Ipv4Addr,
     link: LinkId,
 }
 
 impl Aodvv2 {
     /// A node without routes, at time 0.
-    pub fn new(config: Config) -> Aodvv2 {
-        let Config { settings, interfaces, serves, seq, seed, counter, wakes_at, trust } = config;
+    pub fn new(settings: Settings, setup: RoutingSetup) -> Aodvv2 {
+        let RoutingSetup { interfaces, serves, seq, seed, counter, wakes_at, trust, .. } = setup;
         let mut outbox = Outbox::new(Manners { port: PORT, everyone: ALL_ROUTERS }, seed);
-        let next_sweep = Instant::ZERO + outbox.chance.up_to(settings.sweep_interval);
-        let bounds =
-            BufferBounds { packets: settings.buffer_packets, time: settings.buffer_time, is_shared: true };
+        let next_sweep = Instant::ZERO + outbox.chance.up_to(SWEEP_INTERVAL);
+        let bounds = BufferBounds { packets: settings.buffer_packets, time: BUFFER_TIME, is_shared: true };
         let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key, counter);
         Aodvv2 {
             desk: Desk::new(interfaces, outbox, bounds, ack_seqs).with_trust(trust, FORM, counter),
             serves,
             seq,
-            table: Table::new(
+            table: RouteTable::new(
                 settings.most_routes,
                 settings.max_idletime,
                 settings.max_seqnum_lifetime,
@@ -121,7 +119,7 @@ impl Aodvv2 {
             ),
             searches: Searches::new(settings.rreq_ratelimit),
             neighbours: Neighbours::default(),
-            seen: Seen::default(),
+            seen: ProcessedRequests::default(),
             errors: Errors::new(settings.rerr_ratelimit),
             heard: Throttle::new(settings.message_ratelimit),
             answers: Throttle::new(settings.answer_ratelimit),
@@ -147,7 +145,7 @@ impl Aodvv2 {
     }
 
     /// Returns whether one more message may be sent because of that neighbour's messages.
-    fn may_answer(&mut self, now: Instant, via: Via) -> bool {
+    fn may_answer(&mut self, now: Instant, via: MessageVia) -> bool {
         let may = self.answers.take(now, via.from);
         if !may {
             self.desk.dropped(DropReason::RoutingRateLimited, 0);
@@ -155,14 +153,14 @@ impl Aodvv2 {
         may
     }
 
-    fn tell_everyone(&mut self, at: Option<Instant>, message: Message) {
+    fn tell_everyone(&mut self, at: Option<Instant>, message: Rfc5444Message) {
         match Packet::of(message).bytes() {
             Ok(bytes) => self.desk.tell_everyone(at, HOP_LIMIT, &bytes),
             Err(TooLong) => self.desk.dropped(DropReason::RoutingRefused, 0),
         }
     }
 
-    fn tell_neighbour(&mut self, via: Via, messages: Vec<Message>) {
+    fn tell_neighbour(&mut self, via: MessageVia, messages: Vec<Rfc5444Message>) {
         match (Packet { messages, ..Packet::default() }).bytes() {
             Ok(bytes) => self.desk.tell_neighbour(via.link, via.from, HOP_LIMIT, &bytes),
             Err(TooLong) => self.desk.dropped(DropReason::RoutingRefused, 0),
@@ -177,15 +175,15 @@ impl Aodvv2 {
             && let Some(route) = self.table.valid(now, dst)
         {
             self.use_route(now, dst);
-            self.desk.release(now, dst, (route.link, route.next_hop), std::time::Duration::ZERO);
+            self.desk.release(now, dst, (route.link, route.next_hop), Duration::ZERO);
         }
     }
 
     fn use_route(&mut self, now: Instant, dst: Ipv4Addr) {
         let Some(route) = self.table.get_mut(now, dst) else { return };
         route.note_use(now);
-        if let Some(Offer { next_hop, link, .. }) = route.valid().copied() {
-            self.neighbours.note_use(now, Via { from: next_hop, link }, &self.settings);
+        if let Some(OfferedRoute { next_hop, link, .. }) = route.valid().copied() {
+            self.neighbours.note_use(now, MessageVia { from: next_hop, link }, &self.settings);
         }
     }
 
@@ -197,14 +195,19 @@ impl Aodvv2 {
         }
     }
 
-    fn believe(&mut self, own: Ipv4Addr, peer: Ipv4Addr, message: &Message) {
+    fn believe(&mut self, own: Ipv4Addr, peer: Ipv4Addr, message: &Rfc5444Message) {
         let (open, signed) = messages::statements(message);
         let said = self.desk.ack_seqs.read(own, peer, open, signed);
         let hops = self.table.get(peer).and_then(Route::hops);
         self.desk.tell_arrivals(peer, said, hops);
     }
 
-    fn take_message(&mut self, cx: &Cx<'_>, via: Via, message: &Message) -> Result<(), Refused> {
+    fn take_message(
+        &mut self,
+        cx: &Cx<'_>,
+        via: MessageVia,
+        message: &Rfc5444Message,
+    ) -> Result<(), MessageRefusal> {
         match message.kind {
             messages::RREQ => self.take_request(cx, via, message),
             messages::RREP => self.take_reply(cx, via, message),
@@ -215,7 +218,7 @@ impl Aodvv2 {
                 self.take_ack(cx, via);
                 Ok(())
             }
-            // A message of another protocol, which may travel in the same packet.
+            // A message of another protocol, which may travel in a packet with ours.
             _ => Ok(()),
         }
     }
@@ -269,16 +272,17 @@ impl OnDemand for Aodvv2 {
     }
 
     fn lose(&mut self, now: Instant, link: LinkId, neighbour: Ipv4Addr) {
-        self.lose_neighbour(now, Via { from: neighbour, link });
+        self.lose_neighbour(now, MessageVia { from: neighbour, link });
     }
 
     fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)> {
-        let row =
-            |(dst, _, route): (Ipv4Addr, &Route, &Offer)| (dst, route.next_hop, route.link, route.metric);
+        let row = |(dst, _, route): (Ipv4Addr, &Route, &OfferedRoute)| {
+            (dst, route.next_hop, route.link, route.metric)
+        };
         self.table.iter_valid(now).map(row).collect()
     }
 
-    fn changes(&mut self, now: Instant) -> Vec<Change> {
+    fn changes(&mut self, now: Instant) -> Vec<RouteChange> {
         let Some(noted) = self.table.changes.take() else {
             return all_changed(self.routes(now));
         };
@@ -295,9 +299,9 @@ impl Routing for Aodvv2 {
         Some(PORT)
     }
 
-    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
+    fn route(&mut self, cx: &Cx<'_>, packet: &RoutedPacket<'_>) -> RoutingVerdict {
         let dst = v4(packet.dst).filter(|dst| self.desk.trust.covers(*dst));
-        let Some(dst) = dst else { return Verdict::Drop(DropReason::NoRoute) };
+        let Some(dst) = dst else { return RoutingVerdict::Drop(DropReason::NoRoute) };
         let now = cx.now;
         let is_own = packet.from.is_none();
         if let Some(route) = self.table.valid(now, dst) {
@@ -309,18 +313,21 @@ impl Routing for Aodvv2 {
                 self.report_route(dst);
             }
             self.use_route(now, dst);
-            return Verdict::Forward { link: route.link, via: NextHop::Neighbour(route.next_hop.into()) };
+            return RoutingVerdict::Forward {
+                link: route.link,
+                via: NextHop::Neighbour(route.next_hop.into()),
+            };
         }
         let unconfirmed = self.table.get(dst).and_then(|route| route.unconfirmed);
         let is_waiting = unconfirmed.is_some_and(|route| self.neighbours.is_asked(route.next_hop));
         if !is_own && !is_waiting {
             self.refuse_data(now, v4(packet.src), dst);
-            return Verdict::Drop(DropReason::NoRoute);
+            return RoutingVerdict::Drop(DropReason::NoRoute);
         }
         let wish =
             if is_own { self.desk.wish(now, packet, self.searches.is_known(dst)) } else { Wish::PASSED_ON };
         if is_own && !is_waiting && self.searches.rests(now, dst, wish.rank) {
-            return Verdict::Drop(DropReason::NoRoute);
+            return RoutingVerdict::Drop(DropReason::NoRoute);
         }
         if is_own && let Some(route) = self.table.entry(now, dst) {
             route.is_ours = true;
@@ -330,10 +337,10 @@ impl Routing for Aodvv2 {
         if is_own && !is_waiting {
             self.search(cx, packet.src, (dst, wish));
         }
-        Verdict::Keep
+        RoutingVerdict::Keep
     }
 
-    fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
+    fn handle_control(&mut self, cx: &Cx<'_>, control: &ControlMessage<'_>) {
         let Some(opened) = self.desk.open(cx.now, control) else { return };
         let (Some(from), Ok(packet)) = (v4(control.src), Packet::parse(opened)) else {
             self.desk.dropped(DropReason::RoutingMalformed, 0);
@@ -345,7 +352,7 @@ impl Routing for Aodvv2 {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
-        let via = Via { from, link: control.link };
+        let via = MessageVia { from, link: control.link };
         if !self.heard.take(cx.now, from) {
             self.desk.dropped(DropReason::RoutingRateLimited, 0);
             return;
@@ -358,11 +365,12 @@ impl Routing for Aodvv2 {
             }
             match self.take_message(cx, via, message) {
                 Ok(()) => {}
-                Err(Refused::Malformed) => self.desk.dropped(DropReason::RoutingMalformed, 0),
-                Err(Refused::Foreign) => self.desk.dropped(DropReason::RoutingRefused, 0),
+                Err(MessageRefusal::Malformed) => self.desk.dropped(DropReason::RoutingMalformed, 0),
+                Err(MessageRefusal::Foreign) => self.desk.dropped(DropReason::RoutingRefused, 0),
             }
         }
-        let asks = |message: &Message| message.kind == messages::RREP_ACK && messages::is_request(message);
+        let asks =
+            |message: &Rfc5444Message| message.kind == messages::RREP_ACK && messages::is_request(message);
         if packet.messages.iter().any(asks) && self.may_answer(cx.now, via) {
             self.tell_neighbour(via, vec![messages::rrep_ack(false)]);
         }
@@ -370,16 +378,22 @@ impl Routing for Aodvv2 {
 
     fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
 
-    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
+    fn on_undelivered(
+        &mut self,
+        cx: &Cx<'_>,
+        link: LinkId,
+        to: IpAddr,
+        packet: &RoutedPacket<'_>,
+    ) -> Undelivered {
         let (Some(from), Some(dst)) = (v4(to), v4(packet.dst)) else { return Undelivered::Drop };
-        self.take_failure(cx, Via { from, link }, dst, packet)
+        self.take_failure(cx, MessageVia { from, link }, dst, packet)
     }
 
     fn handle_timeout(&mut self, cx: &Cx<'_>) {
         let now = cx.now;
         self.desk.drop_late(now);
         if self.next_sweep <= now {
-            self.next_sweep = now + self.settings.sweep_interval;
+            self.next_sweep = now + SWEEP_INTERVAL;
             self.sweep(now);
         }
         self.go_on_searching(cx);
@@ -396,7 +410,7 @@ impl Routing for Aodvv2 {
         times.into_iter().flatten().chain([self.next_sweep]).min()
     }
 
-    fn poll_order(&mut self, now: Instant) -> Option<Order> {
+    fn poll_order(&mut self, now: Instant) -> Option<RoutingOrder> {
         self.desk.next_order(now)
     }
 
@@ -418,3 +432,66 @@ impl Routing for Aodvv2 {
 mod hostile;
 #[cfg(test)]
 mod tests;
+
+// AODVv2's constants, named as in the draft's section on timers, each a setting.
+
+constants! {
+    /// Constants of AODVv2, with the names and defaults of draft-ietf-manet-aodvv2-16.
+    Settings;
+    /// Time for which a route stays active after its last use
+    active_interval: Duration = ConstantForm::time(1).is(5_000),
+    /// Time without use after which a route becomes invalid
+    max_idletime: Duration = ConstantForm::time(1).is(200_000),
+    /// Time for which sequence numbers are remembered. A node that lost its own sends no requests or replies for this
+    /// time
+    max_seqnum_lifetime: Duration = ConstantForm::time(1).is(300_000),
+    /// Time for which requests of a neighbour behind a one-way link are ignored
+    max_blacklist_time: Duration = ConstantForm::time(0).is(200_000),
+    /// Time for which the same route error is not repeated
+    rerr_timeout: Duration = ConstantForm::time(0).is(3_000),
+    /// Time for which a route request or reply is remembered, so that copies are recognised
+    rtemsg_entry_time: Duration = ConstantForm::time(1).is(12_000),
+    /// Time to wait for the reply to a route request
+    rreq_wait_time: Duration = ConstantForm::time(1).is(2_000),
+    /// Time after a failed route discovery before the next one for the same destination
+    rreq_holddown_time: Duration = ConstantForm::time(0).is(10_000),
+    /// Time to wait for an RREP_Ack
+    rrep_ack_sent_timeout: Duration = ConstantForm::time(1).is(1_000),
+    /// Number of route requests for a destination after which the packets for it are dropped
+    discovery_attempts_max: u8 = ConstantForm::count("requests", 1, 10).is(3),
+    /// Largest number of hops of a route
+    max_hopcount: u8 = ConstantForm::count("hops", 1, 250).is(20),
+    /// Largest number of route requests that a node originates per second
+    rreq_ratelimit: u32 = ConstantForm::per_second("requests").is(10),
+    /// Largest number of route errors that a node originates per second
+    rerr_ratelimit: u32 = ConstantForm::per_second("errors").is(10),
+    /// Largest number of route requests of one originator that are forwarded per second
+    relay_ratelimit: u32 = ConstantForm::per_second("requests").is(20),
+    /// Largest number of messages per second that a node accepts from one neighbour. For all neighbours together the
+    /// limit is four times this
+    message_ratelimit: u32 = ConstantForm::per_second("messages").is(500),
+    /// Largest number of messages per second that a node sends in answer to one neighbour. For all neighbours together
+    /// the limit is four times this
+    answer_ratelimit: u32 = ConstantForm::per_second("messages").is(200),
+    /// Nodes ask the next hops of active routes for an RREP_Ack, so that broken links are found
+    hello: bool = ConstantForm::Switch
+        .is(OFF)
+        .means("false in world sim, whose link layer reports losses, otherwise true"),
+    /// Time between two probes of a next hop
+    hello_interval: Duration = ConstantForm::time(1).is(1_000),
+    /// Number of unanswered probes in a row after which a link counts as broken
+    allowed_hello_loss: u8 = ConstantForm::count("probes", 1, 250).is(2),
+    /// Largest number of packets that wait for routes at a node
+    buffer_packets: u32 = ConstantForm::count("packets", 1, MOST_PACKETS).is(64),
+    /// Largest random delay of a multicast message that is forwarded, as in RFC 5148
+    jitter: Duration = ConstantForm::time(0).is(10),
+    /// Largest number of routes in the table of a node
+    most_routes: u32 = ConstantForm::count("routes", 16, MOST_ROUTES).is(16_384),
+    /// Nodes sign their routing messages with a built-in key, not with `key`; only in world sim
+    signed: bool = ConstantForm::Switch.is(OFF).only_simulated(OnlySimulated::Signed),
+    /// A node's route requests and replies tell the node at the route's other end the RCV.NXT of their connections.
+    /// Sender agent `pgy` uses it; in a scenario only in world sim
+    ack_seq: bool = ConstantForm::Switch.is(OFF),
+    /// Secret text, the same at all nodes, to sign the sequence numbers that `ack_seq` adds
+    key: Option<Key> = ConstantForm::Key.unset("none, and they are not signed"),
+}

@@ -2,8 +2,8 @@
 //!
 //! Every second a node broadcasts an OGM with the next number. Each neighbour passes it on, with the quality of the
 //! path so far. A neighbour that repeats many of a node's messages hears that node well: the quality of a link is the
-//! share of them (`quality.rs`). A node sends packets for an originator to the neighbour whose messages of it tell of
-//! the best path (`originators.rs`). No node knows a whole route.
+//! share of them. A node sends packets for an originator to the neighbour whose messages of it tell of the best path
+//! (`originators.rs`). No node knows a whole route.
 //!
 //! Linux's batman-adv is the model: its constants, its counts, and its rules for what is passed on. Two things are
 //! batmand's, which routes IP as nodes here do. Messages have its form (`message.rs`), and packets get no header of
@@ -14,8 +14,6 @@
 
 mod message;
 mod originators;
-mod quality;
-mod settings;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -25,36 +23,45 @@ use hopwise_core::agent::Path;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkId, NextHop, Rx};
 
-use crate::on_demand::{Interface, Manners, Outbox, Receiver, is_host, path_of, route_event, v4};
-use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use crate::constants::{ConstantForm, ON, constants};
+use crate::on_demand::{Interface, Manners, MessageReceiver, Outbox, is_host, path_of, route_event, v4};
+use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
+use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
 use message::{OGM_BYTES, Ogm};
-use originators::{Neighbour, Novelty, Originators};
-use quality::Window;
-
-pub use settings::Settings;
+use originators::Window;
+use originators::{LinkNeighbour, Novelty, Originators};
 
 /// The UDP port of batmand.
 pub const PORT: u16 = 4305;
 
 /// Messages share a packet up to this length.
 const MOST_SHARED_BYTES: usize = 512;
-/// The time for which a message waits for others.
+/// The time for which a message waits for more messages.
 const SHARING: Duration = Duration::from_millis(100);
 /// The largest random delay of a message that is passed on.
 const PASSING: Duration = Duration::from_millis(10);
+/// The largest random shift of an originator message, to either side.
+const JITTER: Duration = Duration::from_millis(20);
+/// The time without a message after which a node forgets a neighbour or an originator.
+const PURGE_TIMEOUT: Duration = Duration::from_secs(200);
+/// The largest number of originators in the table of a node.
+const MOST_ORIGINATORS: u32 = 4_096;
 /// The time between two searches for what has been silent for long.
 const PURGING: Duration = Duration::from_secs(1);
 
-/// The configuration of a node, given at construction.
-#[derive(Debug)]
-pub struct Config {
-    /// The constants of the protocol.
-    pub settings: Settings,
-    /// At least one; the first one's address is the node's name.
-    pub interfaces: Vec<Interface>,
-    /// Seed of all random draws.
-    pub seed: u64,
-}
+/// B.A.T.M.A.N. IV in the registry.
+pub static DESCRIPTOR: RoutingProtocol = RoutingProtocol {
+    name: "batman",
+    summary: "B.A.T.M.A.N. IV, as in Linux's batman-adv; in world hwsim it is the kernel's own.",
+    constants: Settings::CONSTANTS,
+    subject: "B.A.T.M.A.N. IV",
+    is_flat: false,
+    mark: PacketMark::Port(PORT),
+    needs_positions: false,
+    live: LiveRouter::BatmanAdv,
+    daemon: None,
+    make: |constants, setup| Box::new(Batman::new(constants.into(), setup)),
+};
 
 /// A node that sends packets where the best originator messages come from.
 #[derive(Debug)]
@@ -68,9 +75,9 @@ pub struct Batman {
     /// The messages that leave with our next one, for each interface.
     beside_own: Vec<Vec<u8>>,
     /// Other messages that leave later.
-    waiting: Vec<Waiting>,
+    waiting: Vec<OutgoingBundle>,
     /// Which of our last messages each neighbour has repeated.
-    echoes: BTreeMap<Neighbour, Window>,
+    echoes: BTreeMap<LinkNeighbour, Window>,
     originators: Originators,
     next_purge: Instant,
     lost: u64,
@@ -78,7 +85,7 @@ pub struct Batman {
 
 /// Messages that leave together.
 #[derive(Debug)]
-struct Waiting {
+struct OutgoingBundle {
     at: Instant,
     link: LinkId,
     bytes: Vec<u8>,
@@ -86,15 +93,15 @@ struct Waiting {
 
 /// A message on its way through a node: its sender, and whether that is the router to its originator.
 #[derive(Clone, Copy)]
-struct Passage {
-    from: Neighbour,
+struct MessagePassage {
+    from: LinkNeighbour,
     is_from_router: bool,
 }
 
 impl Batman {
     /// A node that has heard nobody yet, at time 0.
-    pub fn new(config: Config) -> Batman {
-        let Config { settings, interfaces, seed } = config;
+    pub fn new(settings: Settings, setup: RoutingSetup) -> Batman {
+        let RoutingSetup { interfaces, seed, .. } = setup;
         let mut outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, seed);
         Batman {
             own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
@@ -103,7 +110,7 @@ impl Batman {
             beside_own: vec![Vec::new(); interfaces.len()],
             waiting: Vec::new(),
             echoes: BTreeMap::new(),
-            originators: Originators::new(settings.most_originators),
+            originators: Originators::new(MOST_ORIGINATORS),
             next_purge: Instant::ZERO + PURGING,
             lost: 0,
             interfaces,
@@ -112,15 +119,15 @@ impl Batman {
         }
     }
 
-    fn router_to(&self, dst: IpAddr) -> Option<Neighbour> {
+    fn router_to(&self, dst: IpAddr) -> Option<LinkNeighbour> {
         self.originators.get(v4(dst)?)?.router
     }
 
-    fn echoes_of(&self, neighbour: Neighbour) -> u8 {
+    fn echoes_of(&self, neighbour: LinkNeighbour) -> u8 {
         self.echoes.get(&neighbour).map_or(0, |window| window.count())
     }
 
-    /// Sends our next message, with those that wait for it.
+    /// Sends our next message, with the messages that wait for it.
     fn send_own(&mut self, now: Instant) {
         self.seq = self.seq.wrapping_add(1);
         self.echoes.values_mut().for_each(|window| window.slide(1));
@@ -132,7 +139,7 @@ impl Batman {
             seq,
             originator: self.own,
             previous: self.own,
-            quality: quality::FULL,
+            quality: originators::FULL,
         };
         for index in 0..self.interfaces.len() {
             let mut bytes = Vec::with_capacity(MOST_SHARED_BYTES);
@@ -140,19 +147,18 @@ impl Batman {
             bytes.append(&mut self.beside_own[index]);
             self.send(self.interfaces[index], &bytes);
         }
-        let Settings { orig_interval, jitter, .. } = self.settings;
-        let shift = self.outbox.chance.up_to(2 * jitter);
-        self.next_own = now + orig_interval.saturating_sub(jitter) + shift;
+        let shift = self.outbox.chance.up_to(2 * JITTER);
+        self.next_own = now + self.settings.orig_interval.saturating_sub(JITTER) + shift;
     }
 
     fn send(&mut self, interface: Interface, message: &[u8]) {
-        let order = self.outbox.order(&interface, Receiver::Everyone, 1, message);
+        let order = self.outbox.order(&interface, MessageReceiver::Everyone, 1, message);
         self.outbox.push(order);
     }
 
     fn send_waiting(&mut self, now: Instant) {
         let due: Vec<_> = self.waiting.extract_if(.., |waiting| waiting.at <= now).collect();
-        for Waiting { link, bytes, .. } in due {
+        for OutgoingBundle { link, bytes, .. } in due {
             if let Some(interface) = self.interfaces.iter().find(|interface| interface.link == link).copied()
             {
                 self.send(interface, &bytes);
@@ -167,7 +173,7 @@ impl Batman {
         if !self.settings.aggregated_ogms {
             let mut bytes = Vec::with_capacity(OGM_BYTES);
             ogm.write(&mut bytes);
-            self.waiting.push(Waiting { at, link, bytes });
+            self.waiting.push(OutgoingBundle { at, link, bytes });
             return;
         }
         let is_soon = |leaves: Instant| leaves > at && leaves <= at + SHARING;
@@ -176,7 +182,7 @@ impl Batman {
             ogm.write(beside_own);
             return;
         }
-        let fits = |waiting: &&mut Waiting| {
+        let fits = |waiting: &&mut OutgoingBundle| {
             waiting.link == link
                 && is_soon(waiting.at)
                 && waiting.bytes.len() + OGM_BYTES <= MOST_SHARED_BYTES
@@ -186,13 +192,13 @@ impl Batman {
             None => {
                 let mut bytes = Vec::with_capacity(MOST_SHARED_BYTES);
                 ogm.write(&mut bytes);
-                self.waiting.push(Waiting { at: at + SHARING, link, bytes });
+                self.waiting.push(OutgoingBundle { at: at + SHARING, link, bytes });
             }
         }
     }
 
     /// The messages of a packet, and the neighbour that sent it.
-    fn read(&self, control: &Control<'_>) -> Result<(Neighbour, Vec<Ogm>), DropReason> {
+    fn read(&self, control: &ControlMessage<'_>) -> Result<(LinkNeighbour, Vec<Ogm>), DropReason> {
         let is_from = |from: &Ipv4Addr| control.from.is_none_or(|sender| sender == IpAddr::V4(*from));
         let from = v4(control.src).filter(is_from).filter(|from| is_host(*from) && *from != self.own);
         let from = from.ok_or(DropReason::RoutingRefused)?;
@@ -201,7 +207,7 @@ impl Batman {
     }
 
     /// Takes a neighbour's message.
-    fn take(&mut self, now: Instant, from: Neighbour, ogm: &Ogm) {
+    fn take(&mut self, now: Instant, from: LinkNeighbour, ogm: &Ogm) {
         if ogm.originator == self.own {
             self.note_echo(from, ogm);
             return;
@@ -215,7 +221,7 @@ impl Batman {
             return;
         }
         let Some(originator) = self.originators.entry(ogm.originator, ogm.seq) else { return };
-        let passage = Passage { from, is_from_router: originator.router == Some(from) };
+        let passage = MessagePassage { from, is_from_router: originator.router == Some(from) };
         let novelty = originator.note(now, from, ogm.seq, ogm.ttl);
         if novelty == Novelty::Old {
             return;
@@ -230,7 +236,7 @@ impl Batman {
     }
 
     /// A neighbour has repeated a message of ours, as one of a neighbour of its own.
-    fn note_echo(&mut self, from: Neighbour, ogm: &Ogm) {
+    fn note_echo(&mut self, from: LinkNeighbour, ogm: &Ogm) {
         if ogm.is_direct_link && self.originators.get(from.1).is_some() {
             self.echoes.entry(from).or_default().mark(self.seq.wrapping_sub(ogm.seq));
         }
@@ -248,12 +254,12 @@ impl Batman {
     }
 
     /// The quality of a path over this neighbour, which itself has a path of quality `told`.
-    fn quality_over(&self, from: Neighbour, told: u8) -> u8 {
+    fn quality_over(&self, from: LinkNeighbour, told: u8) -> u8 {
         let received = self.originators.get(from.1).map_or(0, |neighbour| neighbour.count(from));
-        quality::over_link(told, self.echoes_of(from), received)
+        originators::over_link(told, self.echoes_of(from), received)
     }
 
-    fn rank(&mut self, from: Neighbour, ogm: &Ogm, quality: u8, novelty: Novelty) {
+    fn rank(&mut self, from: LinkNeighbour, ogm: &Ogm, quality: u8, novelty: Novelty) {
         let Some(originator) = self.originators.get_mut(ogm.originator) else { return };
         if !originator.is_ranked(novelty, ogm.seq, ogm.ttl) {
             return;
@@ -269,13 +275,18 @@ impl Batman {
         let Some(originator) = self.originators.get_mut(node) else { return };
         let hops = originator.hops(self.settings.ttl);
         if let Some(event) = route_event(&mut originator.reported_hops, hops) {
-            self.outbox.push(Order::Tell { peer: node.into(), ports: None, event, path: path_of(hops) });
+            self.outbox.push(RoutingOrder::Tell {
+                peer: node.into(),
+                ports: None,
+                event,
+                path: path_of(hops),
+            });
         }
     }
 
     /// Passes a message on. Those of neighbours go back too, as their echo, also where they are not of the router.
-    fn pass_on(&mut self, now: Instant, passage: Passage, is_direct: bool, ogm: &Ogm) {
-        let Passage { from: (came, from), is_from_router } = passage;
+    fn pass_on(&mut self, now: Instant, passage: MessagePassage, is_direct: bool, ogm: &Ogm) {
+        let MessagePassage { from: (came, from), is_from_router } = passage;
         if ogm.ttl <= 1 || !(is_from_router || is_direct) {
             return;
         }
@@ -286,13 +297,13 @@ impl Batman {
             }
             // A radio cannot receive while it sends: two hops on one link cost more.
             let penalty = self.settings.hop_penalty;
-            let quality = if is_same { quality::after_hop(ogm.quality, penalty) } else { ogm.quality };
+            let quality = if is_same { originators::after_hop(ogm.quality, penalty) } else { ogm.quality };
             let passed = Ogm {
                 is_not_best: !is_from_router,
                 is_direct_link: is_direct && is_same,
                 ttl: ogm.ttl - 1,
                 previous: from,
-                quality: quality::after_hop(quality, penalty),
+                quality: originators::after_hop(quality, penalty),
                 ..*ogm
             };
             self.file(now, index, &passed);
@@ -301,7 +312,7 @@ impl Batman {
 
     fn purge(&mut self, now: Instant) {
         self.next_purge = now + PURGING;
-        for node in self.originators.forget(now, self.settings.purge_timeout) {
+        for node in self.originators.forget(now, PURGE_TIMEOUT) {
             let had = self.originators.get(node).is_some_and(|originator| originator.reported_hops.is_some());
             self.report(node);
             self.lost += u64::from(had && self.router_to(node.into()).is_none());
@@ -317,17 +328,17 @@ impl Routing for Batman {
         Some(PORT)
     }
 
-    fn route(&mut self, _cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
+    fn route(&mut self, _cx: &Cx<'_>, packet: &RoutedPacket<'_>) -> RoutingVerdict {
         match self.router_to(packet.dst) {
-            Some((link, via)) => Verdict::Forward { link, via: NextHop::Neighbour(via.into()) },
-            None => Verdict::Drop(DropReason::NoRoute),
+            Some((link, via)) => RoutingVerdict::Forward { link, via: NextHop::Neighbour(via.into()) },
+            None => RoutingVerdict::Drop(DropReason::NoRoute),
         }
     }
 
-    fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
+    fn handle_control(&mut self, cx: &Cx<'_>, control: &ControlMessage<'_>) {
         match self.read(control) {
             Ok((from, ogms)) => ogms.iter().for_each(|ogm| self.take(cx.now, from, ogm)),
-            Err(reason) => self.outbox.push(Order::Dropped { reason, id: 0 }),
+            Err(reason) => self.outbox.push(RoutingOrder::Dropped { reason, id: 0 }),
         }
     }
 
@@ -338,7 +349,7 @@ impl Routing for Batman {
         _cx: &Cx<'_>,
         _link: LinkId,
         _to: IpAddr,
-        _packet: &Routed<'_>,
+        _packet: &RoutedPacket<'_>,
     ) -> Undelivered {
         Undelivered::Drop
     }
@@ -359,7 +370,7 @@ impl Routing for Batman {
         waiting.chain([self.next_own, self.next_purge]).chain(self.outbox.next()).min()
     }
 
-    fn poll_order(&mut self, now: Instant) -> Option<Order> {
+    fn poll_order(&mut self, now: Instant) -> Option<RoutingOrder> {
         self.outbox.pop(now)
     }
 
@@ -380,3 +391,18 @@ impl Routing for Batman {
 
 #[cfg(test)]
 mod tests;
+
+// Constants of B.A.T.M.A.N. IV, each a setting, with the defaults of Linux's batman-adv.
+
+constants! {
+    /// Constants of B.A.T.M.A.N. IV, with the defaults of Linux's batman-adv.
+    Settings;
+    /// Time between two originator messages of a node
+    orig_interval: Duration = ConstantForm::time(40).is(1_000),
+    /// Parts of 255 by which each hop lowers the quality of a path
+    hop_penalty: u8 = ConstantForm::count("parts", 0, 255).is(30),
+    /// Originator messages that a node passes on wait up to 100 ms for others, and share a packet with them
+    aggregated_ogms: bool = ConstantForm::Switch.is(ON),
+    /// TTL with which a node sends its originator messages, and so the largest number of hops of a path
+    ttl: u8 = ConstantForm::count("hops", 2, 255).is(50),
+}

@@ -6,18 +6,15 @@
 //! used in reverse too. Not supported: flow state, external hops. A route error for a salvaged packet ends at the node
 //! that salvaged it: the source learned of the loss then.
 
-mod ack_seq;
 mod cache;
 mod discovery;
 mod maintenance;
 pub mod options;
-mod overhear;
 mod parcel;
-mod requests;
-mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use hopwise_core::agent::Path;
 use hopwise_core::narrow::as_u8;
@@ -25,20 +22,20 @@ use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{Ecn, IpHeader, IpView};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
 
+use crate::constants::{ConstantForm, MOST_PACKETS, OFF, ON, constants};
 use crate::on_demand::ack_seq::AckSeqs;
 use crate::on_demand::rank::Wish;
-use crate::on_demand::rates::{Origins, Rate};
-use crate::on_demand::{BufferBounds, Desk, Interface, Manners, Outbox, is_host, path_of, v4};
-use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use crate::on_demand::rates::{EventRate, Origins};
+use crate::on_demand::{BufferBounds, Desk, Manners, Outbox, is_host, path_of, v4};
+use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
+use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
 use crate::shim::with_header;
-use cache::{Cache, Learned};
-use discovery::{Pending, Searches};
-use maintenance::Recovered;
-use options::{DsrOption, Header, NOTHING, RouteError, SourceRoute};
-use parcel::{Parcel, Walk};
-use requests::Requests;
-
-pub use settings::Settings;
+use cache::{Cache, RouteOrigin};
+use discovery::SeenRequests;
+use discovery::{Pending, RouteSearches};
+use maintenance::SalvageResult;
+use options::{DsrOption, NOTHING, OptionsHeader, RouteError, SourceRoute};
+use parcel::{Parcel, PathWalk};
 
 /// The IP protocol of DSR headers.
 pub const PROTOCOL: u8 = 48;
@@ -46,15 +43,32 @@ pub const PROTOCOL: u8 = 48;
 /// The largest number of entries in each table of neighbours, peers and shortcuts.
 const MOST: usize = 1_024;
 
-/// The configuration of a node, given at construction.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The constants of the protocol.
-    pub settings: Settings,
-    /// At least one; the first one's address is the node's name.
-    pub interfaces: Vec<Interface>,
-    /// Seed of all random draws.
-    pub seed: u64,
+/// The largest number of packets that wait for routes at a node.
+const SEND_BUFFER_PACKETS: u32 = 64;
+/// The largest number of route requests of one originator that are forwarded per second.
+const RELAY_RATELIMIT: u32 = 20;
+/// The largest numbers of route requests and of route errors that a node originates per second.
+const RREQ_RATELIMIT: u32 = 10;
+const RERR_RATELIMIT: u32 = 10;
+/// The time for which requests of a neighbour behind a one-way link are ignored.
+const BLACKLIST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// DSR in the registry.
+pub static DESCRIPTOR: RoutingProtocol = RoutingProtocol {
+    name: "dsr",
+    summary: "DSR (RFC 4728); only in world sim.",
+    constants: Settings::CONSTANTS,
+    subject: "DSR",
+    is_flat: false,
+    mark: PacketMark::Header { number: PROTOCOL, read: behind },
+    needs_positions: false,
+    live: LiveRouter::Simulation,
+    daemon: None,
+    make: |constants, setup| Box::new(Dsr::new(constants.into(), setup)),
+};
+
+fn behind(payload: &[u8]) -> Option<(u8, usize)> {
+    OptionsHeader::parse(payload).ok().map(|read| (read.header.next, read.len))
 }
 
 /// A node that follows RFC 4728.
@@ -63,10 +77,10 @@ pub struct Dsr {
     settings: Settings,
     desk: Desk,
     cache: Cache,
-    searches: Searches,
-    requests: Requests,
+    searches: RouteSearches,
+    requests: SeenRequests,
     relays: Origins,
-    errors: Rate,
+    errors: EventRate,
     /// Replies from the cache that wait, so that a better one may come first.
     pending: Vec<Pending>,
     /// Sources that were informed of a shortcut by the packet of which sender, and until when that suffices.
@@ -87,12 +101,12 @@ pub struct Dsr {
 
 impl Dsr {
     /// A node without routes, at time 0.
-    pub fn new(config: Config) -> Dsr {
-        let Config { settings, interfaces, seed } = config;
+    pub fn new(settings: Settings, setup: RoutingSetup) -> Dsr {
+        let RoutingSetup { interfaces, seed, .. } = setup;
         // DSR builds its own packets, so that the outbox needs no port.
         let outbox = Outbox::new(Manners { port: 0, everyone: Ipv4Addr::BROADCAST }, seed);
         let bounds = BufferBounds {
-            packets: settings.send_buffer_packets,
+            packets: SEND_BUFFER_PACKETS,
             time: settings.send_buffer_timeout,
             is_shared: false,
         };
@@ -100,10 +114,10 @@ impl Dsr {
         let (asked, overheard) = (settings.cache_asked, settings.cache_overheard);
         Dsr {
             cache: Cache::new(desk.own, asked, overheard, settings.route_cache_timeout),
-            searches: Searches::new(settings.rreq_ratelimit),
-            requests: Requests::new(settings.request_table_size, settings.request_table_ids),
+            searches: RouteSearches::new(RREQ_RATELIMIT),
+            requests: SeenRequests::new(settings.request_table_size, settings.request_table_ids),
             relays: Origins::default(),
-            errors: Rate::new(settings.rerr_ratelimit),
+            errors: EventRate::new(RERR_RATELIMIT),
             pending: Vec::new(),
             shortcuts: BTreeMap::new(),
             blacklist: BTreeMap::new(),
@@ -135,22 +149,22 @@ impl Dsr {
         let view = IpView::parse(packet).ok()?;
         let route = self.cache.take(now, dst)?;
         let via = route[0];
-        let header = Header { next: view.protocol, options: vec![source_route(route)] }.bytes();
+        let header = OptionsHeader { next: view.protocol, options: vec![source_route(route)] }.bytes();
         let packet = &packet[..view.header_len + view.payload.len()];
         with_header(packet, (view.header_len, 0), PROTOCOL, &header).map(|wrapped| (via, wrapped))
     }
 
     /// A packet that carries options only, along this route to its last node.
-    fn control(&mut self, route: &[Ipv4Addr], options: Vec<DsrOption>) -> Option<Order> {
+    fn control(&mut self, route: &[Ipv4Addr], options: Vec<DsrOption>) -> Option<RoutingOrder> {
         let (via, dst) = (*route.first()?, *route.last()?);
         let options = std::iter::once(source_route(route)).chain(options).collect();
         let packet = self.packet(dst, self.settings.data_hop_limit, options);
         let to = NextHop::Neighbour(via.into());
-        Some(Order::Send { link: self.link_of(via), to, class: QueueClass::Routing, packet })
+        Some(RoutingOrder::Send { link: self.link_of(via), to, class: QueueClass::Routing, packet })
     }
 
     fn packet(&mut self, dst: Ipv4Addr, hop_limit: u8, options: Vec<DsrOption>) -> Vec<u8> {
-        let message = Header { next: NOTHING, options }.bytes();
+        let message = OptionsHeader { next: NOTHING, options }.bytes();
         self.packets = self.packets.wrapping_add(1);
         let ip = IpHeader {
             src: self.desk.own.into(),
@@ -196,7 +210,7 @@ impl Dsr {
 
     fn send(&mut self, via: Ipv4Addr, class: QueueClass, packet: Vec<u8>) {
         let (link, to) = (self.link_of(via), NextHop::Neighbour(via.into()));
-        self.desk.outbox.push(Order::Send { link, to, class, packet });
+        self.desk.outbox.push(RoutingOrder::Send { link, to, class, packet });
     }
 
     fn report_route(&mut self, now: Instant, peer: Ipv4Addr) {
@@ -229,8 +243,8 @@ impl Dsr {
         self.note_link(walk.sender(), rx.link);
         // Our frames reach the neighbour: it has got an answer to a frame of its own.
         self.blacklist.remove(&walk.sender());
-        self.cache.add(now, &walk.nodes[walk.to + 1..], Learned::Overheard);
-        self.cache.add(now, &walk.back_from(walk.to), Learned::Overheard);
+        self.cache.add(now, &walk.nodes[walk.to + 1..], RouteOrigin::Overheard);
+        self.cache.add(now, &walk.back_from(walk.to), RouteOrigin::Overheard);
         if parcel.dst == self.desk.own {
             return Ok(self.take_own(now, &parcel));
         }
@@ -249,7 +263,7 @@ impl Dsr {
         if parcel.is_empty() { None } else { parcel.unwrapped() }
     }
 
-    fn pass_on(&mut self, parcel: &Parcel<'_>, walk: &Walk) -> Result<(), DropReason> {
+    fn pass_on(&mut self, parcel: &Parcel<'_>, walk: &PathWalk) -> Result<(), DropReason> {
         if parcel.hop_limit <= 1 {
             return Err(DropReason::HopLimit);
         }
@@ -295,14 +309,14 @@ impl Routing for Dsr {
         Some(PROTOCOL)
     }
 
-    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
+    fn route(&mut self, cx: &Cx<'_>, packet: &RoutedPacket<'_>) -> RoutingVerdict {
         let now = cx.now;
-        let Some(dst) = v4(packet.dst) else { return Verdict::Drop(DropReason::NoRoute) };
+        let Some(dst) = v4(packet.dst) else { return RoutingVerdict::Drop(DropReason::NoRoute) };
         match Parcel::read(packet.packet) {
             Ok(Some(parcel)) => return self.reroute(cx, packet.id, &parcel),
             Ok(None) if packet.from.is_none() => {}
-            Ok(None) => return Verdict::Drop(DropReason::NoRoute),
-            Err(reason) => return Verdict::Drop(reason),
+            Ok(None) => return RoutingVerdict::Drop(DropReason::NoRoute),
+            Err(reason) => return RoutingVerdict::Drop(reason),
         }
         if self.peers.len() < MOST {
             self.peers.entry(dst).or_default();
@@ -310,14 +324,18 @@ impl Routing for Dsr {
         let wrapped = self.wrap(now, dst, packet.packet);
         self.report_route(now, dst);
         if let Some((via, packet)) = wrapped {
-            return Verdict::Wrapped { link: self.link_of(via), via: NextHop::Neighbour(via.into()), packet };
+            return RoutingVerdict::Wrapped {
+                link: self.link_of(via),
+                via: NextHop::Neighbour(via.into()),
+                packet,
+            };
         }
         self.desk.keep(now, (dst, Wish::SURE), packet);
         self.search(cx, dst);
-        Verdict::Keep
+        RoutingVerdict::Keep
     }
 
-    fn handle_control(&mut self, _cx: &Cx<'_>, _control: &Control<'_>) {}
+    fn handle_control(&mut self, _cx: &Cx<'_>, _control: &ControlMessage<'_>) {}
 
     fn handle_wrapped(&mut self, cx: &Cx<'_>, rx: &Rx<'_>) -> Option<Vec<u8>> {
         self.take_packet(cx, rx).unwrap_or_else(|reason| {
@@ -333,29 +351,35 @@ impl Routing for Dsr {
         }
     }
 
-    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
+    fn on_undelivered(
+        &mut self,
+        cx: &Cx<'_>,
+        link: LinkId,
+        to: IpAddr,
+        packet: &RoutedPacket<'_>,
+    ) -> Undelivered {
         let (now, Some(lost)) = (cx.now, v4(to)) else { return Undelivered::Drop };
         self.desk.failures += 1;
         self.cache.lose_link(self.desk.own, lost);
         let recovered = match Parcel::read(packet.packet) {
             Ok(Some(parcel)) => {
                 if parcel.has_reply() && self.blacklist.len() < MOST {
-                    self.blacklist.insert(lost, now + self.settings.blacklist_timeout);
+                    self.blacklist.insert(lost, now + BLACKLIST_TIMEOUT);
                 }
                 self.recover(cx, packet.id, &parcel)
             }
-            _ => Recovered::Lost,
+            _ => SalvageResult::Lost,
         };
         // The other packets for that neighbour are routed again.
         let outcome = match recovered {
-            Recovered::Sent { via, packet } => {
+            SalvageResult::Sent { via, packet } => {
                 self.send(via, QueueClass::Data, packet);
                 Undelivered::Kept
             }
-            Recovered::Kept => Undelivered::Kept,
-            Recovered::Lost => Undelivered::Drop,
+            SalvageResult::Kept => Undelivered::Kept,
+            SalvageResult::Lost => Undelivered::Drop,
         };
-        self.desk.outbox.push(Order::Reroute { link, via: to });
+        self.desk.outbox.push(RoutingOrder::Reroute { link, via: to });
         self.use_news(now);
         outcome
     }
@@ -372,7 +396,7 @@ impl Routing for Dsr {
         times.into_iter().flatten().min()
     }
 
-    fn poll_order(&mut self, now: Instant) -> Option<Order> {
+    fn poll_order(&mut self, now: Instant) -> Option<RoutingOrder> {
         self.desk.outbox.pop(now)
     }
 
@@ -393,3 +417,51 @@ impl Routing for Dsr {
 
 #[cfg(test)]
 mod tests;
+
+// DSR's constants (RFC 4728 §9), each a setting.
+
+constants! {
+    /// Constants of DSR, with the names and defaults of RFC 4728.
+    Settings;
+    /// Hop limit of a route request that crosses the network
+    discovery_hop_limit: u8 = ConstantForm::count("hops", 1, 255).is(255),
+    /// Largest random delay before a route request is forwarded
+    broadcast_jitter: Duration = ConstantForm::time(0).is(10),
+    /// Lifetime of a route in the cache
+    route_cache_timeout: Duration = ConstantForm::time(1).is(300_000),
+    /// Largest number of cached routes that the node itself has requested or used
+    cache_asked: u32 = ConstantForm::count("routes", 1, MOST_PACKETS).is(30),
+    /// Largest number of cached routes that the node has only overheard
+    cache_overheard: u32 = ConstantForm::count("routes", 0, MOST_PACKETS).is(64),
+    /// Longest time that a packet waits for a route
+    send_buffer_timeout: Duration = ConstantForm::time(1).is(30_000),
+    /// Largest number of nodes whose route requests are remembered
+    request_table_size: u32 = ConstantForm::count("nodes", 1, MOST_PACKETS).is(64),
+    /// Largest number of remembered route requests of each node
+    request_table_ids: u32 = ConstantForm::count("requests", 1, MOST_PACKETS).is(16),
+    /// Number of times that the request for a destination is repeated before the search is given up
+    max_request_rexmt: u8 = ConstantForm::count("repeats", 0, 250).is(16),
+    /// Time between the first two network-wide requests for a destination. It doubles with each further request
+    request_period: Duration = ConstantForm::time(1).is(500),
+    /// Longest time between two network-wide requests for a destination
+    max_request_period: Duration = ConstantForm::time(1).is(10_000),
+    /// The first request for a destination goes to neighbours only
+    nonprop_request: bool = ConstantForm::Switch.is(ON),
+    /// Time to wait for replies of neighbours before the request goes to the whole network
+    nonprop_request_timeout: Duration = ConstantForm::time(1).is(30),
+    /// Nodes on the way may answer a request from their cache
+    reply_from_cache: bool = ConstantForm::Switch.is(ON),
+    /// Nodes also read frames for other nodes, and learn routes, errors and shortcuts from them
+    promiscuous: bool = ConstantForm::Switch.is(ON),
+    /// Shortest time between two gratuitous replies with the same shorter route to the same source
+    grat_reply_holdoff: Duration = ConstantForm::time(0).is(1_000),
+    /// Largest number of times that a packet is salvaged: sent along another route after a broken link
+    max_salvage_count: u8 = ConstantForm::count("times", 0, 15).is(15),
+    /// A node's route requests and replies tell the node at the route's other end the RCV.NXT of their connections.
+    /// Sender agent `pgy` uses it; only in world sim
+    ack_seq: bool = ConstantForm::Switch.is(OFF),
+    /// With `ack_seq`, replies of the destination itself carry RCV.NXT too. Requests always do
+    ack_seq_in_replies: bool = ConstantForm::Switch.is(ON),
+    /// Hop limit of data packets
+    data_hop_limit: u8 = ConstantForm::count("hops", 1, 255).is(64),
+}

@@ -1,35 +1,34 @@
 //! GPSR (Karp and Kung 2000): a packet goes to the neighbour closest to its destination, and around where none is
 //! closer.
 //!
-//! Nodes know their position, and sources that of their destinations. An oracle provides both at no cost, as in the
-//! paper. A packet carries the positions of its destination and of its sender, so that each one is a beacon. Two rules
-//! are not in the paper. A packet that a link gave up starts anew from here, in greedy mode and with a hop less. A
-//! packet for a neighbour goes straight to it, wherever its source locates it.
+//! Nodes know their own position, and sources the position of their destinations. An oracle provides both at no cost,
+//! as in the paper. A packet carries the positions of its destination and of its sender, so that each one is a beacon.
+//! Two rules are not in the paper. A packet that a link gave up starts anew from here, in greedy mode and with a hop
+//! less. A packet for a neighbour goes straight to it, wherever its source locates it.
 
 mod forwarding;
 pub mod header;
-mod neighbours;
 mod plane;
-mod settings;
 
 use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use hopwise_core::agent::Path;
 use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{Ecn, IpHeader, IpView};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
 
-use crate::forward::take_one_hop;
+use crate::constants::{ConstantForm, ConstantValue, ON, Setting, constants};
 use crate::on_demand::{Interface, Manners, Outbox, is_host, path_of, v4};
-use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
-use crate::shim::with_header;
-use forwarding::{Ground, Step};
+use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
+use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
+use crate::shim::{take_one_hop, with_header};
+use forwarding::NeighbourPositions;
+use forwarding::{Ground, NextStep};
 use header::{Body, Header, NOTHING};
-use neighbours::Neighbours;
 
 pub use plane::{Planar, Point};
-pub use settings::Settings;
 
 /// A number for experiments (RFC 3692): GPSR has none of its own.
 pub const PROTOCOL: u8 = 254;
@@ -40,17 +39,32 @@ pub trait Positions: Debug + Send {
     fn locate(&mut self, now: Instant, node: Ipv4Addr) -> Option<Point>;
 }
 
-/// The configuration of a node, given at construction.
+/// No node's position is known.
 #[derive(Debug)]
-pub struct Config {
-    /// The constants of the protocol.
-    pub settings: Settings,
-    /// At least one; the first one's address is the node's name.
-    pub interfaces: Vec<Interface>,
-    /// The source of positions.
-    pub positions: Box<dyn Positions>,
-    /// Seed of all random draws.
-    pub seed: u64,
+pub(crate) struct Nowhere;
+
+impl Positions for Nowhere {
+    fn locate(&mut self, _: Instant, _: Ipv4Addr) -> Option<Point> {
+        None
+    }
+}
+
+/// GPSR in the registry.
+pub static DESCRIPTOR: RoutingProtocol = RoutingProtocol {
+    name: "gpsr",
+    summary: "GPSR; only in world sim, because it needs the positions of all nodes.",
+    constants: Settings::CONSTANTS,
+    subject: "GPSR",
+    is_flat: false,
+    mark: PacketMark::Header { number: PROTOCOL, read: behind },
+    needs_positions: true,
+    live: LiveRouter::Simulation,
+    daemon: None,
+    make: |constants, setup| Box::new(Gpsr::new(constants.into(), setup)),
+};
+
+fn behind(payload: &[u8]) -> Option<(u8, usize)> {
+    Header::parse(payload).ok().map(|(header, len)| (header.next, len))
 }
 
 /// A node that forwards by positions: greedily, and around voids on a planar graph.
@@ -60,7 +74,7 @@ pub struct Gpsr {
     interfaces: Vec<Interface>,
     own: Ipv4Addr,
     positions: Box<dyn Positions>,
-    neighbours: Neighbours,
+    neighbours: NeighbourPositions,
     outbox: Outbox,
     next_beacon: Instant,
     packets: u16,
@@ -105,15 +119,15 @@ impl<'a> Parcel<'a> {
 
 impl Gpsr {
     /// A node that knows no neighbour yet, at time 0.
-    pub fn new(config: Config) -> Gpsr {
-        let Config { settings, interfaces, positions, seed } = config;
+    pub fn new(settings: Settings, setup: RoutingSetup) -> Gpsr {
+        let RoutingSetup { interfaces, positions, seed, .. } = setup;
         // GPSR builds its own packets, so that the outbox needs no port.
         let mut outbox = Outbox::new(Manners { port: 0, everyone: Ipv4Addr::BROADCAST }, seed);
         Gpsr {
             own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
             interfaces,
             positions,
-            neighbours: Neighbours::new(settings.most_neighbours),
+            neighbours: NeighbourPositions::new(settings.most_neighbours),
             next_beacon: Instant::ZERO + outbox.chance.up_to(settings.beacon_interval),
             outbox,
             packets: 0,
@@ -150,7 +164,12 @@ impl Gpsr {
         packet.extend_from_slice(&beacon);
         for interface in &self.interfaces {
             let (link, packet) = (interface.link, packet.clone());
-            self.outbox.push(Order::Send { link, to: NextHop::All, class: QueueClass::Routing, packet });
+            self.outbox.push(RoutingOrder::Send {
+                link,
+                to: NextHop::All,
+                class: QueueClass::Routing,
+                packet,
+            });
         }
     }
 
@@ -159,8 +178,8 @@ impl Gpsr {
         &mut self,
         now: Instant,
         to: (Ipv4Addr, Point),
-        around: Option<(header::Around, Point)>,
-    ) -> Option<(Point, Step)> {
+        around: Option<(header::PerimeterState, Point)>,
+    ) -> Option<(Point, NextStep)> {
         let here = self.positions.locate(now, self.own)?;
         self.neighbours.forget(now);
         let ground = Ground {
@@ -188,7 +207,7 @@ impl Gpsr {
         }
         let around = around.filter(|_| !is_new).map(|around| (around, parcel.header.sender));
         let step = self.step(now, (parcel.dst, destination), around);
-        let (sender, Step { via, around }) = step.ok_or(DropReason::NoRoute)?;
+        let (sender, NextStep { via, around }) = step.ok_or(DropReason::NoRoute)?;
         let body = Body::Data { destination, around };
         let header = Header { next: parcel.header.next, sender, body };
         let packet = parcel.passed_on(&header).ok_or(DropReason::TooBig)?;
@@ -210,7 +229,7 @@ impl Gpsr {
 
     fn send(&mut self, via: Ipv4Addr, packet: Vec<u8>) {
         let (link, to) = (self.link_of(via), NextHop::Neighbour(via.into()));
-        self.outbox.push(Order::Send { link, to, class: QueueClass::Data, packet });
+        self.outbox.push(RoutingOrder::Send { link, to, class: QueueClass::Data, packet });
     }
 
     /// Notes the position of the frame's sender.
@@ -246,7 +265,7 @@ impl Gpsr {
     }
 
     fn dropped(&mut self, reason: DropReason) {
-        self.outbox.push(Order::Dropped { reason, id: 0 });
+        self.outbox.push(RoutingOrder::Dropped { reason, id: 0 });
     }
 }
 
@@ -259,7 +278,7 @@ impl Routing for Gpsr {
         Some(PROTOCOL)
     }
 
-    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
+    fn route(&mut self, cx: &Cx<'_>, packet: &RoutedPacket<'_>) -> RoutingVerdict {
         let now = cx.now;
         let wrapped = match Parcel::read(packet.packet) {
             Ok(Some(parcel)) => self.forward(now, &parcel, true),
@@ -269,13 +288,13 @@ impl Routing for Gpsr {
         match wrapped {
             Ok((via, packet)) => {
                 let link = self.link_of(via);
-                Verdict::Wrapped { link, via: NextHop::Neighbour(via.into()), packet }
+                RoutingVerdict::Wrapped { link, via: NextHop::Neighbour(via.into()), packet }
             }
-            Err(reason) => Verdict::Drop(reason),
+            Err(reason) => RoutingVerdict::Drop(reason),
         }
     }
 
-    fn handle_control(&mut self, _cx: &Cx<'_>, _control: &Control<'_>) {}
+    fn handle_control(&mut self, _cx: &Cx<'_>, _control: &ControlMessage<'_>) {}
 
     fn handle_wrapped(&mut self, cx: &Cx<'_>, rx: &Rx<'_>) -> Option<Vec<u8>> {
         self.take_packet(cx.now, rx).unwrap_or_else(|reason| {
@@ -292,7 +311,13 @@ impl Routing for Gpsr {
         }
     }
 
-    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
+    fn on_undelivered(
+        &mut self,
+        cx: &Cx<'_>,
+        link: LinkId,
+        to: IpAddr,
+        packet: &RoutedPacket<'_>,
+    ) -> Undelivered {
         let (now, Some(lost)) = (cx.now, v4(to)) else { return Undelivered::Drop };
         self.failures += 1;
         self.neighbours.lose(lost);
@@ -310,7 +335,7 @@ impl Routing for Gpsr {
             }
             None => Undelivered::Drop,
         };
-        self.outbox.push(Order::Reroute { link, via: to });
+        self.outbox.push(RoutingOrder::Reroute { link, via: to });
         outcome
     }
 
@@ -326,7 +351,7 @@ impl Routing for Gpsr {
         times.into_iter().flatten().chain([self.next_beacon]).min()
     }
 
-    fn poll_order(&mut self, now: Instant) -> Option<Order> {
+    fn poll_order(&mut self, now: Instant) -> Option<RoutingOrder> {
         self.outbox.pop(now)
     }
 
@@ -347,10 +372,10 @@ impl Routing for Gpsr {
 
 impl Gpsr {
     /// A packet of our own with its destination's position, and its first hop.
-    fn wrap(&mut self, now: Instant, packet: &Routed<'_>) -> Option<(Ipv4Addr, Vec<u8>)> {
+    fn wrap(&mut self, now: Instant, packet: &RoutedPacket<'_>) -> Option<(Ipv4Addr, Vec<u8>)> {
         let dst = v4(packet.dst)?;
         let destination = self.positions.locate(now, dst)?;
-        let (sender, Step { via, around }) = self.step(now, (dst, destination), None)?;
+        let (sender, NextStep { via, around }) = self.step(now, (dst, destination), None)?;
         let view = IpView::parse(packet.packet).ok()?;
         let body = Body::Data { destination, around };
         let header = Header { next: view.protocol, sender, body }.bytes();
@@ -363,3 +388,46 @@ impl Gpsr {
 
 #[cfg(test)]
 mod tests;
+
+// GPSR's constants (Karp and Kung 2000, §3), each a setting.
+
+const MOST_NEIGHBOURS: u32 = 10_000;
+
+constants! {
+    /// Constants of GPSR, with the paper's defaults.
+    Settings;
+    /// Mean time between two beacons; each time is random, from 0.5 to 1.5 times the mean
+    beacon_interval: Duration = ConstantForm::time(1).is(1_500),
+    /// Any packet heard from a neighbour, also one for another node, counts as its beacon
+    promiscuous: bool = ConstantForm::Switch.is(ON),
+    /// Planar graph (without crossing links) that packets follow in perimeter mode
+    planar: Planar = PLANAR.is(0),
+    /// Packets use perimeter mode where no neighbour is closer to the destination; if false, they are dropped there
+    perimeter: bool = ConstantForm::Switch.is(ON),
+    /// Packets that could not be delivered to a neighbour are sent through another one
+    resend: bool = ConstantForm::Switch.is(ON),
+    /// Largest number of neighbours in the table
+    most_neighbours: u32 = ConstantForm::count("neighbours", 1, MOST_NEIGHBOURS).is(1_024),
+    /// Hop limit of data packets
+    data_hop_limit: u8 = ConstantForm::count("hops", 1, 255).is(64),
+}
+
+const PLANAR: ConstantForm =
+    ConstantForm::Choice(&[("gg", "Gabriel graph."), ("rng", "Relative neighbourhood graph.")]);
+
+impl Setting for Planar {
+    fn of(value: Option<ConstantValue>) -> Option<Planar> {
+        match value? {
+            ConstantValue::Choice("gg") => Some(Planar::Gabriel),
+            ConstantValue::Choice("rng") => Some(Planar::RelativeNeighbourhood),
+            _ => None,
+        }
+    }
+}
+
+impl Settings {
+    /// The time without a beacon after which a neighbour is removed: 4.5 B, as in the paper.
+    pub(crate) fn neighbour_timeout(&self) -> Duration {
+        self.beacon_interval * 9 / 2
+    }
+}

@@ -5,20 +5,20 @@
 //! go back where the best requests came from (`selection.rs`). The metric of a link is the airtime of a frame
 //! (`metric.rs`), by the rates and the losses of the frames that the node sent there. A path lives for some seconds,
 //! and packets renew it before its end. A neighbour that loses nearly all frames takes its paths along, and an error
-//! (PERR) tells the others.
+//! (PERR) tells the other neighbours.
 //!
 //! Linux's mac80211 is the model: its constants, its steps, and its averages. These things are different. Messages are
 //! the bodies of 802.11 frames (`frames.rs`), but they travel as UDP, as nodes here carry IP. The rate of a link is the
 //! average of its acknowledged frames, also where a driver of Linux has an estimate of its throughput. A search whose
-//! retry finds no room among 64 others tries again, and one whose answered path is lost meanwhile asks anew: mac80211
-//! leaves both until the next packet. There are no root announcements, no gates and no proxies: mac80211 has them off.
+//! retry finds no room among 64 searches tries again, and a search whose answered path is lost meanwhile asks anew:
+//! mac80211 leaves both until the next packet. There are no root announcements, no gates and no proxies: mac80211 has
+//! them off.
 
 mod frames;
 mod metric;
 mod paths;
 mod peers;
 mod selection;
-mod settings;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -27,38 +27,45 @@ use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
 
-use crate::on_demand::{Interface, Manners, Outbox, Receiver, is_host, path_of, route_event, v4};
-use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use crate::constants::{ConstantForm, constants};
+use crate::on_demand::{Interface, Manners, MessageReceiver, Outbox, is_host, path_of, route_event, v4};
+use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
+use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
 use frames::Frame;
-use paths::{Paths, Waiting};
-use peers::{Neighbour, Peers, Step};
+use paths::{PathlessPacket, Paths};
+use peers::{PeerKey, PeerStep, Peers};
 use selection::Selection;
-
-pub use settings::Settings;
 
 /// The UDP port of the messages. HWMP itself has none.
 pub const PORT: u16 = 4_306;
 
 /// A time unit of 802.11.
 const TIME_UNIT: Duration = Duration::from_micros(1_024);
-/// A frame that answers another one leaves after a random part of this time, as from a work queue. Nodes that heard the
-/// same frame would begin to send in one slot.
+/// An answering frame leaves after a random part of this time, as from a work queue. Without it, all nodes that heard a
+/// frame would begin to send in one slot.
 const WORK: Duration = Duration::from_micros(500);
+/// The largest number of packets of the node itself that wait for one path; the oldest gives way.
+const FRAME_QUEUE: u32 = 10;
+/// The largest number of paths in the table of a node.
+const MOST_PATHS: u32 = 1_024;
+/// The share of lost frames in percent, as a moving average, above which a node gives up all paths over that neighbour.
+const LINK_FAIL_THRESHOLD: u8 = 95;
 /// The time between two looks for what is to be forgotten.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 
-/// The configuration of a node, given at construction.
-#[derive(Debug)]
-pub struct Config {
-    /// The constants of the protocol.
-    pub settings: Settings,
-    /// At least one; the first one's address is the node's name.
-    pub interfaces: Vec<Interface>,
-    /// The bit rate that a node expects of a neighbour before it has sent frames there, in kbit/s.
-    pub first_kbps: u32,
-    /// Seed of all random draws.
-    pub seed: u64,
-}
+/// HWMP in the registry.
+pub static DESCRIPTOR: RoutingProtocol = RoutingProtocol {
+    name: "hwmp",
+    summary: "HWMP, the path selection of 802.11s, as in Linux's mac80211; in world hwsim it is the kernel's own.",
+    constants: Settings::CONSTANTS,
+    subject: "HWMP and of mesh peering",
+    is_flat: false,
+    mark: PacketMark::Port(PORT),
+    needs_positions: false,
+    live: LiveRouter::Mac80211,
+    daemon: None,
+    make: |constants, setup| Box::new(Hwmp::new(constants.into(), setup)),
+};
 
 /// A node of a mesh network with HWMP.
 #[derive(Debug)]
@@ -78,8 +85,8 @@ pub struct Hwmp {
 
 impl Hwmp {
     /// A node without peers, at time 0.
-    pub fn new(config: Config) -> Hwmp {
-        let Config { settings, interfaces, first_kbps, seed } = config;
+    pub fn new(settings: Settings, setup: RoutingSetup) -> Hwmp {
+        let RoutingSetup { interfaces, first_kbps, seed, .. } = setup;
         let mut outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, seed);
         Hwmp {
             own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
@@ -87,7 +94,7 @@ impl Hwmp {
             next_beacon: Instant::ZERO + outbox.chance.up_to(settings.beacon_interval),
             next_housekeeping: Instant::ZERO + HOUSEKEEPING,
             peers: Peers::new(settings.clone(), first_kbps, outbox.chance.seed()),
-            paths: Paths::new(settings.most_paths),
+            paths: Paths::new(MOST_PATHS),
             selection: Selection::default(),
             discoveries: 0,
             failures: 0,
@@ -99,14 +106,14 @@ impl Hwmp {
     fn tell_everyone(&mut self, at: Instant, frame: &Frame) {
         let message = frame.bytes();
         for interface in &self.interfaces {
-            let order = self.outbox.order(interface, Receiver::Everyone, 1, &message);
+            let order = self.outbox.order(interface, MessageReceiver::Everyone, 1, &message);
             self.outbox.push_at(at, order);
         }
     }
 
-    fn tell(&mut self, at: Instant, (link, to): Neighbour, frame: &Frame) {
+    fn tell(&mut self, at: Instant, (link, to): PeerKey, frame: &Frame) {
         if let Some(interface) = self.interfaces.iter().find(|interface| interface.link == link) {
-            let order = self.outbox.order(interface, Receiver::Neighbour(to), 1, &frame.bytes());
+            let order = self.outbox.order(interface, MessageReceiver::Neighbour(to), 1, &frame.bytes());
             self.outbox.push_at(at, order);
         }
     }
@@ -126,7 +133,7 @@ impl Hwmp {
     }
 
     /// Carries out a step of peering.
-    fn obey(&mut self, now: Instant, neighbour: Neighbour, step: Step) {
+    fn obey(&mut self, now: Instant, neighbour: PeerKey, step: PeerStep) {
         for frame in step.frames {
             let at = self.soon(now);
             self.tell(at, neighbour, &frame);
@@ -137,19 +144,19 @@ impl Hwmp {
     }
 
     /// A peer is none any more. Paths over it are forgotten, and packets that wait for them are dropped.
-    fn flush(&mut self, neighbour: Neighbour) {
+    fn flush(&mut self, neighbour: PeerKey) {
         for (node, path) in self.paths.flush(neighbour) {
             self.failures += u64::from(path.is_active);
             if path.reported_hops.is_some() {
                 let (peer, event) = (node.into(), PathEvent::RouteFailed);
-                self.outbox.push(Order::Tell { peer, ports: None, event, path: path_of(None) });
+                self.outbox.push(RoutingOrder::Tell { peer, ports: None, event, path: path_of(None) });
             }
             path.waiting.iter().for_each(|waiting| self.dropped(DropReason::NoRoute, waiting.id));
         }
     }
 
     /// All paths over a neighbour are lost.
-    fn lose(&mut self, now: Instant, neighbour: Neighbour) {
+    fn lose(&mut self, now: Instant, neighbour: PeerKey) {
         for (node, sn) in self.paths.lose(now, neighbour) {
             self.failures += 1;
             self.report(node);
@@ -162,7 +169,12 @@ impl Hwmp {
         let Some(path) = self.paths.known_mut(node).filter(|path| path.is_ours) else { return };
         let hops = path.via().map(|_| path.hops);
         if let Some(event) = route_event(&mut path.reported_hops, hops) {
-            self.outbox.push(Order::Tell { peer: node.into(), ports: None, event, path: path_of(hops) });
+            self.outbox.push(RoutingOrder::Tell {
+                peer: node.into(),
+                ports: None,
+                event,
+                path: path_of(hops),
+            });
         }
     }
 
@@ -171,17 +183,17 @@ impl Hwmp {
         let Some(path) = self.paths.known_mut(node) else { return };
         let Some((link, via)) = path.via() else { return };
         let to = NextHop::Neighbour(via.into());
-        for Waiting { packet, .. } in std::mem::take(&mut path.waiting) {
-            self.outbox.push(Order::Send { link, to, class: QueueClass::Data, packet });
+        for PathlessPacket { packet, .. } in std::mem::take(&mut path.waiting) {
+            self.outbox.push(RoutingOrder::Send { link, to, class: QueueClass::Data, packet });
         }
     }
 
     fn dropped(&mut self, reason: DropReason, id: u64) {
-        self.outbox.push(Order::Dropped { reason, id });
+        self.outbox.push(RoutingOrder::Dropped { reason, id });
     }
 
     /// The neighbour that sent a message, and the frame in it.
-    fn read(&self, control: &Control<'_>) -> Result<(Neighbour, Frame), DropReason> {
+    fn read(&self, control: &ControlMessage<'_>) -> Result<(PeerKey, Frame), DropReason> {
         let is_from = |from: &Ipv4Addr| control.from.is_none_or(|sender| sender == IpAddr::V4(*from));
         let from = v4(control.src).filter(is_from).filter(|from| is_host(*from) && *from != self.own);
         let from = from.ok_or(DropReason::RoutingRefused)?;
@@ -189,7 +201,7 @@ impl Hwmp {
         Ok(((control.link, from), frame))
     }
 
-    fn take(&mut self, now: Instant, from: Neighbour, frame: &Frame) {
+    fn take(&mut self, now: Instant, from: PeerKey, frame: &Frame) {
         let step = match frame {
             Frame::Beacon { accepts, .. } => self.peers.on_beacon(now, from, *accepts),
             Frame::Open(said) => self.peers.on_open(now, from, said.own),
@@ -212,8 +224,8 @@ impl Hwmp {
         self.paths.forget(now);
     }
 
-    /// The path that packets of this node, or of others, take to a node.
-    fn way(&mut self, now: Instant, node: Ipv4Addr, is_own: bool) -> Option<Neighbour> {
+    /// The path that packets of this node, or forwarded packets, take to a node.
+    fn way(&mut self, now: Instant, node: Ipv4Addr, is_own: bool) -> Option<PeerKey> {
         let refresh_time = self.settings.path_refresh_time;
         let path = self.paths.get_mut(now, node)?;
         let via = path.via()?;
@@ -235,34 +247,35 @@ impl Routing for Hwmp {
         Some(PORT)
     }
 
-    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
-        let Some(dst) = v4(packet.dst) else { return Verdict::Drop(DropReason::NoRoute) };
+    fn route(&mut self, cx: &Cx<'_>, packet: &RoutedPacket<'_>) -> RoutingVerdict {
+        let Some(dst) = v4(packet.dst) else { return RoutingVerdict::Drop(DropReason::NoRoute) };
         let is_own = packet.from.is_none();
-        // Data of others has to come from a peer.
+        // Forwarded data has to come from a peer.
         if packet.from.is_some_and(|from| v4(from).and_then(|from| self.peers.of(from)).is_none()) {
-            return Verdict::Drop(DropReason::NoRoute);
+            return RoutingVerdict::Drop(DropReason::NoRoute);
         }
         if let Some((link, via)) = self.way(cx.now, dst, is_own) {
-            return Verdict::Forward { link, via: NextHop::Neighbour(via.into()) };
+            return RoutingVerdict::Forward { link, via: NextHop::Neighbour(via.into()) };
         }
         if !is_own {
             self.refuse(cx.now, dst, packet.from);
-            return Verdict::Drop(DropReason::NoRoute);
+            return RoutingVerdict::Drop(DropReason::NoRoute);
         }
-        let most = self.settings.frame_queue;
-        let Some(path) = self.paths.entry(cx.now, dst) else { return Verdict::Drop(DropReason::NoRoute) };
+        let Some(path) = self.paths.entry(cx.now, dst) else {
+            return RoutingVerdict::Drop(DropReason::NoRoute);
+        };
         path.is_ours = true;
-        let oldest = path.keep(most, Waiting { id: packet.id, packet: packet.packet.to_vec() });
+        let oldest = path.keep(FRAME_QUEUE, PathlessPacket { id: packet.id, packet: packet.packet.to_vec() });
         if let Some(oldest) = oldest {
             self.dropped(DropReason::RouteBufferFull, oldest.id);
         }
         if !self.ask(cx.now, dst, false) {
             self.drop_waiting(dst);
         }
-        Verdict::Keep
+        RoutingVerdict::Keep
     }
 
-    fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
+    fn handle_control(&mut self, cx: &Cx<'_>, control: &ControlMessage<'_>) {
         match self.read(control) {
             Ok((from, frame)) => {
                 self.peers.note_heard(cx.now, from);
@@ -282,12 +295,11 @@ impl Routing for Hwmp {
         }
     }
 
-    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, _: &Routed<'_>) -> Undelivered {
+    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, _: &RoutedPacket<'_>) -> Undelivered {
         let Some(neighbour) = v4(to).map(|to| (link, to)) else { return Undelivered::Drop };
-        let most = u32::from(self.settings.link_fail_threshold);
         if let Some(quality) = self.peers.link_mut(neighbour) {
             quality.note_lost();
-            if quality.losses() > most {
+            if quality.losses() > u32::from(LINK_FAIL_THRESHOLD) {
                 self.lose(cx.now, neighbour);
             }
         }
@@ -313,7 +325,7 @@ impl Routing for Hwmp {
         others.into_iter().flatten().chain([self.next_beacon, self.next_housekeeping]).min()
     }
 
-    fn poll_order(&mut self, now: Instant) -> Option<Order> {
+    fn poll_order(&mut self, now: Instant) -> Option<RoutingOrder> {
         self.outbox.pop(now)
     }
 
@@ -330,6 +342,29 @@ impl Routing for Hwmp {
     fn counts(&self) -> (u64, u64) {
         (self.discoveries, self.failures)
     }
+}
+
+constants! {
+    /// Constants of HWMP and of mesh peering (IEEE 802.11s), with the defaults of Linux's mac80211.
+    Settings;
+    /// Time between two beacons of a node, by which neighbours find each other
+    beacon_interval: Duration = ConstantForm::time(10).is(1_024),
+    /// Largest number of peers of a node
+    max_peer_links: u32 = ConstantForm::count("peers", 1, 255).is(32),
+    /// Time without any frame of a peer after which its peering ends
+    plink_timeout: Duration = ConstantForm::time(1_000).is(1_800_000),
+    /// Lifetime of a path that a request or a reply has told of
+    active_path_timeout: Duration = ConstantForm::time(10).is(5_000),
+    /// Time before the end of a path from which a packet of the node itself makes it ask again
+    path_refresh_time: Duration = ConstantForm::time(0).is(1_000),
+    /// Wait for the answer to the first request; each later wait is twice as long
+    min_discovery_timeout: Duration = ConstantForm::time(1).is(100),
+    /// Number of requests after the first one that stayed without an answer
+    max_preq_retries: u8 = ConstantForm::count("requests", 0, 16).is(4),
+    /// Least time between two requests of a node
+    preq_min_interval: Duration = ConstantForm::time(0).is(10),
+    /// TTL with which a node sends requests, replies and errors, and so the largest number of hops of a path
+    element_ttl: u8 = ConstantForm::count("hops", 2, 255).is(31),
 }
 
 #[cfg(test)]

@@ -8,16 +8,14 @@
 pub mod aodv;
 pub mod aodvv2;
 pub mod batman;
-mod behind;
 pub mod constants;
 pub mod dsr;
-mod forward;
 mod gateway;
 pub mod gpsr;
 pub mod hwmp;
-mod link_source;
 mod node;
 mod on_demand;
+mod protocol;
 mod proxy;
 mod queue;
 pub mod rfc5444;
@@ -26,13 +24,18 @@ mod routing;
 mod shim;
 mod static_routes;
 
-pub use behind::behind_routing;
 pub use gateway::Gateway;
-pub use link_source::{LinkSource, Schedule, TimedEvent};
+pub use gateway::{LinkSource, Schedule, TimedEvent};
 pub use node::{EndpointObserver, Interface, Node, NodeConfig, OWN_LINK};
-pub use on_demand::{Change, Keys, KeysError, OnDemand, Trust, first_stamp};
+pub use on_demand::{Keys, KeysError, OnDemand, RouteChange, Trust, first_stamp};
+pub use protocol::{
+    DaemonProtocol, LiveRouter, PROTOCOLS, PacketMark, RoutingProtocol, RoutingSetup, behind_routing,
+    is_routing_port,
+};
 pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};
 pub use queue::{InterfaceQueue, QueueConfig, WhenFull};
 pub use router::{Drops, Forward, Router, RouterConfig};
-pub use routing::{Control, Cx, Order, Purged, Routed, Routing, Undelivered, Verdict};
-pub use static_routes::{Hop, Neighbour, StaticRoutes, towards};
+pub use routing::{
+    ControlMessage, Cx, Purged, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
+};
+pub use static_routes::{FirstStep, StaticNeighbour, StaticRoutes, towards};

@@ -4,9 +4,7 @@
 //! - N1: a packet is in one place: a queue, the link, the endpoint or the routing protocol.
 //! - N2: each dropped packet is counted and traced with its reason.
 
-mod config;
 mod leaving;
-mod observe;
 mod orders;
 
 use std::fmt;
@@ -21,12 +19,9 @@ use hopwise_core::{
     Cast, Endpoint, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit,
 };
 
-use crate::forward::take_one_hop;
 use crate::queue::{InterfaceQueue, QueueConfig, WhenFull};
-use crate::routing::{Control, Cx, Routed, Routing, Undelivered, Verdict};
-pub use config::{Interface, NodeConfig};
-pub use observe::EndpointObserver;
-use observe::Observed;
+use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingVerdict, Undelivered};
+use crate::shim::take_one_hop;
 
 /// The endpoint's one link: the node itself, which routes its packets.
 pub const OWN_LINK: LinkId = LinkId(0);
@@ -136,7 +131,7 @@ impl Node {
             && let Ok(udp) = UdpView::parse(view.src, view.dst, view.payload)
             && udp.dst_port == port
         {
-            let control = Control {
+            let control = ControlMessage {
                 link: rx.link,
                 from: rx.from,
                 cast: rx.cast,
@@ -168,20 +163,20 @@ impl Node {
         take_one_hop(&mut packet);
         self.forwarded += 1;
         let id = FORWARDED | self.forwarded;
-        let way = Ends { src: view.src, dst: view.dst, from: rx.from, hop_limit: view.hop_limit - 1 };
+        let way = PacketEnds { src: view.src, dst: view.dst, from: rx.from, hop_limit: view.hop_limit - 1 };
         self.send_on(now, way, id, packet);
         Ok(())
     }
 
     /// Routes a packet, and carries the verdict out.
-    fn send_on(&mut self, now: Instant, way: Ends, id: u64, packet: Vec<u8>) {
-        let Ends { src, dst, from, hop_limit } = way;
-        let routed = Routed { src, dst, from, hop_limit, id, packet: &packet };
+    fn send_on(&mut self, now: Instant, way: PacketEnds, id: u64, packet: Vec<u8>) {
+        let PacketEnds { src, dst, from, hop_limit } = way;
+        let routed = RoutedPacket { src, dst, from, hop_limit, id, packet: &packet };
         match self.routing.route(&Cx { now, endpoint: &self.endpoint }, &routed) {
-            Verdict::Forward { link, via } => {
+            RoutingVerdict::Forward { link, via } => {
                 self.enqueue(now, link, Queued { to: via, class: QueueClass::Data, id, at: now, packet });
             }
-            Verdict::Wrapped { link, via, packet: wrapped } => {
+            RoutingVerdict::Wrapped { link, via, packet: wrapped } => {
                 self.keep_buffer(packet);
                 self.enqueue(
                     now,
@@ -189,8 +184,8 @@ impl Node {
                     Queued { to: via, class: QueueClass::Data, id, at: now, packet: wrapped },
                 );
             }
-            Verdict::Keep => self.keep_buffer(packet),
-            Verdict::Drop(reason) => {
+            RoutingVerdict::Keep => self.keep_buffer(packet),
+            RoutingVerdict::Drop(reason) => {
                 self.dropped(now, id, reason);
                 self.keep_buffer(packet);
             }
@@ -249,7 +244,7 @@ impl Node {
             return;
         };
         if is_unicast(view.dst) {
-            let way = Ends { src: view.src, dst: view.dst, from: None, hop_limit: view.hop_limit };
+            let way = PacketEnds { src: view.src, dst: view.dst, from: None, hop_limit: view.hop_limit };
             self.send_on(now, way, transmit.id, packet);
             return;
         }
@@ -267,7 +262,8 @@ impl Node {
         let Ok(view) = IpView::parse(packet) else { return };
         let is_own = self.is_ours(view.src);
         let from = if is_own { None } else { Some(view.src) };
-        let routed = Routed { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit, id, packet };
+        let routed =
+            RoutedPacket { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit, id, packet };
         let cx = Cx { now, endpoint: &self.endpoint };
         if self.routing.on_undelivered(&cx, link, to, &routed) == Undelivered::Drop {
             self.dropped(now, id, DropReason::Undelivered);
@@ -275,8 +271,8 @@ impl Node {
     }
 }
 
-/// The facts that routing needs beside a packet's bytes.
-struct Ends {
+/// The facts that routing needs apart from a packet's bytes.
+struct PacketEnds {
     src: IpAddr,
     dst: IpAddr,
     from: Option<IpAddr>,
@@ -362,14 +358,6 @@ impl Machine for Node {
         self.endpoint.keep_trace(is_kept);
         self.trace.keep(is_kept);
     }
-
-    fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
-        self.endpoint.drain_decisions(sink);
-    }
-
-    fn keep_decisions(&mut self, is_kept: bool) {
-        self.endpoint.keep_decisions(is_kept);
-    }
 }
 
 impl fmt::Debug for Node {
@@ -378,5 +366,104 @@ impl fmt::Debug for Node {
             .field("addresses", &self.addresses)
             .field("endpoint", &self.endpoint)
             .finish_non_exhaustive()
+    }
+}
+
+/// One of the node's links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// The node's name for the link.
+    pub link: LinkId,
+    /// The packets that wait for the link.
+    pub queue: QueueConfig,
+    /// The fate of the node's own packets when the queue is full.
+    pub when_full: WhenFull,
+    /// Broadcast and multicast packets of the node leave here.
+    pub is_shared: bool,
+}
+
+/// The configuration of a node, given at construction.
+#[derive(Debug)]
+pub struct NodeConfig {
+    /// The links, without the link to the node's endpoint.
+    pub interfaces: Vec<Interface>,
+    /// The addresses of the node itself; packets for them go to its endpoint.
+    pub addresses: Vec<IpAddr>,
+    /// The routing protocol.
+    pub routing: Box<dyn Routing>,
+    /// Events kept until they are drained, apart from the endpoint's own.
+    pub trace_events: usize,
+}
+
+// The queues and drops of a node, and an observer of the packets and events of its endpoint.
+
+/// Sees what a node's endpoint takes and sends. The trace of a sent packet comes before the packet, the trace of a
+/// received packet after it.
+pub trait EndpointObserver {
+    /// The endpoint takes a packet; `id` is its running number among the arrivals.
+    fn on_arrival(&mut self, now: Instant, id: u64, packet: &[u8]);
+    /// The last packet has been processed and its trace is complete.
+    fn on_taken(&mut self, now: Instant);
+    /// The endpoint has sent a packet; `id` is its own number for it.
+    fn on_departure(&mut self, now: Instant, id: u64, packet: &[u8]);
+    /// An event of the trace. A reader that drains the trace still gets it.
+    fn on_trace(&mut self, endpoint: &Endpoint, event: &TraceEvent);
+}
+
+/// An observer with what it has seen.
+struct Observed {
+    observer: Box<dyn EndpointObserver>,
+    arrivals: u64,
+    /// Events until the trace is drained.
+    trace: Vec<TraceEvent>,
+}
+
+impl Node {
+    /// The queue of an interface; `None` for a link that the node does not have.
+    pub fn queue(&self, link: LinkId) -> Option<&InterfaceQueue> {
+        self.interfaces.iter().find(|(interface, _)| interface.link == link).map(|(_, queue)| queue)
+    }
+
+    /// Packets that interface queues have dropped.
+    pub fn queue_drops(&self) -> u64 {
+        self.interfaces.iter().map(|(_, queue)| queue.drops()).sum()
+    }
+
+    /// Packets that CoDel has marked in interface queues; none where no queue has CoDel.
+    pub fn queue_marks(&self) -> Option<u64> {
+        self.interfaces.iter().filter_map(|(_, queue)| queue.marks()).reduce(|sum, more| sum + more)
+    }
+
+    /// The packets that were dropped for this reason, by the node and by its endpoint.
+    pub fn drops(&self, reason: DropReason) -> u64 {
+        self.trace.drops(reason) + self.endpoint.drops(reason)
+    }
+
+    /// Call it before anything has come in.
+    pub fn observe_endpoint(&mut self, observer: Box<dyn EndpointObserver>) {
+        self.observed = Some(Observed { observer, arrivals: 0, trace: Vec::new() });
+    }
+
+    fn give_endpoint(&mut self, now: Instant, rx: &Rx<'_>) {
+        self.show_trace();
+        if let Some(Observed { observer, arrivals, .. }) = &mut self.observed {
+            *arrivals += 1;
+            observer.on_arrival(now, *arrivals, rx.packet);
+        }
+        self.endpoint.handle_packet(now, rx);
+        self.show_trace();
+        if let Some(Observed { observer, .. }) = &mut self.observed {
+            observer.on_taken(now);
+        }
+    }
+
+    /// Shows the observer what the endpoint has traced, and keeps it for the reader of the trace.
+    fn show_trace(&mut self) {
+        let Some(Observed { observer, trace, .. }) = &mut self.observed else { return };
+        let seen = trace.len();
+        self.endpoint.drain_trace(&mut |event| trace.push(*event));
+        for event in &trace[seen..] {
+            observer.on_trace(&self.endpoint, event);
+        }
     }
 }

@@ -2,16 +2,12 @@
 //! orders, arrivals, and path news for connections.
 
 pub(crate) mod ack_seq;
-pub(crate) mod asked;
 mod auth;
 mod buffer;
-pub(crate) mod changes;
 mod key;
-mod lane;
 mod outbox;
 pub(crate) mod rank;
 pub(crate) mod rates;
-pub(crate) mod room;
 pub(crate) mod searches;
 pub(crate) mod shares;
 #[cfg(test)]
@@ -26,27 +22,27 @@ use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{IpView, protocol};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
-use ack_seq::{AckSeqs, Said};
-use asked::{Asked, Pair};
+use ack_seq::{AckSeqs, FlowEntry};
 use auth::Auth;
-pub(crate) use auth::{Envelope, Form};
+pub(crate) use auth::{AuthForm, Envelope};
 pub use auth::{Keys, KeysError, first_stamp};
 pub(crate) use buffer::BufferBounds;
-use buffer::{Buffer, Waiting};
+use buffer::{Buffer, HeldPackets};
 pub use key::Key;
 pub(crate) use key::TAG_BYTES;
 pub use outbox::Interface;
-pub(crate) use outbox::{Chance, Manners, Outbox, Receiver};
+pub(crate) use outbox::{Chance, Manners, MessageReceiver, Outbox};
 use rank::Wish;
 pub use trust::Trust;
+use trust::{RequestPair, RequestedRoutes};
 
-use crate::routing::{Control, Order, Routed, Routing};
+use crate::routing::{ControlMessage, RoutedPacket, Routing, RoutingOrder};
 
 /// A destination whose route may have changed, with its next hop, link and hops if there is one.
-pub type Change = (Ipv4Addr, Option<(Ipv4Addr, LinkId, u8)>);
+pub type RouteChange = (Ipv4Addr, Option<(Ipv4Addr, LinkId, u8)>);
 
 /// Reports every route as one that may have changed, for a daemon that has seen none.
-pub(crate) fn all_changed(routes: Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)>) -> Vec<Change> {
+pub(crate) fn all_changed(routes: Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)>) -> Vec<RouteChange> {
     routes.into_iter().map(|(dst, via, link, hops)| (dst, Some((via, link, hops)))).collect()
 }
 
@@ -61,8 +57,8 @@ pub trait OnDemand: Routing {
     fn note_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr);
     /// The node's latest sequence number, if a later start may continue from it.
     fn number(&self) -> Option<u16>;
-    /// The time stamp of the last message that it signed, and those that it left behind when its clock jumped. A later
-    /// start has to continue above them.
+    /// The time stamp of the last message that it signed, and the stamps that it left behind when its clock jumped. A
+    /// later start has to continue above them.
     fn signed_stamps(&self) -> Vec<u64>;
     /// The newest time stamp of each neighbour. A later start has to [remember](OnDemand::remember_stamps) these.
     fn heard_stamps(&self) -> Vec<(Ipv4Addr, u64)>;
@@ -79,7 +75,7 @@ pub trait OnDemand: Routing {
     /// Routes that are valid now: destination, next hop, link, hops.
     fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)>;
     /// The routes that may have changed since the last call.
-    fn changes(&mut self, now: Instant) -> Vec<Change>;
+    fn changes(&mut self, now: Instant) -> Vec<RouteChange>;
 }
 
 /// The state of a protocol apart from its routes and its messages.
@@ -93,11 +89,11 @@ pub(crate) struct Desk {
     pub(crate) ack_seqs: AckSeqs,
     pub(crate) trust: Trust,
     auth: Option<Auth>,
-    /// The requests of this node, and those that it passed on. The latter are too many to share one table.
-    asked: Asked,
-    asked_for_others: Asked,
+    /// The requests of this node, and the requests that it passed on, which are too many to share one table.
+    asked: RequestedRoutes,
+    asked_for_others: RequestedRoutes,
     /// Pairs of an address here and one elsewhere that came in packets of strangers.
-    named: Asked,
+    named: RequestedRoutes,
     pub(crate) discoveries: u64,
     pub(crate) failures: u64,
 }
@@ -117,16 +113,16 @@ impl Desk {
             ack_seqs,
             trust: Trust::default(),
             auth: None,
-            asked: Asked::default(),
-            asked_for_others: Asked::default(),
-            named: Asked::default(),
+            asked: RequestedRoutes::default(),
+            asked_for_others: RequestedRoutes::default(),
+            named: RequestedRoutes::default(),
             discoveries: 0,
             failures: 0,
         }
     }
 
     /// Time stamps begin above `counter`.
-    pub(crate) fn with_trust(self, trust: Trust, form: Form, counter: u64) -> Desk {
+    pub(crate) fn with_trust(self, trust: Trust, form: AuthForm, counter: u64) -> Desk {
         let auth = trust.keys.clone().map(|keys| Auth::new(keys, form, counter));
         Desk { trust, auth, ..self }
     }
@@ -164,7 +160,7 @@ impl Desk {
 
     /// Checks a neighbour's message: its length, and its signature where messages are signed. Returns it if both are
     /// right.
-    pub(crate) fn open<'m>(&mut self, now: Instant, control: &Control<'m>) -> Option<&'m [u8]> {
+    pub(crate) fn open<'m>(&mut self, now: Instant, control: &ControlMessage<'m>) -> Option<&'m [u8]> {
         let opened = if control.message.len() > self.trust.most_bytes() {
             None
         } else if let Some(auth) = &mut self.auth {
@@ -181,19 +177,21 @@ impl Desk {
     }
 
     /// The next order. Messages are signed as they leave, so that their time stamps leave in order.
-    pub(crate) fn next_order(&mut self, now: Instant) -> Option<Order> {
+    pub(crate) fn next_order(&mut self, now: Instant) -> Option<RoutingOrder> {
         let order = self.outbox.pop(now)?;
         let Some(auth) = &mut self.auth else { return Some(order) };
-        let Order::Send { link, to, class: QueueClass::Routing, packet } = order else { return Some(order) };
+        let RoutingOrder::Send { link, to, class: QueueClass::Routing, packet } = order else {
+            return Some(order);
+        };
         let signed = outbox::rewritten(&packet, |envelope, message| auth.seal(now, envelope, message));
         Some(match signed {
-            Some(packet) => Order::Send { link, to, class: QueueClass::Routing, packet },
-            None => Order::Dropped { reason: DropReason::RoutingRefused, id: 0 },
+            Some(packet) => RoutingOrder::Send { link, to, class: QueueClass::Routing, packet },
+            None => RoutingOrder::Dropped { reason: DropReason::RoutingRefused, id: 0 },
         })
     }
 
     /// The rank and lane of a packet's destination.
-    pub(crate) fn wish(&self, now: Instant, packet: &Routed<'_>, is_known: bool) -> Wish {
+    pub(crate) fn wish(&self, now: Instant, packet: &RoutedPacket<'_>, is_known: bool) -> Wish {
         let is_own = v4(packet.src).is_some_and(|src| self.has_address(src));
         let ends = v4(packet.src).zip(v4(packet.dst));
         let is_named = ends.is_some_and(|pair| self.named.has(now, pair));
@@ -202,7 +200,7 @@ impl Desk {
 
     /// Notes that a stranger can cause packets from the first address, which is here, to the second one: it has sent a
     /// packet the other way, or in the name of the first.
-    pub(crate) fn note_named(&mut self, now: Instant, pair: Pair) {
+    pub(crate) fn note_named(&mut self, now: Instant, pair: RequestPair) {
         if !self.named.has(now + NAMED_FOR / 2, pair) {
             self.named.note(now, pair, NAMED_FOR);
         }
@@ -213,18 +211,18 @@ impl Desk {
     }
 
     pub(crate) fn dropped(&mut self, reason: DropReason, id: u64) {
-        self.outbox.push(Order::Dropped { reason, id });
+        self.outbox.push(RoutingOrder::Dropped { reason, id });
     }
 
     /// Keeps a packet until there is a route.
-    pub(crate) fn keep(&mut self, now: Instant, wanted: (Ipv4Addr, Wish), packet: &Routed<'_>) {
+    pub(crate) fn keep(&mut self, now: Instant, wanted: (Ipv4Addr, Wish), packet: &RoutedPacket<'_>) {
         if let Some((id, reason)) = self.buffer.push(now, wanted, packet.id, packet.packet) {
             self.dropped(reason, id);
         }
     }
 
     pub(crate) fn drop_waiting(&mut self, dst: Ipv4Addr) {
-        for Waiting { id, .. } in self.buffer.take(dst) {
+        for HeldPackets { id, .. } in self.buffer.take(dst) {
             self.dropped(DropReason::NoRoute, id);
         }
     }
@@ -239,18 +237,19 @@ impl Desk {
     /// Releases the packets for a destination, each later than the one before by `apart`.
     pub(crate) fn release(&mut self, now: Instant, dst: Ipv4Addr, way: (LinkId, Ipv4Addr), apart: Duration) {
         let (link, to) = (way.0, NextHop::Neighbour(way.1.into()));
-        for (Waiting { packet, .. }, n) in self.buffer.take(dst).into_iter().zip(0..) {
-            self.outbox.push_at(now + apart * n, Order::Send { link, to, class: QueueClass::Data, packet });
+        for (HeldPackets { packet, .. }, n) in self.buffer.take(dst).into_iter().zip(0..) {
+            self.outbox
+                .push_at(now + apart * n, RoutingOrder::Send { link, to, class: QueueClass::Data, packet });
         }
     }
 
     /// Notes a route request: a reply may come within `memory`.
-    pub(crate) fn note_asked(&mut self, now: Instant, pair: Pair, is_own: bool, memory: Duration) {
+    pub(crate) fn note_asked(&mut self, now: Instant, pair: RequestPair, is_own: bool, memory: Duration) {
         let asked = if is_own { &mut self.asked } else { &mut self.asked_for_others };
         asked.note(now, pair, memory);
     }
 
-    pub(crate) fn was_asked(&self, now: Instant, pair: Pair) -> bool {
+    pub(crate) fn was_asked(&self, now: Instant, pair: RequestPair) -> bool {
         self.asked.has(now, pair) || self.asked_for_others.has(now, pair)
     }
 
@@ -275,7 +274,7 @@ impl Desk {
             return;
         }
         for interface in &self.interfaces {
-            let order = self.outbox.order(interface, Receiver::Everyone, ttl, message);
+            let order = self.outbox.order(interface, MessageReceiver::Everyone, ttl, message);
             match at {
                 Some(at) => self.outbox.push_at(at, order),
                 None => self.outbox.push(order),
@@ -288,7 +287,7 @@ impl Desk {
             return;
         }
         if let Some(interface) = self.interfaces.iter().find(|interface| interface.link == link) {
-            let order = self.outbox.order(interface, Receiver::Neighbour(to), ttl, message);
+            let order = self.outbox.order(interface, MessageReceiver::Neighbour(to), ttl, message);
             self.outbox.push(order);
         }
     }
@@ -297,14 +296,14 @@ impl Desk {
     pub(crate) fn tell_arrivals(
         &mut self,
         peer: Ipv4Addr,
-        said: Result<Vec<Said>, DropReason>,
+        said: Result<Vec<FlowEntry>, DropReason>,
         hops: Option<u8>,
     ) {
         match said {
             Ok(said) => {
                 for ((ours, theirs), event) in said {
                     let path = path_of(hops);
-                    self.outbox.push(Order::Tell {
+                    self.outbox.push(RoutingOrder::Tell {
                         peer: peer.into(),
                         ports: Some((theirs, ours)),
                         event,
@@ -319,7 +318,12 @@ impl Desk {
     /// Informs connections when a route that they use has become `now`. `reported` is the hop count that they last got.
     pub(crate) fn report_route(&mut self, peer: Ipv4Addr, reported: &mut Option<u8>, now: Option<u8>) {
         if let Some(event) = route_event(reported, now) {
-            self.outbox.push(Order::Tell { peer: peer.into(), ports: None, event, path: path_of(now) });
+            self.outbox.push(RoutingOrder::Tell {
+                peer: peer.into(),
+                ports: None,
+                event,
+                path: path_of(now),
+            });
         }
     }
 }

@@ -4,8 +4,6 @@
 //! Invariant P5: packets pass untouched wherever the proxy does not understand something or has no room.
 
 mod config;
-mod copies;
-mod counts;
 mod entries;
 mod facts;
 mod flow;
@@ -29,17 +27,17 @@ use hopwise_core::trace::{DropReason, TraceEvent, TraceKind};
 use hopwise_core::wire::{Checksums, Flags};
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
+pub use config::ProxyCounts;
 pub use config::{ProxyConfig, ProxyRule};
-pub use counts::ProxyCounts;
 use entries::Entries;
-use flow::{AtHand, Flow};
+use flow::{CurrentPacket, ProxyFlow};
 use outbox::Outbox;
 pub use read::FlowKey;
-use read::Read;
-use relay::{Making, Relay};
+use read::ReadPacket;
+use relay::{HalfParameters, Relay};
 use relays::{MOST_DUE, OfSyn, Relays};
 use room::Sweeps;
-use store::Store;
+use store::PacketStore;
 use syns::Syns;
 
 /// The largest number of mobiles whose links are known not to be up.
@@ -51,11 +49,11 @@ const AT_THE_EARLIEST: Duration = Duration::from_millis(1);
 pub struct Proxy {
     config: ProxyConfig,
     rules: Vec<(ProxyRule, MakeServes)>,
-    flows: BTreeMap<FlowKey, Flow>,
+    flows: BTreeMap<FlowKey, ProxyFlow>,
     /// Flows that are cut in two; none of them is in `flows`.
     relays: Relays,
     syns: Syns,
-    /// The agents' deadlines, equal to `Flow::due`.
+    /// The agents' deadlines, equal to `ProxyFlow::due`.
     deadlines: BTreeSet<(Instant, FlowKey)>,
     /// Links that are not up, with the last news of them.
     links: BTreeMap<IpAddr, LinkNews>,
@@ -119,8 +117,8 @@ impl Proxy {
         let Some(read) = read::read(packet, Side::Fixed, self.config.checksums) else { return false };
         let Some(flow) = self.flows.get_mut(&read.key) else { return false };
         let id = self.out.next_id();
-        let has_room = self.entries.has_room(&read.key, flow.charge, Store::cost(packet));
-        let at_hand = AtHand::new(id, packet, &read, None, has_room);
+        let has_room = self.entries.has_room(&read.key, flow.charge, PacketStore::cost(packet));
+        let at_hand = CurrentPacket::new(id, packet, &read, None, has_room);
         let is_kept = flow.take_back(now, &read, at_hand, &mut self.out);
         Proxy::file(&mut self.deadlines, &mut self.entries, read.key, flow, now);
         self.keep_within(now);
@@ -164,18 +162,18 @@ impl Proxy {
         let key = read.key;
         let link = self.links.get(&key.mobile.ip()).copied();
         let Some(flow) = self.flows.get_mut(&key) else { unreachable!("it is followed") };
-        let has_room = self.entries.has_room(&key, flow.charge, Store::cost(packet));
-        let at_hand = AtHand::new(id, packet, &read, link, has_room);
+        let has_room = self.entries.has_room(&key, flow.charge, PacketStore::cost(packet));
+        let at_hand = CurrentPacket::new(id, packet, &read, link, has_room);
         flow.take(now, from, &read, at_hand, &mut self.out);
         Proxy::file(&mut self.deadlines, &mut self.entries, key, flow, now);
         self.keep_within(now);
     }
 
     /// Returns whether the packet went to a flow that is cut in two, or that is cut now.
-    fn take_cut(&mut self, now: Instant, from: Side, read: &Read<'_>, packet: &[u8]) -> bool {
+    fn take_cut(&mut self, now: Instant, from: Side, read: &ReadPacket<'_>, packet: &[u8]) -> bool {
         let flags = read.tcp.flags;
         let is_opening = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
-        if is_opening && self.flows.get(&read.key).is_some_and(Flow::is_under_way) {
+        if is_opening && self.flows.get(&read.key).is_some_and(ProxyFlow::is_under_way) {
             return false;
         }
         let (relays, mut books) = self.relays();
@@ -196,7 +194,7 @@ impl Proxy {
         }
         self.forget(&read.key);
         let Split { buffer_bytes, makers, .. } = split;
-        let making = Making { buffer_bytes, key: self.config.key, checksums: self.config.checksums };
+        let making = HalfParameters { buffer_bytes, key: self.config.key, checksums: self.config.checksums };
         let flow = (read.key, read.tcp.seq);
         let Some(mut relay) = Relay::open(now, from, flow, packet, &making, makers) else { return false };
         relay.displaces(displaced);
@@ -213,7 +211,7 @@ impl Proxy {
     }
 
     /// Returns whether the flow is in the table, or can be put there.
-    fn follow(&mut self, now: Instant, from: Side, read: &Read<'_>, packet: &[u8]) -> bool {
+    fn follow(&mut self, now: Instant, from: Side, read: &ReadPacket<'_>, packet: &[u8]) -> bool {
         let flags = read.tcp.flags;
         let is_opening = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
         if let Some(flow) = self.flows.get_mut(&read.key) {
@@ -235,14 +233,14 @@ impl Proxy {
             return false;
         }
         self.numbers = self.numbers.wrapping_add(1).max(1);
-        let flow = Flow::new(self.numbers, agent, self.config.most_kept_bytes_a_flow, now);
+        let flow = ProxyFlow::new(self.numbers, agent, self.config.most_kept_bytes_a_flow, now);
         self.entries.enter(read.key, flow.entry);
         self.flows.insert(read.key, flow);
         true
     }
 
     /// The other end has answered a SYN of a followed flow: the ports are used again.
-    fn reopen(&mut self, now: Instant, from: Side, answer: &Read<'_>) {
+    fn reopen(&mut self, now: Instant, from: Side, answer: &ReadPacket<'_>) {
         let key = answer.key;
         let Some(flow) = self.flows.get_mut(&key) else { return };
         let Some(packet) = self.syns.answered(from, answer, flow.facts.opened) else { return };
@@ -261,7 +259,7 @@ impl Proxy {
         deadlines: &mut BTreeSet<(Instant, FlowKey)>,
         entries: &mut Entries,
         key: FlowKey,
-        flow: &mut Flow,
+        flow: &mut ProxyFlow,
         now: Instant,
     ) {
         Proxy::update_entry(entries, key, flow);
@@ -375,10 +373,6 @@ impl Machine for Proxy {
     fn keep_trace(&mut self, is_kept: bool) {
         self.out.trace.keep(is_kept);
     }
-
-    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
-
-    fn keep_decisions(&mut self, _: bool) {}
 }
 
 impl fmt::Debug for Proxy {

@@ -24,7 +24,7 @@ pub enum WhenFull {
 /// The kind of a queue, with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueConfig {
-    /// At most this many packets, those that the link holds included. The next one is lost.
+    /// At most this many packets, with the packets that the link holds. The next one is lost.
     DropTail {
         /// The length.
         packets: usize,
@@ -36,13 +36,13 @@ pub enum QueueConfig {
 /// The packets that wait for one link.
 #[derive(Debug)]
 pub struct InterfaceQueue {
-    kind: Kind,
+    kind: QueueForm,
     /// Packets that were dropped under FQ-CoDel.
     fq_drops: u64,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum QueueForm {
     DropTail(DropTail),
     FqCodel(Box<FqCodel>),
 }
@@ -51,8 +51,8 @@ impl InterfaceQueue {
     /// An empty queue.
     pub fn new(config: QueueConfig) -> InterfaceQueue {
         let kind = match config {
-            QueueConfig::DropTail { packets } => Kind::DropTail(DropTail::new(packets)),
-            QueueConfig::FqCodel(config) => Kind::FqCodel(Box::new(FqCodel::new(config))),
+            QueueConfig::DropTail { packets } => QueueForm::DropTail(DropTail::new(packets)),
+            QueueConfig::FqCodel(config) => QueueForm::FqCodel(Box::new(FqCodel::new(config))),
         };
         InterfaceQueue { kind, fq_drops: 0 }
     }
@@ -60,16 +60,16 @@ impl InterfaceQueue {
     /// From now on the link takes packets by category. Call it before there are any.
     pub fn divide(&mut self) {
         match &mut self.kind {
-            Kind::DropTail(queue) => queue.divide(),
-            Kind::FqCodel(queue) => queue.divide(),
+            QueueForm::DropTail(queue) => queue.divide(),
+            QueueForm::FqCodel(queue) => queue.divide(),
         }
     }
 
-    /// Returns whether the next data packet finds no room, or costs another one its place.
+    /// Returns whether the next data packet finds no room, or costs another packet its place.
     pub fn is_full(&self) -> bool {
         match &self.kind {
-            Kind::DropTail(queue) => queue.is_full(),
-            Kind::FqCodel(queue) => queue.is_full(),
+            QueueForm::DropTail(queue) => queue.is_full(),
+            QueueForm::FqCodel(queue) => queue.is_full(),
         }
     }
 
@@ -78,27 +78,27 @@ impl InterfaceQueue {
         self.len() == 0
     }
 
-    /// The packets that wait, without those that the link holds.
+    /// The packets that wait, without the packets that the link holds.
     pub fn len(&self) -> usize {
         match &self.kind {
-            Kind::DropTail(queue) => queue.len(),
-            Kind::FqCodel(queue) => queue.len(),
+            QueueForm::DropTail(queue) => queue.len(),
+            QueueForm::FqCodel(queue) => queue.len(),
         }
     }
 
     /// The packets that the queue has dropped.
     pub fn drops(&self) -> u64 {
         match &self.kind {
-            Kind::DropTail(queue) => queue.drops,
-            Kind::FqCodel(_) => self.fq_drops,
+            QueueForm::DropTail(queue) => queue.drops,
+            QueueForm::FqCodel(_) => self.fq_drops,
         }
     }
 
     /// The packets that CoDel has marked; none under drop-tail.
     pub fn marks(&self) -> Option<u64> {
         match &self.kind {
-            Kind::DropTail(_) => None,
-            Kind::FqCodel(queue) => Some(queue.marks()),
+            QueueForm::DropTail(_) => None,
+            QueueForm::FqCodel(queue) => Some(queue.marks()),
         }
     }
 
@@ -107,8 +107,8 @@ impl InterfaceQueue {
     #[must_use]
     pub fn push(&mut self, now: Instant, queued: Queued) -> Option<Queued> {
         match &mut self.kind {
-            Kind::DropTail(queue) => queue.push(queued),
-            Kind::FqCodel(queue) => {
+            QueueForm::DropTail(queue) => queue.push(queued),
+            QueueForm::FqCodel(queue) => {
                 queue.push(now, queued);
                 None
             }
@@ -118,16 +118,16 @@ impl InterfaceQueue {
     /// Takes the packet that leaves next.
     pub fn pop(&mut self, now: Instant) -> Option<Queued> {
         match &mut self.kind {
-            Kind::DropTail(queue) => queue.pop(),
-            Kind::FqCodel(queue) => queue.pop(now),
+            QueueForm::DropTail(queue) => queue.pop(),
+            QueueForm::FqCodel(queue) => queue.pop(now),
         }
     }
 
     /// Takes the packet of a category that leaves next. It leaves beside the `held` packets that the link has.
     pub fn pop_in(&mut self, now: Instant, category: Category, held: usize) -> Option<Queued> {
         match &mut self.kind {
-            Kind::DropTail(queue) => queue.pop_in(category, held),
-            Kind::FqCodel(queue) => queue.pop_in(now, category),
+            QueueForm::DropTail(queue) => queue.pop_in(category, held),
+            QueueForm::FqCodel(queue) => queue.pop_in(now, category),
         }
     }
 
@@ -135,14 +135,14 @@ impl InterfaceQueue {
     pub fn pop_beside(&mut self, now: Instant, fits: &Beside) -> Option<Queued> {
         let Beside { category, to, bytes, held } = *fits;
         match &mut self.kind {
-            Kind::DropTail(queue) => queue.pop_beside(category, (to, bytes), held),
-            Kind::FqCodel(queue) => queue.pop_beside(now, category, (to, bytes)),
+            QueueForm::DropTail(queue) => queue.pop_beside(category, (to, bytes), held),
+            QueueForm::FqCodel(queue) => queue.pop_beside(now, category, (to, bytes)),
         }
     }
 
     /// A packet that FQ-CoDel has dropped, and the reason.
     pub fn poll_lost(&mut self) -> Option<(Queued, DropReason)> {
-        let Kind::FqCodel(queue) = &mut self.kind else { return None };
+        let QueueForm::FqCodel(queue) = &mut self.kind else { return None };
         let lost = queue.poll_lost()?;
         self.fq_drops += 1;
         Some(lost)
@@ -151,26 +151,26 @@ impl InterfaceQueue {
     /// The link has reported the fate of a packet that it held.
     pub fn on_gone(&mut self, id: u64) {
         match &mut self.kind {
-            Kind::DropTail(queue) => queue.on_gone(),
-            Kind::FqCodel(queue) => queue.on_gone(id),
+            QueueForm::DropTail(queue) => queue.on_gone(),
+            QueueForm::FqCodel(queue) => queue.on_gone(id),
         }
     }
 
     /// The link tells how much time a packet has taken. Its fate may follow.
     pub fn on_spent(&mut self, spent: &Spent) {
-        if let Kind::FqCodel(queue) = &mut self.kind {
+        if let QueueForm::FqCodel(queue) = &mut self.kind {
             queue.on_spent(spent);
         }
     }
 
     /// A packet has come over the link.
     pub fn on_heard(&mut self, from: IpAddr, packet: &[u8]) {
-        if let Kind::FqCodel(queue) = &mut self.kind {
+        if let QueueForm::FqCodel(queue) = &mut self.kind {
             queue.on_heard(from, packet);
         }
     }
 
-    /// Removes every packet for this next hop that `unwanted` picks. A device below keeps those that it has.
+    /// Removes every packet for this next hop that `unwanted` picks. A device below keeps the packets that it has.
     pub fn purge(
         &mut self,
         via: IpAddr,
@@ -182,8 +182,8 @@ impl InterfaceQueue {
             is_meant && queued.to == NextHop::Neighbour(via) && unwanted(&queued.packet)
         };
         match &mut self.kind {
-            Kind::DropTail(queue) => queue.purge(is_meant),
-            Kind::FqCodel(queue) => queue.purge(is_meant),
+            QueueForm::DropTail(queue) => queue.purge(is_meant),
+            QueueForm::FqCodel(queue) => queue.purge(is_meant),
         }
     }
 }

@@ -26,7 +26,7 @@ const LONGEST_ADDRESS: usize = 16;
 
 /// The bytes are no packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedPacket;
 
 /// A message, a block of TLVs or a value has 64 KiB or more, which no length field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,12 +40,12 @@ pub struct Packet {
     /// The TLVs of the packet itself.
     pub tlvs: Vec<Tlv>,
     /// The messages in their order.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Rfc5444Message>,
 }
 
 /// A message of one protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct Rfc5444Message {
     /// The type, which the protocol assigns.
     pub kind: u8,
     /// Length of every address in the message, from 1 to 16.
@@ -103,12 +103,12 @@ pub struct AddressTlv {
     /// The index of the last one.
     pub last: u8,
     /// The value or the values.
-    pub value: Value,
+    pub value: TlvValue,
 }
 
 /// The values of an address TLV.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum TlvValue {
     /// The TLV is a mark without a value.
     None,
     /// The same value for all addresses.
@@ -119,7 +119,7 @@ pub enum Value {
 
 impl Packet {
     /// Reads a whole packet.
-    pub fn parse(bytes: &[u8]) -> Result<Packet, Malformed> {
+    pub fn parse(bytes: &[u8]) -> Result<Packet, MalformedPacket> {
         read::packet(bytes)
     }
 
@@ -129,7 +129,7 @@ impl Packet {
     }
 
     /// A packet of one message and nothing else.
-    pub fn of(message: Message) -> Packet {
+    pub fn of(message: Rfc5444Message) -> Packet {
         Packet { seq: None, tlvs: Vec::new(), messages: vec![message] }
     }
 
@@ -141,10 +141,10 @@ impl Packet {
     }
 }
 
-impl Message {
+impl Rfc5444Message {
     /// A message of that type about addresses of that length.
-    pub fn new(kind: u8, address_bytes: u8) -> Message {
-        Message {
+    pub fn new(kind: u8, address_bytes: u8) -> Rfc5444Message {
+        Rfc5444Message {
             kind,
             address_bytes,
             originator: None,
@@ -217,15 +217,15 @@ impl AddressBlock {
 impl AddressTlv {
     /// A TLV for one address.
     pub fn of(kind: u8, extension: u8, index: u8, value: &[u8]) -> AddressTlv {
-        let value = if value.is_empty() { Value::None } else { Value::Shared(value.to_vec()) };
+        let value = if value.is_empty() { TlvValue::None } else { TlvValue::Shared(value.to_vec()) };
         AddressTlv { kind, extension, first: index, last: index, value }
     }
 
     fn said(&self, index: usize) -> &[u8] {
         match &self.value {
-            Value::None => &[],
-            Value::Shared(value) => value,
-            Value::Each(values) => {
+            TlvValue::None => &[],
+            TlvValue::Shared(value) => value,
+            TlvValue::Each(values) => {
                 let len = values.len() / self.count();
                 let nth = index - usize::from(self.first);
                 &values[nth * len..(nth + 1) * len]

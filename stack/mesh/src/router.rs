@@ -1,12 +1,10 @@
-//! A routing protocol beside a kernel that forwards. The kernel has the routes, and hands over packets for which it has
-//! none.
+//! A routing protocol on a host whose kernel forwards. The kernel has the routes, and hands over packets for which it
+//! has none.
 //!
 //! The router's own packets are the protocol's messages. Other packets, and the kernel's table, are its owner's work
 //! after each mutation. The owner polls [`Router::poll_forward`], brings the table up to date with
 //! [`OnDemand::changes`], and then sends the packet by it, until none is left. No message leaves before
 //! [`Router::poll_forward`] was called, so that the kernel has a route before a neighbour hears of it.
-
-mod drops;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,8 +16,7 @@ use hopwise_core::wire::{IpView, UdpView};
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
 use crate::on_demand::{OnDemand, v4};
-use crate::routing::{Control, Cx, Order, Routed, Undelivered, Verdict};
-pub use drops::Drops;
+use crate::routing::{ControlMessage, Cx, RoutedPacket, RoutingOrder, RoutingVerdict, Undelivered};
 
 /// The configuration of a router, given at construction.
 #[derive(Clone, Debug)]
@@ -117,19 +114,19 @@ impl<S: PathSeam> Router<S> {
         }
     }
 
-    fn obey(&mut self, now: Instant, order: Order) -> Option<Forward> {
+    fn obey(&mut self, now: Instant, order: RoutingOrder) -> Option<Forward> {
         match order {
-            Order::Send { link, to, class: QueueClass::Routing, packet } => {
+            RoutingOrder::Send { link, to, class: QueueClass::Routing, packet } => {
                 self.messages.entry(link).or_default().push_back((to, packet));
             }
-            Order::Send { link, to: NextHop::Neighbour(via), packet, .. } => {
+            RoutingOrder::Send { link, to: NextHop::Neighbour(via), packet, .. } => {
                 return self.config.forward((link, via), true, packet);
             }
-            Order::Dropped { reason, .. } => self.drops.count(reason),
-            Order::Tell { peer, ports, event, path } => {
+            RoutingOrder::Dropped { reason, .. } => self.drops.count(reason),
+            RoutingOrder::Tell { peer, ports, event, path } => {
                 self.seam.handle_path(now, peer, ports, &event, &path);
             }
-            Order::Send { .. } | Order::Purge { .. } | Order::Reroute { .. } => {}
+            RoutingOrder::Send { .. } | RoutingOrder::Purge { .. } | RoutingOrder::Reroute { .. } => {}
         }
         None
     }
@@ -137,16 +134,16 @@ impl<S: PathSeam> Router<S> {
     fn route(&mut self, now: Instant, packet: Vec<u8>) -> Option<Forward> {
         let (routed, _) = self.config.routed(&packet).filter(|(_, dst)| self.config.covers(*dst))?;
         match self.protocol.route(&Cx { now, endpoint: &self.seam }, &routed) {
-            Verdict::Forward { link, via: NextHop::Neighbour(via) } => {
+            RoutingVerdict::Forward { link, via: NextHop::Neighbour(via) } => {
                 self.config.forward((link, via), false, packet)
             }
-            Verdict::Keep => None,
-            Verdict::Drop(reason) => {
+            RoutingVerdict::Keep => None,
+            RoutingVerdict::Drop(reason) => {
                 self.drops.count(reason);
                 None
             }
             // No protocol on demand sends data to all neighbours, or with a header of its own.
-            Verdict::Forward { .. } | Verdict::Wrapped { .. } => {
+            RoutingVerdict::Forward { .. } | RoutingVerdict::Wrapped { .. } => {
                 self.drops.count(DropReason::NoRoute);
                 None
             }
@@ -167,7 +164,7 @@ impl<S: PathSeam> Router<S> {
         }
         let Rx { link, from, cast, .. } = *rx;
         let (src, dst, hop_limit, message) = (ip.src, ip.dst, ip.hop_limit, udp.payload);
-        let control = Control { link, from, cast, src, dst, hop_limit, message };
+        let control = ControlMessage { link, from, cast, src, dst, hop_limit, message };
         self.protocol.handle_control(&Cx { now, endpoint: &self.seam }, &control);
         Ok(())
     }
@@ -179,11 +176,11 @@ impl RouterConfig {
     }
 
     /// A packet as protocols see it, and its destination. Its source is its previous hop, unless it is this machine.
-    fn routed<'p>(&self, packet: &'p [u8]) -> Option<(Routed<'p>, Ipv4Addr)> {
+    fn routed<'p>(&self, packet: &'p [u8]) -> Option<(RoutedPacket<'p>, Ipv4Addr)> {
         let IpView { src, dst, hop_limit, .. } = IpView::parse(packet).ok()?;
         let is_own = v4(src).is_some_and(|src| src == self.address || self.serves.contains(&src));
         let from = (!is_own).then_some(src);
-        Some((Routed { src, dst, from, hop_limit, id: 0, packet }, v4(dst)?))
+        Some((RoutedPacket { src, dst, from, hop_limit, id: 0, packet }, v4(dst)?))
     }
 
     fn forward(&self, (link, via): (LinkId, IpAddr), has_waited: bool, packet: Vec<u8>) -> Option<Forward> {
@@ -232,10 +229,33 @@ impl<S: PathSeam> Machine for Router<S> {
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
 
     fn keep_trace(&mut self, _: bool) {}
+}
 
-    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
+/// The messages and packets that one router refused, dropped or kept too long, by reason. The owner logs them at most
+/// once a second.
+#[derive(Debug, Default)]
+pub struct Drops {
+    /// For each reason the count, and the count at the last log line.
+    counts: BTreeMap<&'static str, (u64, u64)>,
+}
 
-    fn keep_decisions(&mut self, _: bool) {}
+impl Drops {
+    /// Counts one drop.
+    pub fn count(&mut self, reason: DropReason) {
+        self.counts.entry(reason.name()).or_default().0 += 1;
+    }
+
+    /// The reasons counted since the last call, with the sum since the start.
+    pub fn news(&mut self) -> Vec<(&'static str, u64)> {
+        let mut news = Vec::new();
+        for (reason, (count, said)) in &mut self.counts {
+            if count != said {
+                news.push((*reason, *count));
+                *said = *count;
+            }
+        }
+        news
+    }
 }
 
 #[cfg(test)]

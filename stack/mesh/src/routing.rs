@@ -19,7 +19,7 @@ pub struct Cx<'a> {
 
 /// A packet that needs a next hop.
 #[derive(Clone, Copy, Debug)]
-pub struct Routed<'a> {
+pub struct RoutedPacket<'a> {
     /// The source of the packet.
     pub src: IpAddr,
     /// The destination of the packet.
@@ -36,7 +36,7 @@ pub struct Routed<'a> {
 
 /// The protocol's decision on a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RoutingVerdict {
     /// The packet leaves as it is.
     Forward {
         /// The link to the next hop.
@@ -70,7 +70,7 @@ pub enum Undelivered {
 
 /// A received message of the protocol.
 #[derive(Clone, Copy, Debug)]
-pub struct Control<'a> {
+pub struct ControlMessage<'a> {
     /// The link on which it came.
     pub link: LinkId,
     /// The neighbour that sent it; `None` where the link does not say.
@@ -89,7 +89,7 @@ pub struct Control<'a> {
 
 /// An action for the node, which polls until there is none left.
 #[derive(Debug)]
-pub enum Order {
+pub enum RoutingOrder {
     /// A whole IP packet: a message of the protocol, or a packet that it kept.
     Send {
         /// The link to send it on.
@@ -101,7 +101,7 @@ pub enum Order {
         /// The bytes of the packet.
         packet: Vec<u8>,
     },
-    /// Packets for this next hop are dropped from the queue; with `dst`, those for that destination alone.
+    /// Packets for this next hop are dropped from the queue, as far as `what` says.
     Purge {
         /// The link whose queue is searched.
         link: LinkId,
@@ -152,18 +152,18 @@ pub enum Purged {
 ///
 /// Its messages use a UDP port, or it puts its own header behind the IP header ([`Routing::header`]).
 pub trait Routing: Debug + Send {
-    /// The UDP port of its messages, for those that have one.
+    /// The UDP port of its messages, if they have one.
     fn port(&self) -> Option<u16>;
     /// Decides on a packet that needs a next hop.
-    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict;
+    fn route(&mut self, cx: &Cx<'_>, packet: &RoutedPacket<'_>) -> RoutingVerdict;
     /// Takes a received message of the protocol.
-    fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>);
-    /// The IP protocol of the header that all of its packets have, for those that have one.
+    fn handle_control(&mut self, cx: &Cx<'_>, control: &ControlMessage<'_>);
+    /// The IP protocol of the header that all of its packets have, if they have one.
     fn header(&self) -> Option<u8> {
         None
     }
     /// Takes a packet with that header, for any destination, but none that was overheard. Returns a packet for this
-    /// node itself, without the header. The protocol sends on or drops all others.
+    /// node itself, without the header. The protocol sends on or drops all other packets.
     fn handle_wrapped(&mut self, _cx: &Cx<'_>, _rx: &Rx<'_>) -> Option<Vec<u8>> {
         None
     }
@@ -172,13 +172,19 @@ pub trait Routing: Debug + Send {
     /// The next hop has acknowledged a packet in a frame of this bit rate.
     fn on_delivered(&mut self, _now: Instant, _link: LinkId, _to: IpAddr, _kbps: u32) {}
     /// The link gave the packet up.
-    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered;
+    fn on_undelivered(
+        &mut self,
+        cx: &Cx<'_>,
+        link: LinkId,
+        to: IpAddr,
+        packet: &RoutedPacket<'_>,
+    ) -> Undelivered;
     /// Does what is due by now.
     fn handle_timeout(&mut self, cx: &Cx<'_>);
     /// When the protocol has to act next.
     fn poll_timeout(&self) -> Option<Instant>;
     /// The next order that is due by `now`.
-    fn poll_order(&mut self, now: Instant) -> Option<Order>;
+    fn poll_order(&mut self, now: Instant) -> Option<RoutingOrder>;
     /// The link and next hop that a packet to `dst` would take now.
     fn next_hop(&self, now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)>;
     /// The path facts for connections to `peer`.

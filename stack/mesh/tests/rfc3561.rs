@@ -13,9 +13,10 @@ use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
 use hopwise_core::wire::{Ecn, IpHeader, IpView};
 use hopwise_core::{Cast, Instant, LinkId, NextHop, QueueClass, Seq};
-use hopwise_mesh::aodv::messages::Message;
-use hopwise_mesh::aodv::{Config, Interface, PORT, Settings, Trust, routing};
-use hopwise_mesh::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use hopwise_mesh::RoutingSetup;
+use hopwise_mesh::aodv::messages::AodvMessage;
+use hopwise_mesh::aodv::{Interface, PORT, Settings, routing};
+use hopwise_mesh::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
 
 use text::{Heard, name, node, print, read, time};
 
@@ -40,10 +41,8 @@ struct Stage {
 impl Stage {
     fn new(settings: Settings, wakes_at: Instant) -> Stage {
         let interfaces = vec![Interface { link: LINK, address: node("n1") }];
-        let serves = Vec::new();
-        let config =
-            Config { settings, interfaces, serves, seed: 1, counter: 0, wakes_at, trust: Trust::default() };
-        Stage { router: routing(config), now: Instant::ZERO, done: Vec::new() }
+        let setup = RoutingSetup { wakes_at, ..RoutingSetup::new(interfaces, 1) };
+        Stage { router: routing(settings, setup), now: Instant::ZERO, done: Vec::new() }
     }
 
     fn act(&mut self, line: &str) {
@@ -67,7 +66,7 @@ impl Stage {
         let Heard { message, ttl, cast } = read(message);
         let mut bytes = Vec::new();
         message.emit(&mut bytes);
-        let control = Control {
+        let control = ControlMessage {
             link: LINK,
             from: Some(node(from).into()),
             cast,
@@ -92,12 +91,12 @@ impl Stage {
         let routed = routed(&packet, from.map(IpAddr::V4));
         let verdict = self.router.route(&Cx { now: self.now, endpoint: &NoConnections }, &routed);
         self.done.push(match &verdict {
-            Verdict::Forward { via: NextHop::Neighbour(IpAddr::V4(via)), .. } => {
+            RoutingVerdict::Forward { via: NextHop::Neighbour(IpAddr::V4(via)), .. } => {
                 format!("{} DATA {ends}", name(*via))
             }
-            Verdict::Forward { .. } | Verdict::Wrapped { .. } => panic!("{verdict:?}"),
-            Verdict::Keep => "keep".to_owned(),
-            Verdict::Drop(reason) => format!("drop {}", reason.name()),
+            RoutingVerdict::Forward { .. } | RoutingVerdict::Wrapped { .. } => panic!("{verdict:?}"),
+            RoutingVerdict::Keep => "keep".to_owned(),
+            RoutingVerdict::Drop(reason) => format!("drop {}", reason.name()),
         });
     }
 
@@ -126,13 +125,13 @@ impl Stage {
     fn drain(&mut self) {
         while let Some(order) = self.router.poll_order(self.now) {
             let line = match order {
-                Order::Send { to, class, packet, .. } => sent(to, class, &packet),
-                Order::Tell { peer: IpAddr::V4(peer), event, path, .. } => match path.hops_to_peer {
+                RoutingOrder::Send { to, class, packet, .. } => sent(to, class, &packet),
+                RoutingOrder::Tell { peer: IpAddr::V4(peer), event, path, .. } => match path.hops_to_peer {
                     Some((hops, _)) => format!("tell {} {event:?} {hops}", name(peer)),
                     None => format!("tell {} {event:?}", name(peer)),
                 },
-                Order::Reroute { via: IpAddr::V4(via), .. } => format!("reroute {}", name(via)),
-                Order::Dropped { reason, .. } => format!("drop {}", reason.name()),
+                RoutingOrder::Reroute { via: IpAddr::V4(via), .. } => format!("reroute {}", name(via)),
+                RoutingOrder::Dropped { reason, .. } => format!("drop {}", reason.name()),
                 other => panic!("{other:?}"),
             };
             self.done.push(line);
@@ -162,7 +161,7 @@ fn sent(to: NextHop, class: QueueClass, packet: &[u8]) -> String {
         return format!("{to} DATA {}>{}", name(src), name(dst));
     }
     assert_eq!(view.payload[..2], PORT.to_be_bytes());
-    let (message, _) = Message::parse(&view.payload[8..]).expect("what we write is a message");
+    let (message, _) = AodvMessage::parse(&view.payload[8..]).expect("what we write is a message");
     format!("{to} {}", print(&message, view.hop_limit))
 }
 
@@ -188,9 +187,9 @@ fn data(src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
     packet
 }
 
-fn routed(packet: &[u8], from: Option<IpAddr>) -> Routed<'_> {
+fn routed(packet: &[u8], from: Option<IpAddr>) -> RoutedPacket<'_> {
     let view = IpView::parse(packet).expect("a packet");
-    Routed { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit, id: 1, packet }
+    RoutedPacket { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit, id: 1, packet }
 }
 
 /// `set KEY VALUE` lines come first; `wakes 15s` is a node that has lost its numbers.

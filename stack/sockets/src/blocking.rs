@@ -5,10 +5,10 @@
 //! program neither reads, writes nor closes it.
 //!
 //! A call that waits fails with [`Interrupted`](io::ErrorKind::Interrupted) when a signal's handler has run, unless all
-//! handlers of the program have `SA_RESTART`. The signals of faults, such as SIGSEGV, do not count.
+//! handlers of the program have `SA_RESTART`. The signals of faults, such as SIGSEGV, do not count. In a child that
+//! such a handler forks the call fails with EBADF.
 
 mod bell;
-mod errno;
 mod opening;
 
 use std::collections::VecDeque;
@@ -23,22 +23,26 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
 use hopwise_core::tcp::Info;
-use hopwise_host::{Clock, Interest, signals, wait_until};
+use hopwise_host::{Clock, Interest, fork, signals, wait_until};
 
 use crate::Network;
 use bell::{Bell, Side};
 use opening::Opening;
 
-pub use errno::errno;
-
 /// The way in which a socket's calls wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waits {
     is_nonblocking: AtomicBool,
     most: Mutex<Option<Duration>>,
+    /// The process whose socket it is.
+    process: u64,
 }
 
 impl Waits {
+    fn at_most(most: Option<Duration>) -> Waits {
+        Waits { is_nonblocking: AtomicBool::new(false), most: Mutex::new(most), process: fork::process() }
+    }
+
     /// Repeats a call until it does not have to wait, or fails as the socket is set.
     fn until<T>(
         &self,
@@ -57,10 +61,21 @@ impl Waits {
             let clock = *begun.get_or_insert_with(Clock::start);
             let most = *self.most.lock().unwrap_or_else(PoisonError::into_inner);
             let rest = most.map(|most| most.saturating_sub(clock.now().since(Instant::ZERO)));
-            match wait_until(bell.descriptor(), interest, rest) {
+            self.check_process()?;
+            let waited = wait_until(bell.descriptor(), interest, rest);
+            self.check_process()?;
+            match waited {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted && signals::all_restart() => {}
                 done => done?,
             }
+        }
+    }
+
+    /// Refuses to wait in a child that a handler has forked: nothing would end the wait.
+    fn check_process(&self) -> io::Result<()> {
+        match self.process == fork::process() {
+            true => Ok(()),
+            false => Err(io::Error::from_raw_os_error(libc::EBADF)),
         }
     }
 
@@ -97,7 +112,12 @@ impl TcpStream {
         for address in to.to_socket_addrs()? {
             match TcpStream::begin(network, address, options).and_then(|stream| stream.stand(within)) {
                 Ok(stream) => return Ok(stream),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+                Err(error)
+                    if error.kind() == io::ErrorKind::Interrupted
+                        || error.raw_os_error() == Some(libc::EBADF) =>
+                {
+                    return Err(error);
+                }
                 Err(error) => last = error,
             }
         }
@@ -127,7 +147,7 @@ impl TcpStream {
 
     /// Waits until it stands.
     fn stand(self, within: Option<Duration>) -> io::Result<TcpStream> {
-        let waits = Waits { most: Mutex::new(within), ..Waits::default() };
+        let waits = Waits::at_most(within);
         match waits.until(&self.bell, Interest::Room, || self.connected()) {
             // The peer's silence, which the stack has found out, has a text.
             Err(error) if error.kind() == io::ErrorKind::TimedOut && error.get_ref().is_none() => {
@@ -147,7 +167,7 @@ impl TcpStream {
 
     fn with(opening: Opening) -> io::Result<TcpStream> {
         let [is_deaf, is_nodelay] = [(); 2].map(|()| AtomicBool::new(false));
-        Ok(TcpStream { opening, is_deaf, is_nodelay, bell: Bell::new()?, waits: Waits::default() })
+        Ok(TcpStream { opening, is_deaf, is_nodelay, bell: Bell::new()?, waits: Waits::at_most(None) })
     }
 
     /// Returns whether the connection stands. While it opens, this fails with
@@ -338,7 +358,7 @@ impl TcpListener {
     fn over(listener: crate::TcpListener) -> io::Result<TcpListener> {
         let bell = Bell::new()?;
         bell.show(Side::Write, false);
-        let socket = TcpListener { listener, arrived: Mutex::default(), bell, waits: Waits::default() };
+        let socket = TcpListener { listener, arrived: Mutex::default(), bell, waits: Waits::at_most(None) };
         socket.ask(&mut socket.arrived.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(socket)
     }
@@ -386,5 +406,34 @@ impl TcpListener {
 impl AsFd for TcpListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.descriptor()
+    }
+}
+
+// Errors as C and Python have them: numbers.
+
+/// The number that the kernel would have put into `errno` for this error of a socket.
+pub fn errno(error: &io::Error) -> i32 {
+    use io::ErrorKind as Kind;
+    if let Some(number) = error.raw_os_error() {
+        return number;
+    }
+    match error.kind() {
+        Kind::WouldBlock => libc::EAGAIN,
+        Kind::TimedOut => libc::ETIMEDOUT,
+        Kind::Interrupted => libc::EINTR,
+        Kind::ConnectionRefused => libc::ECONNREFUSED,
+        Kind::ConnectionReset => libc::ECONNRESET,
+        Kind::ConnectionAborted => libc::ECONNABORTED,
+        Kind::NotConnected => libc::ENOTCONN,
+        Kind::HostUnreachable => libc::EHOSTUNREACH,
+        Kind::NetworkUnreachable => libc::ENETUNREACH,
+        Kind::AddrInUse => libc::EADDRINUSE,
+        Kind::AddrNotAvailable => libc::EADDRNOTAVAIL,
+        Kind::BrokenPipe => libc::EPIPE,
+        Kind::PermissionDenied => libc::EPERM,
+        Kind::NotFound => libc::ENOENT,
+        Kind::OutOfMemory => libc::ENOMEM,
+        Kind::InvalidInput | Kind::InvalidData => libc::EINVAL,
+        _ => libc::EIO,
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(missing_docs, reason = "only tests, benches and examples of this workspace use it")]
 
+pub mod book;
 pub mod make;
 pub mod memory;
 pub mod swarm;

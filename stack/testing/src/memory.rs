@@ -219,7 +219,7 @@ impl<M: Machine> TwoHosts<M> {
     }
 
     /// Lets the next event happen and returns true. If that is after `until`, time goes on to `until` and the result is
-    /// false. Packets that arrive go before timers that run out at the same instant.
+    /// false. At one instant, packets that arrive go before timers that run out.
     pub fn step(&mut self, until: Instant) -> bool {
         self.flush();
         let Some(at) = self.next_at().filter(|at| *at <= until) else {

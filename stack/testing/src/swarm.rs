@@ -4,10 +4,10 @@
 //! loses, repeats, reorders, spoils, shrinks and fails. Drivers call late, early and twice. Up to eight connections
 //! have programs that write, read, pause, close and abort.
 //!
-//! While it runs, safety holds. The bytes that arrive are exactly a beginning of those sent, and the end is announced
-//! only at their end. No code panics, the contract of machines is kept, and memory stays within its limits. Once the
-//! path has healed, every connection that was not ended on purpose delivers its bytes within bounded virtual time. Both
-//! endpoints then forget every connection.
+//! While it runs, safety holds. The bytes that arrive are exactly a beginning of the bytes sent, and the end is
+//! announced only at their end. No code panics, the contract of machines is kept, and memory stays within its limits.
+//! Once the path has healed, every connection that was not ended on purpose delivers its bytes within bounded virtual
+//! time. Both endpoints then forget every connection.
 
 mod application;
 mod draw;
@@ -57,7 +57,7 @@ fn guarded(run: impl FnOnce() -> Result<Summary, Failure>) -> Result<Summary, Fa
     }
 }
 
-/// The message of a panic, kept instead of printed while a seed runs.
+/// The message of a panic, kept and not printed while a seed runs.
 mod panics {
     use std::cell::{Cell, RefCell};
 

@@ -22,7 +22,7 @@ pub(crate) struct Model {
 pub(crate) struct Counts {
     pub(crate) acks: u64,
     pub(crate) with_blocks: u64,
-    /// Segments that came again, and those of them that an ACK reported.
+    /// Segments that came again, and how many of them an ACK reported.
     pub(crate) twice: u64,
     pub(crate) reported: u64,
     pub(crate) echoes: u64,

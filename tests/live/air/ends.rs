@@ -4,15 +4,14 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
 use serde_json::Value;
 
 use super::{Air, HOPWISE, address};
-use crate::namespace::{Running, can_run, prefix};
+use crate::folder::Folder;
+use crate::namespace::Running;
 use crate::world::{PATIENCE, until, within_patience};
 
 /// The stations of the two nodes.
@@ -31,7 +30,7 @@ fn air(test: &str) -> Air {
 
 /// A daemon at each end, as another user than root, and one connection between them that goes on.
 struct Ends {
-    folder: PathBuf,
+    folder: Folder,
     _daemons: [Running; 2],
     stream: TcpStream,
 }
@@ -39,9 +38,7 @@ struct Ends {
 impl Ends {
     /// `links` has the lines of the links and routes of each node.
     fn start(air: &Air, test: &str, links: [&str; 2], to: &str) -> Ends {
-        let folder = std::env::temp_dir().join(prefix(test));
-        fs::create_dir_all(&folder).expect("the temporary folder can be written");
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        let folder = Folder::of_everybody(test);
         let daemon = |node: usize, forward: &str| {
             let text = format!(
                 "{}forwards: [{forward}]\ncontrol: {1}/{node}.sock\ncapture: {{ file: {1}/{node}.pcapng }}\n",
@@ -115,17 +112,11 @@ impl Ends {
     }
 }
 
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
 fn echo(mut stream: &TcpStream) -> bool {
     stream.write_all(&[7; 2_000]).and_then(|()| stream.read_exact(&mut [0; 2_000])).is_ok()
 }
 
-/// Both ends tell the same of their link: the signal is that of one distance, and the radio has one rate.
+/// Both ends agree about their link: there is one distance for the signal, and one rate of the radio.
 fn assert_known(air: Air, ends: &Ends) {
     let told = [0, 1].map(|node| ends.told(node));
     for (node, told) in told.iter().enumerate() {
@@ -149,10 +140,7 @@ fn assert_known(air: Air, ends: &Ends) {
 
 #[test]
 fn a_node_on_a_tun_knows_the_link_by_which_its_kernel_sends() {
-    const NAME: &str = "a_node_on_a_tun_knows_the_link_by_which_its_kernel_sends";
-    if !can_run(NAME, &["ip", "tshark"]) {
-        return;
-    }
+    needs!["ip", "tshark"];
     let air = air("tunlink");
     let links = [7, 8].map(|subnet| {
         format!(
@@ -167,10 +155,7 @@ fn a_node_on_a_tun_knows_the_link_by_which_its_kernel_sends() {
 
 #[test]
 fn a_node_beside_the_kernel_knows_the_link_to_the_neighbour_that_it_found() {
-    const NAME: &str = "a_node_beside_the_kernel_knows_the_link_to_the_neighbour_that_it_found";
-    if !can_run(NAME, &["ip", "nft", "tshark"]) {
-        return;
-    }
+    needs!["ip", "nft", "tshark"];
     let air = air("rawlink");
     let links = [0, 1].map(|node| {
         format!(
@@ -185,10 +170,7 @@ fn a_node_beside_the_kernel_knows_the_link_to_the_neighbour_that_it_found() {
 
 #[test]
 fn a_measurement_reports_the_first_links_of_both_ends() {
-    const NAME: &str = "a_measurement_reports_the_first_links_of_both_ends";
-    if !can_run(NAME, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let air = air("sendlink");
     let recv = [HOPWISE, "recv", "--address", "10.8.0.2/24", "--kernel", "10.8.0.1/24"];
     let _recv = air.nodes[1].start(&recv);

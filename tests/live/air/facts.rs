@@ -7,7 +7,8 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use super::{Air, HOPWISE, address};
-use crate::namespace::{Running, can_run, prefix};
+use crate::folder::Folder;
+use crate::namespace::Running;
 use crate::world::{until, within_patience};
 
 /// The station of the second node.
@@ -15,15 +16,13 @@ const SECOND: &str = "02:00:00:00:00:01";
 
 struct Daemons<'a> {
     air: &'a Air,
-    folder: PathBuf,
+    folder: Folder,
     running: Vec<Running>,
 }
 
 impl Daemons<'_> {
     fn new<'a>(air: &'a Air, test: &str) -> Daemons<'a> {
-        let folder = std::env::temp_dir().join(prefix(test));
-        fs::create_dir_all(&folder).expect("the temporary folder can be written");
-        Daemons { air, folder, running: Vec::new() }
+        Daemons { air, folder: Folder::new(test), running: Vec::new() }
     }
 
     fn start(&mut self, node: usize, words: &[&str], text: &str) {
@@ -76,7 +75,6 @@ impl Drop for Daemons<'_> {
             }
         }
         self.running.clear();
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -88,10 +86,7 @@ fn link_of<'a>(report: &'a Value, node: &str, station: &str) -> &'a Value {
 
 #[test]
 fn a_routing_daemon_tells_what_the_radio_knows_of_its_neighbour() {
-    const NAME: &str = "a_routing_daemon_tells_what_the_radio_knows_of_its_neighbour";
-    if !can_run(NAME, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let air = Air::start("facts", 1, &["routing={ protocol: aodv }"]);
     let mut daemons = Daemons::new(&air, "facts");
     daemons.route(2);
@@ -115,7 +110,7 @@ fn a_routing_daemon_tells_what_the_radio_knows_of_its_neighbour() {
     let page = String::from_utf8_lossy(&page.expect("it runs").stdout).into_owned();
     assert!(page.contains("air0: 1 station") && page.contains(SECOND) && page.contains("10.0.0.2"), "{page}");
     drop(daemons);
-    // The radio's own report has the same link, from both sides.
+    // The radio's own report has this link, from both sides.
     let report = air.end();
     let link = link_of(&report, "n0", SECOND);
     assert_eq!(
@@ -130,11 +125,8 @@ fn a_routing_daemon_tells_what_the_radio_knows_of_its_neighbour() {
 
 #[test]
 fn a_neighbour_whom_no_frame_reaches_is_lost_before_it_misses_hellos() {
-    const NAME: &str = "a_neighbour_whom_no_frame_reaches_is_lost_before_it_misses_hellos";
-    if !can_run(NAME, &["ip"]) {
-        return;
-    }
-    // Frames from the first node are lost, and those to it are not: its neighbour's hellos go on.
+    needs!["ip"];
+    // Frames from the first node are lost, and frames to it are not: its neighbour's hellos go on.
     let outage = "channel.outages=[{ from: n0, to: n1, begins: 15s, ends: 1h, one_way: true }]";
     let air = Air::start("deaf", 1, &["routing={ protocol: aodv }", outage]);
     let mut daemons = Daemons::new(&air, "deaf");
@@ -153,10 +145,7 @@ fn a_neighbour_whom_no_frame_reaches_is_lost_before_it_misses_hellos() {
 
 #[test]
 fn a_proxy_tells_what_the_radio_knows_of_its_mobiles() {
-    const NAME: &str = "a_proxy_tells_what_the_radio_knows_of_its_mobiles";
-    if !can_run(NAME, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let air = Air::start("mobile", 1, &[]);
     let mut daemons = Daemons::new(&air, "mobile");
     let text = format!(

@@ -2,7 +2,6 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
@@ -10,30 +9,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::{Air, HOPWISE, bulk};
-use crate::namespace::can_run;
+use crate::folder::Folder;
 use crate::world::{until, within_patience};
 
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/chain.yaml");
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("hoplive-{}-{test}", std::process::id()));
-        fs::create_dir_all(&path).expect("the temporary folder can be written");
-        Folder(path)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A recording that is killed with its test.
 struct Recording(Option<Child>);
@@ -80,10 +59,7 @@ fn err(output: &Output) -> String {
 
 #[test]
 fn recordings_of_three_nodes_are_one_field_that_a_simulation_plays() {
-    const NAME: &str = "recordings_of_three_nodes_are_one_field_that_a_simulation_plays";
-    if !can_run(NAME, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let (air, folder) = (Air::start("record", 2, &[]), Folder::new("record"));
     let [first, second, third] = ["n0.csv", "n1.csv", "n2.csv"].map(|name| folder.path(name));
     let (of_first, of_second) = thread::scope(|scope| {
@@ -125,7 +101,7 @@ fn merges([first, second, third]: [&String; 3], field: &str) -> String {
     report["length_s"].as_f64().expect("a time").floor().to_string()
 }
 
-/// Compares the signals with those of the radio's own report.
+/// Compares the signals with the radio's own report.
 fn holds_the_powers_of(air: Air, field: &str) {
     let report = air.end();
     let text = fs::read_to_string(field).expect("it was written");
@@ -143,8 +119,8 @@ fn holds_the_powers_of(air: Air, field: &str) {
     }
 }
 
-/// Compares the goodput with that of the chain itself. Radios that only sense each other are not in a recording, so the
-/// two are near each other and not the same.
+/// Compares the goodput with the chain's own. Radios that only sense each other are not in a recording, so the two are
+/// near each other and not equal.
 fn plays(field: &str, length_s: &str) {
     let goodput = |more: &[&str]| {
         let length = format!("run.duration={length_s}s");
@@ -160,10 +136,7 @@ fn plays(field: &str, length_s: &str) {
 
 #[test]
 fn an_interface_that_cannot_be_recorded_is_refused_with_those_that_can() {
-    const NAME: &str = "an_interface_that_cannot_be_recorded_is_refused_with_those_that_can";
-    if !can_run(NAME, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let (air, folder) = (Air::start("recless", 1, &[]), Folder::new("recless"));
     let file = folder.path("n0.csv");
     let refused = |words: &[&str], problem: &str| {

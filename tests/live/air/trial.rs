@@ -7,9 +7,9 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{Air, HOPWISE, address};
-use crate::namespace::{can_run, prefix};
+use crate::namespace::prefix;
 
-/// The mesh's own radios and routes count, and not those of the file.
+/// The mesh's own radios and routes count, and not the file's.
 const TEXT: &str = "\
 world: mesh\n\
 topology: { kind: chain, hops: 2 }\n\
@@ -19,7 +19,7 @@ arms:\n\
 \x20 kernel: { receiver: kernel, sender: kernel:reno }\n\
 run: { duration: 5s, warmup: 1s, seeds: 1, stop: all-seeds }\n";
 
-/// The link of a host to another one.
+/// The link between two hosts.
 fn link<'a>(host: &'a Value, to: &str) -> &'a Value {
     let links = host["links"].as_array().expect("a list");
     links.iter().find(|link| link["to"] == to).unwrap_or_else(|| panic!("{to}: {host}"))
@@ -57,10 +57,7 @@ fn assert_links(record: &Value) {
 
 #[test]
 fn a_trial_on_hosts_with_radios_records_their_links_and_goes_at_the_radios_pace() {
-    let test = "a_trial_on_hosts_with_radios_records_their_links_and_goes_at_the_radios_pace";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let air = Air::start("meshair", 2, &[]);
     let folder = std::env::temp_dir().join(prefix("meshairtrial"));
     fs::create_dir_all(&folder).expect("the temporary folder can be written");

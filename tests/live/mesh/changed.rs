@@ -26,9 +26,7 @@ fn pair(test: &str, routing: &'static str) -> (Mesh, String) {
 
 #[test]
 fn a_packet_that_is_too_large_breaks_no_link() {
-    if !can_run("a_packet_that_is_too_large_breaks_no_link", &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     for routing in [AODV, DYMO] {
         let mut mesh = Mesh::new("large", 2, routing);
         let device = mesh.join(0, 1);
@@ -55,9 +53,7 @@ fn a_packet_that_is_too_large_breaks_no_link() {
 
 #[test]
 fn a_packet_that_the_own_firewall_drops_breaks_no_link() {
-    if !can_run("a_packet_that_the_own_firewall_drops_breaks_no_link", &["ip", "nft"]) {
-        return;
-    }
+    needs!["ip", "nft"];
     let (mesh, device) = pair("firewall", AODV);
     let rules = format!(
         "add table ip t; add chain ip t o {{ type filter hook output priority 0; }}; \
@@ -76,9 +72,7 @@ fn a_packet_that_the_own_firewall_drops_breaks_no_link() {
 
 #[test]
 fn a_route_that_the_kernel_has_lost_is_set_again() {
-    if !can_run("a_route_that_the_kernel_has_lost_is_set_again", &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     for routing in [AODV, DYMO] {
         let (mesh, device) = pair("lost-route", routing);
         let ways: [&[&[&str]]; 2] = [
@@ -96,9 +90,7 @@ fn a_route_that_the_kernel_has_lost_is_set_again() {
 
 #[test]
 fn routes_of_another_daemon_stay() {
-    if !can_run("routes_of_another_daemon_stay", &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let mut mesh = Mesh::new("others", 2, AODV);
     let device = mesh.join(0, 1);
     let node = &mesh.nodes[0];
@@ -112,10 +104,7 @@ fn routes_of_another_daemon_stay() {
 
 #[test]
 fn routes_of_a_killed_daemon_are_found_and_removed_by_doctor_and_those_of_a_running_one_stay() {
-    let test = "routes_of_a_killed_daemon_are_found_and_removed_by_doctor_and_those_of_a_running_one_stay";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let mut mesh = Mesh::new("left", 2, AODV);
     let device = mesh.join(0, 1);
     // Otherwise the kernel would remove the routes with the address of the TUN device.
@@ -156,9 +145,7 @@ fn ended(mesh: &mut Mesh) -> String {
 
 #[test]
 fn a_tun_device_without_its_network_ends_the_daemon() {
-    if !can_run("a_tun_device_without_its_network_ends_the_daemon", &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     for lose in [&["link", "set", "hopwise0", "down"][..], &["route", "del", "10.77.0.0/24"]] {
         let mut mesh = Mesh::new("tun-down", 2, AODV);
         let device = mesh.join(0, 1);
@@ -171,9 +158,7 @@ fn a_tun_device_without_its_network_ends_the_daemon() {
 
 #[test]
 fn switches_of_a_device_with_a_new_name_are_put_back() {
-    if !can_run("switches_of_a_device_with_a_new_name_are_put_back", &["ip", "sysctl"]) {
-        return;
-    }
+    needs!["ip", "sysctl"];
     let mut mesh = Mesh::new("renamed", 2, AODV);
     let device = mesh.join(0, 1);
     let values = |mesh: &Mesh, device: &str| {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use super::{AODV, HOPWISE, Mesh, PORT, Signal, address, can_run, until, within_patience};
+use super::{AODV, HOPWISE, Mesh, PORT, Signal, address, until, within_patience};
 
 const ON_THE_WIRE: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
 const SERVED: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 9);
@@ -36,10 +36,7 @@ fn tables(mesh: &Mesh) -> String {
 
 #[test]
 fn a_host_on_the_wire_hears_nothing_from_the_mesh_but_what_is_for_a_served_address() {
-    let test = "a_host_on_the_wire_hears_nothing_from_the_mesh_but_what_is_for_a_served_address";
-    if !can_run(test, &["ip", "nft"]) {
-        return;
-    }
+    needs!["ip", "nft"];
     let (mut mesh, device) = between();
     mesh.start_with(0, std::slice::from_ref(&device), &format!("serves: [{SERVED}]\n"));
     assert!(tables(&mesh).contains("table ip hopwise_mesh_hopwise0"), "{}", tables(&mesh));
@@ -95,9 +92,7 @@ fn with_nft(mesh: &Mesh, node: usize, device: &str, script: &str) -> Child {
 #[test]
 fn a_daemon_whose_nft_does_not_answer_ends_and_leaves_nothing_behind() {
     let test = "a_daemon_whose_nft_does_not_answer_ends_and_leaves_nothing_behind";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let mesh = Mesh::new(test, 3, AODV);
     let hangs = "sleep 10000 & echo $$ $! >> processes; wait";
     let owner_hangs = format!("test \"$1\" != -i || {{ {hangs}; }}");

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{AODV, HOPWISE, Mesh, PORT, address};
-use crate::namespace::{Namespace, Running, can_run, found};
+use crate::namespace::{Namespace, Running, found};
 use crate::world::{until, within_patience};
 
 /// A mesh on a line, and a machine that reaches its hosts by ssh over wires of their own.
@@ -66,21 +66,27 @@ impl Fleet {
         self.mesh.folder.join(name).to_string_lossy().into_owned()
     }
 
-    /// The same hosts in our form and in that of Ansible.
+    /// Some hosts in our form, and as Ansible lists them.
     fn write_inventories(&self) {
         let mut ours = format!("ssh_config: ssh_config\ncommand: {HOPWISE}\nhosts:\n");
-        let mut ansible = "[mesh]\n".to_owned();
+        let config = self.path("ssh_config");
+        let mut variables = serde_json::Map::new();
         for node in 0..3 {
             let socket = self.path(&format!("n{node}.sock"));
             ours += &format!("  - {{ name: n{node}, ssh: 10.99.{node}.2, control: [{socket}] }}\n");
-            ansible += &format!("n{node} ansible_host=10.99.{node}.2 hopwise_control={socket}\n");
+            let of_host = json!({
+                "ansible_host": format!("10.99.{node}.2"),
+                "ansible_ssh_common_args": format!("-F {config}"),
+                "hopwise_command": HOPWISE,
+                "hopwise_control": socket,
+            });
+            variables.insert(format!("n{node}"), of_host);
         }
         ours += "  - { name: deaf, ssh: 10.99.9.2 }\n  - { name: gone, ssh: 10.98.0.1 }\n";
-        let config = self.path("ssh_config");
-        ansible +=
-            &format!("[mesh:vars]\nhopwise_command={HOPWISE}\nansible_ssh_common_args='-F {config}'\n");
+        let names: Vec<_> = variables.keys().collect();
+        let list = json!({ "mesh": { "hosts": names }, "_meta": { "hostvars": variables } });
         fs::write(self.path("hosts.yaml"), ours).expect("the folder can be written");
-        fs::write(self.path("hosts"), ansible).expect("the folder can be written");
+        fs::write(self.path("hosts.json"), list.to_string()).expect("the folder can be written");
     }
 
     fn run(&self, words: &[&str]) -> Output {
@@ -153,10 +159,7 @@ fn neighbours(report: &Value) -> Vec<&str> {
 
 #[test]
 fn a_fleet_is_one_table_and_hosts_that_do_not_answer_are_rows_with_their_reasons() {
-    let test = "a_fleet_is_one_table_and_hosts_that_do_not_answer_are_rows_with_their_reasons";
-    if !can_run(test, &["ip", "ssh", "sshd", "ssh-keygen"]) {
-        return;
-    }
+    needs!["ip", "ssh", "sshd", "ssh-keygen"];
     let fleet = Fleet::new("fleet");
     let _traffic = fleet.traffic();
     let reports = fleet.heard("hosts.yaml");
@@ -175,7 +178,7 @@ fn a_fleet_is_one_table_and_hosts_that_do_not_answer_are_rows_with_their_reasons
     let left: Vec<_> = fs::read_dir(fleet.path("tmp")).expect("a folder").flatten().collect();
     assert!(left.is_empty(), "{left:?}");
 
-    let by_ansible = fleet.heard("hosts");
+    let by_ansible = fleet.heard("hosts.json");
     assert_eq!(by_ansible.len(), 3);
     assert_eq!(neighbours(&by_ansible[1]), ["10.77.0.1", "10.77.0.3"]);
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddrV4;
 
-use hopwise_mesh::aodv::messages::{Message, Rrep, Rreq};
+use hopwise_mesh::aodv::messages::{AodvMessage, Rrep, Rreq};
 use hopwise_mesh::aodvv2::messages::{RouteMessage, rrep_ack};
 use hopwise_mesh::rfc5444::{ALL_ROUTERS, Packet};
 use hopwise_mesh::{aodv, rfc5444};
@@ -44,7 +44,7 @@ impl Lied {
         self.say(to, &packet.bytes().expect("short enough"));
     }
 
-    fn say_aodv(&self, to: Ipv4Addr, message: &Message) {
+    fn say_aodv(&self, to: Ipv4Addr, message: &AodvMessage) {
         let mut bytes = Vec::new();
         message.emit(&mut bytes);
         self.say(to, &bytes);
@@ -96,9 +96,7 @@ fn swollen() -> Vec<u8> {
 #[test]
 fn a_request_as_long_as_a_datagram_ends_no_daemon_and_is_refused() {
     let test = "a_request_as_long_as_a_datagram_ends_no_daemon_and_is_refused";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let lied = Lied::new(test, DYMO, rfc5444::PORT);
     lied.say(address(0), &swollen());
     lied.say(ALL_ROUTERS, &swollen());
@@ -109,9 +107,7 @@ fn a_request_as_long_as_a_datagram_ends_no_daemon_and_is_refused() {
 #[test]
 fn nothing_leads_dymos_packets_out_of_the_network() {
     let test = "nothing_leads_dymos_packets_out_of_the_network";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let lied = Lied::new(test, DYMO, rfc5444::PORT);
     for to in [address(0), ALL_ROUTERS] {
         lied.say_packet(to, &Packet::of(rrep_ack(false)));
@@ -128,9 +124,7 @@ fn nothing_leads_dymos_packets_out_of_the_network() {
 #[test]
 fn a_packet_full_of_questions_gets_one_answer() {
     let test = "a_packet_full_of_questions_gets_one_answer";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let lied = Lied::new(test, DYMO, rfc5444::PORT);
     for questions in [150, 8_180] {
         let messages = std::iter::repeat_n(rrep_ack(true), questions).collect();
@@ -158,9 +152,7 @@ fn request(id: u32, origin: Ipv4Addr, dst: Ipv4Addr) -> Rreq {
 #[test]
 fn nothing_leads_aodvs_packets_out_of_the_network() {
     let test = "nothing_leads_aodvs_packets_out_of_the_network";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let lied = Lied::new(test, AODV, aodv::PORT);
     let rrep = |dst| Rrep {
         is_repair: false,
@@ -173,14 +165,16 @@ fn nothing_leads_aodvs_packets_out_of_the_network() {
         lifetime_ms: 3_600_000,
     };
     for to in [address(0), Ipv4Addr::BROADCAST] {
-        lied.say_aodv(to, &Message::Rrep(rrep(OUTSIDE)));
-        lied.say_aodv(to, &Message::Rrep(rrep(address(9))));
-        lied.say_aodv(to, &Message::Rreq(request(1, OUTSIDE, address(9))));
+        lied.say_aodv(to, &AodvMessage::Rrep(rrep(OUTSIDE)));
+        lied.say_aodv(to, &AodvMessage::Rrep(rrep(address(9))));
+        lied.say_aodv(to, &AodvMessage::Rreq(request(1, OUTSIDE, address(9))));
     }
     // The daemon answers this one: it has dealt with all before.
-    lied.say_aodv(Ipv4Addr::BROADCAST, &Message::Rreq(request(2, LIAR, address(0))));
-    let is_answer =
-        |bytes: &[u8]| matches!(Message::parse(bytes), Ok((Message::Rrep(rrep), _)) if rrep.origin == LIAR);
+    lied.say_aodv(Ipv4Addr::BROADCAST, &AodvMessage::Rreq(request(2, LIAR, address(0))));
+    let is_answer = |bytes: &[u8]| match AodvMessage::parse(bytes) {
+        Ok((AodvMessage::Rrep(rrep), _)) => rrep.origin == LIAR,
+        _ => false,
+    };
     while !is_answer(&lied.hear()) {}
     lied.assert_inside();
     within_patience(until(|| lied.mesh.routes(0).contains("10.77.0.66")));
@@ -191,14 +185,12 @@ fn nothing_leads_aodvs_packets_out_of_the_network() {
 #[test]
 fn a_route_of_another_program_to_a_host_stays() {
     let test = "a_route_of_another_program_to_a_host_stays";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let lied = Lied::new(test, AODV, aodv::PORT);
     let (node, liar) = (&lied.mesh.nodes[0], LIAR.to_string());
     node.ip(&["route", "add", &liar, "dev", "mesh01"]);
     within_patience(until(|| {
-        lied.say_aodv(Ipv4Addr::BROADCAST, &Message::Rreq(request(1, LIAR, address(9))));
+        lied.say_aodv(Ipv4Addr::BROADCAST, &AodvMessage::Rreq(request(1, LIAR, address(9))));
         lied.mesh.log(0).contains("another program has one to that host, which stays")
     }));
     let left = || {
@@ -211,7 +203,7 @@ fn a_route_of_another_program_to_a_host_stays() {
     let mut id = 1;
     within_patience(until(|| {
         id += 1;
-        lied.say_aodv(Ipv4Addr::BROADCAST, &Message::Rreq(request(id, LIAR, address(9))));
+        lied.say_aodv(Ipv4Addr::BROADCAST, &AodvMessage::Rreq(request(id, LIAR, address(9))));
         left().contains("proto 87")
     }));
 }
@@ -219,14 +211,12 @@ fn a_route_of_another_program_to_a_host_stays() {
 #[test]
 fn a_message_from_a_port_that_any_user_may_have_is_refused() {
     let test = "a_message_from_a_port_that_any_user_may_have_is_refused";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let lied = Lied::new(test, AODV, aodv::PORT);
     let user = lied.mesh.nodes[1].run(|| UdpSocket::bind((LIAR, PORT)).expect("its own address"));
     user.set_broadcast(true).expect("a datagram socket");
     let mut bytes = Vec::new();
-    Message::Rreq(request(1, address(9), address(0))).emit(&mut bytes);
+    AodvMessage::Rreq(request(1, address(9), address(0))).emit(&mut bytes);
     user.send_to(&bytes, (Ipv4Addr::BROADCAST, aodv::PORT)).expect("it leaves");
     within_patience(until(|| lied.mesh.log(0).contains("reason=\"routing-refused\"")));
     assert_eq!(lied.mesh.routes(0), "");

@@ -1,16 +1,17 @@
-//! Nodes beside routing daemons: their connections learn their paths, and the bytes that arrived at the other end.
+//! Nodes on the hosts of routing daemons: their connections learn their paths, and the bytes that arrived at the other
+//! end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hopwise_mesh::aodv::messages::{Extension, Message, Rrep};
+use hopwise_mesh::aodv::messages::{AodvMessage, Extension, Rrep};
 use hopwise_mesh::aodvv2::messages::{ACK_SEQ, RouteMessage};
 use hopwise_mesh::rfc5444::{Packet, Tlv};
 use hopwise_mesh::{aodv, rfc5444};
 use serde_json::Value;
 
 use super::*;
-use crate::namespace::Running;
+use crate::namespace::{Running, can_run};
 
 /// The waits of a search end in a second or two; only the destination answers a request.
 const OPEN_AODV: &str = "{ protocol: aodv, ttl_start: 35, hello_interval: 200ms, active_route_timeout: 500ms, \
@@ -26,7 +27,7 @@ const OTHERS_DYMO: &str = "{ protocol: dymo, dymo: { hello_interval: 200ms, max_
                            max_idletime: 2s, rreq_wait_time: 200ms, rreq_holddown_time: 200ms, \
                            ack_seq: true, key: another } }";
 
-/// A node beside the daemon of one end.
+/// A node on the host of one end's daemon.
 fn inner(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, 0, node as u8 + 11)
 }
@@ -46,7 +47,7 @@ struct Beside {
 }
 
 impl Beside {
-    /// Starts the daemons. `routing` is that of the first and the last one, and `rule` that of the nodes' connections.
+    /// Starts the daemons. The first and the last daemon have `routing`, and the nodes' connections have `rule`.
     fn new(test: &str, routing: [&'static str; 2], rule: &str) -> Beside {
         let mut mesh = Mesh::new(test, 3, routing[0]);
         let line: Vec<_> = (1..3).map(|node| mesh.join(node - 1, node)).collect();
@@ -161,9 +162,7 @@ fn start_node(mesh: &Mesh, node: usize, rule: &str) -> Running {
 #[test]
 fn connections_of_a_node_hear_of_paths_from_the_routing_daemon() {
     let test = "connections_of_a_node_hear_of_paths_from_the_routing_daemon";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let mut beside = Beside::new(test, [DYMO; 2], "{ receiver: dca, sender: [newreno, elfn] }");
     beside.send(100_000);
     beside.find_the_way();
@@ -213,7 +212,7 @@ fn forged_aodv(claim: Claim) -> Vec<u8> {
         lifetime_ms: 1,
     };
     let mut message = Vec::new();
-    Message::Rrep(rrep).emit(&mut message);
+    AodvMessage::Rrep(rrep).emit(&mut message);
     Extension { kind: 0x57, data: &claimed(claim) }.emit(&mut message);
     message
 }
@@ -298,9 +297,7 @@ fn without_a_key_made_up_numbers_reach_the_sender_and_move_nothing() {
 #[test]
 fn nodes_with_different_keys_find_routes_and_believe_nothing_of_arrivals() {
     let test = "nodes_with_different_keys_find_routes_and_believe_nothing_of_arrivals";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     for routing in [[SIGNED_AODV, OTHERS_AODV], [SIGNED_DYMO, OTHERS_DYMO]] {
         let mut beside = Beside::new(test, routing, PGY);
         beside.send(50_000);

@@ -1,13 +1,15 @@
 //! Daemons that share a key: they find each other, change the key while they run, and accept no other neighbour.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 
+use hopwise_daemon::privileges::Privileges;
 use hopwise_mesh::aodv;
-use hopwise_mesh::aodv::messages::{Message, Rreq};
+use hopwise_mesh::aodv::messages::{AodvMessage, Rreq};
 use hopwise_mesh::aodvv2::messages::rrep_ack;
 use hopwise_mesh::rfc5444::{self, Packet};
 
 use super::*;
+use crate::namespace::can_run;
 
 const LIAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 66);
 
@@ -26,7 +28,7 @@ fn unsigned_aodv() -> Vec<u8> {
         origin_seq: 7,
     };
     let mut bytes = Vec::new();
-    Message::Rreq(rreq).emit(&mut bytes);
+    AodvMessage::Rreq(rreq).emit(&mut bytes);
     bytes
 }
 
@@ -50,6 +52,8 @@ impl Signed {
             ids.iter().map(|id| format!("{id} {}\n", format!("{id:02x}").repeat(32))).collect();
         fs::write(self.keys(), text).expect("the folder can be written");
         fs::set_permissions(self.keys(), fs::Permissions::from_mode(0o600)).expect("our own file");
+        let user = Privileges::of_daemons().first().copied();
+        chown(self.keys(), user, None).expect("root may");
     }
 
     fn start(&mut self, node: usize, devices: &[String]) {
@@ -116,7 +120,7 @@ fn only_holders_of_the_key_are_heard(test: &str, routing: &'static str, port: u1
         signed.change(keys);
         signed.transfer();
     }
-    // A daemon that starts again counts on above all that it has signed; otherwise its messages would be ignored.
+    // A daemon that starts again counts on above all that it has signed, since lower numbers would be ignored.
     signed.mesh.end(1, Signal::KILL);
     let line = signed.line.clone();
     signed.start(1, &[line]);
@@ -140,9 +144,7 @@ fn daemons_of_dymo_with_a_key_hear_nobody_else_and_change_it_while_they_run() {
 #[test]
 fn a_daemon_without_keys_says_that_its_network_has_to_be_trusted() {
     let test = "a_daemon_without_keys_says_that_its_network_has_to_be_trusted";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     for routing in [AODV, DYMO] {
         let mut mesh = Mesh::new(test, 2, routing);
         let line = mesh.join(0, 1);

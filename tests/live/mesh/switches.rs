@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use super::{AODV, HOPWISE, Mesh, Signal, can_run, until, within_patience};
+use super::{AODV, HOPWISE, Mesh, Signal, until, within_patience};
 use crate::namespace::Running;
 
 /// The switches that a routing daemon may change, of every interface but its TUN device.
@@ -24,10 +24,7 @@ fn value(mesh: &Mesh, key: &str) -> String {
 
 #[test]
 fn a_killed_routing_daemon_leaves_no_switch_changed_for_good() {
-    let test = "a_killed_routing_daemon_leaves_no_switch_changed_for_good";
-    if !can_run(test, &["ip", "sysctl", "sh", "grep"]) {
-        return;
-    }
+    needs!["ip", "sysctl", "sh", "grep"];
     let mut mesh = Mesh::new("switches", 2, AODV);
     let device = mesh.join(0, 1);
     mesh.nodes[0].ip(&["link", "add", "uplink", "type", "veth", "peer", "name", "uplink1"]);
@@ -62,7 +59,7 @@ fn a_killed_routing_daemon_leaves_no_switch_changed_for_good() {
     assert_eq!(switches(&mesh), before, "the next daemon's end puts back what the first one changed");
 }
 
-/// A second daemon beside the first, on another interface.
+/// A second daemon on the first one's host, on another interface.
 fn start_second(mesh: &Mesh, device: &str) -> Running {
     let config = mesh.folder.join("second.yaml");
     let (state, log) = (mesh.folder.join("state-second"), mesh.folder.join("log-second"));
@@ -81,9 +78,7 @@ fn start_second(mesh: &Mesh, device: &str) -> Running {
 
 #[test]
 fn the_last_of_two_routing_daemons_puts_the_switches_back() {
-    if !can_run("the_last_of_two_routing_daemons_puts_the_switches_back", &["ip", "sysctl", "sh", "grep"]) {
-        return;
-    }
+    needs!["ip", "sysctl", "sh", "grep"];
     let mut mesh = Mesh::new("switches2", 2, AODV);
     let device = mesh.join(0, 1);
     mesh.nodes[0].ip(&["link", "add", "other0", "type", "veth", "peer", "name", "other1"]);
@@ -113,10 +108,7 @@ fn the_last_of_two_routing_daemons_puts_the_switches_back() {
 
 #[test]
 fn a_daemon_in_another_namespace_leaves_what_a_killed_one_wrote() {
-    let test = "a_daemon_in_another_namespace_leaves_what_a_killed_one_wrote";
-    if !can_run(test, &["ip", "sysctl", "sh", "grep"]) {
-        return;
-    }
+    needs!["ip", "sysctl", "sh", "grep"];
     let mut mesh = Mesh::new("switches3", 2, AODV);
     let device = mesh.join(0, 1);
     let before = switches(&mesh);
@@ -124,7 +116,7 @@ fn a_daemon_in_another_namespace_leaves_what_a_killed_one_wrote() {
     mesh.end(0, Signal::KILL);
     let left = switches(&mesh);
     assert_ne!(left, before);
-    // The second daemon has the same state file.
+    // The second daemon has the first one's state file.
     let config = fs::read_to_string(mesh.folder.join("route0.yaml")).expect("it was written");
     let elsewhere = mesh.folder.join("elsewhere.yaml");
     fs::write(&elsewhere, config.replace("10.77.0.1", "10.77.0.2")).expect("the folder can be written");
@@ -142,10 +134,7 @@ fn a_daemon_in_another_namespace_leaves_what_a_killed_one_wrote() {
 
 #[test]
 fn what_a_daemon_leaves_to_another_one_is_in_its_file_for_its_next_start() {
-    let test = "what_a_daemon_leaves_to_another_one_is_in_its_file_for_its_next_start";
-    if !can_run(test, &["ip", "sysctl", "sh", "grep"]) {
-        return;
-    }
+    needs!["ip", "sysctl", "sh", "grep"];
     let mut mesh = Mesh::new("switches4", 2, AODV);
     let device = mesh.join(0, 1);
     mesh.nodes[0].ip(&["link", "add", "other0", "type", "veth", "peer", "name", "other1"]);
@@ -191,10 +180,7 @@ sys.stdin.read()
 
 #[test]
 fn names_that_a_user_of_the_machine_takes_keep_no_switch_changed() {
-    let test = "names_that_a_user_of_the_machine_takes_keep_no_switch_changed";
-    if !can_run(test, &["ip", "sysctl", "sh", "grep", "python3"]) {
-        return;
-    }
+    needs!["ip", "sysctl", "sh", "grep", "python3"];
     let mut mesh = Mesh::new("switches5", 2, AODV);
     let device = mesh.join(0, 1);
     mesh.nodes[0].sysctl("ipv4/conf/all/rp_filter", "1");
@@ -221,13 +207,10 @@ fn names_that_a_user_of_the_machine_takes_keep_no_switch_changed() {
 
 #[test]
 fn what_a_killed_daemon_left_in_a_namespace_that_is_gone_is_removed_by_the_next_one() {
-    let test = "what_a_killed_daemon_left_in_a_namespace_that_is_gone_is_removed_by_the_next_one";
-    if !can_run(test, &["ip", "sh", "unshare"]) {
-        return;
-    }
+    needs!["ip", "sh", "unshare"];
     let mut mesh = Mesh::new("switches6", 2, AODV);
     let device = mesh.join(0, 1);
-    let folder = mesh.folder.clone();
+    let folder = mesh.folder.to_path_buf();
     let left = || {
         let names = fs::read_dir(&folder).expect("it is there").flatten();
         let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -259,10 +242,7 @@ fn what_a_killed_daemon_left_in_a_namespace_that_is_gone_is_removed_by_the_next_
 
 #[test]
 fn a_device_that_is_gone_ends_the_daemon_and_the_switches_are_put_back() {
-    let test = "a_device_that_is_gone_ends_the_daemon_and_the_switches_are_put_back";
-    if !can_run(test, &["ip", "sysctl", "sh", "grep"]) {
-        return;
-    }
+    needs!["ip", "sysctl", "sh", "grep"];
     for is_tun in [true, false] {
         let mut mesh = Mesh::new(&format!("gone-{is_tun}"), 3, AODV);
         let devices = [mesh.join(0, 1), mesh.join(0, 2)];

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,7 +9,8 @@ use serde_json::Value;
 
 use super::HOPWISE;
 use super::fleet::{make_keys, start_server};
-use crate::namespace::{Namespace, Running, can_run, prefix};
+use crate::folder::Folder;
+use crate::namespace::{Namespace, Running};
 use crate::world::{until, within_patience};
 
 const TEXT: &str = "\
@@ -28,7 +28,7 @@ struct Hosts {
     admin: Namespace,
     _air: Namespace,
     servers: Vec<Running>,
-    folder: PathBuf,
+    folder: Folder,
 }
 
 /// The words of an inventory about a host's address.
@@ -38,8 +38,7 @@ fn own_address(nth: usize) -> String {
 
 impl Hosts {
     fn new(test: &str) -> Hosts {
-        let folder = std::env::temp_dir().join(prefix(test));
-        fs::create_dir_all(&folder).expect("the temporary folder can be written");
+        let folder = Folder::new(test);
         let (air, admin) = (Namespace::new(), Namespace::new());
         air.ip(&["link", "add", "wire", "type", "bridge"]);
         air.ip(&["link", "set", "wire", "up"]);
@@ -49,7 +48,8 @@ impl Hosts {
             node.join(&air, &format!("air{nth}"), &own, "169.254.66.1/32");
             air.ip(&["addr", "flush", "dev", &format!("air{nth}")]);
             air.ip(&["link", "set", &format!("air{nth}"), "master", "wire"]);
-            // The rate of a radio: at that of memory some packets come while others are read, and have their time.
+            // The rate of a radio: at the rate of memory some packets come while earlier ones are read, and get their
+            // time.
             let rate = ["rate", "20mbit", "burst", "10kb", "latency", "50ms"];
             let shaped = ["tc", "qdisc", "add", "dev", &format!("air{nth}"), "root", "tbf"];
             assert!(node.output(&[&shaped[..], &rate].concat()).status.success(), "tc shapes a wire");
@@ -86,7 +86,7 @@ impl Hosts {
     }
 
     fn path(&self, name: &str) -> String {
-        self.folder.join(name).to_string_lossy().into_owned()
+        self.folder.path(name)
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -170,7 +170,6 @@ impl Drop for Hosts {
     fn drop(&mut self) {
         self.servers.clear();
         (0..self.nodes.len()).for_each(|node| self.cut_power(node));
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -202,10 +201,7 @@ fn assert_hosts(record: &Value) {
 
 #[test]
 fn a_trial_on_hosts_behind_ssh_has_records_of_clocks_and_routes_and_leaves_nothing_there() {
-    let test = "a_trial_on_hosts_behind_ssh_has_records_of_clocks_and_routes_and_leaves_nothing_there";
-    if !can_run(test, &["ip", "tc", "ssh", "sshd", "ssh-keygen"]) {
-        return;
-    }
+    needs!["ip", "tc", "ssh", "sshd", "ssh-keygen"];
     let hosts = Hosts::new("meshtrial");
     let output = hosts.trial(&["--capture"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -257,9 +253,7 @@ fn assert_captures(hosts: &Hosts, records: &[Value]) {
 #[test]
 fn hosts_need_no_root_for_the_kernels_tcp_and_one_capability_for_endpoints() {
     let test = "hosts_need_no_root_for_the_kernels_tcp_and_one_capability_for_endpoints";
-    if !can_run(test, &["ip", "tc", "ssh", "sshd", "ssh-keygen", "setpriv"]) {
-        return;
-    }
+    needs!["ip", "tc", "ssh", "sshd", "ssh-keygen", "setpriv"];
     let tun = fs::metadata("/dev/net/tun").map(|facts| facts.permissions().mode());
     if !tun.is_ok_and(|mode| mode & 0o006 == 0o006) {
         println!("skipped: {test}: /dev/net/tun is root's alone here");
@@ -282,13 +276,10 @@ fn hosts_need_no_root_for_the_kernels_tcp_and_one_capability_for_endpoints() {
 /// Routes to programs are the daemon's own, if its file names them.
 #[test]
 fn where_a_routing_daemon_runs_its_file_names_the_programs_and_the_trial_leaves_routes_alone() {
-    let test = "where_a_routing_daemon_runs_its_file_names_the_programs_and_the_trial_leaves_routes_alone";
-    if !can_run(test, &["ip", "tc", "ssh", "sshd", "ssh-keygen"]) {
-        return;
-    }
+    needs!["ip", "tc", "ssh", "sshd", "ssh-keygen"];
     let hosts = Hosts::new("meshrouted");
     // A daemon is an ordinary user, and its files stand here.
-    fs::set_permissions(&hosts.folder, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    fs::set_permissions(&*hosts.folder, fs::Permissions::from_mode(0o777)).expect("it is ours");
     // Its address is the node's, and not an interface's.
     for (nth, node) in hosts.nodes.iter().enumerate() {
         node.ip(&["addr", "flush", "dev", &format!("air{nth}")]);
@@ -307,10 +298,7 @@ fn where_a_routing_daemon_runs_its_file_names_the_programs_and_the_trial_leaves_
 
 #[test]
 fn a_host_that_dies_in_a_run_is_noticed_and_its_run_is_repeated_once_it_is_back() {
-    let test = "a_host_that_dies_in_a_run_is_noticed_and_its_run_is_repeated_once_it_is_back";
-    if !can_run(test, &["ip", "tc", "ssh", "sshd", "ssh-keygen"]) {
-        return;
-    }
+    needs!["ip", "tc", "ssh", "sshd", "ssh-keygen"];
     let mut hosts = Hosts::new("meshlost");
     let mut trial = hosts.command(&["--set", "run.duration=6s"]);
     let log = fs::File::create(hosts.path("log")).expect("the folder can be written");
@@ -336,10 +324,7 @@ fn a_host_that_dies_in_a_run_is_noticed_and_its_run_is_repeated_once_it_is_back(
 
 #[test]
 fn a_host_that_stays_away_ends_the_trial_with_the_blocks_that_are_complete() {
-    let test = "a_host_that_stays_away_ends_the_trial_with_the_blocks_that_are_complete";
-    if !can_run(test, &["ip", "tc", "ssh", "sshd", "ssh-keygen"]) {
-        return;
-    }
+    needs!["ip", "tc", "ssh", "sshd", "ssh-keygen"];
     let hosts = Hosts::new("meshgone");
     let out = hosts.path("out.txt");
     let printed = fs::File::create(&out).expect("the folder can be written");
@@ -357,10 +342,7 @@ fn a_host_that_stays_away_ends_the_trial_with_the_blocks_that_are_complete() {
 
 #[test]
 fn hosts_that_a_trial_cannot_use_are_refused_before_the_first_run() {
-    let test = "hosts_that_a_trial_cannot_use_are_refused_before_the_first_run";
-    if !can_run(test, &["ip", "tc", "ssh", "sshd", "ssh-keygen"]) {
-        return;
-    }
+    needs!["ip", "tc", "ssh", "sshd", "ssh-keygen"];
     let hosts = Hosts::new("meshrefused");
     let refused = |words: &[&str], wanted: &str| {
         // A trial that has begun goes on with --resume alone.

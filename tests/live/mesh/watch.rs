@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, UdpSocket};
 
-use hopwise_host::routing::Watch;
+use hopwise_host::routing::InterfaceWatch;
 
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::world::{until, within_patience};
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
@@ -13,12 +13,10 @@ const THERE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
 #[test]
 fn packets_that_come_in_are_told_from_those_that_leave() {
-    if !can_run("packets_that_come_in_are_told_from_those_that_leave", &["ip"]) {
-        return;
-    }
+    needs!["ip"];
     let (here, there) = (Namespace::new(), Namespace::new());
     here.join(&there, "wire0", "10.77.0.1/24", "10.77.0.2/24");
-    let watch = here.run(|| Watch::open("wire0").expect("root may watch"));
+    let watch = here.run(|| InterfaceWatch::open("wire0").expect("root may watch"));
     let bind = |namespace: &Namespace, address| {
         namespace.run(|| UdpSocket::bind((address, 7_000)).expect("a free port"))
     };

@@ -9,10 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::field::{Field, HOPWISE, SOCKS5, THROUGH, text};
-use crate::namespace::can_run;
 
 const DASHBOARD: &str = include_str!("../../../docs/grafana/hopwise.json");
-/// Labels that Prometheus adds, and that of a histogram.
+/// Labels that Prometheus adds, and a histogram's label.
 const ADDED: [&str; 2] = ["instance", "job"];
 /// Metrics of radios, which a wire does not have.
 const OF_RADIOS: [&str; 2] = ["hopwise_mesh_weakest_signal_dbm", "hopwise_mesh_airtime_busy_ratio"];
@@ -21,7 +20,7 @@ fn dashboard() -> Value {
     serde_json::from_str(DASHBOARD).expect("JSON")
 }
 
-/// All queries: those of the panels, and those of the variables.
+/// All queries of the panels and of the variables.
 fn queries(of: &Value) -> Vec<String> {
     let panels = of["panels"].as_array().into_iter().flatten();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
@@ -42,7 +41,7 @@ fn asked(query: &str) -> Vec<(String, BTreeSet<String>)> {
         let labels = inside.split(',').filter_map(|pair| pair.split(['=', '!']).next());
         let grouped = query[..at].rfind("by (").and_then(|by| query[by + 4..at].split(')').next());
         let grouped = grouped.unwrap_or_default().split(',');
-        // The values of a variable are those of a label.
+        // A variable has the values of a label.
         let of_variable = query.strip_prefix("label_values(").and_then(|rest| rest.split([',', ')']).nth(1));
         let labels =
             labels.chain(grouped).chain(of_variable).map(str::trim).filter(|label| !label.is_empty());
@@ -65,9 +64,7 @@ fn printed(page: &str) -> BTreeMap<String, BTreeSet<String>> {
 
 #[test]
 fn the_dashboard_asks_for_nothing_that_a_live_node_does_not_print() {
-    if !can_run("the_dashboard_asks_for_nothing_that_a_live_node_does_not_print", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let field = Field::new("dashboard");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
     std::fs::write(field.path("www/big"), vec![7; 300_000]).expect("the folder can be written");

@@ -10,14 +10,11 @@ use std::path::Path;
 use rustix::process::Signal;
 
 use crate::field::{Field, PAGE, SOCKS5, THROUGH, text};
-use crate::namespace::can_run;
 use crate::world::{PATIENCE, until, within_patience};
 
 #[test]
 fn a_daemon_that_is_told_to_end_leaves_nothing_behind() {
-    if !can_run("a_daemon_that_is_told_to_end_leaves_nothing_behind", &["curl", "python3"]) {
-        return;
-    }
+    needs!["curl", "python3"];
     let field = Field::new("end");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
     let mut daemon = field.daemon(SOCKS5);
@@ -51,9 +48,7 @@ const FORWARD: &str = "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80
 
 #[test]
 fn who_is_served_when_the_daemon_is_told_to_end_is_served_to_the_end() {
-    if !can_run("who_is_served_when_the_daemon_is_told_to_end_is_served_to_the_end", &["python3"]) {
-        return;
-    }
+    needs!["python3"];
     const BYTES: usize = 30_000_000;
     let field = Field::new("finishes");
     fs::write(field.path("www/large"), vec![7; BYTES]).expect("the folder can be written");
@@ -73,9 +68,7 @@ fn who_is_served_when_the_daemon_is_told_to_end_is_served_to_the_end() {
 
 #[test]
 fn who_does_not_end_in_time_is_reset_and_so_is_its_peer() {
-    if !can_run("who_does_not_end_in_time_is_reset_and_so_is_its_peer", &["python3"]) {
-        return;
-    }
+    needs!["python3"];
     const BYTES: u64 = 1 << 30;
     let field = Field::new("resets");
     let large = fs::File::create(field.path("www/large")).expect("the folder can be written");
@@ -97,9 +90,7 @@ fn who_does_not_end_in_time_is_reset_and_so_is_its_peer() {
 /// The other end never answers, and the daemon ends before that is known.
 #[test]
 fn who_is_not_connected_in_time_hears_no_clean_end() {
-    if !can_run("who_is_not_connected_in_time_hears_no_clean_end", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("unconnected");
     // Otherwise the kernel reports after some seconds that the neighbour is missing.
     field.node.ip(&["neigh", "add", "10.9.0.99", "lladdr", "02:00:00:00:00:99", "dev", "wire0"]);
@@ -127,9 +118,7 @@ pub(crate) fn systemd(path: impl AsRef<Path>) -> UnixDatagram {
 /// The kernel queues a daemon's notifications, and the queue is full here.
 #[test]
 fn a_systemd_that_reads_nothing_holds_up_no_daemon() {
-    if !can_run("a_systemd_that_reads_nothing_holds_up_no_daemon", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("deaf");
     let _deaf = systemd(field.path("notify"));
     let other = UnixDatagram::unbound().expect("a socket");
@@ -146,9 +135,7 @@ fn a_systemd_that_reads_nothing_holds_up_no_daemon() {
 
 #[test]
 fn systemd_is_told_when_the_daemon_is_ready_and_when_it_ends() {
-    if !can_run("systemd_is_told_when_the_daemon_is_ready", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("notify");
     let systemd = systemd(field.path("notify"));
     let heard = || {

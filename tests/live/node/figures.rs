@@ -6,15 +6,13 @@ use std::net::TcpStream;
 use std::process::Stdio;
 
 use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
-use crate::namespace::{Running, can_run};
+use crate::namespace::Running;
 use crate::world::{PATIENCE, until, within_patience};
 
 /// The kernel's TCP neither reads nor sends the options of our agents.
 #[test]
 fn status_says_who_the_agents_are_what_they_lack_and_how_far_the_peer_is() {
-    if !can_run("status_says_who_the_agents_are", &["python3"]) {
-        return;
-    }
+    needs!["python3"];
     let field = Field::new("lacks");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
     let _daemon = field.daemon(
@@ -56,9 +54,7 @@ fn status_says_who_the_agents_are_what_they_lack_and_how_far_the_peer_is() {
 
 #[test]
 fn a_capture_of_a_node_gives_every_packet_of_ours_its_reason() {
-    if !can_run("a_capture_of_a_node_gives_every_packet_of_ours_its_reason", &["python3", "tshark"]) {
-        return;
-    }
+    needs!["python3", "tshark"];
     let field = Field::new("capture");
     fs::write(field.path("www/big"), vec![7; 2_000_000]).expect("the folder can be written");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
@@ -102,9 +98,7 @@ fn a_capture_of_a_node_gives_every_packet_of_ours_its_reason() {
 
 #[test]
 fn a_full_disk_under_a_capture_is_survived_and_the_file_can_be_read() {
-    if !can_run("a_full_disk_under_a_capture_is_survived", &["curl", "python3", "tshark", "mount"]) {
-        return;
-    }
+    needs!["curl", "python3", "tshark", "mount"];
     let field = Field::new("full");
     fs::write(field.path("www/big"), vec![7; 3_000_000]).expect("the folder can be written");
     let file = field.small_disk("512k") + "/a.pcapng";
@@ -123,9 +117,7 @@ fn a_full_disk_under_a_capture_is_survived_and_the_file_can_be_read() {
 
 #[test]
 fn send_and_recv_measure_between_two_namespaces() {
-    if !can_run("send_and_recv_measure_between_two_namespaces", &[]) {
-        return;
-    }
+    needs![];
     let field = Field::new("measure");
     let file = field.path("file");
     fs::write(&file, (0..3_000_000_u32).map(|nth| nth.to_le_bytes()[0] ^ 0x5a).collect::<Vec<_>>())

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Output, Stdio};
 
-use super::{By, Network, can_run};
+use super::{By, Network};
 use crate::world::{until, within_patience};
 
 /// Prints the tag and the port of each TCP frame of the mobile's that comes in on the wire, until port 4000 has come.
@@ -46,12 +46,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn a_frame_with_a_vlan_tag_crosses_the_bridge_once_and_keeps_its_tag() {
-    if !can_run(
-        "a_frame_with_a_vlan_tag_crosses_the_bridge_once_and_keeps_its_tag",
-        &["nft", "ethtool", "python3", "timeout"],
-    ) {
-        return;
-    }
+    needs!["nft", "ethtool", "python3", "timeout"];
     let network = Network::by("proxy-vlan", By::Bridge);
     let _running = network.proxy("none", "none");
     let mut hears = network.fixed.command(&["timeout", "300", "python3", "-c", HEAR]);
@@ -84,9 +79,7 @@ impl Network {
 
 #[test]
 fn a_bridge_that_is_not_all_between_two_ports_is_refused() {
-    if !can_run("a_bridge_that_is_not_all_between_two_ports_is_refused", &["nft", "ethtool", "timeout"]) {
-        return;
-    }
+    needs!["nft", "ethtool", "timeout"];
     let network = Network::by("proxy-ports", By::Bridge);
     network.proxy("none", "none").interrupt();
     let router = &network.router;
@@ -113,9 +106,7 @@ fn a_bridge_that_is_not_all_between_two_ports_is_refused() {
 
 #[test]
 fn a_bridge_that_changes_ends_the_proxy_and_no_connection() {
-    if !can_run("a_bridge_that_changes_ends_the_proxy_and_no_connection", &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let changes: [&[&[&str]]; 2] = [
         &[&["link", "set", "bridge", "address", "02:00:00:00:00:77"]],
         &[
@@ -139,9 +130,7 @@ fn a_bridge_that_changes_ends_the_proxy_and_no_connection() {
 
 #[test]
 fn filters_that_the_proxy_s_packets_never_meet_are_named_at_the_start() {
-    if !can_run("filters_that_the_proxy_s_packets_never_meet_are_named_at_the_start", &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let network = Network::by("proxy-filters", By::Bridge);
     network.proxy("none", "none").interrupt();
     assert!(!network.log().contains("these filters"), "{}", network.log());

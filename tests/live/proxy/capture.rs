@@ -22,7 +22,7 @@ pub(super) struct Segment {
     pub(super) payload: usize,
     /// The timestamp option's two values, where there is one.
     pub(super) timestamps: Option<[u8; 8]>,
-    /// All bytes of the packet but those that every router changes: hop limit and IPv4's header checksum.
+    /// All bytes of the packet but what every router changes: hop limit and IPv4's header checksum.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -115,7 +115,7 @@ fn timestamps(mut options: &[u8]) -> Option<[u8; 8]> {
     }
 }
 
-/// The segments that may leave towards the sender besides the mobile's own.
+/// The segments that may leave towards the sender in addition to the mobile's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
     /// The mobile's own segments alone.
@@ -171,7 +171,7 @@ fn check_to_mobile(heard: &[Segment], said: &[Segment]) -> Result<usize, String>
 
 fn check_to_sender(words: Words, heard: &[Segment], said: &[Segment]) -> Result<usize, String> {
     let came = came(heard);
-    // A kernel may send the same ACK again within one tick of its clock.
+    // A kernel may repeat an ACK within one tick of its clock.
     let mut originals: BTreeMap<[u32; 3], usize> = BTreeMap::new();
     for segment in heard.iter().filter(|segment| segment.is_pure_ack()) {
         *originals.entry(segment.says()).or_default() += 1;

@@ -9,8 +9,8 @@ use hopwise_agents::registry::{self, Kind};
 use super::capture::{self, Segment, Words};
 use super::table::Estimate;
 use super::{By, Network, Transfer, ways};
-use crate::namespace::{Running, can_run};
-use crate::world::{is_long, until, within_patience};
+use crate::namespace::Running;
+use crate::world::{is_long, side_by_side, until, within_patience};
 
 /// The forecast of a fade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(super) struct Came {
     pub(super) undone: u64,
     pub(super) retransmitted: u64,
     pub(super) needless: u64,
-    /// Packets that the sender found to have overtaken others.
+    /// Packets that the sender found to have overtaken earlier packets.
     pub(super) reordered: u64,
 }
 
@@ -70,8 +70,8 @@ pub(super) struct Came {
 const DELAY: &str = "25ms";
 const LEAD: Duration = Duration::from_millis(100);
 
-/// The kernel's counters: timeouts, windows given back, retransmissions by timers, those that the mobile had already,
-/// and packets out of order.
+/// The kernel's counters: timeouts, windows given back, retransmissions by timers, needless retransmissions, and
+/// packets out of order.
 fn counters(network: &Network) -> [u64; 5] {
     let sum = |names: &[&str]| names.iter().map(|name| network.counter(name)).sum();
     [
@@ -186,38 +186,34 @@ const CHECKED: [(&str, Words); 11] = [
 
 #[test]
 fn what_leaves_the_proxy_has_come_in_and_what_the_sender_is_told_the_mobile_has_said() {
-    const NAME: &str = "what_leaves_the_proxy_has_come_in_and_what_the_sender_is_told_the_mobile_has_said";
-    if !can_run(NAME, &["nft", "ethtool", "tcpdump"]) {
-        return;
-    }
+    needs!["nft", "ethtool", "tcpdump"];
     let names: Vec<_> = CHECKED.iter().filter_map(|(agent, _)| agent.split(':').next()).collect();
     assert!(registry::names(Kind::BaseStation).all(|name| name == "split" || names.contains(&name)));
-    for by in ways(NAME) {
+    let over_v4 = ways(name_of_test!()).into_iter().flat_map(|by| {
         // Two agents are enough to test the other places of the proxy.
         let agents = if by == By::Tun { &CHECKED[..] } else { &CHECKED[..2] };
-        agents.iter().for_each(|(agent, words)| check(&Network::by("fade-captured", by), agent, *words));
-    }
-    for (agent, words) in CHECKED {
-        check(&Network::v6("fade-captured-v6"), agent, words);
-    }
+        agents.iter().map(move |agent| (Some(by), agent))
+    });
+    let over_v6 = CHECKED.iter().map(|agent| (None, agent));
+    side_by_side(over_v4.chain(over_v6), |(by, (agent, words))| {
+        let network = by.map_or_else(|| Network::v6("fade-v6"), |by| Network::by("fade-v4", by));
+        check(&network, agent, *words);
+    });
 }
 
 #[test]
 fn what_is_said_in_the_mobile_s_name_is_no_older_than_what_it_said_itself_where_data_goes_both_ways() {
-    const NAME: &str =
-        "what_is_said_in_the_mobile_s_name_is_no_older_than_what_it_said_itself_where_data_goes_both_ways";
-    if !can_run(NAME, &["nft", "ethtool", "tcpdump"]) {
-        return;
-    }
+    needs!["nft", "ethtool", "tcpdump"];
     let time = Duration::from_millis(700);
-    for (agent, words) in CHECKED.into_iter().filter(|(_, words)| *words == Words::InItsName) {
+    let spoken_for = CHECKED.into_iter().filter(|(_, words)| *words == Words::InItsName);
+    side_by_side(spoken_for, |(agent, words)| {
         let plan = Plan { traffic: Traffic::Interactive, ..Plan::new(agent, time, time) };
         let checked = captured(&Network::new("fade-captured-talk"), &plan, words);
         assert!(
             checked.as_ref().is_ok_and(|counts| counts.iter().all(|count| *count > 10)),
             "{agent}: {checked:?}"
         );
-    }
+    });
 }
 
 /// A short fade in bulk data.
@@ -247,10 +243,7 @@ fn captured(network: &Network, plan: &Plan, words: Words) -> Result<[usize; 2], 
 
 #[test]
 fn after_a_fade_a_kernel_recovers_sooner_with_a_proxy_than_without() {
-    const NAME: &str = "after_a_fade_a_kernel_recovers_sooner_with_a_proxy_than_without";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let came = |agent| {
         let (fade, after) = (Duration::from_secs(3), Duration::from_secs(2));
         run(&Network::new("fade-sooner"), &Plan::new(agent, fade, after))
@@ -269,16 +262,13 @@ fn after_a_fade_a_kernel_recovers_sooner_with_a_proxy_than_without() {
 
 #[test]
 fn whatever_fades_and_however_it_is_foretold_a_connection_goes_on() {
-    const NAME: &str = "whatever_fades_and_however_it_is_foretold_a_connection_goes_on";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let (fade, after) = (Duration::from_millis(400), Duration::from_secs(1));
     let bulk =
         Plan { times: 2, foretold: Foretold::Badly, ..Plan::new("ack-hold:mode=cumulative", fade, after) };
     let talk = Plan { times: 1, traffic: Traffic::Interactive, ..bulk };
     let split = Plan { agent: "split", foretold: Foretold::Not, times: 1, ..bulk };
-    for (name, network, plan) in [
+    let cases = [
         ("twice", Network::new("fade-twice"), bulk),
         ("a conversation over IPv6", Network::v6("fade-talk"), talk),
         ("a conversation that is kicked", Network::new("fade-kicked"), Plan { agent: "ack-hold", ..talk }),
@@ -288,7 +278,8 @@ fn whatever_fades_and_however_it_is_foretold_a_connection_goes_on() {
             Network::v6("fade-split-v6"),
             Plan { traffic: Traffic::Interactive, ..split },
         ),
-    ] {
+    ];
+    side_by_side(cases, |(name, network, plan)| {
         // The transfer always goes on, or the run would not end. It does so soon, if nothing holds the machine up in
         // just that second.
         let goes_on_soon = || {
@@ -297,17 +288,15 @@ fn whatever_fades_and_however_it_is_foretold_a_connection_goes_on() {
             came.bytes > 0 && came.stalled < after
         };
         assert!((0..3).any(|_| goes_on_soon()), "{name}");
-    }
+    });
 }
 
-/// The proxy's duty where it matters most, run by run beside a router and a kick.
+/// The proxy's duty where it matters most, run by run compared with a router and a kick.
 #[test]
 fn a_fade_of_ten_seconds_costs_no_more_timeouts_than_a_router_and_brings_what_a_kick_brings() {
     const NAME: &str =
         "a_fade_of_ten_seconds_costs_no_more_timeouts_than_a_router_and_brings_what_a_kick_brings";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     if !is_long() {
         println!("skipped: {NAME}: takes five minutes; scripts/test --long runs it");
         return;
@@ -338,9 +327,7 @@ fn a_fade_of_ten_seconds_costs_no_more_timeouts_than_a_router_and_brings_what_a_
 #[test]
 fn a_minute_without_a_link_costs_a_kernel_no_more_with_the_proxy_than_without() {
     const NAME: &str = "a_minute_without_a_link_costs_a_kernel_no_more_with_the_proxy_than_without";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     if !is_long() {
         println!("skipped: {NAME}: takes three minutes; scripts/test --long runs it");
         return;

@@ -5,7 +5,6 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use super::mishaps::nft;
 use super::{By, Network, ways};
 use crate::field::HOPWISE;
-use crate::namespace::can_run;
 use crate::world::PATIENCE;
 
 /// The router's rules: no TCP of mobiles to port 7000 of the wire, and port 80 goes to the router's own 8080.
@@ -29,10 +28,7 @@ fn log(network: &Network) -> String {
 
 #[test]
 fn rules_that_do_not_hold_for_what_passes_the_proxy_are_named_with_what_to_add() {
-    const NAME: &str = "rules_that_do_not_hold_for_what_passes_the_proxy_are_named_with_what_to_add";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let network = Network::new("proxy-walls");
     let _walled = network.fixed.run(|| TcpListener::bind(("10.8.0.1", 7000)).expect("a port"));
     let _own = network.router.run(|| TcpListener::bind(("0.0.0.0", 8080)).expect("a port"));
@@ -66,8 +62,7 @@ fn rules_that_do_not_hold_for_what_passes_the_proxy_are_named_with_what_to_add()
 
 #[test]
 fn rules_that_break_cut_connections_are_named_where_queues_lead_to_the_proxy() {
-    const NAME: &str = "rules_that_break_cut_connections_are_named_where_queues_lead_to_the_proxy";
-    if !ways(NAME).contains(&By::Nfqueue) {
+    if !ways(name_of_test!()).contains(&By::Nfqueue) {
         return;
     }
     let network = Network::by("proxy-cuts", By::Nfqueue);

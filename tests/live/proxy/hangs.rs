@@ -8,12 +8,11 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, connect, socket_with};
 
 use super::{By, Network, ways};
-use crate::world::{until, within_patience};
+use crate::world::{side_by_side, until, within_patience};
 
 #[test]
 fn a_proxy_that_hangs_is_ended_by_its_watcher_and_no_connection_ends() {
-    const NAME: &str = "a_proxy_that_hangs_is_ended_by_its_watcher_and_no_connection_ends";
-    for by in ways(NAME) {
+    side_by_side(ways(name_of_test!()), |by| {
         let mut network = Network::by("proxy-hangs", by);
         network.watchdog = "5s";
         let mut running = network.proxy("ack-hold:mode=kick", "none");
@@ -25,7 +24,7 @@ fn a_proxy_that_hangs_is_ended_by_its_watcher_and_no_connection_ends() {
         within_patience(until(|| running.0.try_wait().expect("a child").is_some()));
         transfer.wait_for(1_000_000);
         within_patience(until(|| network.log().contains("the proxy hangs and is killed")));
-    }
+    });
 }
 
 /// The times from the stop of a proxy with the default patience: until its watcher has killed it, and until the first
@@ -54,8 +53,8 @@ fn gap_of_a_hang(by: By) -> Option<[Duration; 2]> {
 /// busy with other things meanwhile, so the best of some tries counts.
 #[test]
 fn packets_go_on_without_a_proxy_that_hangs_before_tcp_has_lost_much_time() {
-    const NAME: &str = "packets_go_on_without_a_proxy_that_hangs_before_tcp_has_lost_much_time";
-    for by in ways(NAME) {
+    // One after the other: this test measures time.
+    for by in ways(name_of_test!()) {
         let mut gaps = (0..5).map(|_| gap_of_a_hang(by)).inspect(|gap| println!("{by:?}: {gap:.1?}"));
         let most = [1_500, 5_000].map(Duration::from_millis);
         let is_short = |gap: Option<[Duration; 2]>| {
@@ -75,8 +74,7 @@ fn kept_packets(network: &Network) -> usize {
 /// The radio takes seconds for them.
 #[test]
 fn packets_that_a_slow_radio_has_no_room_for_make_no_proxy_hang() {
-    const NAME: &str = "packets_that_a_slow_radio_has_no_room_for_make_no_proxy_hang";
-    for by in ways(NAME) {
+    side_by_side(ways(name_of_test!()), |by| {
         let mut network = Network::by("proxy-slow", by);
         network.watchdog = "3s";
         let mut running = network.proxy("ack-hold:mode=kick", "none");
@@ -96,14 +94,13 @@ fn packets_that_a_slow_radio_has_no_room_for_make_no_proxy_hang() {
         transfers[0].wait_for(100_000);
         assert!(!network.log().contains("hangs"), "{by:?}: {}", network.log());
         assert!(running.0.try_wait().expect("a child").is_none(), "{by:?}: {}", network.log());
-    }
+    });
 }
 
 /// The kernel asks for ever for hosts that are not there, and meanwhile holds the SYNs to them.
 #[test]
 fn syns_to_hosts_that_are_not_there_keep_no_other_packets_waiting() {
-    const NAME: &str = "syns_to_hosts_that_are_not_there_keep_no_other_packets_waiting";
-    if !ways(NAME).contains(&By::Nfqueue) {
+    if !ways(name_of_test!()).contains(&By::Nfqueue) {
         return;
     }
     let network = Network::by("proxy-absent", By::Nfqueue);

@@ -27,9 +27,7 @@ fn refuse(network: &Network, program: &str, text: &str) {
 
 #[test]
 fn a_kernel_without_the_table_security_leads_packets_to_the_proxy_from_mangle() {
-    if !ways("a_kernel_without_the_table_security_leads_packets_to_the_proxy_from_mangle")
-        .contains(&By::Nfqueue)
-    {
+    if !ways(name_of_test!()).contains(&By::Nfqueue) {
         return;
     }
     let network = Network::by("proxy-mangle", By::Nfqueue);
@@ -55,8 +53,7 @@ fn a_kernel_without_the_table_security_leads_packets_to_the_proxy_from_mangle() 
 
 #[test]
 fn of_the_tables_of_iptables_none_stays_that_was_not_there_before() {
-    const NAME: &str = "of_the_tables_of_iptables_none_stays_that_was_not_there_before";
-    if !ways(NAME).contains(&By::Nfqueue) {
+    if !ways(name_of_test!()).contains(&By::Nfqueue) {
         return;
     }
     let tables = |network: &Network| {
@@ -88,9 +85,7 @@ fn of_the_tables_of_iptables_none_stays_that_was_not_there_before() {
 
 #[test]
 fn rules_into_queues_that_a_killed_proxy_left_are_found_and_removed_by_doctor() {
-    if !ways("rules_into_queues_that_a_killed_proxy_left_are_found_and_removed_by_doctor")
-        .contains(&By::Nfqueue)
-    {
+    if !ways(name_of_test!()).contains(&By::Nfqueue) {
         return;
     }
     for has_security in [true, false] {

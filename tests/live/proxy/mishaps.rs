@@ -7,8 +7,8 @@ use std::net::{TcpListener, TcpStream};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{By, Network, ways};
-use crate::namespace::{Running, can_run};
-use crate::world::{PATIENCE, children, until, within_patience};
+use crate::namespace::Running;
+use crate::world::{PATIENCE, children, side_by_side, until, within_patience};
 
 /// Waits until it has ended, with an error that says so.
 fn ends_with(running: &mut Running, network: &Network, said: &str) {
@@ -27,29 +27,71 @@ fn queues(test: &str) -> bool {
     ways(test).contains(&By::Nfqueue)
 }
 
-/// The processes that a proxy has started, by their names.
-fn helpers(running: &Running) -> Vec<(Pid, String)> {
+/// The processes that a process has started, by their names.
+fn helpers(of: u32) -> Vec<(u32, String)> {
     let helper = |id: u32| {
         let name = fs::read_to_string(format!("/proc/{id}/comm")).expect("it runs");
-        (Pid::from_raw(id.cast_signed()).expect("a process"), name.trim().to_owned())
+        (id, name.trim().to_owned())
     };
-    children(running.0.id()).into_iter().map(helper).collect()
+    children(of).into_iter().map(helper).collect()
+}
+
+fn kill(id: u32, signal: Signal) {
+    let pid = Pid::from_raw(id.cast_signed()).expect("a process");
+    kill_process(pid, signal).expect("it runs");
+}
+
+/// The process that starts a proxy's watcher again, and the watcher once it runs.
+fn watchers(running: &Running) -> [u32; 2] {
+    let of_hopwise =
+        |of: u32| helpers(of).into_iter().find(|(_, name)| !["nft", "sh"].contains(&name.as_str()));
+    let (starter, _) = of_hopwise(running.0.id()).expect("it runs");
+    let mut watcher = None;
+    within_patience(until(|| {
+        watcher = of_hopwise(starter);
+        watcher.is_some()
+    }));
+    [starter, watcher.expect("it runs").0]
+}
+
+#[test]
+fn a_watcher_that_was_killed_is_started_again_and_ends_a_proxy_that_hangs() {
+    for by in ways("a_watcher_that_was_killed_is_started_again_and_ends_a_proxy_that_hangs") {
+        let mut network = Network::by("proxy-rewatched", by);
+        network.watchdog = "5s";
+        let mut running = network.proxy("ack-hold:mode=kick", "none");
+        let [starter, first] = watchers(&running);
+        kill(first, Signal::KILL);
+        within_patience(until(|| network.log().contains("is started again")));
+        let [_, second] = watchers(&running);
+        assert_ne!(first, second);
+        // Without its starter the watcher goes on.
+        kill(starter, Signal::KILL);
+        let transfer = network.transfer("cubic");
+        transfer.wait_for(1_000_000);
+        kill(running.0.id(), Signal::STOP);
+        within_patience(until(|| running.0.try_wait().expect("a child").is_some()));
+        transfer.wait_for(1_000_000);
+        within_patience(until(|| network.log().contains("the proxy hangs and is killed")));
+    }
 }
 
 #[test]
 fn signals_to_the_helpers_of_a_proxy_take_nothing_from_it() {
-    for by in ways("signals_to_the_helpers_of_a_proxy_take_nothing_from_it") {
+    side_by_side(ways(name_of_test!()), |by| {
         let network = Network::by("proxy-helpers", by);
         let mut running = network.proxy("ack-hold", "none");
         let transfer = network.transfer("cubic");
         transfer.wait_for(1_000_000);
-        // The watcher ends by a signal. It is the last one, and the proxy says when it has gone.
-        let (watchers, others): (Vec<_>, Vec<_>) =
-            helpers(&running).into_iter().partition(|(_, name)| !["nft", "sh"].contains(&name.as_str()));
-        assert!(watchers.len() == 1 && !others.is_empty(), "{by:?}: {watchers:?} {others:?}");
-        for (helper, _) in others.iter().chain(&watchers) {
+        // The watcher ends by a signal, and nothing starts it again. It is the last one, and the proxy says when it has
+        // gone.
+        let watchers = watchers(&running);
+        let (_, others): (Vec<_>, Vec<_>) =
+            helpers(running.0.id()).into_iter().partition(|(id, _)| watchers.contains(id));
+        assert!(!others.is_empty(), "{by:?}: {others:?}");
+        for helper in others.iter().map(|(id, _)| *id).chain(watchers) {
             for signal in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM] {
-                kill_process(*helper, signal).expect("it runs");
+                kill(helper, signal);
             }
         }
         within_patience(until(|| {
@@ -63,12 +105,12 @@ fn signals_to_the_helpers_of_a_proxy_take_nothing_from_it() {
         running.interrupt();
         assert_eq!(network.left_behind(), "", "{by:?}");
         transfer.wait_for(1_000_000);
-    }
+    });
 }
 
 #[test]
 fn a_radio_that_is_made_anew_ends_a_proxy_that_sends_by_the_old_one() {
-    if !queues("a_radio_that_is_made_anew_ends_a_proxy_that_sends_by_the_old_one") {
+    if !queues(name_of_test!()) {
         return;
     }
     let network = Network::by("proxy-anew", By::Nfqueue);
@@ -80,7 +122,7 @@ fn a_radio_that_is_made_anew_ends_a_proxy_that_sends_by_the_old_one() {
 
 #[test]
 fn rules_that_are_flushed_end_a_proxy_that_gets_nothing_without_them() {
-    if !queues("rules_that_are_flushed_end_a_proxy_that_gets_nothing_without_them") {
+    if !queues(name_of_test!()) {
         return;
     }
     for by in [By::Nfqueue, By::Tun] {
@@ -92,17 +134,16 @@ fn rules_that_are_flushed_end_a_proxy_that_gets_nothing_without_them() {
             continue;
         }
         // A table with an owner is not flushed. It goes with the owner.
-        let (owner, _) = helpers(&running).into_iter().find(|(_, name)| name == "nft").expect("an owner");
-        kill_process(owner, Signal::KILL).expect("it is killed");
+        let (owner, _) =
+            helpers(running.0.id()).into_iter().find(|(_, name)| name == "nft").expect("an owner");
+        kill(owner, Signal::KILL);
         ends_with(&mut running, &network, "nft has ended");
     }
 }
 
 #[test]
 fn a_device_that_was_down_ends_a_proxy_that_gets_nothing_any_more() {
-    if !can_run("a_device_that_was_down_ends_a_proxy_that_gets_nothing_any_more", &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     for device in ["hopf", "hopm"] {
         let network = Network::new("proxy-down");
         let mut running = network.proxy("ack-hold", "none");
@@ -117,7 +158,7 @@ fn a_device_that_was_down_ends_a_proxy_that_gets_nothing_any_more() {
 
 #[test]
 fn a_connection_that_the_router_refuses_is_not_made_for_the_mobile() {
-    if !queues("a_connection_that_the_router_refuses_is_not_made_for_the_mobile") {
+    if !queues(name_of_test!()) {
         return;
     }
     let network = Network::by("proxy-refused", By::Nfqueue);
@@ -142,10 +183,7 @@ fn a_connection_that_the_router_refuses_is_not_made_for_the_mobile() {
 
 #[test]
 fn a_carrier_is_heard_of_after_a_burst_of_news_and_when_its_interface_is_made_anew() {
-    const NAME: &str = "a_carrier_is_heard_of_after_a_burst_of_news_and_when_its_interface_is_made_anew";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let network = Network::new("proxy-burst");
     let running = network.proxy("ack-hold", "none");
     let reports = |is_up: bool| {

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::field::{HOPWISE, assert_none_refused};
+use crate::folder::Folder;
 use crate::namespace::{Namespace, Running, can_run, missing};
 use crate::world::{PATIENCE, until, within_patience};
 
@@ -46,7 +47,7 @@ pub(crate) struct Network {
     pub(super) by: By,
     pub(crate) watchdog: &'static str,
     pub(super) mobile_address: &'static str,
-    pub(super) folder: PathBuf,
+    pub(super) folder: Folder,
 }
 
 impl Network {
@@ -80,8 +81,7 @@ impl Network {
                 drop(namespace.output(&off));
             }
         }
-        let folder = std::env::temp_dir().join(format!("hopwise-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
+        let folder = Folder::new(name);
         Network { fixed, router, mobile, by, watchdog: "60s", mobile_address: MOBILE, folder }
     }
 
@@ -144,7 +144,7 @@ impl Network {
         text + &trace.unwrap_or_default()
     }
 
-    /// Starts another proxy on the same router, for other mobiles.
+    /// Starts another proxy on this router, for other mobiles.
     pub(super) fn proxy_beside(&self) -> Running {
         let mut text = fs::read_to_string(self.path("proxy.yaml")).expect("the first one's");
         for (first, second) in [
@@ -284,7 +284,7 @@ impl Network {
         (stream, listener.accept().expect("it is accepted").0)
     }
 
-    /// Sends as much as possible from the fixed host to the mobile, until it is dropped.
+    /// Sends without a pause from the fixed host to the mobile, until it is dropped.
     pub(crate) fn transfer(&self, control: &str) -> Transfer {
         let (stream, mut reader) = self.connection(control);
         let received = Arc::new(AtomicU64::new(0));
@@ -336,7 +336,6 @@ impl Network {
 impl Drop for Network {
     fn drop(&mut self) {
         assert_none_refused(&self.log());
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

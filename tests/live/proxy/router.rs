@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
 use super::{By, Network, ways};
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::Namespace;
 use crate::world::{PATIENCE, until, within_patience};
 
 const BYTES: usize = 200_000;
@@ -66,10 +66,7 @@ fn add_mobile(network: &Network) -> Namespace {
 
 #[test]
 fn mobiles_reach_each_other_and_every_interface_of_the_router() {
-    const NAME: &str = "mobiles_reach_each_other_and_every_interface_of_the_router";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let network = Network::new("proxy-router");
     let (third, other) = (Namespace::new(), add_mobile(&network));
     third.join(&network.router, "lan", "10.7.0.1/24", "10.7.0.2/24");
@@ -105,10 +102,7 @@ fn mobiles_reach_each_other_and_every_interface_of_the_router() {
 
 #[test]
 fn a_router_that_translates_addresses_does_so_with_a_proxy_too() {
-    const NAME: &str = "a_router_that_translates_addresses_does_so_with_a_proxy_too";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let network = Network::new("proxy-masquerade");
     network.fixed.ip(&["route", "del", "default"]);
     let rules = "table ip nat { chain leaving { type nat hook postrouting priority 100; \
@@ -152,8 +146,7 @@ const PORT: u16 = 5_001;
 
 #[test]
 fn what_was_kept_comes_from_its_own_port_on_a_router_that_translates_addresses() {
-    const NAME: &str = "what_was_kept_comes_from_its_own_port_on_a_router_that_translates_addresses";
-    if !ways(NAME).contains(&By::Nfqueue) {
+    if !ways(name_of_test!()).contains(&By::Nfqueue) {
         return;
     }
     let network = Network::by("proxy-kept-nat", By::Nfqueue);
@@ -179,10 +172,7 @@ fn what_was_kept_comes_from_its_own_port_on_a_router_that_translates_addresses()
 
 #[test]
 fn a_table_of_another_program_s_is_refused() {
-    const NAME: &str = "a_table_of_another_program_s_is_refused";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     let network = Network::new("proxy-table");
     network.router.ip(&["route", "add", "default", "dev", "wire", "table", "7101"]);
     let said = network.refused("none");

@@ -1,11 +1,10 @@
-//! The output of `scripts/trial-kernel-fade`: every arm run by run, beside each other, and the totals of the runs.
+//! The output of `scripts/trial-kernel-fade`: every arm run by run, in columns, and the totals of the runs.
 
 use std::fs;
 use std::time::Duration;
 
 use super::Network;
 use super::fade::{Came, Foretold, Plan, Traffic, run};
-use crate::namespace::can_run;
 
 const CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
 const FADES_MS: [u64; 4] = [200, 1_000, 10_000, 60_000];
@@ -129,7 +128,7 @@ struct Runs {
     came: Vec<Came>,
 }
 
-/// Runs all arms in each repeat, each time with another one first: other load of the machine meets all alike.
+/// Runs all arms in each repeat, each time with another arm first: other load of the machine meets all alike.
 fn runs(group: &Group, repeats: u32) -> Vec<Runs> {
     let all = ARMS.map(|(arm, _)| arm).join(",");
     let arms: Vec<_> = ARMS.into_iter().filter(|(arm, _)| chosen("ARMS", &all, arm)).collect();
@@ -181,9 +180,7 @@ fn more(group: &Group, runs: &Runs, baseline: &Runs) -> String {
 #[test]
 fn every_arm_over_every_fade_and_every_sender() {
     const NAME: &str = "every_arm_over_every_fade_and_every_sender";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
-    }
+    needs!["nft", "ethtool"];
     if std::env::var_os("HOPWISE_FADE_TABLE").is_none() {
         println!("skipped: {NAME}: takes half an hour; scripts/trial-kernel-fade runs it");
         return;

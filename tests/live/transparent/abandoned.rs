@@ -14,7 +14,6 @@ use rustix::process::Signal;
 use super::hangs::stop;
 use super::{Chain, PORT, TOOLS, V4, V6};
 use crate::field::text;
-use crate::namespace::can_run;
 use crate::world::{until, within_patience};
 
 /// Sends a SYN with these options past the kernel's TCP of the host, which knows of no connection.
@@ -63,9 +62,7 @@ fn give_up(chain: &Chain, last: &crate::field::Daemon) {
 /// no socket of any.
 #[test]
 fn connections_that_their_hosts_abandon_close_the_way_in_to_nobody() {
-    if !can_run("connections_that_their_hosts_abandon_close_the_way_in_to_nobody", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("abandoned");
     chain.serve(PORT);
     for [_, server] in [V4, V6] {
@@ -94,9 +91,7 @@ fn connections_that_their_hosts_abandon_close_the_way_in_to_nobody() {
 /// The kernel here may lack one of the two kinds, so these SYNs are made by hand.
 #[test]
 fn a_syn_with_a_signature_goes_straight_on() {
-    if !can_run("a_syn_with_a_signature_goes_straight_on", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("signature");
     chain.serve(PORT);
     chain.exchange(V4[1], 1000);
@@ -140,14 +135,11 @@ else:
 
 #[test]
 fn hosts_that_sign_their_segments_reach_each_other_as_without_nodes() {
-    let test = "hosts_that_sign_their_segments_reach_each_other_as_without_nodes";
-    if !can_run(test, &[&TOOLS[..], &["python3"]].concat()) {
-        return;
-    }
+    needs!(&[&TOOLS[..], &["python3"]].concat());
     let chain = Chain::new("signed");
     let tried = chain.host.output(&["python3", "-c", SIGNED, "try"]);
     if !tried.status.success() {
-        println!("skipped: {test}: this kernel has no TCP_MD5SIG: {}", text(&tried.stderr));
+        println!("skipped: {}: this kernel has no TCP_MD5SIG: {}", name_of_test!(), text(&tried.stderr));
         return;
     }
     let _server = chain.server.start(&["python3", "-c", SIGNED, "serve"]);

@@ -13,17 +13,15 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, 
 use rustix::process::Signal;
 
 use super::hangs::stop;
-use super::{Chain, FIRST, LAST, PORT, TOOLS, V4};
-use crate::field::{Daemon, text};
-use crate::namespace::{Namespace, can_run};
+use super::{Chain, FIRST, LAST, PORT, TOOLS, V4, exchange_over};
+use crate::field::{Daemon, HOPWISE, text};
+use crate::namespace::Namespace;
 use crate::world::{is_long, until, within_patience};
 
 /// SYNs of sources that nobody has cost no connection that is carried its seat.
 #[test]
 fn more_hosts_than_seats_go_straight_on_and_end_no_carried_connection() {
-    if !can_run("more_hosts_than_seats_go_straight_on_and_end_no_carried_connection", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("seats");
     chain.serve(PORT);
     chain.exchange(V4[1], 1000);
@@ -49,10 +47,7 @@ fn more_hosts_than_seats_go_straight_on_and_end_no_carried_connection() {
 /// A node decides about 256 SYNs at a time. The last one answers nothing, so that none of them is decided soon.
 #[test]
 fn more_syns_than_are_decided_at_a_time_go_straight_on_and_the_node_serves() {
-    let test = "more_syns_than_are_decided_at_a_time_go_straight_on_and_the_node_serves";
-    if !can_run(test, &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("syns");
     chain.serve(PORT);
     chain.exchange(V4[1], 1000);
@@ -77,10 +72,25 @@ fn more_syns_than_are_decided_at_a_time_go_straight_on_and_the_node_serves() {
 }
 
 #[test]
-fn a_crowd_with_broken_connections_leaves_nothing_behind() {
-    if !can_run("a_crowd_with_broken_connections_leaves_nothing_behind", &TOOLS) {
-        return;
+fn clients_that_are_not_accepted_while_descriptors_are_spent_are_served_later_and_take_one_line() {
+    needs!(&TOOLS);
+    let chain = Chain::new("spent");
+    chain.serve(PORT);
+    chain.exchange(V4[1], 1000);
+    let few = ["sh", "-c", "ulimit -n 64 && exec \"$0\" node \"$1\"", HOPWISE];
+    let (_last, _first) = (chain.last(), chain.node_by(&few, &chain.first, 1, FIRST));
+    let mut opened: Vec<_> =
+        (0..60).map(|_| chain.connect(V4[1], PORT).expect("the kernel has it")).collect();
+    within_patience(until(|| chain.log(1).contains("a client was not accepted")));
+    for stream in opened.drain(20..) {
+        exchange_over(stream, 1000).expect("it is accepted once others have ended");
     }
+    assert_eq!(chain.log(1).matches("a client was not accepted").count(), 1, "{}", chain.log(1));
+}
+
+#[test]
+fn a_crowd_with_broken_connections_leaves_nothing_behind() {
+    needs!(&TOOLS);
     let chain = Chain::new("crowd");
     chain.serve(PORT);
     let (mut last, mut first) = (chain.last(), chain.first());
@@ -134,7 +144,7 @@ impl Crowd {
         }
     }
 
-    /// Kills a node amid its connections, lets others pass without it, and starts it again.
+    /// Kills a node amid its connections, lets new ones pass without it, and starts it again.
     fn kill(&self, chain: &Chain, killed: &mut Daemon, namespace: &Namespace, again: impl Fn() -> Daemon) {
         let cut = self.cut.load(Ordering::SeqCst);
         self.kills.fetch_add(1, Ordering::SeqCst);
@@ -170,9 +180,7 @@ fn five_hundred_flows_at_a_time_come_whole_but_for_those_that_hosts_break_off_or
         println!("skipped: {test}: takes ten minutes; scripts/test --long runs it");
         return;
     }
-    if !can_run(test, &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     const THIRD: Duration = Duration::from_secs(200);
     let chain = Chain::new("flows");
     chain.serve(PORT);

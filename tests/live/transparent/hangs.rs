@@ -8,7 +8,6 @@ use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
 use super::{Chain, FIRST, PORT, TOOLS, V4, V6, exchange_over};
 use crate::field::{Daemon, text};
-use crate::namespace::can_run;
 use crate::world::{until, within_patience};
 
 /// Stops a node, and waits until each of its threads stands.
@@ -26,10 +25,7 @@ fn work_again(chain: &Chain, first: &Daemon, hangs: usize) {
 
 #[test]
 fn connections_go_straight_on_while_the_first_node_hangs_and_are_carried_afterwards() {
-    let test = "connections_go_straight_on_while_the_first_node_hangs_and_are_carried_afterwards";
-    if !can_run(test, &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("hangs");
     chain.serve(PORT);
     let (_last, mut first) = (chain.last(), chain.first());
@@ -61,10 +57,7 @@ fn processes(chain: &Chain, word: &str) -> Vec<Pid> {
 
 #[test]
 fn a_watcher_that_was_killed_is_started_again_and_one_without_its_starter_goes_on() {
-    let test = "a_watcher_that_was_killed_is_started_again_and_one_without_its_starter_goes_on";
-    if !can_run(test, &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("rewatched");
     chain.serve(PORT);
     let (_last, mut first) = (chain.last(), chain.first());
@@ -82,11 +75,18 @@ fn a_watcher_that_was_killed_is_started_again_and_one_without_its_starter_goes_o
         hangs += 1;
         work_again(&chain, first, hangs);
     };
+    let watcher_after = |killed| {
+        let mut found = None;
+        within_patience(until(|| {
+            found = watchers().first().copied().filter(|pid| Some(*pid) != killed);
+            found.is_some()
+        }));
+        found
+    };
     for _ in 0..2 {
-        within_patience(until(|| watchers().len() == 1));
-        let killed = watchers()[0];
-        kill(killed);
-        within_patience(until(|| watchers().len() == 1 && watchers()[0] != killed));
+        let killed = watcher_after(None);
+        kill(killed.expect("it runs"));
+        watcher_after(killed);
         passes(&first);
     }
     kill(starters()[0]);
@@ -100,10 +100,7 @@ fn a_watcher_that_was_killed_is_started_again_and_one_without_its_starter_goes_o
 /// The host sends it again, and that one goes straight on. The first one must not be caught any more.
 #[test]
 fn a_syn_that_a_node_held_when_it_hung_is_not_caught_afterwards() {
-    let test = "a_syn_that_a_node_held_when_it_hung_is_not_caught_afterwards";
-    if !can_run(test, &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("hung");
     chain.serve(PORT);
     let last = chain.last();
@@ -131,10 +128,7 @@ fn a_syn_that_a_node_held_when_it_hung_is_not_caught_afterwards() {
 /// counts.
 #[test]
 fn a_syn_to_a_node_that_hangs_goes_on_before_its_host_sends_it_again() {
-    let test = "a_syn_to_a_node_that_hangs_goes_on_before_its_host_sends_it_again";
-    if !can_run(test, &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("hang-gap");
     chain.serve(PORT);
     let (_last, first) = (chain.last(), chain.first());

@@ -7,7 +7,7 @@ use hopwise_core::wire::IpView;
 use rustix::net::{AddressFamily, SocketType, connect, ipproto, socket, sockopt};
 
 use super::{Chain, LAST, TOOLS, V4, V6};
-use crate::namespace::{Running, can_run};
+use crate::namespace::Running;
 use crate::world::{PATIENCE, until, within_patience};
 
 /// A server that sends each client the SYN by which it came. 27 is TCP_SAVE_SYN, and 28 TCP_SAVED_SYN.
@@ -68,10 +68,7 @@ fn parsed([host, server]: [&'static str; 2]) -> (IpAddr, &'static str) {
 
 #[test]
 fn the_server_sees_the_hosts_address_its_dscp_and_its_hops_less_those_of_the_pair() {
-    let test = "the_server_sees_the_hosts_address_its_dscp_and_its_hops_less_those_of_the_pair";
-    if !can_run(test, &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("opened");
     let _server = serve(&chain);
     let (_last, _first) = (chain.last(), chain.first());
@@ -84,9 +81,7 @@ fn the_server_sees_the_hosts_address_its_dscp_and_its_hops_less_those_of_the_pai
 /// By the kernel's path it has two routers behind it. The last node's own kernel is the last router of a carried one.
 #[test]
 fn a_syn_with_too_few_hops_for_a_pair_goes_straight_on() {
-    if !can_run("a_syn_with_too_few_hops_for_a_pair_goes_straight_on", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("hops");
     let _server = serve(&chain);
     let (_last, _first) = (chain.last(), chain.first());
@@ -101,9 +96,7 @@ fn a_syn_with_too_few_hops_for_a_pair_goes_straight_on() {
 
 #[test]
 fn with_an_own_source_the_server_sees_the_last_nodes_address_at_once() {
-    if !can_run("with_an_own_source_the_server_sees_the_last_nodes_address_at_once", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("own-source");
     let _server = serve(&chain);
     let own = LAST.replace(" }", ", source: own }");

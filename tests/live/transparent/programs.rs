@@ -1,4 +1,4 @@
-//! Programs as they are, through a pair of nodes: curl, ssh, git by ssh, and those that send urgent data.
+//! Programs as they are, through a pair of nodes: curl, ssh, git by ssh, and programs that send urgent data.
 
 use std::fs;
 use std::net::TcpListener;
@@ -7,16 +7,13 @@ use std::process::Command;
 use super::{Chain, FIRST, PORT, TOOLS, V4, payload};
 use crate::field::text;
 use crate::mesh::fleet::make_keys;
-use crate::namespace::can_run;
 use crate::relays::send_urgently;
 use crate::world::{PATIENCE, until, within_patience};
 
 #[test]
 fn curl_ssh_and_git_are_carried_as_they_are() {
     let tools = [&TOOLS[..], &["curl", "git", "python3", "sha256sum", "ssh", "ssh-keygen", "sshd"]].concat();
-    if !can_run("curl_ssh_and_git_are_carried_as_they_are", &tools) {
-        return;
-    }
+    needs!(&tools);
     let chain = Chain::new("programs");
     fs::write(chain.path("data"), payload(3_000_000)).expect("the folder can be written");
     let script = "set -e; cd \"$0\"; git init -q repo; cd repo; cp ../data .; git add data
@@ -43,9 +40,7 @@ fn curl_ssh_and_git_are_carried_as_they_are() {
 
 #[test]
 fn urgent_octets_of_hosts_come_in_their_place_either_way() {
-    if !can_run("urgent_octets_of_hosts_come_in_their_place_either_way", &TOOLS) {
-        return;
-    }
+    needs!(&TOOLS);
     let chain = Chain::new("urgent");
     let listener = chain.server.run(|| TcpListener::bind(("::", PORT))).expect("the port is free");
     let pair = || {

@@ -3,14 +3,11 @@
 use serde_json::Value;
 
 use super::{LASTS, Scenario, TEXT};
-use crate::namespace::can_run;
 
 /// Programs on hosts behind the ends, whose TCP two transparent nodes carry.
 #[test]
 fn a_trial_measures_programs_that_know_nothing_of_the_nodes_before_them() {
-    if !can_run("a_trial_measures_programs_that_know_nothing_of_the_nodes_before_them", &["nft"]) {
-        return;
-    }
+    needs!["nft"];
     let arms = "arms={ carried: { receiver: delayed, transparent: true } }";
     for routing in ["static", "aodv"] {
         let scenario = Scenario::new("carried", "netns", TEXT);

@@ -54,8 +54,7 @@ fn behind<'a>(all: &'a str, mark: &str) -> &'a str {
 
 #[test]
 fn two_radios_come_up_in_an_ad_hoc_network_and_go_back() {
-    let test = "two_radios_come_up_in_an_ad_hoc_network_and_go_back";
-    if !can_run(test) {
+    if !can_run(name_of_test!()) {
         return;
     }
     let mode = "mode: ibss, ssid: up, channel: 1, bssid: '02:ca:fe:00:00:77', rates: [2mbit], \
@@ -87,8 +86,7 @@ fn two_radios_come_up_in_an_ad_hoc_network_and_go_back() {
 
 #[test]
 fn two_radios_come_up_in_a_mesh_of_802_11s_and_go_back() {
-    let test = "two_radios_come_up_in_a_mesh_of_802_11s_and_go_back";
-    if !can_run(test) {
+    if !can_run(name_of_test!()) {
         return;
     }
     let all = run("up-11s", "mode: mesh, ssid: up, frequency: 2412, rates: [6mbit, 12mbit]", "");

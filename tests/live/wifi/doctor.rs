@@ -33,8 +33,7 @@ fn behind<'a>(all: &'a str, mark: &str) -> &'a str {
 
 #[test]
 fn the_doctor_finds_on_real_radios_what_spoils_a_trial() {
-    let test = "the_doctor_finds_on_real_radios_what_spoils_a_trial";
-    if !can_run(test) {
+    if !can_run(name_of_test!()) {
         return;
     }
     let folder = Folder::new("doctor");

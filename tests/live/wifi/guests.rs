@@ -1,7 +1,6 @@
 //! Trials under the Wi-Fi stack of a guest's kernel: their records, their refusals, and what killed processes leave.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use hopwise_core::random::SplitMix64;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::folder::Folder;
 use crate::trials::{LASTS, Scenario, TEXT, each_tcp_tells_its_own, random_kills};
 use crate::world::{is_long, until, within_patience};
 
@@ -17,19 +17,17 @@ use super::hwsim::can_run;
 /// A scenario whose trials have a folder for temporary files of their own, which is removed at the end.
 struct Guests {
     scenario: Scenario,
-    temporary: PathBuf,
+    temporary: Folder,
 }
 
 impl Guests {
     fn new(test: &str) -> Guests {
-        let temporary = std::env::temp_dir().join(format!("hoplive-guests-{}-{test}", std::process::id()));
-        fs::create_dir_all(&temporary).expect("the temporary folder can be written");
-        Guests { scenario: Scenario::new(test, "hwsim", TEXT), temporary }
+        Guests { scenario: Scenario::new(test, "hwsim", TEXT), temporary: Folder::new(test) }
     }
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = self.scenario.command(words);
-        command.env("TMPDIR", &self.temporary);
+        command.env("TMPDIR", &*self.temporary);
         command
     }
 
@@ -51,13 +49,7 @@ impl Guests {
 
     /// The number of entries in the folder for temporary files.
     fn left(&self) -> usize {
-        fs::read_dir(&self.temporary).expect("it is there").count()
-    }
-}
-
-impl Drop for Guests {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.temporary);
+        fs::read_dir(&*self.temporary).expect("it is there").count()
     }
 }
 
@@ -67,8 +59,7 @@ fn said(output: &Output) -> String {
 
 #[test]
 fn a_trial_in_a_guest_counts_what_each_tcp_tells_and_leaves_nothing() {
-    let test = "a_trial_in_a_guest_counts_what_each_tcp_tells_and_leaves_nothing";
-    if !can_run(test) {
+    if !can_run(name_of_test!()) {
         return;
     }
     let guests = Guests::new("counts");
@@ -89,11 +80,10 @@ fn a_trial_in_a_guest_counts_what_each_tcp_tells_and_leaves_nothing() {
     assert_eq!((guests.running(), guests.left()), (Vec::new(), 0));
 }
 
-/// Losses that mac80211 reports end a route, beside hellos.
+/// Losses that mac80211 reports end a route, as missed hellos do.
 #[test]
 fn routes_in_a_guest_are_found_and_its_captures_have_the_ends_too() {
-    let test = "routes_in_a_guest_are_found_and_its_captures_have_the_ends_too";
-    if !can_run(test) {
+    if !can_run(name_of_test!()) {
         return;
     }
     let guests = Guests::new("routes");
@@ -115,8 +105,7 @@ fn routes_in_a_guest_are_found_and_its_captures_have_the_ends_too() {
 
 #[test]
 fn batman_adv_and_802_11s_of_the_guests_kernel_carry_flows_as_one_hop_for_ip() {
-    let test = "batman_adv_and_802_11s_of_the_guests_kernel_carry_flows_as_one_hop_for_ip";
-    if !can_run(test) {
+    if !can_run(name_of_test!()) {
         return;
     }
     let guests = Guests::new("below");
@@ -140,8 +129,7 @@ fn batman_adv_and_802_11s_of_the_guests_kernel_carry_flows_as_one_hop_for_ip() {
 
 #[test]
 fn what_the_guests_kernel_does_not_have_is_refused_with_what_it_has() {
-    let test = "what_the_guests_kernel_does_not_have_is_refused_with_what_it_has";
-    if !can_run(test) {
+    if !can_run(name_of_test!()) {
         return;
     }
     let guests = Guests::new("lacks");
@@ -209,8 +197,7 @@ fn kills(test: &str, count: u32) {
 
 #[test]
 fn a_killed_trial_takes_its_guest_along_and_the_next_one_removes_its_files() {
-    let test = "a_killed_trial_takes_its_guest_along_and_the_next_one_removes_its_files";
-    if can_run(test) {
+    if can_run(name_of_test!()) {
         kills("guest-kill", 2);
     }
 }

@@ -13,11 +13,11 @@ const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 /// A guest that comes up at all does so within this, on a machine that is busy with other tests.
 pub(super) const LIMIT: &str = "240s";
 
-/// Returns whether a guest can be made here; otherwise prints the reason.
+/// Returns whether a guest can be made here. If not, it prints the reason.
 pub(super) fn can_run(test: &str) -> bool {
     let tools = ["apt-get", "dpkg-deb", "mke2fs", "setpriv", "xz"];
     let obstacle = tools.iter().find_map(|tool| missing(tool)).or_else(|| {
-        let made = Command::new(HOPWISE).args(["world", "hwsim", "--prepare"]).output().expect("it starts");
+        let made = Command::new(HOPWISE).args(["air", "hwsim", "--prepare"]).output().expect("it starts");
         let said = String::from_utf8_lossy(&made.stderr).trim().replace('\n', "; ");
         (!made.status.success()).then_some(said)
     });
@@ -37,17 +37,17 @@ impl Folder {
         Folder(path)
     }
 
-    /// The command, for a chain of so many hops.
+    /// The command, for a chain with this number of hops.
     pub(super) fn world(&self, hops: usize, limit: &str, words: &[&str], script: &str) -> Command {
         let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");
         let mut command = Command::new(HOPWISE);
-        command.args(["world", "hwsim", "--limit", limit, "--set", &format!("topology.hops={hops}")]);
+        command.args(["air", "hwsim", "--limit", limit, "--set", &format!("topology.hops={hops}")]);
         command.args(words).arg("--out").arg(self.0.join("out")).arg(scenario);
         command.args(["--", "sh", "-c", script]).env("TMPDIR", self.0.join("tmp")).stdin(Stdio::null());
         command
     }
 
-    /// Plays a recording of a chain of so many hops in a simulation, for a part of its time.
+    /// Plays a recording of a chain with this number of hops in a simulation, for a part of its time.
     pub(super) fn plays(&self, field: &str, hops: usize) {
         let path = self.0.join("field.csv");
         fs::write(&path, format!("{}\n", field.trim_end())).expect("a file");
@@ -104,8 +104,7 @@ fn outages(link: &str) -> String {
 
 #[test]
 fn kernels_reach_over_three_hops_see_losses_as_retries_and_an_outage_as_failures() {
-    let test = "kernels_reach_over_three_hops_see_losses_as_retries_and_an_outage_as_failures";
-    if !can_run(test) {
+    if !can_run(name_of_test!()) {
         return;
     }
     let folder = Folder::new("reach");
@@ -145,8 +144,7 @@ fn kernels_reach_over_three_hops_see_losses_as_retries_and_an_outage_as_failures
 
 #[test]
 fn a_routing_daemon_a_proxy_and_the_doctor_read_the_stations_of_a_real_nl80211() {
-    let test = "a_routing_daemon_a_proxy_and_the_doctor_read_the_stations_of_a_real_nl80211";
-    if !can_run(test) {
+    if !can_run(name_of_test!()) {
         return;
     }
     let folder = Folder::new("facts");
@@ -189,8 +187,7 @@ fn a_routing_daemon_a_proxy_and_the_doctor_read_the_stations_of_a_real_nl80211()
 
 #[test]
 fn a_killed_one_takes_its_guest_along_and_the_next_one_removes_its_files() {
-    let test = "a_killed_one_takes_its_guest_along_and_the_next_one_removes_its_files";
-    if !can_run(test) {
+    if !can_run(name_of_test!()) {
         return;
     }
     let folder = Folder::new("killed");
@@ -213,8 +210,7 @@ fn a_killed_one_takes_its_guest_along_and_the_next_one_removes_its_files() {
 
 #[test]
 fn a_command_that_takes_too_long_is_ended_with_words() {
-    let test = "a_command_that_takes_too_long_is_ended_with_words";
-    if !can_run(test) {
+    if !can_run(name_of_test!()) {
         return;
     }
     let folder = Folder::new("limit");

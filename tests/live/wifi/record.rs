@@ -4,8 +4,7 @@ use super::hwsim::{Folder, LIMIT, can_run, said};
 
 #[test]
 fn stations_of_a_real_nl80211_are_recorded_merged_and_played() {
-    let test = "stations_of_a_real_nl80211_are_recorded_merged_and_played";
-    if !can_run(test) {
+    if !can_run(name_of_test!()) {
         return;
     }
     let folder = Folder::new("record");

@@ -54,7 +54,7 @@ pub(crate) enum Opt {
     Raw(Vec<u8>),
 }
 
-/// `[mss 1460, sack_ok]`; with `...` at the end, others may be there too.
+/// `[mss 1460, sack_ok]`; with `...` at the end, further options may be there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OptionList {
     pub(crate) options: Vec<Opt>,

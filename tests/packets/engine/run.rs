@@ -22,7 +22,7 @@ pub(crate) enum Manner {
     Calm,
     /// Timeouts come early and twice as well.
     Nervous,
-    /// The link takes bundles and cuts them up: the peer sees the same packets.
+    /// The link takes bundles and cuts them up: the peer sees what it sees without bundles.
     Cutting,
 }
 
@@ -256,7 +256,7 @@ impl Run {
         Ok(())
     }
 
-    /// Pieces of two packets must not be taken for those of one (RFC 6864), nor a retransmission for a copy. Packets
+    /// Pieces of two packets must not be taken for pieces of one (RFC 6864), nor a retransmission for a copy. Packets
     /// without a connection have no number and no payload, and are not cut. SYNs of two connections may leave at one
     /// instant.
     fn check_identification(&mut self, packet: &[u8], segment_bytes: Option<u16>) -> Read<()> {
@@ -288,7 +288,7 @@ impl Run {
         self.peers[peer].turn = self.turns;
     }
 
-    /// The peer with the latest turn among those for which `is_it` holds.
+    /// The peer with the latest turn of all for which `is_it` holds.
     pub(crate) fn latest(&self, is_it: impl Fn(&Peer) -> bool) -> Option<usize> {
         let those = self.peers.iter().enumerate().rev().filter(|(_, peer)| is_it(peer));
         those.max_by_key(|(_, peer)| peer.turn).map(|(place, _)| place)

@@ -11,7 +11,7 @@ pub(crate) struct Line {
     pub(crate) words: Words,
 }
 
-/// When a line happens. Times are those of the script's clock, in nanoseconds.
+/// When a line happens. Times are on the script's clock, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     Now,

@@ -106,7 +106,7 @@ fn read_v4(packet: &[u8]) -> Read<Around<'_>> {
     })
 }
 
-/// The header names a source route's first hop; the others and the destination stand behind it.
+/// The header names a source route's first hop; the further hops and the destination stand behind it.
 fn destination(dst: Ipv4Addr, options: &[u8]) -> Read<(Ipv4Addr, Option<Route>)> {
     let kind = match options {
         [] => return Ok((dst, None)),

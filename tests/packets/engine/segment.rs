@@ -73,7 +73,7 @@ pub(crate) struct IcmpIn {
     pub(crate) kind: String,
     /// The MTU of `too_big`, the code of `unreachable` and of `icmp TYPE CODE`.
     pub(crate) numbers: Vec<u64>,
-    /// The sequence number in the quote; absent, that of the newest segment.
+    /// The sequence number in the quote; absent, the newest segment's.
     pub(crate) about: Option<u32>,
     /// Bytes of the quote behind its IP header.
     pub(crate) quote: Option<usize>,

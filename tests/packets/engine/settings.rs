@@ -17,7 +17,7 @@ use super::text::{Problem, Range, Read, Words, field, number, pair, problem, swi
 /// Our addresses; each family's subnet holds the peers too.
 const OURS: [&str; 2] = ["192.0.2.1/24", "2001:db8::1/64"];
 const PEERS: [&str; 2] = ["192.0.2.2:9000", "[2001:db8::2]:9000"];
-/// The ports that we listen at and connect from, unless a script names others.
+/// The ports that we listen at and connect from, unless a script names ports.
 pub(crate) const LISTEN_PORT: u16 = 80;
 pub(crate) const CONNECT_PORT: u16 = 40_000;
 /// The peer's initial sequence number. It is no round figure: absolute and relative ones are then not confused.

@@ -13,7 +13,7 @@ use crate::input::{Bits, Input};
 /// Packets to be handed in one after the other.
 pub(super) struct Forged {
     pub(super) packets: Vec<Vec<u8>>,
-    /// True if fragments may mix with those of another datagram, or were changed. Their reassembly may be any data that
+    /// True if fragments may mix with another datagram's, or were changed. Their reassembly may be any data that
     /// happens to have the right checksum.
     pub(super) may_mix: bool,
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use hopwise_core::Seq;
 use hopwise_core::wire::{Flags, Sum, protocol};
 
-/// The byte at a place of any stream. Received data can thus be compared with it. Forged data follows the same rule.
+/// The byte at a place of any stream. Received data can thus be compared with it. Forged data follows this rule, too.
 pub(super) fn octet_at(place: Seq) -> u8 {
     (place.0.wrapping_mul(0x9e37_79b1) >> 24) as u8
 }
@@ -69,7 +69,7 @@ pub(super) struct Envelope {
     pub(super) ecn: u8,
     pub(super) hop_limit: u8,
     pub(super) id: u32,
-    /// True if another datagram may have the same id.
+    /// True if another datagram may have this id.
     pub(super) is_other_id: bool,
     /// Offset in bytes and "more fragments".
     pub(super) fragment: Option<(u16, bool)>,

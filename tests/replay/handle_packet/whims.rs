@@ -1,5 +1,5 @@
-//! Agents that do anything that their contract allows. They stand beside the registered ones: the connection's promises
-//! must not depend on an agent's good sense.
+//! Agents that do anything that their contract allows. They join the registered agents: the connection's promises must
+//! not depend on an agent's good sense.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use hopwise_core::{Instant, Seq, ignores};
 
 use crate::input::Bits;
 
-/// Makes registered agents, and beside or around them whimsical ones when the seed is not 0.
+/// Makes registered agents, and whimsical agents with or around them when the seed is not 0.
 pub(super) struct Whims {
     seed: u8,
     standard: StandardAgents,
@@ -72,7 +72,7 @@ impl AgentMaker for Whims {
     }
 }
 
-/// A state that changes with every event, always in the same order.
+/// A state that changes with every event, in a fixed order.
 #[derive(Debug)]
 struct Mood(u64);
 

@@ -2,7 +2,7 @@
 
 use crate::input::Input;
 
-/// The header of a message, and that of an attribute.
+/// The header of a message, and the header of an attribute.
 const HEADER: usize = 16;
 const ATTRIBUTE: usize = 4;
 /// Links come and go, packets of a queue, chains of nft, errors, the end of a dump, and stations.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock};
 
 use hopwise_core::Instant;
 use hopwise_core::ip::Prefix;
-use hopwise_host::routing::{ControlSocket, Watch};
+use hopwise_host::routing::{ControlSocket, InterfaceWatch};
 use hopwise_host::{Link, Namespace, Raw, RawConfig, Received, TapConfig, TapDevice, netlink};
 
 const DEVICE: &str = "radio";
@@ -22,7 +22,7 @@ const ROOM: usize = 1 << 17;
 struct Wire {
     tap: TapDevice,
     raw: Raw,
-    watch: Watch,
+    watch: InterfaceWatch,
     control: ControlSocket,
     sender: UdpSocket,
     buffer: Vec<u8>,
@@ -58,7 +58,7 @@ impl Wire {
         let addresses = ours.iter().filter_map(|address| Prefix::new(*address, 24).ok()).collect();
         let raw = RawConfig { device: DEVICE.to_owned(), addresses, offload: true };
         let raw = Raw::open(&raw).map_err(|error| text(&error))?;
-        let watch = Watch::open(DEVICE).map_err(|error| text(&error))?;
+        let watch = InterfaceWatch::open(DEVICE).map_err(|error| text(&error))?;
         let control = ControlSocket::open("lo", PORT, Ipv4Addr::BROADCAST).map_err(|error| text(&error))?;
         let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| text(&error))?;
         sender.set_nonblocking(true).map_err(|error| text(&error))?;

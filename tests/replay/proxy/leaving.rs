@@ -1,4 +1,4 @@
-//! Packets that may leave a base station: those that came, and those that an agent may write in an end's name.
+//! Packets that may leave a base station: packets that came, and packets that an agent may write in an end's name.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ impl Leaving {
         assert!(self.writes || self.cuts, "a packet left that never came: {packet:x?}");
         let ip = IpView::parse(packet).expect("a sound packet");
         assert_eq!(ip.protocol, protocol::TCP);
-        // With trusted checksums, what is written stands beside sums that a device finishes.
+        // With trusted checksums, a device finishes the sums of some packets.
         let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, self.checksums).expect("a sound segment");
         if self.writes {
             assert!(!is_to_mobile && tcp.flags == Flags::ACK && tcp.payload.is_empty(), "it is no ACK");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::agent::FlowView;
 
-use super::Holds;
+use super::HoldTarget;
 use crate::base_station::plan::{
     self, Ask, Choice, LONGEST_OUTAGE_S, LONGEST_RTO_S, Mode, Model, Plan, Stakes, Timer,
 };
@@ -21,8 +21,8 @@ pub(super) struct Plans {
     pub(super) duplicates: u32,
 }
 
-/// The most ACKs of a flow that a plan spreads; the others wait until the link is back. The time for a plan grows with
-/// them, and a peer decides how many there are.
+/// The most ACKs of a flow that a plan spreads; all further ACKs wait until the link is back. The time for a plan grows
+/// with them, and a peer decides how many there are.
 const MOST_PLANNED_ACKS: u32 = 1_024;
 
 /// The finest tick of a sender's clock.
@@ -62,24 +62,24 @@ impl Plans {
         (outage.as_secs_f64() * self.over).min(LONGEST_OUTAGE_S)
     }
 
-    /// Decides whether ACKs are held from now on. Half as many ACKs are expected as segments are in flight.
+    /// Decides whether ACKs are held from now on. An ACK is expected for every second segment in flight.
     pub(super) fn worth_holding(
         &self,
         outage: Duration,
         model: Model,
         rtt: Duration,
         view: &FlowView,
-    ) -> Holds {
+    ) -> HoldTarget {
         match self.mode {
-            Mode::Kick => Holds::Nothing,
-            Mode::Paper | Mode::Corrected | Mode::Cumulative => Holds::Acks,
+            Mode::Kick => HoldTarget::Nothing,
+            Mode::Paper | Mode::Corrected | Mode::Cumulative => HoldTarget::Acks,
             Mode::Hopwise => {
                 let acks = (view.window_segments() / 2).max(1);
                 let ask = self.ask(acks, self.outage_s(outage), rtt, view);
                 let planned = ask.map(|ask| plan::plan(self.mode, &ask, model, &Plans::stakes(view)));
                 match planned.map(|plan| plan.choice) {
-                    Some(Choice::Pace | Choice::Hold) => Holds::Acks,
-                    Some(Choice::Kick) | None => Holds::Nothing,
+                    Some(Choice::Pace | Choice::Hold) => HoldTarget::Acks,
+                    Some(Choice::Kick) | None => HoldTarget::Nothing,
                 }
             }
         }
@@ -137,7 +137,7 @@ impl Due {
 /// A link that is gone.
 #[derive(Debug)]
 pub(super) struct Gone {
-    pub(super) holds: Holds,
+    pub(super) holds: HoldTarget,
     began: Instant,
     /// A tick after the forecast has the link back, and the end by the plan, which expects a longer fade.
     foretold: Instant,
@@ -152,7 +152,7 @@ pub(super) struct Gone {
 }
 
 impl Gone {
-    pub(super) fn new(now: Instant, holds: Holds, outage: Duration, plans: &Plans) -> Gone {
+    pub(super) fn new(now: Instant, holds: HoldTarget, outage: Duration, plans: &Plans) -> Gone {
         let (releases, timer) = (VecDeque::new(), None);
         let mut gone = Gone {
             holds,
@@ -191,7 +191,7 @@ impl Gone {
         match plan.choice {
             Choice::Pace => self.follow(from, &plan, each),
             Choice::Hold => {}
-            Choice::Kick => self.holds = Holds::Nothing,
+            Choice::Kick => self.holds = HoldTarget::Nothing,
         }
     }
 
@@ -247,7 +247,7 @@ impl Gone {
     }
 
     pub(super) fn hold_nothing(&mut self) {
-        self.holds = Holds::Nothing;
+        self.holds = HoldTarget::Nothing;
         self.releases.clear();
     }
 

@@ -17,7 +17,7 @@ const QUIET: f64 = 1.5;
 
 /// The properties that the spec gives; the rest is found out.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Given {
+pub(super) struct SenderTraits {
     pub(super) sender: Option<Sender>,
     pub(super) tlp: Option<bool>,
     pub(super) rack: Option<bool>,
@@ -26,7 +26,7 @@ pub(super) struct Given {
 
 #[derive(Debug)]
 pub(super) struct Learnt {
-    given: Given,
+    given: SenderTraits,
     takes_back: Option<bool>,
     /// True if the first repeated segment after a pause came before the timer.
     probes: Option<bool>,
@@ -37,25 +37,24 @@ pub(super) struct Learnt {
     flight_bytes: u32,
     /// Segments that came again during the fade.
     resent: u32,
-    watching: Option<Watch>,
+    watching: Option<RepeatWatch>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Watch {
+struct RepeatWatch {
     until: Instant,
     data_end: Seq,
 }
 
 impl Learnt {
-    pub(super) fn new(given: Given) -> Learnt {
+    pub(super) fn new(given: SenderTraits) -> Learnt {
         let (takes_back, probes, heard_at, sent, watching) = (None, None, None, None, None);
         Learnt { given, takes_back, probes, heard_at, sent, flight_bytes: 0, resent: 0, watching }
     }
 
-    /// RACK, and F-RTO by timestamps, cannot be seen from here. Unless the spec gives them, they are those of the
-    /// sender's kind.
+    /// RACK, and F-RTO by timestamps, cannot be seen from here. Unless the spec gives them, the sender's kind decides.
     pub(super) fn model(&self, view: &FlowView) -> Model {
-        let Given { tlp, rack, frto, .. } = self.given;
+        let SenderTraits { tlp, rack, frto, .. } = self.given;
         Model::from(self.sender(view)).but(tlp.or(self.probes), rack, frto)
     }
 
@@ -124,7 +123,7 @@ impl Learnt {
         if let (true, Some(rtt), Some(data_end)) = (is_telling, view.whole.smoothed, view.data_end) {
             let rtt = rtt.max(Duration::from_millis(1));
             self.flight_bytes = view.flight_bytes();
-            self.watching = Some(Watch { until: now + rtt * ROUND_TRIPS, data_end });
+            self.watching = Some(RepeatWatch { until: now + rtt * ROUND_TRIPS, data_end });
         }
     }
 
@@ -153,13 +152,13 @@ mod tests {
     use super::*;
 
     /// The model of a sender that has sent at these times of a fade, and whose last ACK passed at 0.
-    fn learned(given: Given, times_ms: &[u64]) -> Model {
+    fn learned(given: SenderTraits, times_ms: &[u64]) -> Model {
         let segments: Vec<_> = times_ms.iter().map(|at_ms| (*at_ms, 1, 1_000)).collect();
         learned_from(given, None, &segments)
     }
 
     /// The same for segments: their time, first number and length. All data up to `known` is sent and acknowledged.
-    fn learned_from(given: Given, known: Option<Seq>, segments: &[(u64, u32, u32)]) -> Model {
+    fn learned_from(given: SenderTraits, known: Option<Seq>, segments: &[(u64, u32, u32)]) -> Model {
         let ms = Duration::from_millis;
         let whole = Rtt { smoothed: Some(ms(50)), variance: ms(5), ..Rtt::default() };
         let mut view = FlowView::default();
@@ -178,24 +177,24 @@ mod tests {
     #[test]
     fn a_probe_is_told_from_a_timeout_by_when_it_comes() {
         // With an RTT of 50 ms, a probe comes 100 ms after the last ACK, and the timer ends after 250 ms.
-        let nothing = Given::default();
+        let nothing = SenderTraits::default();
         assert!(learned(nothing, &[20, 60, 160, 300]).tlp);
         assert!(!learned(nothing, &[20, 60, 310, 810]).tlp);
         assert!(learned(nothing, &[20, 60]).tlp, "its kind has them");
         assert!(
-            !learned(Given { tlp: Some(false), ..nothing }, &[20, 60, 160]).tlp,
+            !learned(SenderTraits { tlp: Some(false), ..nothing }, &[20, 60, 160]).tlp,
             "the spec stands over all"
         );
         // A timer that is no longer than the wait for a probe shows nothing.
-        let textbook = Given { sender: Some(Sender::Textbook), ..nothing };
+        let textbook = SenderTraits { sender: Some(Sender::Textbook), ..nothing };
         assert!(!learned(textbook, &[20, 60, 160]).tlp);
     }
 
     #[test]
     fn only_what_comes_again_tells_a_probe_from_a_timeout() {
         // Both have a timer that is longer than the wait for a probe. The second sends no probes by default.
-        let [linux, freebsd] =
-            [Sender::Linux, Sender::FreeBsd].map(|sender| Given { sender: Some(sender), ..Given::default() });
+        let [linux, freebsd] = [Sender::Linux, Sender::FreeBsd]
+            .map(|sender| SenderTraits { sender: Some(sender), ..SenderTraits::default() });
         assert_eq!([linux, freebsd].map(|given| learned(given, &[]).tlp), [true, false]);
         let begun = [(20, 1, 1_000), (60, 1, 1_000)];
         let then =

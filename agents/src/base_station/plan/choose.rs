@@ -1,6 +1,6 @@
 //! Hold, pace or kick: the choice that loses least with the sender at hand.
 
-use super::search::{self, Samples};
+use super::search::{self, RttSampling};
 use super::{Ask, Mode, Model, Plan, Sender, Timer};
 
 /// The treatment of a flow's ACKs during a fade.
@@ -43,19 +43,19 @@ const LATE_AGAIN: f64 = 0.005;
 
 /// Segments that a sender does not send because of the fade, for each choice.
 #[derive(Clone, Copy, Debug)]
-struct Losses {
+struct ExpectedLosses {
     hold: f64,
     pace: f64,
     kick: f64,
 }
 
 /// Segments that are not sent while a window grows back from half its size by one each round trip (RFC 5681). They
-/// include those of the round trip before, in which the ACKs of the cached data open the window that far.
+/// include the segments of the round trip before, in which the ACKs of the cached data open the window that far.
 fn regrown(window: f64) -> f64 {
     window + window * window / 8.0
 }
 
-fn expected(ask: &Ask, model: Model, stakes: &Stakes, kicked: &Plan, paced: &Plan) -> Losses {
+fn expected(ask: &Ask, model: Model, stakes: &Stakes, kicked: &Plan, paced: &Plan) -> ExpectedLosses {
     let window = f64::from(stakes.window_segments);
     let uncached = f64::from(stakes.window_segments.saturating_sub(stakes.cache_segments));
     // A needless retransmission goes no further than the base station, and the sender would send nothing else then.
@@ -67,7 +67,7 @@ fn expected(ask: &Ask, model: Model, stakes: &Stakes, kicked: &Plan, paced: &Pla
         LATE_TAIL * model.finds_tail_s(srtt_s, rto_s) + LATE_AGAIN * model.finds_again_s(rto_s)
     };
     let longer_s = waits_s(paced.final_srtt_s, paced.final_rto_s) - waits_s(ask.rtt_s, usual_s);
-    Losses {
+    ExpectedLosses {
         // Held ACKs leave nothing to cache. The path to the mobile is then empty for half a round trip.
         hold: after(kicked.timeouts) + window / 2.0,
         pace: after(paced.timeouts) + recovery + window * longer_s.max(0.0) / ask.rtt_s,
@@ -76,10 +76,10 @@ fn expected(ask: &Ask, model: Model, stakes: &Stakes, kicked: &Plan, paced: &Pla
 }
 
 /// The samples that a sender of this kind takes; for an unknown kind the fewest.
-fn samples(sender: Sender) -> Samples {
+fn samples(sender: Sender) -> RttSampling {
     match sender {
-        Sender::Linux | Sender::FreeBsd => Samples::SinceSent,
-        Sender::Textbook | Sender::Rfc6298 => Samples::Once,
+        Sender::Linux | Sender::FreeBsd => RttSampling::SinceSent,
+        Sender::Textbook | Sender::Rfc6298 => RttSampling::Once,
     }
 }
 

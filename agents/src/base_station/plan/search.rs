@@ -4,13 +4,13 @@ use super::{Ask, Choice, LONGEST_RTO_S, Mode, Plan, Sender, Timer};
 
 /// The time that a sender takes for a round trip when a held ACK comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Samples {
+pub(super) enum RttSampling {
     /// The time since the ACK before.
     Gaps,
     /// The time since the data was sent, all of it before the fade.
     SinceSent,
-    /// The same, but once: a sender must time no more than one segment per round trip (RFC 6298 §3). The next one that
-    /// it times comes back after the fade. A sender that measures more waits longer.
+    /// The time since the data was sent, but once: a sender must time no more than one segment per round trip (RFC 6298
+    /// §3). The next one that it times comes back after the fade. A sender that measures more waits longer.
     Once,
 }
 
@@ -18,7 +18,7 @@ pub(super) enum Samples {
 #[derive(Clone, Copy)]
 struct Pace {
     timer: Timer,
-    samples: Samples,
+    samples: RttSampling,
     sent_s: f64,
     /// Another ACK of the fade was released before.
     is_under_way: bool,
@@ -26,7 +26,7 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(ask: &Ask, sender: Sender, samples: Samples) -> Pace {
+    fn new(ask: &Ask, sender: Sender, samples: RttSampling) -> Pace {
         let timer = Timer::new(sender, ask.rtt_s, ask.rttvar_s);
         Pace { timer, samples, sent_s: ask.sent_s, is_under_way: ask.is_under_way, now_s: 0.0 }
     }
@@ -35,10 +35,10 @@ impl Pace {
     fn wait(&mut self, gap_s: f64) {
         self.now_s += gap_s;
         match self.samples {
-            Samples::Gaps => self.timer.take(gap_s),
-            Samples::SinceSent => self.timer.take(self.sent_s + self.now_s),
-            Samples::Once if self.is_under_way => {}
-            Samples::Once => self.timer.take(self.sent_s + self.now_s),
+            RttSampling::Gaps => self.timer.take(gap_s),
+            RttSampling::SinceSent => self.timer.take(self.sent_s + self.now_s),
+            RttSampling::Once if self.is_under_way => {}
+            RttSampling::Once => self.timer.take(self.sent_s + self.now_s),
         }
         self.is_under_way = true;
     }
@@ -51,7 +51,7 @@ impl Pace {
             if theta_s > self.timer.rto_s() {
                 return None;
             }
-            if self.samples == Samples::Once && self.is_under_way {
+            if self.samples == RttSampling::Once && self.is_under_way {
                 break;
             }
             self.wait(theta_s);
@@ -61,7 +61,7 @@ impl Pace {
 }
 
 /// A walk through a plan, release by release.
-struct Walk {
+struct PlanWalk {
     pace: Pace,
     releases: Vec<f64>,
     timers: Vec<Timer>,
@@ -69,10 +69,10 @@ struct Walk {
     ran_out_s: Option<f64>,
 }
 
-impl Walk {
-    fn new(ask: &Ask, sender: Sender, samples: Samples) -> Walk {
+impl PlanWalk {
+    fn new(ask: &Ask, sender: Sender, samples: RttSampling) -> PlanWalk {
         let pace = Pace::new(ask, sender, samples);
-        Walk { pace, releases: Vec::new(), timers: Vec::new(), ran_out_s: None }
+        PlanWalk { pace, releases: Vec::new(), timers: Vec::new(), ran_out_s: None }
     }
 
     /// The longest gap for which the next ACK may wait.
@@ -125,9 +125,9 @@ fn timeouts(at_s: f64, rto_s: f64, outage_s: f64) -> (u32, f64) {
     (count, rto_s)
 }
 
-/// A plan in which n ACKs wait as long as they can, and the others evenly. `None` if the n last longer than the outage.
-fn with(mode: Mode, ask: &Ask, sender: Sender, samples: Samples, n: u32) -> Option<Plan> {
-    let mut walk = Walk::new(ask, sender, samples);
+/// A plan in which n ACKs wait as long as they can, and the rest evenly. `None` if the n last longer than the outage.
+fn with(mode: Mode, ask: &Ask, sender: Sender, samples: RttSampling, n: u32) -> Option<Plan> {
+    let mut walk = PlanWalk::new(ask, sender, samples);
     for _ in 0..n {
         walk.release(walk.patience_s(ask));
     }
@@ -147,7 +147,7 @@ fn with(mode: Mode, ask: &Ask, sender: Sender, samples: Samples, n: u32) -> Opti
 
 /// The plan without a timeout that has the smallest last RTO. If there is none, all ACKs wait as long as they can,
 /// which covers most.
-pub(super) fn best(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> Plan {
+pub(super) fn best(mode: Mode, ask: &Ask, sender: Sender, samples: RttSampling) -> Plan {
     let mut best: Option<(f64, u32)> = None;
     let mut ahead = Pace::new(ask, sender, samples);
     for n in 0..ask.acks {
@@ -167,12 +167,12 @@ pub(super) fn best(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> P
 }
 
 /// The plans of every n that lasts no longer than the outage, feasible or not.
-pub(super) fn every(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> Vec<Plan> {
+pub(super) fn every(mode: Mode, ask: &Ask, sender: Sender, samples: RttSampling) -> Vec<Plan> {
     (0..ask.acks).map_while(|n| with(mode, ask, sender, samples, n)).collect()
 }
 
-fn as_long_as_they_can(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> Plan {
-    let mut walk = Walk::new(ask, sender, samples);
+fn as_long_as_they_can(mode: Mode, ask: &Ask, sender: Sender, samples: RttSampling) -> Plan {
+    let mut walk = PlanWalk::new(ask, sender, samples);
     let mut n = 0;
     while n < ask.acks && walk.pace.now_s <= ask.outage_s {
         walk.release(walk.patience_s(ask));
@@ -194,8 +194,8 @@ pub(super) fn paper(ask: &Ask) -> Plan {
         (before, here) = (here, after);
     }
     // The printed search does not check whether S(n) is within the outage.
-    let walked = with(Mode::Paper, ask, Sender::Textbook, Samples::Gaps, n);
-    walked.unwrap_or_else(|| as_long_as_they_can(Mode::Paper, ask, Sender::Textbook, Samples::Gaps))
+    let walked = with(Mode::Paper, ask, Sender::Textbook, RttSampling::Gaps, n);
+    walked.unwrap_or_else(|| as_long_as_they_can(Mode::Paper, ask, Sender::Textbook, RttSampling::Gaps))
 }
 
 /// The plan that holds nothing: the sender's timer runs and backs off.

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::search::{Samples, closed};
+use super::search::{RttSampling, closed};
 use super::*;
 
 const STAKES: Stakes = Stakes { window_segments: 40, cache_segments: 1_000 };
@@ -217,7 +217,7 @@ proptest! {
     fn the_best_plan_is_the_one_of_all_that_leaves_the_shortest_rto(
         ask in any_ask(),
         sender in prop::sample::select(&Sender::ALL[..]),
-        samples in prop::sample::select(&[Samples::Gaps, Samples::SinceSent, Samples::Once][..]),
+        samples in prop::sample::select(&[RttSampling::Gaps, RttSampling::SinceSent, RttSampling::Once][..]),
     ) {
         let mode = Mode::Cumulative;
         let mut feasible = search::every(mode, &ask, sender, samples);

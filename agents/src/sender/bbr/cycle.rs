@@ -5,9 +5,9 @@ use std::time::Duration;
 use hopwise_core::Instant;
 
 use super::model::is_too_high;
-use super::{Ack, Bbr, LEAST_SEGMENTS};
+use super::{AckFacts, Bbr, LEAST_SEGMENTS};
 
-/// §5.3.1.3: so many ACKs of a round that find losses end Startup.
+/// §5.3.1.3: the number of ACKs with losses in a round that ends Startup.
 const STARTUP_LOSSES: u32 = 6;
 /// The rounds after which Drain ends whatever is in flight.
 const DRAIN_ROUNDS: u32 = 3;
@@ -16,7 +16,7 @@ const MOST_ROUNDS: u64 = 63;
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum BbrState {
     Startup,
     Drain,
     Down,
@@ -26,43 +26,43 @@ pub(super) enum State {
     ProbeRtt,
 }
 
-impl State {
+impl BbrState {
     pub(super) fn pacing_gain(self) -> f64 {
         match self {
-            State::Startup => 2.77,
-            State::Drain => 0.5,
-            State::Down => 0.9,
-            State::Cruise | State::Refill | State::ProbeRtt => 1.0,
-            State::Up => 1.25,
+            BbrState::Startup => 2.77,
+            BbrState::Drain => 0.5,
+            BbrState::Down => 0.9,
+            BbrState::Cruise | BbrState::Refill | BbrState::ProbeRtt => 1.0,
+            BbrState::Up => 1.25,
         }
     }
 
     pub(super) fn cwnd_gain(self) -> f64 {
         match self {
-            State::Up => 2.25,
-            State::ProbeRtt => 0.5,
+            BbrState::Up => 2.25,
+            BbrState::ProbeRtt => 0.5,
             _ => 2.0,
         }
     }
 
     pub(super) fn probes_bandwidth(self) -> bool {
-        matches!(self, State::Startup | State::Refill | State::Up)
+        matches!(self, BbrState::Startup | BbrState::Refill | BbrState::Up)
     }
 
     fn is_probe_bw(self) -> bool {
-        matches!(self, State::Down | State::Cruise | State::Refill | State::Up)
+        matches!(self, BbrState::Down | BbrState::Cruise | BbrState::Refill | BbrState::Up)
     }
 
     /// For gauges.
     pub(super) fn number(self) -> u64 {
         match self {
-            State::Startup => 0,
-            State::Drain => 1,
-            State::Down => 2,
-            State::Cruise => 3,
-            State::Refill => 4,
-            State::Up => 5,
-            State::ProbeRtt => 6,
+            BbrState::Startup => 0,
+            BbrState::Drain => 1,
+            BbrState::Down => 2,
+            BbrState::Cruise => 3,
+            BbrState::Refill => 4,
+            BbrState::Up => 5,
+            BbrState::ProbeRtt => 6,
         }
     }
 }
@@ -79,7 +79,7 @@ pub(super) enum AckPhase {
 
 /// The probes for bandwidth.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Probe {
+pub(super) struct BandwidthProbe {
     cycle_began: Instant,
     wait: Duration,
     pub(super) rounds_since_up: u32,
@@ -104,7 +104,7 @@ pub(super) struct ProbeRtt {
 }
 
 impl Bbr {
-    pub(super) fn update_state(&mut self, ack: &Ack) {
+    pub(super) fn update_state(&mut self, ack: &AckFacts) {
         self.check_startup_done(ack);
         self.check_drain_done(ack);
         self.update_cycle(ack);
@@ -113,8 +113,8 @@ impl Bbr {
         self.loss.advance(&ack.sample);
     }
 
-    fn check_startup_done(&mut self, ack: &Ack) {
-        if self.state != State::Startup {
+    fn check_startup_done(&mut self, ack: &AckFacts) {
+        if self.state != BbrState::Startup {
             return;
         }
         let loses_much = self.loss.has_begun
@@ -122,18 +122,18 @@ impl Bbr {
             && self.loss.events >= STARTUP_LOSSES
             && is_too_high(&ack.sample);
         if loses_much {
-            self.undo.state = Some(State::Startup);
+            self.undo.state = Some(BbrState::Startup);
             self.full.ever = true;
             self.longterm = Some(self.bdp(1.0, ack.mss).max(self.loss.inflight_latest));
         }
         if self.full.ever {
-            self.state = State::Drain;
+            self.state = BbrState::Drain;
             self.probe.drain_began = self.round.count;
         }
     }
 
-    fn check_drain_done(&mut self, ack: &Ack) {
-        if self.state != State::Drain {
+    fn check_drain_done(&mut self, ack: &AckFacts) {
+        if self.state != BbrState::Drain {
             return;
         }
         let is_empty = ack.flight <= self.full_pipe(self.bw(), ack.mss);
@@ -152,7 +152,7 @@ impl Bbr {
         self.probe.cycle_began = now;
         self.ack_phase = AckPhase::Stopping;
         self.start_round();
-        self.state = State::Down;
+        self.state = BbrState::Down;
     }
 
     pub(super) fn start_refill(&mut self) {
@@ -161,32 +161,32 @@ impl Bbr {
         self.probe.was_precautionary = false;
         self.ack_phase = AckPhase::Refilling;
         self.start_round();
-        self.state = State::Refill;
+        self.state = BbrState::Refill;
     }
 
-    fn start_up(&mut self, ack: &Ack) {
+    fn start_up(&mut self, ack: &AckFacts) {
         self.ack_phase = AckPhase::Starting;
         self.start_round();
         self.full.begin(ack.sample.rate);
-        self.state = State::Up;
+        self.state = BbrState::Up;
         self.raise_slope(ack.mss);
     }
 
     /// `UpdateProbeBWCyclePhase`.
-    fn update_cycle(&mut self, ack: &Ack) {
+    fn update_cycle(&mut self, ack: &AckFacts) {
         if !self.full.ever || self.adapt_long_term(ack) {
             return;
         }
         let state = self.state;
         match state {
-            State::Down if self.is_time_to_probe(ack) => self.start_refill(),
-            State::Down if self.is_time_to_cruise(ack) => self.state = State::Cruise,
-            State::Cruise if self.is_time_to_probe(ack) => self.start_refill(),
-            State::Refill if self.round.has_begun => {
+            BbrState::Down if self.is_time_to_probe(ack) => self.start_refill(),
+            BbrState::Down if self.is_time_to_cruise(ack) => self.state = BbrState::Cruise,
+            BbrState::Cruise if self.is_time_to_probe(ack) => self.start_refill(),
+            BbrState::Refill if self.round.has_begun => {
                 self.probe.is_sample = true;
                 self.start_up(ack);
             }
-            State::Up if self.is_time_to_go_down(ack) => {
+            BbrState::Up if self.is_time_to_go_down(ack) => {
                 self.probe.was_too_high = false;
                 self.start_down(ack.now);
             }
@@ -195,7 +195,7 @@ impl Bbr {
     }
 
     /// `AdaptLongTermModel`. Returns whether the state changed.
-    fn adapt_long_term(&mut self, ack: &Ack) -> bool {
+    fn adapt_long_term(&mut self, ack: &AckFacts) -> bool {
         let round_began = self.round.has_begun;
         if self.ack_phase == AckPhase::Starting && round_began {
             self.ack_phase = AckPhase::Feedback;
@@ -215,7 +215,7 @@ impl Bbr {
             && !is_too_high(&ack.sample)
         {
             self.longterm = Some(longterm.max(ack.sample.tx_in_flight));
-            if self.state == State::Up {
+            if self.state == BbrState::Up {
                 self.raise_long_term(ack);
             }
         }
@@ -223,7 +223,7 @@ impl Bbr {
     }
 
     /// `ProbeInflightLongtermUpward`.
-    fn raise_long_term(&mut self, ack: &Ack) {
+    fn raise_long_term(&mut self, ack: &AckFacts) {
         let (Some(longterm), Some(per_segment)) = (self.longterm, self.probe.acked_per_segment) else {
             return;
         };
@@ -246,17 +246,17 @@ impl Bbr {
         self.probe.acked_per_segment = Some((self.window(mss) / segments_this_round).max(mss));
     }
 
-    fn is_time_to_probe(&self, ack: &Ack) -> bool {
+    fn is_time_to_probe(&self, ack: &AckFacts) -> bool {
         let rounds = (self.target(ack.mss) / ack.mss).min(MOST_ROUNDS);
         ack.now > self.probe.cycle_began + self.probe.wait || u64::from(self.probe.rounds_since_up) >= rounds
     }
 
-    fn is_time_to_cruise(&self, ack: &Ack) -> bool {
+    fn is_time_to_cruise(&self, ack: &AckFacts) -> bool {
         let leaves_room = self.with_headroom(ack.mss).is_none_or(|most| ack.flight <= most);
         leaves_room && ack.flight <= self.full_pipe(self.max_bw.highest(), ack.mss)
     }
 
-    fn is_time_to_go_down(&mut self, ack: &Ack) -> bool {
+    fn is_time_to_go_down(&mut self, ack: &AckFacts) -> bool {
         if self.probe.was_too_high && self.longterm.is_some_and(|longterm| ack.flight >= longterm) {
             self.probe.was_precautionary = true;
             return true;
@@ -270,24 +270,24 @@ impl Bbr {
 
     /// `ProbeRTTCwnd`.
     pub(super) fn probe_rtt_cwnd(&self, mss: u64) -> u64 {
-        self.bdp(State::ProbeRtt.cwnd_gain(), mss).max(LEAST_SEGMENTS * mss)
+        self.bdp(BbrState::ProbeRtt.cwnd_gain(), mss).max(LEAST_SEGMENTS * mss)
     }
 
-    fn check_probe_rtt(&mut self, ack: &Ack, is_due: bool) {
-        if self.state != State::ProbeRtt && is_due && !self.idle_restart {
+    fn check_probe_rtt(&mut self, ack: &AckFacts, is_due: bool) {
+        if self.state != BbrState::ProbeRtt && is_due && !self.idle_restart {
             self.save_cwnd(ack.mss);
-            self.state = State::ProbeRtt;
+            self.state = BbrState::ProbeRtt;
             self.probe_rtt = ProbeRtt::default();
             self.ack_phase = AckPhase::Stopping;
             self.start_round();
         }
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.handle_probe_rtt(ack);
         }
         self.idle_restart &= ack.sample.delivered == 0;
     }
 
-    fn handle_probe_rtt(&mut self, ack: &Ack) {
+    fn handle_probe_rtt(&mut self, ack: &AckFacts) {
         // Slow samples of this state tell nothing of the path.
         self.rates.mark_limited(ack.flight);
         if self.probe_rtt.ends_at.is_none() {
@@ -312,9 +312,9 @@ impl Bbr {
         self.short = super::Short::default();
         if self.full.ever {
             self.start_down(now);
-            self.state = State::Cruise;
+            self.state = BbrState::Cruise;
         } else {
-            self.state = State::Startup;
+            self.state = BbrState::Startup;
         }
     }
 
@@ -324,7 +324,7 @@ impl Bbr {
         self.extra.restart(now);
         if self.state.is_probe_bw() {
             self.set_pacing(1.0);
-        } else if self.state == State::ProbeRtt {
+        } else if self.state == BbrState::ProbeRtt {
             self.check_probe_rtt_done(now, mss);
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 
-use super::rate::Sample;
+use super::rate::RateSample;
 
 /// The highest of this window and of the one before.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,7 +71,7 @@ impl MinRtt {
 }
 
 /// §5.5.9: the bytes that ACKs deliver at once, beyond what the rate explains. The highest of ten rounds counts, and in
-/// Startup that of one.
+/// Startup the highest of one round.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ExtraAcked {
     since: Instant,
@@ -127,7 +127,7 @@ impl FullPipe {
     }
 
     /// Takes the sample that ends a round.
-    pub(super) fn end_round(&mut self, sample: &Sample) {
+    pub(super) fn end_round(&mut self, sample: &RateSample) {
         if self.now || sample.app_limited {
             return;
         }

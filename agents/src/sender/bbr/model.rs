@@ -5,9 +5,9 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::agent::Loss;
 
-use super::cycle::State;
-use super::rate::Sample;
-use super::{Ack, BETA, Bbr, HEADROOM, LEAST_SEGMENTS, LOSS_THRESHOLD, MOST_EXTRA};
+use super::cycle::BbrState;
+use super::rate::RateSample;
+use super::{AckFacts, BETA, Bbr, HEADROOM, LEAST_SEGMENTS, LOSS_THRESHOLD, MOST_EXTRA};
 use crate::sender::window::initial_window;
 use crate::truncate;
 
@@ -49,7 +49,7 @@ impl LossRound {
         (self.is_in_round, self.bw_latest, self.inflight_latest) = (false, 0.0, 0);
     }
 
-    fn take(&mut self, sample: &Sample, delivered: u64) {
+    fn take(&mut self, sample: &RateSample, delivered: u64) {
         self.bw_latest = self.bw_latest.max(sample.rate);
         self.inflight_latest = self.inflight_latest.max(sample.delivered);
         self.has_begun = sample.prior_delivered >= self.delivered;
@@ -59,7 +59,7 @@ impl LossRound {
     }
 
     /// Near the end of an ACK.
-    pub(super) fn advance(&mut self, sample: &Sample) {
+    pub(super) fn advance(&mut self, sample: &RateSample) {
         if self.has_begun {
             (self.bw_latest, self.inflight_latest, self.events) = (sample.rate, sample.delivered, 0);
         }
@@ -68,9 +68,9 @@ impl LossRound {
 
 /// The state before the last loss (§5.5.11.1).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Undo {
+pub(super) struct LossUndo {
     /// The state that the loss ended.
-    pub(super) state: Option<State>,
+    pub(super) state: Option<BbrState>,
     short: Short,
     longterm: Option<u64>,
 }
@@ -94,7 +94,7 @@ impl Bbr {
 
     /// `QuantizationBudget`: what hosts and offloads keep.
     fn quantized(&self, bytes: u64, mss: u64) -> u64 {
-        let more = if self.state == State::Up { 2 * mss } else { 0 };
+        let more = if self.state == BbrState::Up { 2 * mss } else { 0 };
         bytes.max(3 * self.send_quantum(mss)).max(LEAST_SEGMENTS * mss) + more
     }
 
@@ -124,7 +124,7 @@ impl Bbr {
         self.round.next_delivered = self.rates.delivered;
     }
 
-    pub(super) fn update_model(&mut self, ack: &Ack) {
+    pub(super) fn update_model(&mut self, ack: &AckFacts) {
         let sample = &ack.sample;
         self.loss.take(sample, self.rates.delivered);
         self.round.has_begun = sample.prior_delivered >= self.round.next_delivered;
@@ -164,7 +164,7 @@ impl Bbr {
     }
 
     /// `HandleLostPacket` for all that was found lost since the last ACK.
-    pub(super) fn take_losses(&mut self, ack: &Ack, lost_bytes: u32) {
+    pub(super) fn take_losses(&mut self, ack: &AckFacts, lost_bytes: u32) {
         let newly = u64::from(lost_bytes.wrapping_sub(self.loss.seen));
         self.loss.seen = lost_bytes;
         if newly == 0 {
@@ -196,7 +196,7 @@ impl Bbr {
 
     pub(super) fn save_state_upon_loss(&mut self, mss: u64) {
         self.save_cwnd(mss);
-        self.undo = Undo { state: None, short: self.short, longterm: self.longterm };
+        self.undo = LossUndo { state: None, short: self.short, longterm: self.longterm };
     }
 
     /// `HandleInflightTooHigh`. A flight that the application limited bounds nothing.
@@ -206,8 +206,8 @@ impl Bbr {
         if let Some(inflight) = inflight {
             self.longterm = Some(inflight.max(part(BETA, self.target(mss))));
         }
-        if self.state == State::Up {
-            self.undo.state = Some(State::Up);
+        if self.state == BbrState::Up {
+            self.undo.state = Some(BbrState::Up);
             self.start_down(now);
         }
     }
@@ -220,25 +220,27 @@ impl Bbr {
         self.short.inflight = wider(self.short.inflight, self.undo.short.inflight);
         self.longterm = wider(self.longterm, self.undo.longterm);
         match self.undo.state.take() {
-            Some(State::Startup) if self.state != State::Startup => {
+            Some(BbrState::Startup) if self.state != BbrState::Startup => {
                 self.full.ever = false;
-                if self.state != State::ProbeRtt {
-                    self.state = State::Startup;
+                if self.state != BbrState::ProbeRtt {
+                    self.state = BbrState::Startup;
                 }
             }
-            Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => self.start_refill(),
+            Some(BbrState::Up) if !matches!(self.state, BbrState::Up | BbrState::ProbeRtt) => {
+                self.start_refill();
+            }
             _ => {}
         }
     }
 }
 
 /// `IsInflightTooHigh`.
-pub(super) fn is_too_high(sample: &Sample) -> bool {
+pub(super) fn is_too_high(sample: &RateSample) -> bool {
     sample.lost as f64 > sample.tx_in_flight as f64 * LOSS_THRESHOLD
 }
 
 /// `InflightAtLoss`: the flight at which losses came to the threshold.
-pub(super) fn inflight_at_loss(sample: &Sample, newly_lost: u64) -> u64 {
+pub(super) fn inflight_at_loss(sample: &RateSample, newly_lost: u64) -> u64 {
     let inflight_before = sample.tx_in_flight.saturating_sub(newly_lost);
     let lost_before = sample.lost.saturating_sub(newly_lost);
     let room = LOSS_THRESHOLD * inflight_before as f64 - lost_before as f64;

@@ -9,7 +9,7 @@ use hopwise_core::agent::{Acked, SendView, Sent};
 
 /// The state when a segment left.
 #[derive(Clone, Copy, Debug)]
-struct Record {
+struct SentRecord {
     sent_at: Instant,
     /// The departure of the segment that was the newest delivered one.
     first_sent_at: Instant,
@@ -23,7 +23,7 @@ struct Record {
 
 /// The news of an ACK about the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Sample {
+pub(super) struct RateSample {
     /// The bytes that this ACK delivered.
     pub(super) newly_acked: u64,
     /// The bytes that were delivered when the segment left.
@@ -41,9 +41,9 @@ pub(super) struct Sample {
 
 /// The connection's part of the sampler.
 #[derive(Debug, Default)]
-pub(super) struct Rates {
+pub(super) struct RateSampler {
     /// In the order of sending. Those are dropped that no ACK can mean any more.
-    records: VecDeque<Record>,
+    records: VecDeque<SentRecord>,
     pub(super) delivered: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
@@ -51,12 +51,12 @@ pub(super) struct Rates {
     limited_until: Option<u64>,
 }
 
-impl Rates {
+impl RateSampler {
     pub(super) fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
         if view.flight.bytes <= sent.carried.bytes {
             (self.first_sent_at, self.delivered_at) = (sent.now, sent.now);
         }
-        let record = Record {
+        let record = SentRecord {
             sent_at: sent.now,
             first_sent_at: self.first_sent_at,
             delivered_at: self.delivered_at,
@@ -77,7 +77,7 @@ impl Rates {
         acked: &Acked,
         view: &SendView<'_>,
         least: Option<Duration>,
-    ) -> Option<Sample> {
+    ) -> Option<RateSample> {
         if view.app_limited && view.unsent.bytes == 0 {
             self.mark_limited(acked.flight_before.bytes);
         }
@@ -91,7 +91,7 @@ impl Rates {
         let took = record.sent_at.since(record.first_sent_at).max(acked.now.since(record.delivered_at));
         let delivered = self.delivered - record.delivered;
         let is_sound = !took.is_zero() && least.is_none_or(|least| took >= least);
-        Some(Sample {
+        Some(RateSample {
             newly_acked,
             prior_delivered: record.delivered,
             delivered,
@@ -112,7 +112,7 @@ impl Rates {
     }
 
     /// Finds the record of a departure. Segments that left two round trips before it have been delivered or sent again.
-    fn find(&mut self, sent_at: Instant, view: &SendView<'_>) -> Option<Record> {
+    fn find(&mut self, sent_at: Instant, view: &SendView<'_>) -> Option<SentRecord> {
         let index = self.records.binary_search_by_key(&sent_at, |record| record.sent_at).ok()?;
         let found = self.records[index];
         let kept = 2 * view.path.rtt.smoothed.unwrap_or_default();

@@ -10,10 +10,10 @@ use hopwise_core::agent::{
 use hopwise_core::{Instant, Seq};
 
 use super::Bbr;
-use super::cycle::State;
+use super::cycle::BbrState;
 use super::filter::{ExtraAcked, FullPipe, MinRtt, TwoWindows};
 use super::model::{inflight_at_loss, is_too_high};
-use super::rate::{Rates, Sample};
+use super::rate::{RateSample, RateSampler};
 
 const MSS: u64 = 1_000;
 
@@ -47,7 +47,7 @@ struct Pipe {
     /// Recovery ends with the ACK of this segment.
     point: Option<u64>,
     path: Path,
-    states: Vec<(Instant, State)>,
+    states: Vec<(Instant, BbrState)>,
     longest_wait: Duration,
 }
 
@@ -71,7 +71,7 @@ impl Pipe {
             free_at: Instant::ZERO,
             point: None,
             path,
-            states: vec![(Instant::ZERO, State::Startup)],
+            states: vec![(Instant::ZERO, BbrState::Startup)],
             longest_wait: Duration::ZERO,
         }
     }
@@ -157,7 +157,7 @@ impl Pipe {
         }
     }
 
-    fn walk(&self) -> Vec<State> {
+    fn walk(&self) -> Vec<BbrState> {
         self.states.iter().map(|(_, state)| *state).collect()
     }
 
@@ -174,7 +174,7 @@ fn a_flow_walks_through_all_states_in_their_order() {
     let mut pipe = Pipe::new(1_000);
     pipe.run(Duration::from_secs(4));
     let walk = pipe.walk();
-    use State::{Cruise, Down, Drain, Refill, Startup, Up};
+    use BbrState::{Cruise, Down, Drain, Refill, Startup, Up};
     // DOWN lasts no longer than the ACK that ends Drain.
     assert_eq!(walk[..7], [Startup, Drain, Cruise, Refill, Up, Down, Cruise], "{walk:?}");
     let began = |wanted| pipe.states.iter().find(|(_, state)| *state == wanted).expect("it came").0;
@@ -215,14 +215,14 @@ fn a_large_queue_stays_short_after_startup() {
 fn every_five_seconds_the_flight_is_halved_for_200_ms() {
     let mut pipe = Pipe::new(1_000);
     pipe.run(Duration::from_secs(24));
-    let probes: Vec<_> = pipe.states.windows(2).filter(|pair| pair[0].1 == State::ProbeRtt).collect();
+    let probes: Vec<_> = pipe.states.windows(2).filter(|pair| pair[0].1 == BbrState::ProbeRtt).collect();
     assert!((3..=5).contains(&probes.len()), "{probes:?}");
     for pair in &probes {
         assert!((ms(200)..ms(400)).contains(&pair[1].0.since(pair[0].0)), "{pair:?}");
-        assert_eq!(pair[1].1, State::Cruise, "the pipe is known, and less than full");
+        assert_eq!(pair[1].1, BbrState::Cruise, "the pipe is known, and less than full");
     }
     let mut pipe = Pipe::new(1_000);
-    while pipe.agent.state != State::ProbeRtt {
+    while pipe.agent.state != BbrState::ProbeRtt {
         pipe.run(ms(1));
     }
     pipe.run(ms(150));
@@ -258,18 +258,18 @@ fn a_probe_that_loses_too_much_bounds_the_flight() {
 #[test]
 fn a_loss_while_cruising_bounds_the_rate_until_the_next_probe() {
     let mut pipe = Pipe::new(1_000);
-    while pipe.agent.state != State::Cruise {
+    while pipe.agent.state != BbrState::Cruise {
         pipe.run(ms(1));
     }
     let bw = pipe.agent.bw();
     pipe.loses_every = 5;
     pipe.run(ms(150));
-    assert_eq!(pipe.agent.state, State::Cruise);
+    assert_eq!(pipe.agent.state, BbrState::Cruise);
     let bound = pipe.agent.short.bw.expect("a round with losses is over");
     assert!((0.69..0.95).contains(&(bound / bw)), "{bound} of {bw}: a fifth was lost");
     assert!(pipe.agent.pacing.expect("known") <= bound);
     pipe.loses_every = 0;
-    while pipe.agent.state != State::Refill {
+    while pipe.agent.state != BbrState::Refill {
         pipe.run(ms(1));
     }
     assert!(pipe.agent.short.bw.is_none() && pipe.agent.short.inflight.is_none());
@@ -294,25 +294,25 @@ fn a_timeout_leaves_a_segment_and_its_end_gives_the_window_back() {
 #[test]
 fn a_loss_that_was_none_gives_bounds_and_state_back() {
     let mut pipe = Pipe::new(1_000);
-    while pipe.agent.state != State::Up {
+    while pipe.agent.state != BbrState::Up {
         pipe.run(ms(1));
     }
     pipe.run(ms(60));
-    assert_eq!((pipe.agent.state, pipe.agent.longterm), (State::Up, None));
+    assert_eq!((pipe.agent.state, pipe.agent.longterm), (BbrState::Up, None));
     pipe.loses_every = 10;
-    while pipe.agent.state == State::Up {
+    while pipe.agent.state == BbrState::Up {
         pipe.run(ms(1));
     }
     assert!(pipe.agent.longterm.is_some());
     let path = pipe.path.clone();
     let view = pipe.view(&path);
     pipe.agent.on_recovered(Recovered::Undone, &view);
-    assert_eq!((pipe.agent.state, pipe.agent.longterm), (State::Refill, None));
+    assert_eq!((pipe.agent.state, pipe.agent.longterm), (BbrState::Refill, None));
 }
 
 #[test]
 fn the_flight_at_which_losses_came_to_two_percent() {
-    let sample = |lost| Sample { tx_in_flight: 100_000, lost, ..Sample::default() };
+    let sample = |lost| RateSample { tx_in_flight: 100_000, lost, ..RateSample::default() };
     assert!(!is_too_high(&sample(2_000)));
     assert!(is_too_high(&sample(2_001)));
     // 97,000 before, of which 1,940 may be lost: 1,940 / 0.98 = 1,979 more.
@@ -322,20 +322,20 @@ fn the_flight_at_which_losses_came_to_two_percent() {
 
 #[test]
 fn a_rate_is_what_came_while_a_segment_was_under_way() {
-    let (mut rates, mut path) = (Rates::default(), Path::default());
+    let (mut rates, mut path) = (RateSampler::default(), Path::default());
     path.rtt.smoothed = Some(ms(100));
     let view = |flight: u64| {
         let mut view = SendView::new(1_000, Seq(0), &path);
         (view.flight, view.unsent) = (segments(flight), segments(9));
         view
     };
-    let send = |rates: &mut Rates, time, flight| {
+    let send = |rates: &mut RateSampler, time, flight| {
         rates.on_sent(&Sent::new(at(time), segments(1), SentKind::New), &view(flight));
     };
     for nth in 0..4 {
         send(&mut rates, 10 * nth, nth + 1);
     }
-    let ack = |rates: &mut Rates, time, count, sent, least| {
+    let ack = |rates: &mut RateSampler, time, count, sent, least| {
         let mut acked = Acked::new(at(time), segments(count), segments(4));
         acked.newest_sent_at = Some(at(sent));
         rates.on_acked(&acked, &view(3), least)
@@ -393,7 +393,7 @@ fn filters_forget_by_their_windows() {
 fn three_rounds_without_a_quarter_more_are_a_full_pipe() {
     let mut full = FullPipe::default();
     let round = |full: &mut FullPipe, rate, app_limited| {
-        full.end_round(&Sample { rate, app_limited, ..Sample::default() });
+        full.end_round(&RateSample { rate, app_limited, ..RateSample::default() });
         full.now
     };
     assert!(!round(&mut full, 100.0, false));

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::constants::{
     ALONE, FIRST_SEGMENTS, FLOWING_QUEUE, FLOWING_STEP, GAIN, HANDSHAKES, HELD, LEAST_QUEUE, LONG,
-    MOST_QUEUE, MOST_STEP, MUCH_QUICKER, Part, QUEUE_FACTOR, QUICKER, SHORT_HOPS, STEP, TOO_SHORT, TRAINS,
+    MOST_QUEUE, MOST_STEP, MUCH_QUICKER, Part, QUEUE_FACTOR, QUICKER, SHARE, SHORT_HOPS, STEP, TOO_SHORT,
+    TRAINS,
 };
-use super::crowd::Crowd;
 use super::pause::Pausing;
 use crate::truncate;
 
@@ -18,7 +18,7 @@ const LEAST_BASE_S: f64 = 1e-6;
 
 /// The outcome of a train.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outcome {
+pub(super) struct TrainOutcome {
     /// The round trip of its last segment; `None` if it shows nothing of the path.
     pub(super) rtt_s: Option<f64>,
     pub(super) segments: f64,
@@ -34,12 +34,12 @@ pub(super) enum Regime {
     Flowing,
     /// Trains follow until the path is full, as it is longer than radios make it.
     Filling,
-    /// A share of the queue is in flight, beside flows that fill it.
+    /// A share of the queue is in flight, since other flows fill it.
     Sharing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum GapPhase {
     /// No round trip is known.
     Unknown,
     /// Each train is quicker than the one before.
@@ -50,13 +50,13 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
     without: Part,
-    phase: Phase,
+    phase: GapPhase,
     seconds: f64,
     /// The least round trip of all trains.
     base_s: f64,
     smoothed_s: f64,
     is_guessed: bool,
-    crowd: Option<Crowd>,
+    crowd: Option<CrowdShare>,
     hops: Option<u8>,
     /// The least round trip of all segments and handshakes.
     least_s: Option<f64>,
@@ -67,7 +67,7 @@ pub(super) struct Gap {
     room: f64,
     /// The round trip of the train before.
     last_s: Option<f64>,
-    /// The share of calm trains among those that waited.
+    /// The share of calm trains among the trains that waited.
     calm: f64,
 }
 
@@ -75,12 +75,12 @@ impl Gap {
     pub(super) fn new(without: Part, competes: bool) -> Gap {
         Gap {
             without,
-            phase: Phase::Unknown,
+            phase: GapPhase::Unknown,
             seconds: 0.0,
             base_s: 0.0,
             smoothed_s: 0.0,
             is_guessed: false,
-            crowd: competes.then(Crowd::default),
+            crowd: competes.then(CrowdShare::default),
             hops: None,
             least_s: None,
             pausing: Pausing::On,
@@ -99,7 +99,7 @@ impl Gap {
     /// Returns whether the path is longer than radios alone make it.
     pub(super) fn is_long(&self) -> bool {
         // The beginning tries gaps that no radio serves.
-        let is_known = self.phase == Phase::Steady && self.has_few_hops();
+        let is_known = self.phase == GapPhase::Steady && self.has_few_hops();
         let hops = if is_known { SHORT_HOPS } else { SHORT_HOPS + 1 };
         self.ratio() > LONG * f64::from(hops) && self.without != Part::Long
     }
@@ -128,8 +128,8 @@ impl Gap {
         truncate::to_u32(HELD * self.ratio())
     }
 
-    /// Begins or ends pauses. With and without them the gap is another one, except on a long path, where the narrowest
-    /// part sets it.
+    /// Begins or ends pauses. The gap differs with and without pauses, except on a long path, where the narrowest part
+    /// sets it.
     pub(super) fn turn(&mut self, pausing: Pausing) {
         if self.pausing != pausing {
             let is_long = self.is_long();
@@ -158,10 +158,10 @@ impl Gap {
     }
 
     pub(super) fn is_starting(&self) -> bool {
-        self.phase != Phase::Steady
+        self.phase != GapPhase::Steady
     }
 
-    /// Segments to keep in flight beside flows that fill the queue, whatever the gap.
+    /// Segments to keep in flight while other flows fill the queue, whatever the gap.
     pub(super) fn share(&self) -> Option<f64> {
         self.crowd.and_then(|crowd| crowd.share())
     }
@@ -176,9 +176,9 @@ impl Gap {
         self.crowd.is_some()
     }
 
-    pub(super) fn on_train(&mut self, train: &Outcome) {
+    pub(super) fn on_train(&mut self, train: &TrainOutcome) {
         if let Some(rtt_s) = train.rtt_s {
-            let is_first = self.phase == Phase::Unknown;
+            let is_first = self.phase == GapPhase::Unknown;
             self.base_s = if is_first { rtt_s } else { self.base_s.min(rtt_s) }.max(LEAST_BASE_S);
             self.smoothed_s = if is_first {
                 rtt_s
@@ -186,27 +186,27 @@ impl Gap {
                 self.smoothed_s + (rtt_s - self.smoothed_s) / f64::from(TRAINS)
             };
         }
-        // The flow's own least round trip may include a queue of others, or its own.
+        // The flow's own least round trip may include a queue of other flows, or its own.
         if let Some(least_s) = self.least_s.filter(|_| self.without != Part::HandshakeBase) {
             self.base_s = self.base_s.min(HANDSHAKES * least_s).max(LEAST_BASE_S);
         }
         self.hear_noise(train);
         match (self.phase, train.rtt_s) {
-            (Phase::Unknown, None) => return,
-            (Phase::Unknown, Some(rtt_s)) => {
+            (GapPhase::Unknown, None) => return,
+            (GapPhase::Unknown, Some(rtt_s)) => {
                 self.seconds = if self.is_guessed { self.seconds.min(rtt_s) * QUICKER } else { rtt_s };
-                self.phase = Phase::Start;
+                self.phase = GapPhase::Start;
             }
-            (Phase::Start, _) => self.start(train),
-            (Phase::Steady, _) => self.steer(train),
+            (GapPhase::Start, _) => self.start(train),
+            (GapPhase::Steady, _) => self.steer(train),
         }
         self.last_s = train.rtt_s;
         self.look_at_others(train);
         self.seconds = self.seconds.clamp(LEAST_S, MOST_S);
     }
 
-    fn look_at_others(&mut self, train: &Outcome) {
-        let (Some(rtt_s), Phase::Steady, Some(crowd)) = (train.rtt_s, self.phase, &mut self.crowd) else {
+    fn look_at_others(&mut self, train: &TrainOutcome) {
+        let (Some(rtt_s), GapPhase::Steady, Some(crowd)) = (train.rtt_s, self.phase, &mut self.crowd) else {
             return;
         };
         // A segment comes out of the path each time the air of its first hops is free again.
@@ -219,14 +219,14 @@ impl Gap {
         }
     }
 
-    fn hear_noise(&mut self, train: &Outcome) {
-        if let (Some(rtt_s), Phase::Steady, Pausing::On) = (train.rtt_s, self.phase, self.pausing) {
+    fn hear_noise(&mut self, train: &TrainOutcome) {
+        if let (Some(rtt_s), GapPhase::Steady, Pausing::On) = (train.rtt_s, self.phase, self.pausing) {
             let is_calm = !train.lost && rtt_s - self.base_s < LEAST_QUEUE * self.seconds;
             self.calm += (f64::from(u8::from(is_calm)) - self.calm) / f64::from(TRAINS);
         }
     }
 
-    fn start(&mut self, train: &Outcome) {
+    fn start(&mut self, train: &TrainOutcome) {
         let queued_s = train.rtt_s.map_or(0.0, |rtt_s| rtt_s - self.base_s);
         let part = self.part(train);
         if !train.lost && queued_s <= f64::from(FIRST_SEGMENTS) * self.seconds && self.seconds > LEAST_S {
@@ -236,7 +236,7 @@ impl Gap {
             }
             return;
         }
-        self.phase = Phase::Steady;
+        self.phase = GapPhase::Steady;
         self.seconds += part * queued_s / train.segments;
     }
 
@@ -256,9 +256,9 @@ impl Gap {
         (ratio * ratio).max(LEAST_QUEUE).max(of_train).min(MOST_QUEUE)
     }
 
-    /// The part of what a round trip holds that this train is. On a long path others are under way with it, of this
-    /// flow or of those in turn with it, and all of them together move the gap once in a round trip.
-    fn part(&self, train: &Outcome) -> f64 {
+    /// The part of what a round trip holds that this train is. On a long path further trains are under way with it, of
+    /// this flow or of those in turn with it, and all of them together move the gap once in a round trip.
+    fn part(&self, train: &TrainOutcome) -> f64 {
         if self.regime() != Regime::Filling || self.without == Part::Steadied {
             return 1.0;
         }
@@ -266,7 +266,7 @@ impl Gap {
         (train.segments * self.seconds / rtt_s.max(LEAST_S)).min(1.0)
     }
 
-    fn make_room(&mut self, train: &Outcome) {
+    fn make_room(&mut self, train: &TrainOutcome) {
         if train.lost {
             let queued = train.rtt_s.map_or(self.room, |rtt_s| (rtt_s - self.base_s) / self.seconds);
             self.room = self.room.min(queued).max(1.0);
@@ -275,9 +275,8 @@ impl Gap {
         }
     }
 
-    /// All flows of a path see the same queue, and the gap decides how much of it they accept. They all come to the
-    /// same gap.
-    fn steer(&mut self, train: &Outcome) {
+    /// All flows of a path see one queue, and the gap decides how much of it they accept. All their gaps become equal.
+    fn steer(&mut self, train: &TrainOutcome) {
         let (gap_s, regime) = (self.seconds, self.regime());
         let (may_queue, most_down) = match regime {
             Regime::Sharing => return,
@@ -302,8 +301,7 @@ impl Gap {
             error_s / train.segments
         });
         if train.lost {
-            // A loss beside a short round trip came from the air, not from a queue. Without a round trip nothing is
-            // known.
+            // A loss at a short round trip came from the air, not from a queue. Without a round trip nothing is known.
             change = if change > 0.0 { change + 3.0 * STEP * gap_s } else { 0.0 };
         }
         self.seconds += change.clamp(-most_down * gap_s, MOST_STEP * gap_s);
@@ -311,9 +309,55 @@ impl Gap {
 
     /// On a long path the queue answers only when other trains are under way. Its error counts by the square of the
     /// part of them that this train is, and its growth since the train before counts too. The gap would swing else.
-    fn steadied(&self, error_s: f64, rtt_s: f64, train: &Outcome) -> f64 {
+    fn steadied(&self, error_s: f64, rtt_s: f64, train: &TrainOutcome) -> f64 {
         let part = self.part(train);
         part * (part * error_s + rtt_s - self.last_s.unwrap_or(rtt_s))
+    }
+}
+
+/// The share is no more than the longest train, and never nothing.
+const MOST_SHARE: f64 = 64.0;
+
+/// The share of the queue that a flow takes while other flows fill every queue.
+///
+/// Flows of the own kind let only a few segments queue, however many flows there are. A queue far beyond that belongs
+/// to other flows, and its path is never empty. Waiting for an empty path would cost the flow its share and win
+/// nothing. While the crowd lasts, the flow keeps in flight a part of what the crowd has queued. This is less than
+/// theirs, so it ends with them: several flows that take such shares lower them with each train.
+#[derive(Clone, Copy, Debug, Default)]
+struct CrowdShare {
+    /// Segments that other flows have in the queue.
+    others: f64,
+    /// Trains in a row that contradict the current state.
+    contrary: u32,
+    share: Option<f64>,
+}
+
+impl CrowdShare {
+    /// Segments to keep in flight while other flows fill the queue.
+    fn share(&self) -> Option<f64> {
+        self.share
+    }
+
+    /// A train found `queued` segments in the queue, of which `own` could be its own.
+    fn take(&mut self, queued: f64, own: f64) {
+        let others = (queued - self.share.unwrap_or(own)).max(0.0);
+        self.others += (others - self.others) / f64::from(TRAINS);
+        let is_contrary = match self.share {
+            None => others > FLOWING_QUEUE,
+            Some(_) => others < 0.5 * FLOWING_QUEUE,
+        };
+        self.contrary = if is_contrary { self.contrary + 1 } else { 0 };
+        if self.contrary == TRAINS {
+            self.contrary = 0;
+            if self.share.take().is_some() {
+                return;
+            }
+            self.others = others;
+        } else if self.share.is_none() {
+            return;
+        }
+        self.share = Some((SHARE * self.others).clamp(1.0, MOST_SHARE));
     }
 }
 

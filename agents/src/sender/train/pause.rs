@@ -1,9 +1,9 @@
 //! Decides whether the next train waits for the ACK of the one before it. Trials show what brings more.
 //!
 //! A lone flow on a clean path of radios gains by the pause, which keeps ACKs and data apart. The pause costs more than
-//! it saves if frames are lost, if others send anyway, or if most of the path is a wire. From time to time a block of
-//! trains goes the other way. A way that brought less is tried again after twice the time. If trains lose segments
-//! without the pause, the pause stays: losses are a MAC's sign of overload.
+//! it saves if frames are lost, if other stations send anyway, or if most of the path is a wire. From time to time a
+//! block of trains goes the other way. A way that brought less is tried again after twice the time. If trains lose
+//! segments without the pause, the pause stays: losses are a MAC's sign of overload.
 
 use hopwise_core::Instant;
 
@@ -28,7 +28,7 @@ impl Pausing {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum TrialStage {
     Kept,
     Tried,
 }
@@ -37,17 +37,17 @@ enum Stage {
 pub(super) struct Pause {
     without: Part,
     pausing: Pausing,
-    stage: Stage,
+    stage: TrialStage,
     /// The goodput of the kept way, in bytes per second.
     rate: Option<f64>,
     blocks: u32,
     interval: u32,
     lossy_share: f64,
-    block: Block,
+    block: TrialBlock,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Block {
+struct TrialBlock {
     began: Option<Instant>,
     trains: u32,
     bytes: u64,
@@ -58,12 +58,12 @@ impl Pause {
         Pause {
             without,
             pausing: Pausing::On,
-            stage: Stage::Kept,
+            stage: TrialStage::Kept,
             rate: None,
             blocks: 0,
             interval: INTERVAL,
             lossy_share: 0.0,
-            block: Block::default(),
+            block: TrialBlock::default(),
         }
     }
 
@@ -78,7 +78,7 @@ impl Pause {
 
     /// A train had too little data: the block that holds it proves nothing.
     pub(super) fn on_break(&mut self) {
-        self.block = Block::default();
+        self.block = TrialBlock::default();
     }
 
     /// A train has arrived. `worth` is the ratio of goodput that leaving the pause out must bring; `None` if the answer
@@ -96,18 +96,18 @@ impl Pause {
         }
         if self.block.trains >= TRAINS && now.since(began) >= BLOCK_TIME {
             let rate = self.block.bytes as f64 / now.since(began).as_secs_f64();
-            self.block = Block { began: Some(now), ..Block::default() };
+            self.block = TrialBlock { began: Some(now), ..TrialBlock::default() };
             self.on_block(rate, worth);
         }
     }
 
     fn on_block(&mut self, rate: f64, worth: Option<f64>) {
-        if self.stage == Stage::Kept {
+        if self.stage == TrialStage::Kept {
             self.rate = Some(self.rate.map_or(rate, |before| before + (rate - before) / f64::from(TRAINS)));
             self.blocks += 1;
             if self.blocks >= self.interval && worth.is_some() {
                 self.blocks = 0;
-                self.turn(Stage::Tried);
+                self.turn(TrialStage::Tried);
             }
             return;
         }
@@ -118,25 +118,25 @@ impl Pause {
             Pausing::On => rate * worth > kept,
         };
         if is_better {
-            (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), INTERVAL);
+            (self.stage, self.rate, self.interval) = (TrialStage::Kept, Some(rate), INTERVAL);
         } else {
             self.turn_back();
         }
     }
 
     fn turn_back(&mut self) {
-        if self.stage == Stage::Kept {
+        if self.stage == TrialStage::Kept {
             self.rate = None;
         }
         self.interval =
             if self.without == Part::Interval { INTERVAL } else { (2 * self.interval).min(MOST_INTERVAL) };
         self.blocks = 0;
-        self.turn(Stage::Kept);
+        self.turn(TrialStage::Kept);
     }
 
-    fn turn(&mut self, stage: Stage) {
+    fn turn(&mut self, stage: TrialStage) {
         (self.pausing, self.stage, self.lossy_share) = (self.pausing.other(), stage, 0.0);
-        self.block = Block::default();
+        self.block = TrialBlock::default();
     }
 }
 

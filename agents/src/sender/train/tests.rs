@@ -162,7 +162,7 @@ fn under_a_peer_that_cannot_be_asked_a_window_of_one_train_slides() {
     assert!(segments(&bench) > 8, "{}", segments(&bench));
     assert!(may_go_on(&mut bench));
     // No queue builds up on this path, so that it counts as long as a wire. The segments that it holds may be in flight
-    // besides a train.
+    // together with a train.
     let held = RTT.as_micros() as u64 / gap_us(&bench) * 5 / 4;
     assert!(bench.allowed_segments() <= 2 * segments(&bench).max(held), "{}", bench.allowed_segments());
 }
@@ -206,7 +206,7 @@ fn after_a_timeout_one_segment_goes_and_its_ack_lets_the_rest_follow() {
     assert_eq!(bench.allowed_segments(), 8);
 }
 
-/// The round trip of a segment that left twice may be that of its first copy. It would stay the least of all.
+/// The round trip of a segment that left twice may belong to its first copy. It would stay the least of all.
 #[test]
 fn a_round_trip_that_may_be_of_another_copy_is_not_taken() {
     let mut bench = bench();
@@ -247,7 +247,7 @@ fn flows_within(bench: &mut Bench, trains: u32) -> bool {
     })
 }
 
-/// A gap of which the empty path holds two segments or more is that of a lone flow.
+/// A gap of which the empty path holds two segments or more belongs to a lone flow.
 #[test]
 fn on_a_short_path_the_pause_is_left_out_where_nobody_else_sends() {
     let mut bench = bench();

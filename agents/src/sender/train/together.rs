@@ -1,5 +1,5 @@
-//! The knowledge that flows in turn share (RFC 9040). Their trains meet the same path, so that the findings of one
-//! train hold for the next, whichever flow sends it.
+//! The knowledge that flows in turn share (RFC 9040). Their trains meet one path, so that the findings of one train
+//! hold for the next, whichever flow sends it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -10,22 +10,23 @@ use hopwise_core::{Instant, Seq};
 
 use super::Train;
 use super::constants::Part;
-use super::gap::{Gap, Outcome};
+use super::gap::{Gap, TrainOutcome};
 use super::pause::{Pause, Pausing};
+use crate::sender::convoy::Road;
 
 /// The findings of a train that has arrived.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct News {
+pub(super) struct TrainReport {
     pub(super) at: Instant,
     /// `None` if the train proves nothing.
-    pub(super) outcome: Option<Outcome>,
+    pub(super) outcome: Option<TrainOutcome>,
     /// `None` if the train was too short.
     pub(super) bytes: Option<u64>,
 }
 
 /// The findings of a flow about its path.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct PathFindings {
     gap: Gap,
     pause: Pause,
     segments: u32,
@@ -37,28 +38,39 @@ struct Found {
 /// One endpoint makes and drives all of them. Its agents may move to another thread with it, but the lock is always
 /// free.
 #[derive(Clone, Debug, Default)]
-pub struct SharedPath(Arc<Mutex<Option<Known>>>);
+pub struct SharedPath(Arc<Mutex<Knowledge>>);
+
+/// The knowledge by the agent whose flows have it. A flow of `convoy` may become one of `train`.
+#[derive(Debug, Default)]
+struct Knowledge {
+    trains: Option<PathKnowledge>,
+    road: Road,
+}
 
 /// The shared paths of one maker, by the hosts of its flows.
 #[derive(Debug, Default)]
-pub(crate) struct SharedPaths(Mutex<Paths>);
+pub(crate) struct SharedPaths(Mutex<PathTable>);
 
 #[derive(Debug, Default)]
-struct Paths {
-    all: BTreeMap<HostPair, Weak<Mutex<Option<Known>>>>,
+struct PathTable {
+    all: BTreeMap<HostPair, Weak<Mutex<Knowledge>>>,
     /// At this size, paths without flows are removed.
     sweep_at: usize,
 }
 
 impl SharedPath {
-    pub(super) fn with<R>(&self, use_it: impl FnOnce(&mut Option<Known>) -> R) -> R {
-        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn with<R>(&self, use_it: impl FnOnce(&mut Option<PathKnowledge>) -> R) -> R {
+        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).trains)
+    }
+
+    pub(crate) fn road<R>(&self, use_it: impl FnOnce(&mut Road) -> R) -> R {
+        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).road)
     }
 }
 
 impl SharedPaths {
     pub(crate) fn between(&self, hosts: HostPair) -> SharedPath {
-        let Paths { all, sweep_at } = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let PathTable { all, sweep_at } = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = all.get(&hosts).and_then(Weak::upgrade) {
             return SharedPath(shared);
         }
@@ -73,10 +85,10 @@ impl SharedPaths {
 }
 
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct PathKnowledge {
     /// The parameters behind the findings: flows with other parameters find something else.
     parameters: Parameters,
-    path: Found,
+    path: PathFindings,
     /// The name of the flow that reported the path last; `None` if that flow has found something else since.
     told_by: Option<Seq>,
     /// Trains that have left and that the next one does not wait for: the name of the flow, and the end of the train.
@@ -91,10 +103,10 @@ struct Parameters {
     without: Part,
 }
 
-impl Known {
+impl PathKnowledge {
     /// The shared knowledge; the first flow begins it with its own.
-    fn of<'a>(known: &'a mut Option<Known>, name: Seq, train: &Train) -> &'a mut Known {
-        known.get_or_insert_with(|| Known {
+    fn of<'a>(known: &'a mut Option<PathKnowledge>, name: Seq, train: &Train) -> &'a mut PathKnowledge {
+        known.get_or_insert_with(|| PathKnowledge {
             parameters: train.parameters(),
             path: train.found(),
             told_by: Some(name),
@@ -110,7 +122,7 @@ impl Known {
         self.under_way.push_back((name, end));
     }
 
-    /// Removes the trains of this flow up to `una`, or its first train if `is_one`. Trains that left before those are
+    /// Removes the trains of this flow up to `una`, or its first train if `is_one`. Trains that left earlier are
     /// removed, too: they were lost, or their flow is gone. Returns whether any train was removed.
     fn arrive(&mut self, name: Seq, una: Seq, is_one: bool) -> bool {
         let is_own = |train: &(Seq, Seq)| train.0 == name;
@@ -124,7 +136,7 @@ impl Known {
     }
 }
 
-/// A flow among others.
+/// A flow among the flows of a host.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Member {
     pub(super) shared: SharedPath,
@@ -136,9 +148,9 @@ pub(super) struct Member {
     left: Option<Seq>,
     /// The beginning of the train for which it has the turn.
     train: Option<Seq>,
-    /// The news of the last train, until the others have it.
-    pub(super) news: Option<News>,
-    /// True if it knows more of the path than the others do.
+    /// The report of the last train, until the other flows have it.
+    pub(super) news: Option<TrainReport>,
+    /// True if it knows more of the path than the other flows do.
     pub(super) is_newer: bool,
 }
 
@@ -150,10 +162,10 @@ impl Member {
 
 impl Train {
     /// Returns whether fewer trains are under way than before, so that the holder may pass on its turn.
-    pub(super) fn share_with_all(&mut self, known: &mut Option<Known>, view: &SendView<'_>) -> bool {
+    pub(super) fn share_with_all(&mut self, known: &mut Option<PathKnowledge>, view: &SendView<'_>) -> bool {
         let name = *self.together.name.get_or_insert(view.snd_una);
         let (news, is_newer) = (self.together.news.take(), mem::take(&mut self.together.is_newer));
-        let known = Known::of(known, name, self);
+        let known = PathKnowledge::of(known, name, self);
         let is_less = known.arrive(name, view.snd_una, news.is_some());
         self.together.under_way = known.under_way();
         if view.turn == Turn::Free {
@@ -178,9 +190,9 @@ impl Train {
 
     fn tell(
         &mut self,
-        known: &mut Known,
+        known: &mut PathKnowledge,
         name: Seq,
-        news: Option<News>,
+        news: Option<TrainReport>,
         is_newer: bool,
         view: &SendView<'_>,
     ) {
@@ -203,12 +215,12 @@ impl Train {
         }
     }
 
-    fn found(&self) -> Found {
-        Found { gap: self.gap, pause: self.pause, segments: self.segments, last_sent: self.last_sent }
+    fn found(&self) -> PathFindings {
+        PathFindings { gap: self.gap, pause: self.pause, segments: self.segments, last_sent: self.last_sent }
     }
 
-    /// Takes over what others know better. A train that is under way keeps its length.
-    fn take_over(&mut self, path: &Found, news: Option<&News>, view: &SendView<'_>) {
+    /// Takes over what other flows know better. A train that is under way keeps its length.
+    fn take_over(&mut self, path: &PathFindings, news: Option<&TrainReport>, view: &SendView<'_>) {
         (self.gap, self.pause) = (path.gap, path.pause);
         if news.is_some() || view.snd_una == view.snd_nxt {
             // The other flow's peer may have had a larger window.
@@ -220,7 +232,7 @@ impl Train {
     }
 
     /// Counts its trains that have left as a whole and that the next one does not wait for.
-    fn count_what_left(&mut self, known: &mut Known, name: Seq, view: &SendView<'_>) {
+    fn count_what_left(&mut self, known: &mut PathKnowledge, name: Seq, view: &SendView<'_>) {
         if self.pause.pausing() == Pausing::Off && self.began.is_some() {
             let mut end = self.end_of(self.next_train(view), view);
             while end <= view.snd_nxt && view.snd_una < end {

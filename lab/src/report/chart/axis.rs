@@ -4,14 +4,14 @@ use hopwise_air::truncate;
 
 /// Position of a value in the picture.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub(super) struct AxisScale {
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) from: f64,
     pub(super) to: f64,
 }
 
-impl Scale {
+impl AxisScale {
     pub(super) fn px(&self, value: f64) -> f64 {
         let span = if self.high > self.low { self.high - self.low } else { 1.0 };
         let at = (value.clamp(self.low, self.high) - self.low) / span;
@@ -57,7 +57,7 @@ pub(in crate::report) struct Axis<'a> {
 impl<'a> Axis<'a> {
     /// Round values between its ends.
     pub(in crate::report) fn ticks(&self) -> Vec<f64> {
-        Scale { low: self.low, high: self.high, from: 0.0, to: 1.0 }.ticks()
+        AxisScale { low: self.low, high: self.high, from: 0.0, to: 1.0 }.ticks()
     }
 
     /// An axis from zero to a little more than the largest value.
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_scale_has_few_ticks_whatever_its_ends_are() {
-        let ticks = |low, high| Scale { low, high, from: 0.0, to: 1.0 }.ticks();
+        let ticks = |low, high| AxisScale { low, high, from: 0.0, to: 1.0 }.ticks();
         assert_eq!(ticks(0.0, 10.0), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
         let largest = [1e-300, 1e12, 1.9e19, 1e300, f64::MAX, f64::INFINITY, f64::NAN];
         for (low, high) in

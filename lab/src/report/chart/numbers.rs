@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// The numbers of one shape. The script of the page makes a row of a CSV file of each.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::report) struct Told<'a> {
+pub(in crate::report) struct ShapeNumbers<'a> {
     /// The kind of the shape.
     pub(in crate::report) shape: &'a str,
     /// The classes, which name the arm.
@@ -17,13 +17,13 @@ pub(in crate::report) struct Told<'a> {
     pub(in crate::report) seed: Option<u64>,
     /// The number of runs behind a mean.
     pub(in crate::report) runs: Option<usize>,
-    /// Words of this shape; empty for those of the whole line or chart.
+    /// Words of this shape; empty where the words of the whole line or chart hold.
     pub(in crate::report) title: &'a str,
 }
 
-impl<'a> Told<'a> {
-    pub(in crate::report) fn at(shape: &'a str, class: &'a str, (x, y): (f64, f64)) -> Told<'a> {
-        Told { shape, class, x: Some(x), y: Some(y), ..Told::default() }
+impl<'a> ShapeNumbers<'a> {
+    pub(in crate::report) fn at(shape: &'a str, class: &'a str, (x, y): (f64, f64)) -> ShapeNumbers<'a> {
+        ShapeNumbers { shape, class, x: Some(x), y: Some(y), ..ShapeNumbers::default() }
     }
 }
 
@@ -47,7 +47,7 @@ impl Numbers {
         let _ = writeln!(self.text, "=what|{}", words(what));
     }
 
-    pub(super) fn tell(&mut self, told: &Told<'_>) {
+    pub(super) fn tell(&mut self, told: &ShapeNumbers<'_>) {
         let [x_low, x_high] = told.x_ends.map_or([None; 2], |ends| ends.map(Some));
         let [y_low, y_high] = told.y_ends.map_or([None; 2], |ends| ends.map(Some));
         let [x, y, x_low, x_high, y_low, y_high] = [told.x, told.y, x_low, x_high, y_low, y_high].map(cell);
@@ -64,7 +64,7 @@ impl Numbers {
     }
 }
 
-/// A number with as many digits as it needs, at most six after the point.
+/// A number with the digits that it needs, at most six after the point.
 fn cell(number: Option<f64>) -> String {
     let Some(number) = number.filter(|number| number.is_finite()) else { return String::new() };
     format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -84,9 +84,15 @@ mod tests {
         numbers.at_point("a|b = 2");
         numbers.at_point("a|b = 2");
         numbers.of("cwnd");
-        numbers.tell(&Told::at("step", "line a0", (0.5, 100.0)));
-        let mean = Told { shape: "mean", class: "mark a1", x: Some(2.25), title: "dca", ..Told::default() };
-        numbers.tell(&Told { x_ends: Some([2.0, f64::NAN]), runs: Some(5), ..mean });
+        numbers.tell(&ShapeNumbers::at("step", "line a0", (0.5, 100.0)));
+        let mean = ShapeNumbers {
+            shape: "mean",
+            class: "mark a1",
+            x: Some(2.25),
+            title: "dca",
+            ..ShapeNumbers::default()
+        };
+        numbers.tell(&ShapeNumbers { x_ends: Some([2.0, f64::NAN]), runs: Some(5), ..mean });
         let wanted = "=point|a b = 2\n=what|cwnd\nstep|line a0|0.5|100\nmean|mark a1|2.25||dca|2|||||5\n";
         assert_eq!(numbers.text(), wanted);
     }

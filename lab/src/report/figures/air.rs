@@ -1,7 +1,7 @@
 //! Airtime of the radios.
 
 use super::super::chart::{Axis, Chart};
-use super::super::{Row, View, figure};
+use super::super::{FigureRow, View, figure};
 use super::ratios::WIDTH;
 use super::two_in_a_row;
 use crate::findings::label;
@@ -34,7 +34,7 @@ pub(super) fn times(view: &View<'_>) -> String {
             if seconds.iter().sum::<f64>() > 0.0 {
                 // Bars are of all arms, whichever are switched off: so are their names.
                 let class = String::new();
-                rows.push((Row { point, arm, group: view.group(point), class }, seconds));
+                rows.push((FigureRow { point, arm, group: view.group(point), class }, seconds));
             }
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn times(view: &View<'_>) -> String {
 
 /// The airtime by load in the mean run.
 pub(super) fn loads(view: &View<'_>) -> String {
-    let mean = |row: &Row<'_>| {
+    let mean = |row: &FigureRow<'_>| {
         let airs = view.runs(row.point, row.arm).map(|record| record.result.air);
         let each: Option<Vec<[f64; 3]>> = airs
             .map(|air| {
@@ -86,12 +86,12 @@ pub(super) fn loads(view: &View<'_>) -> String {
 /// Bars of several parts, each with its caption, and the legend below.
 fn stacked<const N: usize>(
     view: &View<'_>,
-    rows: &[(Row<'_>, [f64; N], [String; N])],
+    rows: &[(FigureRow<'_>, [f64; N], [String; N])],
     parts: [(&str, &str); N],
     axis: Axis<'_>,
     what: &str,
 ) -> String {
-    let chart = |rows: &&[(Row<'_>, [f64; N], [String; N])]| {
+    let chart = |rows: &&[(FigureRow<'_>, [f64; N], [String; N])]| {
         let names: Vec<_> = rows.iter().map(|(row, ..)| row.name()).collect();
         let (mut chart, middles) = Chart::rows(WIDTH, 24.0, &names, axis);
         for ((row, values, labels), middle) in rows.iter().zip(middles) {
@@ -107,6 +107,6 @@ fn stacked<const N: usize>(
         chart.finish(what)
     };
     let charts: Vec<_> = super::parts(rows, |(row, ..)| row.point).iter().map(chart).collect();
-    let key = |(part, class)| format!("<span class=\"key\"><i class=\"swatch {class}\"></i>{part}</span>");
-    format!("{}<div class=\"legend\">{}</div>", two_in_a_row(&charts), parts.map(key).concat())
+    let keys = parts.map(|(part, class)| super::key((class, part))).concat();
+    format!("{}<div class=\"legend\">{keys}</div>", two_in_a_row(&charts))
 }

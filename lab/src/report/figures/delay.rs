@@ -1,12 +1,12 @@
 //! Goodput against delay: an arm that holds ACKs or fills queues may buy the one with the other.
 
-use super::super::chart::{Axis, Chart, Told, escape, number};
+use super::super::chart::{Axis, Chart, ShapeNumbers, escape, number};
 use super::super::{View, figure};
 use super::ratios::WIDTH;
 use super::side_by_side;
 use crate::findings::{ArmFindings, PointFindings, label};
 use crate::metric::{self, Metric};
-use crate::statistics::Summary;
+use crate::statistics::MeanSummary;
 
 const MOST_CHARTS: usize = 6;
 /// The most charts of a large trial, and the arms up to which each has its name.
@@ -15,21 +15,21 @@ const MOST_NAMES: usize = 10;
 
 /// An arm's goodput and its delay, over its runs.
 #[derive(Clone, Copy)]
-struct At<'a> {
+struct ArmMeans<'a> {
     arm: &'a ArmFindings,
-    kbps: Summary,
-    delay: Summary,
+    kbps: MeanSummary,
+    delay: MeanSummary,
 }
 
-type AtPoint<'a> = (&'a PointFindings, Vec<At<'a>>);
+type PointArms<'a> = (&'a PointFindings, Vec<ArmMeans<'a>>);
 
 pub(in super::super) fn goodput_against_delay(view: &View<'_>) -> String {
     let Some(metric) = view.findings.delay.and_then(metric::named) else { return String::new() };
-    let at = |arm| At::of(arm);
+    let at = |arm| ArmMeans::of(arm);
     let points = view.findings.points.iter();
     let known = points.map(|point| (point, point.arms.iter().filter_map(at).collect::<Vec<_>>()));
-    let known: Vec<AtPoint<'_>> = known.filter(|(_, arms)| !arms.is_empty()).collect();
-    let panel = |(point, arms): &AtPoint<'_>| {
+    let known: Vec<PointArms<'_>> = known.filter(|(_, arms)| !arms.is_empty()).collect();
+    let panel = |(point, arms): &PointArms<'_>| {
         let head = view.group(&point.point);
         let head = if head.is_empty() { head } else { format!("<h4>{}</h4>", escape(&head)) };
         format!("<div>{head}{}</div>", chart(view, (point, arms), metric))
@@ -51,14 +51,14 @@ pub(in super::super) fn goodput_against_delay(view: &View<'_>) -> String {
     figure("fig-delay", "Goodput against delay", &side_by_side(&panels), &reading)
 }
 
-impl<'a> At<'a> {
-    fn of(arm: &'a ArmFindings) -> Option<At<'a>> {
-        Some(At { arm, kbps: arm.summary?, delay: arm.delay? })
+impl<'a> ArmMeans<'a> {
+    fn of(arm: &'a ArmFindings) -> Option<ArmMeans<'a>> {
+        Some(ArmMeans { arm, kbps: arm.summary?, delay: arm.delay? })
     }
 
-    /// True if another arm carries as much at least, sooner.
-    fn is_beaten(&self, arms: &[At<'_>]) -> bool {
-        let beats = |other: &At<'_>| {
+    /// True if another arm carries no less, sooner.
+    fn is_beaten(&self, arms: &[ArmMeans<'_>]) -> bool {
+        let beats = |other: &ArmMeans<'_>| {
             let [kbps, ms] = [other.kbps.mean - self.kbps.mean, self.delay.mean - other.delay.mean];
             kbps >= 0.0 && ms >= 0.0 && kbps + ms > 0.0
         };
@@ -66,9 +66,9 @@ impl<'a> At<'a> {
     }
 }
 
-fn chart(view: &View<'_>, (point, arms): (&PointFindings, &[At<'_>]), metric: &Metric) -> String {
+fn chart(view: &View<'_>, (point, arms): (&PointFindings, &[ArmMeans<'_>]), metric: &Metric) -> String {
     // Paths of other lengths are far apart: each point has scales of its own.
-    let high = |summary: &Summary| summary.ci95.map_or(summary.mean, |[_, high]| high);
+    let high = |summary: &MeanSummary| summary.ci95.map_or(summary.mean, |[_, high]| high);
     let head = metric.title_with_unit();
     let across = Axis::to_most(&head, arms.iter().map(|at| high(&at.delay)));
     let upward = Axis::to_most("kbit/s", arms.iter().map(|at| high(&at.kbps)));
@@ -78,7 +78,7 @@ fn chart(view: &View<'_>, (point, arms): (&PointFindings, &[At<'_>]), metric: &M
     let baseline = &view.bundle.trial.arms[0];
     let mut dots = Vec::new();
     for at in arms {
-        let At { arm, kbps, delay } = at;
+        let ArmMeans { arm, kbps, delay } = at;
         let name = &arm.arm;
         let class = view.class(name);
         let is_named = !is_crowd || name == baseline || !at.is_beaten(arms);
@@ -91,8 +91,8 @@ fn chart(view: &View<'_>, (point, arms): (&PointFindings, &[At<'_>]), metric: &M
         }
         let title = format!("{name}: {} kbit/s, {} {}", number(y), number(x), metric.unit());
         let mark = if is_named { format!("mark {class}") } else { format!("mark pale {class}") };
-        let mean = Told { title: &title, ..Told::at("mean", &mark, (x, y)) };
-        let told = Told { x_ends: delay.ci95, y_ends: kbps.ci95, runs: Some(kbps.n), ..mean };
+        let mean = ShapeNumbers { title: &title, ..ShapeNumbers::at("mean", &mark, (x, y)) };
+        let told = ShapeNumbers { x_ends: delay.ci95, y_ends: kbps.ci95, runs: Some(kbps.n), ..mean };
         chart.dot(&told, if is_named { 5.0 } else { 3.5 });
         if is_named {
             dots.push(((x, y), name.as_str(), class));

@@ -19,13 +19,13 @@ const ROOM: f64 = 28.0;
 /// The least and the greatest height of a map.
 const HEIGHTS: (f64, f64) = (110.0, 340.0);
 
-type Runs<'a> = [(&'a str, &'a Record, &'a Series)];
+type ShownRuns<'a> = [(&'a str, &'a Record, &'a Series)];
 
 /// The number of steps of a whole run.
 const STEPS: usize = 100;
 
-/// The nodes' places in the picture, which are the same in every arm's.
-pub(in super::super) struct Places {
+/// The nodes' places in the picture, which all arms share.
+pub(in super::super) struct NodePlaces {
     pub(super) width: f64,
     pub(in super::super) height: f64,
     /// The places at the end.
@@ -35,8 +35,8 @@ pub(in super::super) struct Places {
     origin: (f64, f64),
 }
 
-impl Places {
-    pub(super) fn of(series: &Series, width: f64) -> Places {
+impl NodePlaces {
+    pub(super) fn of(series: &Series, width: f64) -> NodePlaces {
         let mut metres: Vec<(String, f64, f64)> = Vec::new();
         for node in series.whose("x_m") {
             let (Some(x), Some(y)) = (series.last("x_m", node), series.last("y_m", node)) else { continue };
@@ -48,13 +48,13 @@ impl Places {
             let lines = series.whose(what).into_iter().map(move |node| series.line(what, node));
             lines.flatten().map(|(_, metres)| *metres).collect()
         };
-        Places::within(width, metres, (way("x_m"), way("y_m")))
+        NodePlaces::within(width, metres, (way("x_m"), way("y_m")))
     }
 
     /// The places in a map of its own.
-    fn of_map(series: &Series) -> Places {
-        let narrow = Places::of(series, WIDTH);
-        if narrow.height > HEIGHTS.0 { narrow } else { Places::of(series, WIDE) }
+    fn of_map(series: &Series) -> NodePlaces {
+        let narrow = NodePlaces::of(series, WIDTH);
+        if narrow.height > HEIGHTS.0 { narrow } else { NodePlaces::of(series, WIDE) }
     }
 
     fn is_wide(&self) -> bool {
@@ -65,7 +65,7 @@ impl Places {
         width: f64,
         metres: Vec<(String, f64, f64)>,
         (ways_x, ways_y): (Vec<f64>, Vec<f64>),
-    ) -> Places {
+    ) -> NodePlaces {
         let span = |last: Vec<f64>, ways: Vec<f64>| {
             let all = || last.iter().chain(&ways).copied();
             let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
@@ -77,7 +77,7 @@ impl Places {
         let height = (high * scale + 2.0 * ROOM).max(HEIGHTS.0);
         let (over_x, over_y) = ((width - wide * scale) / 2.0, (height - high * scale) / 2.0);
         let origin = (over_x - left * scale, height - over_y + bottom * scale);
-        let mut places = Places { width, height, at: BTreeMap::new(), scale, origin };
+        let mut places = NodePlaces { width, height, at: BTreeMap::new(), scale, origin };
         places.at = metres.into_iter().map(|(node, x, y)| (node, places.place(x, y))).collect();
         places
     }
@@ -102,7 +102,7 @@ fn place_wired(series: &Series, metres: &mut Vec<(String, f64, f64)>) {
 }
 
 /// A map for each arm; a line's width shows the number of data frames.
-pub(super) fn figure_of(view: &View<'_>, runs: &Runs<'_>, nth: usize) -> String {
+pub(super) fn figure_of(view: &View<'_>, runs: &ShownRuns<'_>, nth: usize) -> String {
     if runs.iter().all(|(_, _, series)| series.frames.is_empty()) {
         return String::new();
     }
@@ -111,22 +111,15 @@ pub(super) fn figure_of(view: &View<'_>, runs: &Runs<'_>, nth: usize) -> String 
          <select aria-label=\"what is played\"></select>\
          <input type=\"range\" min=\"0\" max=\"1000\" value=\"0\" aria-label=\"time\"><output>0 ms</output></div>"
     );
-    let is_wide = runs.iter().any(|(_, _, series)| Places::of_map(series).is_wide());
+    let is_wide = runs.iter().any(|(_, _, series)| NodePlaces::of_map(series).is_wide());
     html.push_str(&if is_wide { super::panels(" wide", 1) } else { super::panels("", runs.len()) });
     for (arm, _, series) in runs {
-        let class = view.class(arm);
-        let _ = write!(
-            html,
-            "<div class=\"panel {class}\"><h4>{}{}</h4>{}</div>",
-            super::super::tables::SWATCH,
-            escape(arm),
-            still(series)
-        );
+        html.push_str(&super::panel(view, arm, &still(series)));
     }
     html.push_str("</div>");
-    let key = |(kind, label)| format!("<span class=\"key\"><i class=\"swatch f-{kind}\"></i>{label}</span>");
     let kinds = [("rts", "RTS"), ("cts", "CTS"), ("data", "data"), ("ack", "MAC ACK"), ("lost", "collision")];
-    let _ = write!(html, "<div class=\"legend\">{}</div>", kinds.map(key).concat());
+    let keys = kinds.map(|(kind, label)| super::key((&format!("f-{kind}"), label))).concat();
+    let _ = write!(html, "<div class=\"legend\">{keys}</div>");
     let reading = "At rest the map sums up the stretches of the first run whose frames were kept. The more data frames \
                    a link had, the wider its grey line. The more frames for a node were lost, the larger its red ring. \
                    The whole run plays in steps: discs grow with what a node sent in a step, red rings with what was \
@@ -135,7 +128,7 @@ pub(super) fn figure_of(view: &View<'_>, runs: &Runs<'_>, nth: usize) -> String 
 }
 
 fn still(series: &Series) -> String {
-    let places = Places::of_map(series);
+    let places = NodePlaces::of_map(series);
     let mut svg = format!(
         "<svg class=\"map\" viewBox=\"0 0 {} {:.0}\" role=\"img\" aria-label=\"map of the nodes\" {}>",
         places.width,
@@ -190,7 +183,7 @@ fn still(series: &Series) -> String {
 }
 
 /// The places, and the frames that each node sent and lost in the stretches, for readers who take them away.
-pub(super) fn numbers(places: &Places, series: &Series) -> String {
+pub(super) fn numbers(places: &NodePlaces, series: &Series) -> String {
     let mut text = String::new();
     for node in places.at.keys() {
         let sent = series.frames.iter().filter(|frame| frame.from == *node).count();
@@ -202,7 +195,7 @@ pub(super) fn numbers(places: &Places, series: &Series) -> String {
 
 pub(in super::super) fn link(
     svg: &mut String,
-    places: &Places,
+    places: &NodePlaces,
     (a, b): (&str, &str),
     class: &str,
     width: f64,
@@ -250,7 +243,7 @@ fn stretches(series: &Series) -> Vec<[i64; 2]> {
 }
 
 fn arm(series: &Series, end_s: f64) -> Value {
-    let places = Places::of_map(series);
+    let places = NodePlaces::of_map(series);
     let names: Vec<&String> = places.at.keys().collect();
     let number = |name: &str| names.iter().position(|known| *known == name).map_or(-1, |nth| nth as i64);
     let kinds = ["rts", "cts", "data", "ack"];
@@ -293,7 +286,7 @@ fn grown(counts: &[f64]) -> Vec<i64> {
 }
 
 /// The place of a node at the end of every step.
-fn way(series: &Series, places: &Places, name: &str, end_s: f64) -> Value {
+fn way(series: &Series, places: &NodePlaces, name: &str, end_s: f64) -> Value {
     let metres = |what: &str, at: f64| series.at(what, name, at).unwrap_or_default();
     let at = steps(end_s, |at| places.place(metres("x_m", at), metres("y_m", at)));
     at.into_iter().map(|(x, y)| json!([x.round(), y.round()])).collect()

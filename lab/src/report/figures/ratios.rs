@@ -1,12 +1,12 @@
 //! Results of every arm, run by run and against the baseline.
 
-use super::super::chart::{Axis, Chart, Told, number};
-use super::super::{Row, View, figure};
+use super::super::chart::{Axis, Chart, ShapeNumbers, number};
+use super::super::{FigureRow, View, figure};
 use super::{parts, two_in_a_row};
 use crate::findings::label;
 use crate::metric::{self, Metric, acks_per_segment};
 use crate::record::Record;
-use crate::statistics::{Better, Figure, Summary, Verdict, change, summarize};
+use crate::statistics::{Better, ComparisonVerdict, Figure, MeanSummary, change, summarize};
 
 pub(super) const WIDTH: f64 = 440.0;
 const ROW: f64 = 24.0;
@@ -26,7 +26,7 @@ pub(super) fn ratios(view: &View<'_>) -> String {
 /// Each arm's ratio in a figure, with its interval and the margin.
 fn ratios_of(view: &View<'_>, of: &Figure) -> String {
     let rows = view.rows();
-    let compared = |row: &'_ Row<'_>| {
+    let compared = |row: &'_ FigureRow<'_>| {
         let found = view.findings.points.iter().find(|found| found.point == *row.point)?;
         let comparison = found.comparison(row.arm, of)?;
         Some((comparison.ratio?, comparison.ci95, comparison.verdict))
@@ -64,7 +64,7 @@ fn capital(text: &str) -> String {
 }
 
 /// An arm at a point, its ratio, the interval, the verdict.
-type Ratio<'a> = (&'a Row<'a>, f64, Option<[f64; 2]>, Verdict);
+type Ratio<'a> = (&'a FigureRow<'a>, f64, Option<[f64; 2]>, ComparisonVerdict);
 
 fn part_of_ratios(view: &View<'_>, found: &[Ratio<'_>], axis: Axis<'_>) -> String {
     let margin = view.bundle.trial.margin;
@@ -81,8 +81,14 @@ fn part_of_ratios(view: &View<'_>, found: &[Ratio<'_>], axis: Axis<'_>) -> Strin
         }
         let title = format!("{}: {}, {verdict}", row.title(), change(*ratio));
         let class = format!("mark {class}");
-        let told = Told { shape: "ratio", class: &class, x: Some(*ratio), x_ends: *ci95, ..Told::default() };
-        put(&mut chart, &Told { title: &title, ..told }, (middle, 5.0));
+        let told = ShapeNumbers {
+            shape: "ratio",
+            class: &class,
+            x: Some(*ratio),
+            x_ends: *ci95,
+            ..ShapeNumbers::default()
+        };
+        put(&mut chart, &ShapeNumbers { title: &title, ..told }, (middle, 5.0));
     }
     chart.finish("ratios with intervals")
 }
@@ -110,7 +116,7 @@ fn sides(baseline: &str, of: &Figure, [right, left]: [&str; 2]) -> String {
 }
 
 /// Draws the dot of a value at a height, and keeps its numbers.
-fn put(chart: &mut Chart, told: &Told<'_>, (height, radius): (f64, f64)) {
+fn put(chart: &mut Chart, told: &ShapeNumbers<'_>, (height, radius): (f64, f64)) {
     chart.tell(told);
     let at = (chart.across(told.x.unwrap_or_default()), height);
     chart.spot(at, radius, told.class, told.title);
@@ -154,7 +160,7 @@ fn strips<'a>(
     of: &dyn Fn(&Record) -> Option<f64>,
     reading: &str,
 ) -> String {
-    let known = |row: Row<'a>| {
+    let known = |row: FigureRow<'a>| {
         let runs: Vec<_> = view.runs(row.point, row.arm).filter_map(|r| Some((r.seed, of(r)?))).collect();
         let summary = summarize(&runs.iter().map(|(_, value)| *value).collect::<Vec<_>>());
         Strip { row, runs, summary }
@@ -174,9 +180,9 @@ fn strips<'a>(
 
 /// The runs of an arm at a point, by seed.
 struct Strip<'a> {
-    row: Row<'a>,
+    row: FigureRow<'a>,
     runs: Vec<(u64, f64)>,
-    summary: Option<Summary>,
+    summary: Option<MeanSummary>,
 }
 
 fn part_of_strips(view: &View<'_>, strips: &[Strip<'_>], axis: Axis<'_>, what: &str) -> String {
@@ -186,13 +192,18 @@ fn part_of_strips(view: &View<'_>, strips: &[Strip<'_>], axis: Axis<'_>, what: &
         let (class, name) = (view.class(row.arm), row.title());
         let [run, mark] = ["run", "mark"].map(|kind| format!("{kind} {class}"));
         chart.at_point(&label(row.point));
-        // Runs that came to nearly the same would hide each other on one height.
+        // Runs with nearly equal values would hide each other on one height.
         for (nth, (seed, value)) in runs.iter().enumerate() {
             let height = ((nth as f64 + 0.5) / runs.len() as f64 - 0.5) * RUNS_HIGH - RUNS_ABOVE;
             let title = format!("{name}, seed {seed}: {}", number(*value));
-            let told =
-                Told { shape: "run", class: &run, x: Some(*value), seed: Some(*seed), ..Told::default() };
-            put(&mut chart, &Told { title: &title, ..told }, (middle + height, 1.6));
+            let told = ShapeNumbers {
+                shape: "run",
+                class: &run,
+                x: Some(*value),
+                seed: Some(*seed),
+                ..ShapeNumbers::default()
+            };
+            put(&mut chart, &ShapeNumbers { title: &title, ..told }, (middle + height, 1.6));
         }
         let Some(summary) = summary else { continue };
         let below = middle + MEAN_BELOW;
@@ -200,9 +211,10 @@ fn part_of_strips(view: &View<'_>, strips: &[Strip<'_>], axis: Axis<'_>, what: &
             chart.whisker((low, high), below, &format!("whisker {class}"));
         }
         let title = format!("{name}: mean {}", number(summary.mean));
-        let told = Told { shape: "mean", class: &mark, x: Some(summary.mean), ..Told::default() };
-        let told = Told { x_ends: summary.ci95, runs: Some(summary.n), ..told };
-        put(&mut chart, &Told { title: &title, ..told }, (below, 3.5));
+        let told =
+            ShapeNumbers { shape: "mean", class: &mark, x: Some(summary.mean), ..ShapeNumbers::default() };
+        let told = ShapeNumbers { x_ends: summary.ci95, runs: Some(summary.n), ..told };
+        put(&mut chart, &ShapeNumbers { title: &title, ..told }, (below, 3.5));
     }
     chart.finish(what)
 }

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::chart::{Axis, Chart, Told};
+use super::super::chart::{Axis, Chart, ShapeNumbers};
 use super::super::{View, figure, short};
 use super::ratios::WIDTH;
 use super::side_by_side;
 use crate::findings::{PointFindings, label};
-use crate::scenario::point::Point;
-use crate::statistics::Summary;
+use crate::scenario::point::MatrixPoint;
+use crate::statistics::MeanSummary;
 
 const HOPS: &str = "topology.hops";
 const MOST_CHARTS: usize = 6;
@@ -22,7 +22,7 @@ pub(in super::super) fn all(view: &View<'_>) -> String {
     let mut charts: BTreeMap<String, Vec<(f64, &PointFindings)>> = BTreeMap::new();
     for found in &view.findings.points {
         let Some(x) = found.point.get(&path).and_then(Value::as_f64) else { continue };
-        let mut rest: Point = found.point.clone();
+        let mut rest: MatrixPoint = found.point.clone();
         rest.remove(&path);
         charts.entry(short(&rest)).or_default().push((x, found));
     }
@@ -63,7 +63,7 @@ fn varied(view: &View<'_>) -> Option<String> {
             points.iter().filter_map(|point| point.get(path)?.as_f64()).map(f64::to_bits).collect();
         values.len() > 1
     };
-    let paths: BTreeSet<&String> = points.iter().flat_map(Point::keys).collect();
+    let paths: BTreeSet<&String> = points.iter().flat_map(MatrixPoint::keys).collect();
     let mut found = paths.into_iter().filter(|path| is_varied(path));
     let first = found.next()?;
     Some(std::iter::once(first).chain(found).find(|path| *path == HOPS).unwrap_or(first).clone())
@@ -104,8 +104,8 @@ fn chart(view: &View<'_>, name: &str, points: &[(f64, &PointFindings)], upward: 
 }
 
 /// The mark of an arm's mean at a value of what is varied.
-fn mark(chart: &mut Chart, (arm, class): (&str, &str), x: f64, summary: &Summary) {
+fn mark(chart: &mut Chart, (arm, class): (&str, &str), x: f64, summary: &MeanSummary) {
     let title = format!("{arm}: {:.1} kbit/s", summary.mean);
-    let mean = Told { title: &title, ..Told::at("mean", class, (x, summary.mean)) };
-    chart.dot(&Told { y_ends: summary.ci95, runs: Some(summary.n), ..mean }, 3.5);
+    let mean = ShapeNumbers { title: &title, ..ShapeNumbers::at("mean", class, (x, summary.mean)) };
+    chart.dot(&ShapeNumbers { y_ends: summary.ci95, runs: Some(summary.n), ..mean }, 3.5);
 }

@@ -1,16 +1,16 @@
-//! Runs over time: windows, sequence numbers and queues over time, a panel for each arm, all with the same axes.
+//! Runs over time: windows, sequence numbers and queues over time, a panel for each arm, all with common axes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use hopwise_air::truncate;
 
-use super::super::chart::{Axis, Chart, RowName, Told, escape};
+use super::super::chart::{Axis, Chart, RowName, ShapeNumbers, escape};
 use super::super::{Series, View, figure};
 use super::map;
 use crate::findings::label;
 use crate::record::Record;
-use crate::scenario::point::Point;
+use crate::scenario::point::MatrixPoint;
 
 const SIZE: (f64, f64) = (300.0, 180.0);
 /// The width of a chart of all arms.
@@ -22,7 +22,7 @@ const COLUMNS: usize = 120;
 const SHADES: [f64; 6] = [0.0, 2.0, 5.0, 10.0, 20.0, 49.0];
 
 /// The runs of a point.
-struct Shown<'a> {
+struct PointRuns<'a> {
     view: &'a View<'a>,
     runs: Vec<(&'a str, &'a Record, &'a Series)>,
     until_s: f64,
@@ -30,10 +30,10 @@ struct Shown<'a> {
     nth: usize,
 }
 
-pub(super) fn point(view: &View<'_>, point: &Point, nth: usize, is_open: bool) -> String {
+pub(super) fn point(view: &View<'_>, point: &MatrixPoint, nth: usize, is_open: bool) -> String {
     let runs = view.over_time(point);
     let until_s = runs.iter().map(|(_, _, series)| end(series)).fold(0.0, f64::max);
-    let shown = Shown { view, runs, until_s, nth };
+    let shown = PointRuns { view, runs, until_s, nth };
     let mut html = String::new();
     let mut flows = shown.flows();
     let others = flows.split_off(flows.len().min(MOST_FLOWS));
@@ -66,7 +66,7 @@ pub(super) fn end(series: &Series) -> f64 {
     nodes.first().and_then(|node| series.line("airtime:idle", node).last()).map_or(0.0, |(at, _)| *at)
 }
 
-impl Shown<'_> {
+impl PointRuns<'_> {
     /// The TCP flows with the bytes that they delivered in all arms. The largest come first, and background flows last.
     fn flows(&self) -> Vec<(String, u64)> {
         let names: BTreeSet<&str> =
@@ -102,16 +102,10 @@ impl Shown<'_> {
 
     /// A panel for each arm.
     fn panels(&self, of: impl Fn(&str, &Series) -> String) -> String {
-        self.runs.iter().map(|(arm, _, series)| self.panel(arm, &of(&self.view.class(arm), series))).collect()
-    }
-
-    fn panel(&self, arm: &str, body: &str) -> String {
-        format!(
-            "<div class=\"panel {}\"><h4>{}{}</h4>{body}</div>",
-            self.view.class(arm),
-            super::super::tables::SWATCH,
-            escape(arm)
-        )
+        self.runs
+            .iter()
+            .map(|(arm, _, series)| super::panel(self.view, arm, &of(&self.view.class(arm), series)))
+            .collect()
     }
 
     fn windows(&self, flow: &str) -> String {
@@ -166,7 +160,7 @@ impl Shown<'_> {
             for (at, _) in rises(series.line("sent_again_segments", flow)) {
                 let before =
                     acked.iter().rev().find(|(then, _)| *then <= at).map_or(0.0, |(_, value)| *value);
-                chart.dot(&Told::at("dot", &format!("again {class}"), (at, before)), 2.0);
+                chart.dot(&ShapeNumbers::at("dot", &format!("again {class}"), (at, before)), 2.0);
             }
             ends.extend(acked.last().map(|(_, value)| (*value, *arm, class)));
         }
@@ -203,10 +197,11 @@ impl Shown<'_> {
         let panels = self.panels(|_, series| self.queue_picture(series));
         let body = format!("{}{panels}</div>", super::panels("", self.runs.len()));
         let shades = ["empty", "1–2", "3–5", "6–10", "11–20", "21–49", "full"];
-        let key = |(nth, label): (usize, &&str)| {
-            format!("<span class=\"key\"><i class=\"swatch q{nth}\"></i>{label}</span>")
-        };
-        let legend: String = shades.iter().enumerate().map(key).collect();
+        let legend: String = shades
+            .iter()
+            .zip(0..)
+            .map(|(label, nth): (_, u8)| super::key((&format!("q{nth}"), label)))
+            .collect();
         let reading = "A row is a node, from the first to the last; the stronger the colour, the more packets wait in \
                        its interface queue (the most of each stretch). A full row is the bottleneck.";
         let body = format!("{body}<div class=\"legend\">{legend} packets</div>");
@@ -238,7 +233,10 @@ impl Shown<'_> {
                     let _ = write!(path, "M{left:.1} {top:.1}h{wide:.1}v{height:.1}h-{wide:.1}z");
                 }
                 let begins = self.until_s * from as f64 / COLUMNS as f64;
-                chart.tell(&Told { title: node, ..Told::at("packets", "", (begins, most[from])) });
+                chart.tell(&ShapeNumbers {
+                    title: node,
+                    ..ShapeNumbers::at("packets", "", (begins, most[from]))
+                });
                 from += same;
             }
         }

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use super::super::chart::escape;
 use super::super::{Series, View, figure};
-use super::map::{Places, WIDTH, link, numbers};
+use super::map::{NodePlaces, WIDTH, link, numbers};
 use crate::findings::label;
 use crate::record::Record;
-use crate::scenario::point::Point;
+use crate::scenario::point::MatrixPoint;
 
 /// The nodes at their places, with the wires, the links that carried data and the flows of the first run: what was run.
 pub(in super::super) fn figure_of(view: &View<'_>) -> Option<String> {
@@ -16,7 +16,7 @@ pub(in super::super) fn figure_of(view: &View<'_>) -> Option<String> {
     let record = seen.map(|(_, record, _)| record).or(view.bundle.records.first())?;
     let series = seen.map(|(_, _, series)| series);
     let places = match series {
-        Some(series) => Places::of(series, WIDTH),
+        Some(series) => NodePlaces::of(series, WIDTH),
         None => chain(record)?,
     };
     let mut svg = format!(
@@ -28,15 +28,9 @@ pub(in super::super) fn figure_of(view: &View<'_>) -> Option<String> {
     );
     lines(&mut svg, &places, record, series);
     for (nth, (node, (x, y))) in places.at.iter().enumerate() {
-        // Names of close neighbours touch, and those of a crowd tell nothing.
+        // Names of close neighbours touch, and names of a crowd tell nothing.
         let name = if places.at.len() > 12 && nth % 2 == 1 || places.at.len() > 40 { "" } else { node };
-        let _ = write!(
-            svg,
-            "<circle class=\"node\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>\
-             <text text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-            y + 19.0,
-            escape(name)
-        );
+        super::node(&mut svg, (*x, *y), name);
     }
     svg.push_str("</svg>");
     let reading = format!(
@@ -49,7 +43,7 @@ pub(in super::super) fn figure_of(view: &View<'_>) -> Option<String> {
 
 /// The end of the sentence about a drawing that is not of all points: whose it is, and how many differ.
 fn others(view: &View<'_>, drawn: &Record) -> String {
-    let differs = |point: &&Point| {
+    let differs = |point: &&MatrixPoint| {
         let mut runs = view.bundle.records.iter().filter(|record| record.point == **point);
         runs.any(|run| ["topology", "traffic"].iter().any(|key| run.settings[key] != drawn.settings[key]))
     };
@@ -62,7 +56,7 @@ fn others(view: &View<'_>, drawn: &Record) -> String {
 }
 
 /// Wires, links that carried data, and flows.
-fn lines(svg: &mut String, places: &Places, record: &Record, series: Option<&Series>) {
+fn lines(svg: &mut String, places: &NodePlaces, record: &Record, series: Option<&Series>) {
     let ends = |text: &str| text.split_once('>').map(|(a, b)| (a.to_owned(), b.to_owned()));
     for (a, b) in series.into_iter().flat_map(|series| series.whose("wire")).filter_map(ends) {
         link(svg, places, (&a, &b), "wire", 1.5);
@@ -85,21 +79,21 @@ fn lines(svg: &mut String, places: &Places, record: &Record, series: Option<&Ser
 }
 
 /// The places of a chain whose nodes no series has.
-fn chain(record: &Record) -> Option<Places> {
+fn chain(record: &Record) -> Option<NodePlaces> {
     let topology = &record.settings["topology"];
     if topology["kind"].as_str().is_some_and(|kind| kind != "chain") {
         return None;
     }
     let hops = topology["hops"].as_u64().filter(|hops| *hops < 100)?;
     let node = |nth: u64| (format!("n{nth}"), 200.0 * nth as f64, 0.0);
-    Some(Places::within(WIDTH, (0..=hops).map(node).collect(), (Vec::new(), Vec::new())))
+    Some(NodePlaces::within(WIDTH, (0..=hops).map(node).collect(), (Vec::new(), Vec::new())))
 }
 
-/// Flows between the same nodes beyond these have no arrow.
+/// Further flows between two nodes have no arrow.
 const MOST_ARROWS: usize = 6;
 
-/// The bow of a flow from one node to another, above the nodes between and above those of flows before it.
-fn arrow(svg: &mut String, places: &Places, (from, to): (&str, &str), (nth, id): (usize, &str)) {
+/// The bow of a flow from one node to another, above the nodes between and above the bows of flows before it.
+fn arrow(svg: &mut String, places: &NodePlaces, (from, to): (&str, &str), (nth, id): (usize, &str)) {
     let (Some(a), Some(b)) = (places.at.get(from), places.at.get(to)) else { return };
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
     let long = dx.hypot(dy).max(1.0);

@@ -18,8 +18,7 @@ fn no_arm_has_the_colour_of_a_kind_of_frame_or_of_a_loss() {
 #[test]
 fn arms_beyond_the_colours_have_other_marks_and_dashes_everywhere() {
     let html = html(&of_arms(17));
-    let figure = &html[html.find("<figure id=\"fig-goodput\">").expect("the figure")..];
-    let figure = &figure[..figure.find("</svg>").expect("its end")];
+    let figure = figure(&html, "fig-goodput");
     for (arm, shape) in [("a0", "<circle"), ("a7", "<circle"), ("a8 s1", "<path"), ("a16 s2", "<path")] {
         assert!(figure.contains(&format!("{shape} class=\"mark {arm}\"")), "{arm}");
         assert!(html.contains(&format!("<label class=\"{arm}\"><input")), "{arm} above all");
@@ -36,8 +35,7 @@ fn arms_beyond_the_colours_have_other_marks_and_dashes_everywhere() {
 fn the_name_of_a_row_goes_with_its_arm() {
     let html = html(&bundle());
     for id in ["fig-ratios", "fig-goodput", "fig-acks"] {
-        let (_, figure) = html.split_once(&format!("<figure id=\"{id}\">")).expect("a figure");
-        let (figure, _) = figure.split_once("</figure>").expect("its end");
+        let figure = figure(&html, id);
         assert!(figure.contains("<text class=\"a1\" text-anchor=\"end\""), "{id}: {figure}");
     }
     assert!(html.contains("figure .a1{display:none}"), "which a switch hides");

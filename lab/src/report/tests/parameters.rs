@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::{Bundle, bundle, html};
+use super::{Bundle, bundle, html, record, trial};
 
 #[test]
 fn a_section_without_entries_is_no_parameter_that_differs() {
@@ -16,6 +16,17 @@ fn a_section_without_entries_is_no_parameter_that_differs() {
     let html = html(&Bundle::new(whole.trial, whole.records, BTreeMap::new()));
     assert!(html.contains("<th>arm.parameters.receiver.w</th><td>–</td><td>3</td>"), "{html}");
     assert!(!html.contains("<th>arm.parameters.receiver</th>") && !html.contains("{}</td>"), "{html}");
+}
+
+#[test]
+fn paths_of_more_cells_than_a_page_has_room_for_are_counted() {
+    let names: Vec<String> = (0..100).map(|nth| format!("arm{nth}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut run = record(4, "arm0", 1, 100.0);
+    run.settings = (0..6_000).map(|nth| (format!("path{nth}"), json!(nth))).collect();
+    let html = html(&Bundle::new(trial(&names, &[4]), vec![run], BTreeMap::new()));
+    assert_eq!(html.matches("<th>path").count(), 2 + 5_000, "rows and two heads");
+    assert!(html.contains("<p>1000 more paths stand in records.jsonl.</p>"));
 }
 
 #[test]

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::Checked;
+use super::CheckResult;
 use crate::located::{Document, YamlPath, one_of};
-use crate::scenario::point::Point;
-use crate::scenario::schema::{Claim, Over};
+use crate::scenario::point::MatrixPoint;
+use crate::scenario::schema::{Claim, PointCombination};
 
 /// Refuses a claim about an arm or a path that varies nowhere, and one that states no number, or two.
 pub(in crate::scenario) fn claim(
     document: &Document,
     (at, claim): (&YamlPath, &Claim),
     arms: &[String],
-    (varied, swept): (&BTreeSet<String>, &Point),
-) -> Checked {
+    (varied, swept): (&BTreeSet<String>, &MatrixPoint),
+) -> CheckResult {
     let premise = claim.premise.as_ref().map(|premise| &premise.arm);
     let named = [
         (at.key("arm"), Some(&claim.arm)),
@@ -62,7 +62,7 @@ pub(in crate::scenario) fn claim(
 }
 
 /// Refuses a second ratio that cannot be: of a value, of single points, or of another reading.
-fn per(document: &Document, (at, claim): (&YamlPath, &Claim), swept: &Point) -> Checked {
+fn per(document: &Document, (at, claim): (&YamlPath, &Claim), swept: &MatrixPoint) -> CheckResult {
     if claim.per_at.is_empty() {
         return Ok(());
     }
@@ -71,7 +71,7 @@ fn per(document: &Document, (at, claim): (&YamlPath, &Claim), swept: &Point) -> 
         let problem = "`per_at` has no meaning beside `value`";
         return Err(document.refuse_key(&key, problem, "`ratio`, or no points to divide by"));
     }
-    if claim.over != Over::Mean {
+    if claim.over != PointCombination::Mean {
         let problem = "`per_at` has no meaning beside the ratio of a single point";
         return Err(document.refuse_key_among(
             &[key, at.key("over")],

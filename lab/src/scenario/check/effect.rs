@@ -1,12 +1,13 @@
 //! Refuses settings without an effect: their author had an effect in mind.
 
-use hopwise_mesh::aodv::AodvRules;
+use hopwise_mesh::RoutingProtocol;
+use hopwise_mesh::constants::RuleSet;
 use serde_yaml::Value;
 
-use super::Checked;
+use super::CheckResult;
 use crate::located::{Document, YamlPath};
-use crate::routing::Protocol;
-use crate::scenario::matrix::{Cell, first_reading};
+use crate::routing::{effective_keys, takes};
+use crate::scenario::matrix::{MatrixCell, first_reading};
 use crate::scenario::schema::{
     ArmConfig, FadingName, MatrixConfig, PathLossName, ScenarioFile, SourceName, UnheardName,
 };
@@ -15,59 +16,45 @@ use crate::words::Word;
 /// Refuses constants of one protocol under another, or under static routes. `rules` may stand beside the protocol, for
 /// users who set another protocol over it; `rules` alone is refused. If arms or points differ in the protocol, some of
 /// them use the constants.
-pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
+pub(super) fn routing(document: &Document, file: &ScenarioFile) -> CheckResult {
     let Some(given) = document.value_at("routing").and_then(Value::as_mapping) else { return Ok(()) };
     if varies(file, "routing.protocol") {
         return Ok(());
     }
-    let protocol = file.routing.protocol;
-    if protocol == Protocol::Aodv {
-        of_other_rules(document, file, given.keys().filter_map(Value::as_str))?;
-    }
+    let protocol = file.routing.protocol();
+    of_other_rules(document, file, given.keys().filter_map(Value::as_str))?;
     if document.is_set("routing.protocol") {
         return Ok(());
     }
-    let (name, better) = match protocol {
-        Protocol::Static => ("static", "protocol: aodv beside it"),
-        Protocol::Aodv => ("aodv", "protocol: dymo, dsr, gpsr, batman or hwmp beside it"),
-        Protocol::Dymo => ("dymo", "constants in the section dymo, or protocol: aodv beside it"),
-        Protocol::Dsr => ("dsr", "constants in the section dsr, or protocol: aodv beside it"),
-        Protocol::Gpsr => ("gpsr", "constants in the section gpsr, or protocol: aodv beside it"),
-        Protocol::Batman => ("batman", "constants in the section batman, or protocol: aodv beside it"),
-        Protocol::Hwmp => ("hwmp", "constants in the section hwmp, or protocol: aodv beside it"),
-    };
     let is_said = given.contains_key("protocol");
-    for key in given.keys().filter_map(Value::as_str).filter(|key| !protocol.takes(key)) {
+    for key in given.keys().filter_map(Value::as_str).filter(|key| !takes(protocol, key)) {
         if key != "rules" || !is_said || document.is_set("routing.rules") {
-            let problem = format!("`{key}` changes nothing under protocol: {name}");
+            let problem = format!("`{key}` changes nothing under protocol: {}", protocol.name);
             let at = YamlPath::root().key("routing").key(key);
-            return Err(document.refuse_key(&at, problem, better));
+            return Err(document.refuse_key(&at, problem, &effective_keys(protocol)));
         }
     }
     Ok(())
 }
 
-/// Constants of AODV that the rules in force do not know. The file's own constants may stay if other rules are set over
+/// Refuses constants that the rules in force do not know. The file's own constants may stay if other rules are set over
 /// its rules.
 fn of_other_rules<'a>(
     document: &Document,
     file: &ScenarioFile,
     keys: impl Iterator<Item = &'a str>,
-) -> Checked {
+) -> CheckResult {
     if varies(file, "routing.rules") {
         return Ok(());
     }
-    let rules = file.routing.rules.0;
-    let (name, better) = match rules {
-        AodvRules::Rfc3561 => ("rfc3561", "rules: ns2 beside it"),
-        AodvRules::Ns2 => ("ns2", "rules: rfc3561 beside it"),
-    };
+    let (protocol, rules) = (file.routing.protocol(), file.routing.rules());
     let is_over_others = document.is_set("routing.rules");
-    for key in keys.filter(|key| !rules.takes(key)) {
+    for key in keys.filter(|key| !protocol.uses(rules, key)) {
         if !is_over_others || document.is_set(&format!("routing.{key}")) {
-            let problem = format!("`{key}` changes nothing under rules: {name}");
+            // Only the rules of ns-2 lack constants.
+            let problem = format!("`{key}` changes nothing under rules: ns2");
             let at = YamlPath::root().key("routing").key(key);
-            return Err(document.refuse_key(&at, problem, better));
+            return Err(document.refuse_key(&at, problem, "rules: rfc3561 beside it"));
         }
     }
     Ok(())
@@ -75,7 +62,7 @@ fn of_other_rules<'a>(
 
 /// Refuses constants that the protocol beside them does not know, or its rules do not, where points of a matrix or
 /// sweep have a whole section `routing`.
-pub(in crate::scenario) fn routing_of_cells(document: &Document, cells: &[Cell]) -> Checked {
+pub(in crate::scenario) fn routing_of_cells(document: &Document, cells: &[MatrixCell]) -> CheckResult {
     for cell in cells {
         let section =
             cell.values().find(|(path, _)| *path == "routing").and_then(|(_, value)| value.as_mapping());
@@ -84,10 +71,10 @@ pub(in crate::scenario) fn routing_of_cells(document: &Document, cells: &[Cell])
         // A word that is none of the known ones is refused when the point is read.
         let protocol = said("protocol").and_then(|word| serde_yaml::from_value(word).ok());
         let rules = said("rules").and_then(|word| serde_yaml::from_value(word).ok());
-        let (protocol, Word(rules)): (Protocol, Word<AodvRules>) =
+        let (Word(protocol), Word(rules)): (Word<&RoutingProtocol>, Word<RuleSet>) =
             (protocol.unwrap_or_default(), rules.unwrap_or_default());
         for key in section.keys().filter_map(Value::as_str) {
-            let unknown = match (protocol.takes(key), protocol == Protocol::Aodv && !rules.takes(key)) {
+            let unknown = match (takes(protocol, key), !protocol.uses(rules, key)) {
                 (false, _) => "protocol",
                 (true, true) => "rules",
                 (true, false) => continue,
@@ -106,7 +93,7 @@ const BESIDE_A_TRACE: [&str; 5] = ["shadowing_db", "asymmetric", "fading", "dopp
 const OF_PATH_LOSS: [&str; 2] = ["path_loss", "exponent"];
 
 /// Refuses a second source of powers beside a recording. Models of the file may stay if the recording is set over it.
-fn trace(document: &Document, file: &ScenarioFile) -> Checked {
+fn trace(document: &Document, file: &ScenarioFile) -> CheckResult {
     if file.channel.trace.is_none() || varies(file, "channel.trace") {
         return Ok(());
     }
@@ -135,7 +122,7 @@ fn trace(document: &Document, file: &ScenarioFile) -> Checked {
 }
 
 /// Refuses numbers of models that the channel does not use.
-pub(super) fn channel(document: &Document, file: &ScenarioFile) -> Checked {
+pub(super) fn channel(document: &Document, file: &ScenarioFile) -> CheckResult {
     trace(document, file)?;
     let channel = &file.channel;
     let fades = channel.fading != FadingName::None;
@@ -168,7 +155,7 @@ pub(super) fn channel(document: &Document, file: &ScenarioFile) -> Checked {
 
 /// Refuses the errors of the true forecast for a predictor, and a predictor's signal without one. The file's own values
 /// may stay if another source is set over the file's.
-pub(super) fn gateway(document: &Document, file: &ScenarioFile) -> Checked {
+pub(super) fn gateway(document: &Document, file: &ScenarioFile) -> CheckResult {
     let (Some(config), Some(given)) =
         (&file.gateway, document.value_at("gateway").and_then(Value::as_mapping))
     else {
@@ -233,8 +220,8 @@ pub(in crate::scenario) fn keys(value: &Value) -> Vec<String> {
 pub(in crate::scenario) fn arms_over_matrix(
     document: &Document,
     file: &ScenarioFile,
-    cells: &[Cell],
-) -> Checked {
+    cells: &[MatrixCell],
+) -> CheckResult {
     let varied: Vec<&String> = cells.iter().take(1).flat_map(|cell| cell.point.keys()).collect();
     for name in file.arms.names() {
         for path in file.arms.find(name).into_iter().flat_map(|arm| arm.set.keys()) {

@@ -1,20 +1,21 @@
 //! Refusals of keys that a live world cannot carry out, and of arms that the simulation cannot.
 
-use hopwise_mesh::WhenFull;
+use hopwise_mesh::constants::OnlySimulated;
+use hopwise_mesh::{LiveRouter, WhenFull};
 
-use super::Checked;
-use crate::kernel_tcp;
+use super::CheckResult;
 use crate::live::air::SHORTEST_QUEUE;
-use crate::located::{Document, Refusal, YamlPath};
-use crate::routing::{OnlySimulated, Protocol};
-use crate::scenario::schema::{ArmConfig, ScenarioFile, Traffic, TrafficKind};
+use crate::located::{Document, Refusal, YamlPath, either};
+use crate::routing::names;
+use crate::scenario::schema::{ArmConfig, ScenarioFile, TrafficFlows, TrafficKind};
+use crate::world;
 use crate::world::World;
 
 /// Linux takes a maximum segment size of 88 bytes or more, of which timestamps take 12.
 const SHORTEST_SEGMENT: u16 = 76;
 
 /// Refuses the keys of a scenario that its live world cannot carry out.
-pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
+pub(super) fn check(document: &Document, file: &ScenarioFile) -> CheckResult {
     let world = file.world.0;
     if !world.is_live() {
         return Ok(());
@@ -24,12 +25,12 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
         let problem = format!("{problem} in the world {}", world.name());
         Err(document.refuse(at, problem, &format!("{accepted}, or world: sim")))
     };
-    if world == World::Mesh && file.routing.protocol != Protocol::Static {
+    if world == World::Mesh && file.routing.protocol().live != LiveRouter::Nobody {
         let at = root.key("routing").key("protocol");
         return refuse(&at, "hosts route by themselves, such as by `hopwise route`,", "static");
     }
     if let Some((at, problem, accepted)) = not_routed(file) {
-        return refuse(&at, problem, accepted);
+        return refuse(&at, problem, &accepted);
     }
     if let (World::Hwsim | World::Mesh, Some(_)) = (world, &file.topology.wired) {
         let problem = format!("radios have no wires beside them in the world {}", world.name());
@@ -68,7 +69,7 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
 }
 
 /// Refuses the flows that programs of a live world cannot send.
-fn flows(document: &Document, file: &ScenarioFile) -> Checked {
+fn flows(document: &Document, file: &ScenarioFile) -> CheckResult {
     let world = file.world.0.name();
     for (nth, traffic) in file.traffic.iter().enumerate() {
         let at = YamlPath::root().key("traffic").index(nth);
@@ -108,40 +109,39 @@ fn short_queue(file: &ScenarioFile) -> Option<YamlPath> {
 }
 
 /// The part of `routing:` that daemons beside a kernel do not obey, with the problem and what would be accepted.
-fn not_routed(file: &ScenarioFile) -> Option<(YamlPath, &'static str, &'static str)> {
+fn not_routed(file: &ScenarioFile) -> Option<(YamlPath, &'static str, String)> {
     let (routing, at) = (&file.routing, YamlPath::root().key("routing"));
-    if file.world.0 == World::Hwsim && routing.protocol.is_the_kernels() {
-        let name = routing.constants_of_the_kernels()?;
-        return Some((at.key(name), "the kernel's own protocol has its own constants", "no such key"));
+    let is_kernel = routing.protocol().live.is_kernel();
+    let place = routing.place(&at);
+    if file.world.0 == World::Hwsim && is_kernel {
+        let problem = "the kernel's own protocol has its own constants";
+        return (!routing.given().is_empty()).then(|| (place, problem, "no such key".to_owned()));
     }
     if let Some((what, at)) = routing.only_simulated(&at) {
+        let routed = names(|protocol| protocol.live == LiveRouter::Nobody || protocol.daemon.is_some());
         let (problem, accepted) = match what {
-            OnlySimulated::Protocol if routing.protocol.is_the_kernels() => (
+            OnlySimulated::Protocol if is_kernel => (
                 "kernels speak this protocol over Wi-Fi alone, and there is none",
-                "static, aodv, dymo, world: hwsim",
+                format!("{}, world: hwsim", routed.join(", ")),
             ),
-            OnlySimulated::Protocol => ("this protocol is only for simulations", "static, aodv or dymo"),
-            OnlySimulated::Rules => ("AODV does not follow the rules of ns-2", "rfc3561"),
-            OnlySimulated::Signed => ("messages are not signed", "false"),
+            OnlySimulated::Protocol => ("this protocol is only for simulations", either(&routed)),
+            OnlySimulated::Rules => ("AODV does not follow the rules of ns-2", "rfc3561".to_owned()),
+            OnlySimulated::Signed => ("messages are not signed", "false".to_owned()),
             OnlySimulated::HopLimit => {
-                ("endpoints and kernels set the hop limit of their packets", "no such key")
+                ("endpoints and kernels set the hop limit of their packets", "no such key".to_owned())
             }
-            OnlySimulated::Forwarding => ("the kernel forwards packets and queues them", "false"),
+            OnlySimulated::Forwarding => ("the kernel forwards packets and queues them", "false".to_owned()),
         };
         return Some((at, problem, accepted));
     }
-    let at = match routing.protocol {
-        Protocol::Aodv if routing.aodv.is_on("ack_seq") => at,
-        Protocol::Dymo if routing.dymo.is_on("ack_seq") => at.key("dymo"),
-        _ => return None,
-    };
-    Some((at.key("ack_seq"), "endpoints do not tell routing what has arrived", "false"))
+    let problem = "endpoints do not tell routing what has arrived";
+    routing.given().is_on("ack_seq").then(|| (place.key("ack_seq"), problem, "false".to_owned()))
 }
 
 /// True if the arm names the kernel's TCP at one of its ends.
 pub(in crate::scenario) fn is_kernels(config: &ArmConfig) -> bool {
-    config.sender.as_deref().and_then(kernel_tcp::algorithm).is_some()
-        || config.receiver.as_deref().is_some_and(kernel_tcp::is_receiver)
+    config.sender.as_deref().and_then(world::kernel_algorithm).is_some()
+        || config.receiver.as_deref().is_some_and(world::is_kernel_receiver)
 }
 
 /// The algorithm of an arm that runs the kernel's TCP; none for an arm with our agents.
@@ -155,19 +155,19 @@ pub(super) fn kernel_arm(
     if !is_kernels(config) {
         return Ok(None);
     }
-    let algorithm = kernel_tcp::algorithm(sender);
+    let algorithm = world::kernel_algorithm(sender);
     let both = [at.key("receiver"), at.key("sender")];
-    let (Some(algorithm), true) = (algorithm, kernel_tcp::is_receiver(receiver)) else {
+    let (Some(algorithm), true) = (algorithm, world::is_kernel_receiver(receiver)) else {
         let problem = "the kernel's TCP has both ends of a connection";
         return Err(document.refuse_among(&both, problem, "receiver: kernel with sender: kernel:cubic"));
     };
-    if !kernel_tcp::is_name(algorithm) {
+    if !world::is_algorithm(algorithm) {
         let problem = format!("`{algorithm}` is no name of an algorithm");
         let accepted =
             "a name that sysctl net.ipv4.tcp_available_congestion_control lists, such as kernel:cubic";
         return Err(document.refuse(&at.key("sender"), problem, accepted));
     }
-    let is_short = |traffic: &Traffic| {
+    let is_short = |traffic: &TrafficFlows| {
         traffic.is_over_tcp() && traffic.segment_bytes_under(&file.tcp) < SHORTEST_SEGMENT
     };
     if let Some(nth) = file.traffic.iter().position(is_short) {
@@ -198,7 +198,7 @@ pub(super) fn transparent_arm(
     document: &Document,
     file: &ScenarioFile,
     (at, config): (&YamlPath, &ArmConfig),
-) -> Checked {
+) -> CheckResult {
     if !config.transparent {
         return Ok(());
     }
@@ -218,7 +218,7 @@ pub(super) fn transparent_arm(
         }
         World::Netns | World::Hwsim => {}
     }
-    if !file.traffic.iter().any(Traffic::is_over_tcp) {
+    if !file.traffic.iter().any(TrafficFlows::is_over_tcp) {
         return refuse("transparent", "no flow is over TCP", "false, or a flow over TCP");
     }
     if config.shadows.is_some() {

@@ -3,22 +3,22 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use super::{Checked, LONGEST_S};
+use super::{CheckResult, LONGEST_S};
 use crate::keys::Range;
 use crate::located::{Document, Refusal, YamlPath};
 use crate::programs::NUMBER_BYTES;
-use crate::scenario::schema::{Drawn, GAPS, REQUESTS, SEGMENT_BYTES, TRANSFERS, Traffic, TrafficKind};
+use crate::scenario::schema::{Drawn, GAPS, REQUESTS, SEGMENT_BYTES, TRANSFERS, TrafficFlows, TrafficKind};
 use crate::units::{Size, Time};
 
 /// A flow with the place to refuse it at.
-struct Keys<'a> {
+struct TrafficKeys<'a> {
     document: &'a Document,
     at: &'a YamlPath,
-    traffic: &'a Traffic,
+    traffic: &'a TrafficFlows,
 }
 
-pub(super) fn check(document: &Document, at: &YamlPath, traffic: &Traffic) -> Checked {
-    let keys = Keys { document, at, traffic };
+pub(super) fn check(document: &Document, at: &YamlPath, traffic: &TrafficFlows) -> CheckResult {
+    let keys = TrafficKeys { document, at, traffic };
     keys.only_its_own()?;
     keys.times()?;
     match traffic.kind {
@@ -30,10 +30,11 @@ pub(super) fn check(document: &Document, at: &YamlPath, traffic: &Traffic) -> Ch
     }
 }
 
-impl Keys<'_> {
+impl TrafficKeys<'_> {
     /// Refuses keys of another kind.
-    fn only_its_own(&self) -> Checked {
-        let Traffic { direction, bytes, request, response, think, repeat, every, rate, .. } = self.traffic;
+    fn only_its_own(&self) -> CheckResult {
+        let TrafficFlows { direction, bytes, request, response, think, repeat, every, rate, .. } =
+            self.traffic;
         let (of_kind, needs) = match self.traffic.kind {
             TrafficKind::Bulk => {
                 let keys = &["direction", "bytes", "think", "repeat"][..];
@@ -57,14 +58,7 @@ impl Keys<'_> {
             ("every", every.is_some()),
             ("rate", rate.is_some()),
         ];
-        match given.iter().find(|(key, is_given)| *is_given && !of_kind.contains(key)) {
-            Some((key, _)) => {
-                let problem = format!("`{key}` belongs to another kind of traffic");
-                let paths = [key, "kind"].map(|key| self.at.key(key));
-                Err(self.document.refuse_key_among(&paths, problem, needs))
-            }
-            None => Ok(()),
-        }
+        super::only_its_own(self.document, self.at, &given, (of_kind, "kind of traffic", needs))
     }
 
     /// Refuses the first key's value because of the second's.
@@ -81,8 +75,8 @@ impl Keys<'_> {
         }
     }
 
-    fn times(&self) -> Checked {
-        let Traffic { start, apart, flows, stop, think, .. } = self.traffic;
+    fn times(&self) -> CheckResult {
+        let TrafficFlows { start, apart, flows, stop, think, .. } = self.traffic;
         let latest = most(*start).0.saturating_add(apart.0.saturating_mul(*flows));
         if latest.as_secs() > LONGEST_S {
             let problem = "a flow starts after the longest possible run";
@@ -98,7 +92,7 @@ impl Keys<'_> {
     }
 
     /// Checks that `from` is not above `to`.
-    fn sound<T: Copy + PartialOrd>(&self, key: &str, drawn: Option<Drawn<T>>) -> Checked {
+    fn sound<T: Copy + PartialOrd>(&self, key: &str, drawn: Option<Drawn<T>>) -> CheckResult {
         match drawn {
             Some(Drawn::Between { from, to }) if to < from => {
                 let paths = ["to", "from"].map(|end| self.at.key(key).key(end));
@@ -109,7 +103,7 @@ impl Keys<'_> {
         }
     }
 
-    fn size(&self, key: &str, drawn: Option<Drawn<Size>>, range: &str) -> Checked {
+    fn size(&self, key: &str, drawn: Option<Drawn<Size>>, range: &str) -> CheckResult {
         self.sound(key, drawn)?;
         match drawn {
             Some(drawn)
@@ -121,8 +115,8 @@ impl Keys<'_> {
         }
     }
 
-    fn bulk(&self) -> Checked {
-        let Traffic { bytes, think, repeat, .. } = self.traffic;
+    fn bulk(&self) -> CheckResult {
+        let TrafficFlows { bytes, think, repeat, .. } = self.traffic;
         for (key, is_given) in [("think", think.is_some()), ("repeat", repeat.is_some())] {
             if is_given && bytes.is_none() {
                 let problem = format!("`{key}` has no effect on endless data");
@@ -132,7 +126,7 @@ impl Keys<'_> {
         self.size("bytes", *bytes, TRANSFERS)
     }
 
-    fn request(&self) -> Checked {
+    fn request(&self) -> CheckResult {
         for (key, size) in [("request", self.traffic.request), ("response", self.traffic.response)] {
             if size.is_none() {
                 let problem = format!("`kind: request` needs `{key}`");
@@ -143,8 +137,8 @@ impl Keys<'_> {
         self.size("response", self.traffic.response, TRANSFERS)
     }
 
-    fn cbr(&self) -> Checked {
-        let Traffic { every, rate, segment_bytes, .. } = self.traffic;
+    fn cbr(&self) -> CheckResult {
+        let TrafficFlows { every, rate, segment_bytes, .. } = self.traffic;
         let largest_rate = u64::from(segment_bytes.unwrap_or(SEGMENT_BYTES)) * 8_000_000;
         self.sound("every", *every)?;
         match (every, rate) {
@@ -168,16 +162,16 @@ impl Keys<'_> {
     }
 }
 
-impl Keys<'_> {
-    fn gap(&self, every: Drawn<Time>) -> Checked {
+impl TrafficKeys<'_> {
+    fn gap(&self, every: Drawn<Time>) -> CheckResult {
         if Range::of(GAPS).holds(most(every).nanos() as f64) {
             return Ok(());
         }
         Err(self.document.refuse(&self.at.key("every"), "every is out of range", GAPS))
     }
 
-    fn probe(&self) -> Checked {
-        let Traffic { every, segment_bytes, .. } = self.traffic;
+    fn probe(&self) -> CheckResult {
+        let TrafficFlows { every, segment_bytes, .. } = self.traffic;
         let Some(every) = *every else {
             return Err(self.missing("`kind: probe` needs `every`".to_owned(), "every: 100ms"));
         };
@@ -199,7 +193,7 @@ fn most<T>(drawn: Drawn<T>) -> T {
     }
 }
 
-fn least<T: Bounded>(drawn: Drawn<T>) -> T {
+fn least<T: LeastDraw>(drawn: Drawn<T>) -> T {
     match drawn {
         Drawn::Fixed(value) | Drawn::Between { from: value, .. } => value,
         Drawn::Mean { mean } => mean.least(),
@@ -208,17 +202,17 @@ fn least<T: Bounded>(drawn: Drawn<T>) -> T {
 
 /// The least value of an exponential amount: none for times; for sizes the mean itself, since smaller draws are made as
 /// large as needed.
-trait Bounded {
+trait LeastDraw {
     fn least(self) -> Self;
 }
 
-impl Bounded for Time {
+impl LeastDraw for Time {
     fn least(self) -> Time {
         Time(Duration::ZERO)
     }
 }
 
-impl Bounded for Size {
+impl LeastDraw for Size {
     fn least(self) -> Size {
         self
     }

@@ -1,3 +1,4 @@
+use crate::scenario::tests::read;
 use crate::scenario::{NoPlan, Scenario};
 use crate::sim::{Results, Simulation};
 
@@ -9,9 +10,7 @@ const PAPERS: [(&str, &str); 2] = [
 ];
 
 fn run(text: &str, arm: &str, sets: &[&str]) -> Results {
-    let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
-    let scenario = Scenario::parse("fade", text, &sets).expect("it is read");
-    let plan = scenario.plan(Some(arm), 1).expect("a plan").plan;
+    let plan = read(text, sets).plan(Some(arm), 1).expect("a plan").plan;
     let mut simulation = Simulation::new(&plan).expect("it is built");
     simulation.run_until(simulation.plan().end());
     simulation.results()
@@ -24,7 +23,7 @@ const SHORT: [&str; 2] =
 #[test]
 fn every_arm_of_every_file_has_a_plan() {
     for (name, text) in PAPERS.into_iter().chain([("base-station", TEXT), ("base-station-paced", PACED)]) {
-        let scenario = Scenario::parse(name, text, &[]).expect("it is read");
+        let scenario = read(text, &[]);
         let Err(NoPlan::WhichArm { arms }) = scenario.plan(None, 1) else { panic!("several arms") };
         for arm in arms {
             let cell = scenario.asked().expect("a trial").cells.remove(0);
@@ -40,8 +39,7 @@ fn every_arm_of_every_file_has_a_plan() {
 #[test]
 fn a_gateway_without_a_name_is_n0() {
     let node = |set: &str| {
-        let scenario = Scenario::parse("fade", TEXT, &[set.to_owned()]).expect("it is read");
-        scenario.plan(Some("kick"), 1).expect("a plan").plan.gateway.map(|gateway| gateway.node)
+        read(TEXT, &[set]).plan(Some("kick"), 1).expect("a plan").plan.gateway.map(|gateway| gateway.node)
     };
     assert!(node("gateway={}").is_some());
     assert_eq!(node("gateway={}"), node("gateway={ node: n0 }"));
@@ -144,14 +142,14 @@ fn timeouts_that_were_needless_are_taken_back_once_and_start_no_recovery() {
         sender.timeouts > Some(0) && sender.fast_retransmits.is_some_and(|count| count <= 5),
         "{sender:?}"
     );
-    // Packets are not smaller either: three times as many would find the queues full.
+    // Packets are not smaller either: three times their number would find the queues full.
     assert!(sender.segments_retransmitted.is_some_and(|count| count < 400), "{sender:?}");
 }
 
 #[test]
 fn an_outage_with_a_shift_begins_at_another_time_for_each_seed() {
-    let sets = ["channel.outages=[{ from: n0, to: n1, begins: 3s, ends: 5s, shift: 20s }]".to_owned()];
-    let scenario = Scenario::parse("fade", TEXT, &sets).expect("it is read");
+    let shifted = "channel.outages=[{ from: n0, to: n1, begins: 3s, ends: 5s, shift: 20s }]";
+    let scenario = read(TEXT, &[shifted]);
     let outage = |seed| scenario.plan(Some("kick"), seed).expect("a plan").plan.channel.outages[0];
     let begins: Vec<u64> = (1..=20).map(|seed| outage(seed).begins_ns / 1_000_000_000).collect();
     assert!(begins.iter().all(|second| (3..23).contains(second)), "{begins:?}");

@@ -8,8 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::rules::specs;
-use crate::spec_names;
+use crate::rules::{base_station, receiver, senders, shadows, specs};
 
 /// One arm of the trial: its agents and its own settings. Default agents are receiver `delayed` and sender `cubic`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -17,21 +16,21 @@ use crate::spec_names;
 pub(in crate::scenario) struct ArmConfig {
     /// Receiver agent, which decides when to acknowledge (default delayed). `kernel` runs the kernel's TCP, in the
     /// worlds netns and hwsim.
-    #[schemars(schema_with = "spec_names::receiver")]
+    #[schemars(schema_with = "receiver")]
     pub(in crate::scenario) receiver: Option<String>,
     /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs (default
     /// cubic:hystart=on). `kernel:bbr` is the kernel's TCP with its algorithm bbr, and goes with receiver `kernel`.
     #[serde(deserialize_with = "specs")]
-    #[schemars(schema_with = "spec_names::senders")]
+    #[schemars(schema_with = "senders")]
     pub(in crate::scenario) sender: Option<String>,
     /// Receiver agents that only watch: results count the ACKs that they would have sent. A spec, or a list of specs
     /// (default: none).
     #[serde(deserialize_with = "specs")]
-    #[schemars(schema_with = "spec_names::shadows")]
+    #[schemars(schema_with = "shadows")]
     pub(in crate::scenario) shadows: Option<String>,
     /// Agent at the gateway, which decides what happens to packets around a fade, such as `ack-hold:mode=kick`
     /// (default: the gateway only forwards). The scenario then needs `gateway`.
-    #[schemars(schema_with = "spec_names::base_station")]
+    #[schemars(schema_with = "base_station")]
     pub(in crate::scenario) base_station: Option<String>,
     /// Programs use the kernel's TCP on a host behind each end of the flows. A transparent node at each end carries it
     /// over Hopwise with the arm's agents (default: false, programs use the arm's TCP themselves). In the worlds netns
@@ -79,9 +78,9 @@ fn leaves(path: &str, value: &serde_yaml::Value, paths: &mut Vec<String>) {
 
 impl<'de> Deserialize<'de> for Arms {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Arms, D::Error> {
-        struct InOrder;
+        struct ArmsVisitor;
 
-        impl<'de> Visitor<'de> for InOrder {
+        impl<'de> Visitor<'de> for ArmsVisitor {
             type Value = Arms;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,7 +97,7 @@ impl<'de> Deserialize<'de> for Arms {
             }
         }
 
-        from.deserialize_map(InOrder)
+        from.deserialize_map(ArmsVisitor)
     }
 }
 

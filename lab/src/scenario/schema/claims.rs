@@ -42,7 +42,7 @@ pub struct Claim {
     pub per_at: BTreeMap<String, Vec<serde_json::Value>>,
     /// Way to combine several points into one (default mean).
     #[serde(default, deserialize_with = "over")]
-    pub over: Over,
+    pub over: PointCombination,
     /// Condition that the measured number must meet (default about). Its 95 % interval must leave no room for the
     /// opposite, such as a loss where a gain is claimed.
     #[serde(default)]
@@ -102,9 +102,9 @@ impl Claim {
 }
 
 /// An arm stands under `against`, where `over` sounds like it.
-fn over<'de, D: Deserializer<'de>>(from: D) -> Result<Over, D::Error> {
+fn over<'de, D: Deserializer<'de>>(from: D) -> Result<PointCombination, D::Error> {
     let word = String::deserialize(from)?;
-    Over::deserialize(StrDeserializer::<D::Error>::new(&word)).map_err(|_| {
+    PointCombination::deserialize(StrDeserializer::<D::Error>::new(&word)).map_err(|_| {
         let expected = "`mean`, `most` or `least` of several points; the other arm stands under `against`";
         D::Error::custom(format_args!("unknown variant `{word}`, expected {expected}"))
     })
@@ -167,7 +167,7 @@ impl Measure {
 /// Way to combine the ratios of several points into one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Over {
+pub enum PointCombination {
     /// The geometric mean of the points' ratios. If an arm has a value of 0, plain means of its values are used.
     #[default]
     Mean,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hopwise_air::dcf::RateControl;
-use hopwise_air::phy::{Band, Guard, Phy};
+use hopwise_air::phy::{Band, GuardInterval, Phy};
 use hopwise_mesh::WhenFull;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
@@ -26,7 +26,7 @@ pub(in crate::scenario) struct RadioConfig {
     #[schemars(extend("enum" = Phy::names().chain(Phy::kinds()).collect::<Vec<_>>()))]
     pub(in crate::scenario) profile: String,
     /// Guard interval of data frames, for profiles of 802.11n and 802.11ac (default long).
-    pub(in crate::scenario) guard_interval: Option<Word<Guard>>,
+    pub(in crate::scenario) guard_interval: Option<Word<GuardInterval>>,
     /// Band of the channel, for profiles of 802.11n (default 2.4ghz). Those of 802.11ac have 5 GHz alone.
     pub(in crate::scenario) band: Option<Word<Band>>,
     /// Largest number of packets for one receiver that leave in one aggregate (A-MPDU) and get a block ACK, for
@@ -58,7 +58,7 @@ pub(in crate::scenario) struct RadioConfig {
     pub(in crate::scenario) queue_packets: u32,
     /// RTS/CTS precedes each unicast IP packet of at least this size. 0: all packets, off: none (default 0).
     #[schemars(extend("x-range" = "0 to 65536", "x-unit" = "bytes"))]
-    pub(in crate::scenario) rts_threshold: Threshold,
+    pub(in crate::scenario) rts_threshold: OrOff<u32>,
     /// A CTS to the sender itself goes before each data frame for one receiver that no RTS precedes, as near stations
     /// without 802.11n make Linux send it (default false).
     pub(in crate::scenario) cts_to_self: bool,
@@ -91,7 +91,7 @@ impl Default for RadioConfig {
             reorder_timeout: None,
             queue: QueueKeys::default(),
             queue_packets: 50,
-            rts_threshold: Threshold(Some(0)),
+            rts_threshold: OrOff::On(0),
             cts_to_self: false,
             when_full: Word(WhenFull::Drop),
             rate: Word(RateControl::Fixed),
@@ -107,6 +107,16 @@ impl Default for RadioConfig {
 pub(in crate::scenario) enum OrOff<T> {
     Off,
     On(T),
+}
+
+impl<T> OrOff<T> {
+    /// The value; none for `off`.
+    pub(in crate::scenario) fn on(self) -> Option<T> {
+        match self {
+            OrOff::On(value) => Some(value),
+            OrOff::Off => None,
+        }
+    }
 }
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for OrOff<T> {
@@ -142,58 +152,6 @@ impl<T: JsonSchema> JsonSchema for OrOff<T> {
     }
 }
 
-/// dot11RTSThreshold's range.
-const LARGEST_THRESHOLD: u32 = 65_536;
-
-/// Packet size from which RTS/CTS precedes the data, in bytes; `off`: never.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::scenario) struct Threshold(pub(in crate::scenario) Option<u32>);
-
-impl<'de> Deserialize<'de> for Threshold {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Threshold, D::Error> {
-        // YAML 1.1 reads `off` as false.
-        match serde_yaml::Value::deserialize(from)? {
-            serde_yaml::Value::Bool(false) => Ok(Threshold(None)),
-            serde_yaml::Value::String(text) if text == "off" => Ok(Threshold(None)),
-            serde_yaml::Value::Number(number) => number
-                .as_u64()
-                .and_then(|bytes| u32::try_from(bytes).ok())
-                .filter(|bytes| *bytes <= LARGEST_THRESHOLD)
-                .map(|bytes| Threshold(Some(bytes)))
-                .ok_or_else(|| {
-                    de::Error::custom(format_args!(
-                        "`{number}`, expected 0 to {LARGEST_THRESHOLD} bytes, or off"
-                    ))
-                }),
-            _ => Err(de::Error::custom(format_args!(
-                "this is no threshold, expected a whole number of bytes, 0 to {LARGEST_THRESHOLD}, or off"
-            ))),
-        }
-    }
-}
-
-impl Serialize for Threshold {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Some(bytes) => to.serialize_u32(bytes),
-            None => to.serialize_str("off"),
-        }
-    }
-}
-
-impl JsonSchema for Threshold {
-    fn schema_name() -> Cow<'static, str> {
-        "Threshold".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "RTS/CTS precedes each unicast IP packet of at least this size. 0: all packets, off: none.",
-            "anyOf": [{ "type": "integer", "minimum": 0, "maximum": LARGEST_THRESHOLD }, { "enum": ["off", false] }],
-        })
-    }
-}
-
 impl Words for RateControl {
     const NAME: &'static str = "RateName";
     const ABOUT: &'static str = "Rate control of data frames.";
@@ -213,12 +171,12 @@ impl Words for RateControl {
     ];
 }
 
-impl Words for Guard {
+impl Words for GuardInterval {
     const NAME: &'static str = "GuardName";
     const ABOUT: &'static str = "Guard interval of data frames.";
-    const ALL: &'static [(&'static str, Guard, &'static str)] = &[
-        ("long", Guard::Long, "800 ns: a symbol takes 4 us."),
-        ("short", Guard::Short, "400 ns: a symbol takes 3.6 us."),
+    const ALL: &'static [(&'static str, GuardInterval, &'static str)] = &[
+        ("long", GuardInterval::Long, "800 ns: a symbol takes 4 us."),
+        ("short", GuardInterval::Short, "400 ns: a symbol takes 3.6 us."),
     ];
 }
 

@@ -21,7 +21,7 @@ pub(in crate::scenario) const GAPS: &str = "1us or more";
 /// Flows from one node to another. The kind decides which keys apply.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::scenario) struct Traffic {
+pub(in crate::scenario) struct TrafficFlows {
     /// Node that opens the connection or sends the datagrams: first (w0 if there is a wire), last, or a name such as
     /// n3.
     pub(in crate::scenario) from: String,
@@ -166,7 +166,7 @@ pub(in crate::scenario) const SEGMENT_BYTES: u16 = 1000;
 /// Payload of a probe where the file gives no other.
 const PROBE_BYTES: u16 = 64;
 
-impl Traffic {
+impl TrafficFlows {
     /// True if its flows stand in no total.
     pub(in crate::scenario) fn is_background(&self) -> bool {
         self.background || self.kind == TrafficKind::Probe

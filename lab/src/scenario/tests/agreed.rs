@@ -1,7 +1,7 @@
 //! The arms of the files whose figures the book shows: none is the fallback of an agent that the other end did not
 //! serve.
 
-use super::Scenario;
+use super::read;
 use crate::result::RunResult;
 
 const SHOWN: [(&str, &str); 7] = [
@@ -17,8 +17,7 @@ const SHOWN: [(&str, &str); 7] = [
 #[test]
 fn no_arm_whose_figures_are_shown_does_without_something() {
     for (name, text) in SHOWN {
-        let sets = ["world=sim", "matrix={}", "topology.hops=1", "run={ duration: 2s }"].map(str::to_owned);
-        let scenario = Scenario::parse(name, text, &sets).expect("it is read");
+        let scenario = read(text, &["world=sim", "matrix={}", "topology.hops=1", "run={ duration: 2s }"]);
         let arms = scenario.asked().expect("arms").arms;
         for arm in arms.iter().filter(|arm| scenario.can_run(arm)) {
             let prepared = scenario.plan(Some(arm), 1).expect("a plan");

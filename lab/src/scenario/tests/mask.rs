@@ -1,6 +1,6 @@
 //! Masks of rates, and a CTS of the sender to itself.
 
-use super::{CHAIN, Scenario, refused};
+use super::{CHAIN, read, refused};
 
 #[test]
 fn rates_and_a_cts_that_change_nothing_are_refused_under_the_standards_rules_too() {
@@ -31,7 +31,7 @@ fn rates_and_a_cts_that_no_driver_hears_of_are_refused() {
 #[test]
 fn a_cts_to_self_is_left_out_under_ns2s_rules_where_they_vary() {
     let sets = ["matrix={ mac.rules: [ns2, standard] }", "radio={ cts_to_self: true, rts_threshold: off }"];
-    let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("a scenario");
+    let scenario = read(CHAIN, &sets);
     let cells = scenario.asked().expect("it can be asked").cells;
     let at = |cell| scenario.at(cell).and_then(|there| there.under("x")?.prepare(1)).expect("a plan").plan;
     assert_eq!(cells.iter().map(|cell| at(cell).mac.cts_to_self).collect::<Vec<_>>(), [false, true]);

@@ -1,6 +1,6 @@
 //! Nodes that move: files of movements, and walks of the scenario itself.
 
-use super::{CHAIN, Scenario, refused};
+use super::{CHAIN, Plan, plan_of, read, refused};
 
 /// A file for the length of a test.
 fn with_file(name: &str, text: &str, test: impl FnOnce(&str)) {
@@ -10,7 +10,12 @@ fn with_file(name: &str, text: &str, test: impl FnOnce(&str)) {
     std::fs::remove_file(&path).expect("it is removed");
 }
 
-/// BonnMotion's, with the same walk.
+/// The plan of nodes that move as a file says.
+fn walking(file: &str) -> Plan {
+    plan_of(CHAIN, &[&format!("topology={{ kind: movements, file: \"{file}\" }}")])
+}
+
+/// BonnMotion's file of that walk.
 const WAYPOINTS: &str = "0.0 0.0 0.0\n0.0 900.0 0.0 2.0 900.0 0.0 18.0 100.0 0.0\n";
 
 const WALK: &str = "$node_(0) set X_ 0.0\n$node_(0) set Y_ 0.0\n$node_(1) set X_ 900.0\n$node_(1) set Y_ 0.0\n\
@@ -19,19 +24,13 @@ const WALK: &str = "$node_(0) set X_ 0.0\n$node_(0) set Y_ 0.0\n$node_(1) set X_
 #[test]
 fn movement_files_are_read_and_refused_with_their_line() {
     with_file("walk.tcl", WALK, |file| {
-        let sets = [format!("topology={{ kind: movements, file: \"{file}\" }}")];
-        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
-        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        let plan = walking(file);
         assert_eq!((plan.positions.len(), plan.tracks.len()), (2, 2));
     });
     with_file("walk.movements", WAYPOINTS, |file| {
-        let of = |file: &str| {
-            let sets = [format!("topology={{ kind: movements, file: \"{file}\" }}")];
-            Scenario::parse("a", CHAIN, &sets).expect("it is read").plan(None, 1).expect("a plan").plan
-        };
         with_file("same.tcl", WALK, |same| {
             let [ours, theirs] =
-                [file, same].map(of).map(|plan| format!("{:?} {:?}", plan.positions, plan.tracks));
+                [file, same].map(walking).map(|plan| format!("{:?} {:?}", plan.positions, plan.tracks));
             let pause = "Leg { from_ns: 0, until_ns: 2000000000, start: Position { x: 900.0, y: 0.0 }";
             assert!(!ours.contains(pause), "a pause is no leg: {ours}");
             assert_eq!(ours, theirs, "the same walk in two forms");
@@ -56,10 +55,10 @@ fn movement_files_are_read_and_refused_with_their_line() {
 #[test]
 fn who_moves_may_begin_out_of_range_and_static_routes_stay_those_of_the_beginning() {
     with_file("near.tcl", WALK, |file| {
-        let sets =
-            [format!("topology={{ kind: movements, file: \"{file}\" }}"), "run={ duration: 60s }".to_owned()];
-        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
-        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        let plan = plan_of(
+            CHAIN,
+            &[&format!("topology={{ kind: movements, file: \"{file}\" }}"), "run={ duration: 60s }"],
+        );
         assert_eq!(crate::sim::run(&plan).expect("it runs").flows[0].bytes_delivered, 0);
     });
 }
@@ -72,7 +71,7 @@ fn flows_live_among_nodes_that_move_and_the_same_seed_moves_them_the_same_way() 
         "mobility={ speed_mps: [1, 5], pause: 1s, width_m: 150, height_m: 150 }",
         "channel={ fading: rician, k: 4, doppler_hz: 3, links: [link n0->n1 loses 1%] }",
     ];
-    let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
+    let scenario = read(CHAIN, &sets);
     let run = |seed| crate::sim::run(&scenario.plan(None, seed).expect("a plan").plan).expect("it runs");
     let first = run(1);
     assert!(first.flows[0].bytes_delivered > 1_000_000, "{:?}", first.flows);
@@ -83,8 +82,7 @@ fn flows_live_among_nodes_that_move_and_the_same_seed_moves_them_the_same_way() 
 #[test]
 fn who_is_to_stay_stands_where_it_is_said_and_all_others_walk_as_they_would() {
     let plan = |still: &str| {
-        let sets = [format!("mobility={{ speed_mps: [1, 5], width_m: 900, height_m: 300{still} }}")];
-        Scenario::parse("a", CHAIN, &sets).expect("it is read").plan(None, 1).expect("a plan").plan
+        plan_of(CHAIN, &[&format!("mobility={{ speed_mps: [1, 5], width_m: 900, height_m: 300{still} }}")])
     };
     let (all, some) = (plan(""), plan(", still: { n0: [0, 150], n2: [900, 20.5] }"));
     let spot = |node: usize| some.positions[node].map(|place| (place.x, place.y));
@@ -109,9 +107,7 @@ fn who_is_to_stay_stands_where_it_is_said_and_all_others_walk_as_they_would() {
 fn the_file_of_bonnmotion_s_that_comes_with_hopwise_runs() {
     let text = include_str!("../../../../configs/walk.yaml");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/walk.movements");
-    let sets = [format!("topology.file={file}"), "run.duration=60s".to_owned()];
-    let scenario = Scenario::parse("walk", text, &sets).expect("it is read");
-    let plan = scenario.plan(None, 1).expect("a plan").plan;
+    let plan = plan_of(text, &[&format!("topology.file={file}"), "run.duration=60s"]);
     assert_eq!((plan.positions.len(), plan.tracks.len()), (4, 4));
     let result = crate::sim::run(&plan).expect("it runs");
     assert!(result.flows[0].bytes_delivered > 500_000, "{:?}", result.flows);
@@ -119,8 +115,7 @@ fn the_file_of_bonnmotion_s_that_comes_with_hopwise_runs() {
 
 #[test]
 fn the_file_that_shows_moving_nodes_makes_a_plan_for_any_seed() {
-    let text = include_str!("../../../../configs/moving.yaml");
-    let scenario = Scenario::parse("moving", text, &[]).expect("it is read");
+    let scenario = read(include_str!("../../../../configs/moving.yaml"), &[]);
     for seed in 1..6 {
         let plan = scenario.plan(Some("delayed"), seed).expect("a plan").plan;
         assert_eq!((plan.positions.len(), plan.tracks.len(), plan.channel.links.len()), (20, 20, 2));

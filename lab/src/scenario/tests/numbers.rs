@@ -17,7 +17,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "radio.rts_threshold=null",
-        "this is no threshold; expected a whole number of bytes, 0 to 65536, or off",
+        "nothing is given here; expected a whole number of bytes, 0 to 65536, or off",
     ),
     ("topology.spacing_m=200km", "`200km` does not fit here; expected a number of metres without unit"),
 ];

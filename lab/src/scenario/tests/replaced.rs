@@ -1,12 +1,11 @@
-//! Values set over a file in those readings alone that leave them to the file.
+//! Values set over a file, in the readings alone that leave them to the file.
 
-use super::{CHAIN, Scenario};
+use super::{CHAIN, owned, read};
 use crate::findings::label;
 use crate::scenario::{LeftOut, Replaced};
 
 fn replacing(sweep: &str, sets: &[&str]) -> Replaced {
-    let scenario = Scenario::parse("a.yaml", &format!("{CHAIN}{sweep}"), &[]).expect("it is read");
-    scenario.replacing(&sets.iter().map(|set| (*set).to_owned()).collect::<Vec<_>>()).expect("values")
+    read(&format!("{CHAIN}{sweep}"), &[]).replacing(&owned(sets)).expect("values")
 }
 
 fn points(replaced: &Replaced) -> Vec<String> {

@@ -1,11 +1,10 @@
-//! Settings of routing in force, in the simulation and beside kernels.
+//! Settings of routing in force, in the simulation and over kernels.
 
-use super::{CHAIN, Scenario, refused};
+use super::{CHAIN, read, refused};
 
 #[test]
 fn dymo_stands_in_the_settings_of_a_run_with_all_its_constants() {
-    let sets = ["routing={ protocol: dymo, dymo: { max_hopcount: 30 } }".to_owned()];
-    let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+    let scenario = read(CHAIN, &["routing={ protocol: dymo, dymo: { max_hopcount: 30 } }"]);
     let in_force = &scenario.under("x").expect("an arm").settings()["routing"]["dymo"];
     assert_eq!((&in_force["max_hopcount"], &in_force["rreq_wait_time"]), (&30.into(), &"2s".into()));
 }
@@ -15,12 +14,12 @@ fn a_run_beside_kernels_has_the_hellos_of_its_daemons_in_its_settings() {
     for (world, given, says_hello) in
         [("sim", "", false), ("netns", "", true), ("hwsim", ", hello: false", false)]
     {
-        let sets = [format!("routing={{ protocol: aodv{given} }}"), format!("world={world}")];
-        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+        let routing = format!("routing={{ protocol: aodv{given} }}");
+        let scenario = read(CHAIN, &[&routing, &format!("world={world}")]);
         let in_force = &scenario.under("x").expect("an arm").settings()["routing"];
         assert_eq!(in_force["hello"], says_hello, "{world}");
         let prepared = scenario.plan(None, 1).expect("it is a plan");
-        assert_eq!(prepared.routing.aodv.is_on("hello"), says_hello, "{world}");
+        assert_eq!(prepared.routing.given().is_on("hello"), says_hello, "{world}");
     }
 }
 
@@ -28,8 +27,7 @@ fn a_run_beside_kernels_has_the_hellos_of_its_daemons_in_its_settings() {
 fn protocols_of_the_kernel_are_routed_by_its_wi_fi_alone_and_have_its_constants() {
     for (protocol, constant) in [("batman", "orig_interval: 2s"), ("hwmp", "max_preq_retries: 2")] {
         let routed = |constants: &str| format!("routing={{ protocol: {protocol}{constants} }}");
-        let sets = [routed(""), "world=hwsim".to_owned()];
-        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+        let scenario = read(CHAIN, &[&routed(""), "world=hwsim"]);
         let in_force = &scenario.under("x").expect("an arm").settings()["routing"];
         assert_eq!((&in_force["protocol"], in_force.get(protocol)), (&protocol.into(), None));
         let said = refused(&["world=hwsim", &routed(&format!(", {protocol}: {{ {constant} }}"))]);

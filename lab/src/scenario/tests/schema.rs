@@ -1,4 +1,4 @@
-//! The JSON Schema and serde accept the same scenarios.
+//! The JSON Schema and serde accept one set of scenarios.
 
 use serde_json::Value;
 
@@ -190,7 +190,8 @@ fn what_serde_accepts_the_schema_accepts_as_well() {
         ("run:", "matrix: { topology.hops: [1, 2], exclude: [{ topology.hops: 1 }] }\nrun:"),
         (
             "protocol: static, rules: ns2",
-            "protocol: aodv, net_diameter: 250, jitter: 0s, rest: null, local_repair: false, key: a, ack_seq: true",
+            "protocol: aodv, net_diameter: 250, jitter: 0s, my_route_timeout: null, local_repair: false, key: a, \
+             ack_seq: true",
         ),
         ("protocol: static, rules: ns2", "protocol: dsr, dsr: null, gpsr: { planar: rng }, dymo: {}"),
     ] {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::{CHAIN, Scenario, refused};
+use super::{CHAIN, Scenario, plan_of, read, refused};
 use crate::metric;
 use crate::result::RunResult;
 use crate::sim::{Results, Simulation, TrafficPlan};
@@ -12,8 +12,7 @@ use crate::sim::{Results, Simulation, TrafficPlan};
 /// The chain of the papers, shorter, with other traffic.
 fn scenario(traffic: &str, more: &[&str]) -> Scenario {
     let sets = ["topology.hops=2", "run={ duration: 20s }", &format!("traffic=[{traffic}]")];
-    let sets: Vec<String> = sets.iter().chain(more).map(|set| (*set).to_owned()).collect();
-    Scenario::parse("a", CHAIN, &sets).expect("it is read")
+    read(CHAIN, &[&sets[..], more].concat())
 }
 
 fn results(traffic: &str, more: &[&str]) -> Results {
@@ -158,8 +157,7 @@ fn rules_choose_agents_before_the_arm_does() {
 
 #[test]
 fn an_arm_that_says_nothing_has_the_defaults() {
-    let scenario = Scenario::parse("a", CHAIN, &["arms={ x: }".to_owned()]).expect("it is read");
-    let arm = scenario.plan(None, 1).expect("a plan").plan.arm;
+    let arm = plan_of(CHAIN, &["arms={ x: }"]).arm;
     assert_eq!((arm.receiver.as_str(), arm.senders.as_str()), ("delayed", "[cubic:hystart=on]"));
 }
 
@@ -167,10 +165,8 @@ fn an_arm_that_says_nothing_has_the_defaults() {
 fn what_chance_draws_is_the_same_for_every_arm_and_another_for_every_seed() {
     let text = CHAIN.replace("  x: {", "  y: { receiver: dca, sender: [newreno, \"limit:2\"] }\n  x: {");
     let traffic = "traffic=[{ from: first, to: last, kind: bulk, flows: 3, start: { from: 0s, to: 2s } }]";
-    let more =
-        ["topology={ kind: random, nodes: 20, width_m: 500, height_m: 300 }", "channel={ shadowing_db: 2 }"];
-    let sets: Vec<String> = more.iter().chain(&[traffic]).map(|set| (*set).to_owned()).collect();
-    let scenario = Scenario::parse("a", &text, &sets).expect("it is read");
+    let place = "topology={ kind: random, nodes: 20, width_m: 500, height_m: 300 }";
+    let scenario = read(&text, &[place, "channel={ shadowing_db: 2 }", traffic]);
     let drawn = |arm: &str, seed| {
         let plan = scenario.plan(Some(arm), seed).expect("a plan").plan;
         let starts: Vec<_> = plan.flows.iter().map(|flow| flow.start).collect();
@@ -238,8 +234,7 @@ fn lively(arm: &str, traffic: &str) -> Results {
         "channel={ shadowing_db: 3, fading: rayleigh, doppler_hz: 5, loss: 2% }",
         &format!("traffic=[{traffic}]"),
     ];
-    let scenario = Scenario::parse("a", &text, &sets.map(str::to_owned)).expect("it is read");
-    crate::sim::run(&scenario.plan(Some(arm), 3).expect("a plan").plan).expect("it runs")
+    crate::sim::run(&read(&text, &sets).plan(Some(arm), 3).expect("a plan").plan).expect("it runs")
 }
 
 #[test]
@@ -258,8 +253,7 @@ fn what_programs_draw_is_the_same_whatever_the_network_makes_of_it() {
     let drawn = |arm: &str, seed| {
         let text =
             CHAIN.replace("  x: {", "  y: { receiver: \"delayed:d=4,hold=400ms\", sender: [cubic] }\n  x: {");
-        let sets = ["run={ duration: 30s }".to_owned(), format!("traffic=[{traffic}]")];
-        let scenario = Scenario::parse("a", &text, &sets).expect("it is read");
+        let scenario = read(&text, &["run={ duration: 30s }", &format!("traffic=[{traffic}]")]);
         let results =
             crate::sim::run(&scenario.plan(Some(arm), seed).expect("a plan").plan).expect("it runs");
         let took = results.flows[0].completions.map(|completions| completions.total_ns);
@@ -286,7 +280,7 @@ fn what_the_peer_did_not_agree_to_stands_in_the_result() {
     assert_eq!((done.flows[0].receiver_lacks.len(), done.flows[0].sender_lacks.len()), (0, 0));
 }
 
-/// Both ends obey ACK-rate requests and make the same offers as a sender of requests: only the data shows the lack.
+/// Both ends obey ACK-rate requests and make the offers of a sender of requests: only the data shows the lack.
 #[test]
 fn a_peer_that_never_asks_stands_in_the_result_whether_its_data_ends_or_not() {
     for traffic in ["bytes: 20kB", "start: 0s"] {
@@ -371,8 +365,7 @@ fn a_saturated_flow_sends_also_while_its_datagrams_find_no_place_in_the_queue() 
     ] {
         let sets =
             [set, other, "run={ duration: 30s }", "traffic=[{ from: first, to: last, kind: saturated }]"];
-        let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
-        let results = crate::sim::run(&scenario.plan(Some("x"), 1).expect("a plan").plan).expect("it runs");
+        let results = crate::sim::run(&plan_of(CHAIN, &sets)).expect("it runs");
         assert!(results.flows[0].bytes_delivered > 100_000, "{set}: {:?}", results.flows);
     }
 }

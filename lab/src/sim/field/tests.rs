@@ -41,7 +41,7 @@ fn recorded(prepared: &Prepared, every: Duration) -> (String, Results) {
     (String::from_utf8(text).expect("a text"), simulation.results())
 }
 
-/// Plays a recording over the same scene: its models stay in the file and have no effect.
+/// Plays a recording over the scene that made it: its models stay in the file and have no effect.
 fn played<T>(text: &str, more: &[&str], seed: u64, then: impl FnOnce(&Prepared) -> T) -> T {
     played_over(SCENE, text, more, seed, then)
 }

@@ -1,4 +1,4 @@
-//! A predictor instead of the truth. It is the forecaster of `hopwise proxy`, with a signal that falls before each
+//! A predictor in place of the truth. It is the forecaster of `hopwise proxy`, with a signal that falls before each
 //! outage and rises after it.
 //!
 //! The signal is the outage's as a receiver measures it. It is at the threshold when the outage begins and ends. It
@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hopwise_agents::base_station::forecast::{ForecastSettings, Forecaster};
-use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::random::{NumberStream, Purpose};
 use hopwise_air::truncate;
 use hopwise_core::Instant;
 use hopwise_core::agent::LinkNews;
@@ -70,7 +70,7 @@ const LASTS: f64 = 0.960_789;
 const SILENCE: Duration = Duration::from_millis(500);
 
 /// Twelve uniform numbers make a normal one, by exact arithmetic.
-fn normal(stream: &mut Stream) -> f64 {
+fn normal(stream: &mut NumberStream) -> f64 {
     (0..12).map(|_| stream.unit()).sum::<f64>() - 6.0
 }
 
@@ -116,10 +116,10 @@ pub(super) fn predict(
     signal: &Signal,
     fades: &[(Instant, Instant)],
     end: Instant,
-    stream: &mut Stream,
+    stream: &mut NumberStream,
 ) -> Vec<(Instant, LinkNews)> {
     let settings = ForecastSettings::default();
-    let mut listener = Listener { forecaster: Forecaster::new(settings), news: Vec::new(), heard: None };
+    let mut listener = PredictorFeed { forecaster: Forecaster::new(settings), news: Vec::new(), heard: None };
     let (mut at, mut shadow_db) = (Instant::ZERO, 0.0);
     while at <= end {
         // Both are drawn even without a sample: one seed has one weather.
@@ -138,13 +138,13 @@ pub(super) fn predict(
 }
 
 /// The forecaster, with the knowledge of every radio: a silent mobile is gone, and one that sends again is there.
-struct Listener {
+struct PredictorFeed {
     forecaster: Forecaster,
     news: Vec<(Instant, LinkNews)>,
     heard: Option<Instant>,
 }
 
-impl Listener {
+impl PredictorFeed {
     fn is_gone(&self) -> bool {
         self.news.last().is_some_and(|(_, news)| *news == LinkNews::Gone)
     }
@@ -208,7 +208,7 @@ pub struct Calibration {
 
 /// The last news of a link that is there.
 #[derive(Clone, Copy, Debug, Default)]
-enum Known {
+enum FadeForecast {
     #[default]
     Nothing,
     /// A warning was given then, and stands until it is taken back.
@@ -224,37 +224,37 @@ const LASTING: Duration = Duration::from_secs(5);
 
 /// Runs this many fades of five seconds, one each half minute.
 pub fn calibrate(signal: &Signal, fades: u32, seed: u64) -> Calibration {
-    let stream = &mut Stream::new(seed, 0, Purpose::Forecast);
+    let stream = &mut NumberStream::new(seed, 0, Purpose::Forecast);
     let begin = |nth: u32| Instant::ZERO + APART * (nth + 1);
     let fades: Vec<_> = (0..fades).map(|nth| (begin(nth), begin(nth) + LASTING)).collect();
     let end = begin(as_u32(fades.len()));
     let predicted = predict(signal, &fades, end, stream);
     let (mut found, mut leads_s) = (Calibration::default(), 0.0);
-    let (mut known, mut is_away) = (Known::Nothing, false);
+    let (mut known, mut is_away) = (FadeForecast::Nothing, false);
     let mut fades_left = fades.iter().map(|(begins, _)| *begins).peekable();
     for (at, news) in predicted.into_iter().chain([(end, LinkNews::Up)]) {
         while let Some(begins) = fades_left.next_if(|begins| *begins <= at) {
             match std::mem::take(&mut known) {
-                Known::Warned(since) if begins.since(since) <= SOON => {
+                FadeForecast::Warned(since) if begins.since(since) <= SOON => {
                     found.foretold += 1;
                     leads_s += begins.since(since).as_secs_f64();
                 }
-                Known::Warned(_) => found.early += 1,
-                Known::Lost => found.sudden += 1,
-                Known::Nothing => found.missed += 1,
+                FadeForecast::Warned(_) => found.early += 1,
+                FadeForecast::Lost => found.sudden += 1,
+                FadeForecast::Nothing => found.missed += 1,
             }
             is_away = true;
         }
         match (news, known) {
-            (LinkNews::GoingDown { .. }, _) => known = Known::Warned(at),
-            (LinkNews::Gone, Known::Nothing) if !is_away => known = Known::Lost,
+            (LinkNews::GoingDown { .. }, _) => known = FadeForecast::Warned(at),
+            (LinkNews::Gone, FadeForecast::Nothing) if !is_away => known = FadeForecast::Lost,
             // A fade that is taken for gone a little too early counts as foretold.
             (LinkNews::Gone, _) => {}
             (LinkNews::Up, _) => {
                 match std::mem::take(&mut known) {
-                    Known::Warned(_) => found.false_alarms += 1,
-                    Known::Lost => found.false_losses += 1,
-                    Known::Nothing => {}
+                    FadeForecast::Warned(_) => found.false_alarms += 1,
+                    FadeForecast::Lost => found.false_losses += 1,
+                    FadeForecast::Nothing => {}
                 }
                 is_away = false;
             }
@@ -270,8 +270,8 @@ pub fn calibrate(signal: &Signal, fades: u32, seed: u64) -> Calibration {
 mod tests {
     use super::*;
 
-    fn stream() -> Stream {
-        Stream::new(1, 0, Purpose::Forecast)
+    fn stream() -> NumberStream {
+        NumberStream::new(1, 0, Purpose::Forecast)
     }
 
     fn s(s: u64) -> Instant {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::scenario::{Prepared, Scenario};
+use crate::scenario::Prepared;
 
 const CHAIN: &str = "
 topology: { kind: chain, hops: 4, spacing_m: 200 }
@@ -9,12 +9,10 @@ run: { duration: 20s, warmup: 5s }
 ";
 
 fn prepared(sets: &[&str]) -> Prepared {
-    let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
-    let scenario = Scenario::parse("chain", CHAIN, &sets).expect("a scenario");
-    scenario.plan(None, 1).expect("a plan")
+    crate::scenario::tests::read(CHAIN, sets).plan(None, 1).expect("a plan")
 }
 
-fn series(prepared: &Prepared, frames: Frames) -> (String, super::super::Results) {
+fn series(prepared: &Prepared, frames: FrameStretches) -> (String, super::super::Results) {
     let mut simulation = Simulation::new(&prepared.plan).expect("a world");
     let text = run(&mut simulation, &prepared.names, frames);
     (text, simulation.results())
@@ -31,13 +29,13 @@ fn values(text: &str, what: &str, who: &str) -> Vec<(f64, f64)> {
 fn a_run_with_a_series_is_the_run_without_it() {
     let prepared = prepared(&[]);
     let plain = super::super::run(&prepared.plan).expect("a world");
-    let (with_frames, results) = series(&prepared, Frames::Keep);
+    let (with_frames, results) = series(&prepared, FrameStretches::Keep);
     let airtimes = |mut results: super::super::Results| {
         results.nodes.iter_mut().for_each(|node| node.airtime = None);
         results
     };
     assert_eq!(airtimes(results), plain);
-    let (without, _) = series(&prepared, Frames::Leave);
+    let (without, _) = series(&prepared, FrameStretches::Leave);
     let of_frames = |line: &&str| line.contains(':') || line.starts_with("stretch,");
     let sampled: Vec<_> = with_frames.lines().filter(|line| !of_frames(line)).collect();
     let left: Vec<_> = without.lines().filter(|line| !of_frames(line)).collect();
@@ -47,7 +45,7 @@ fn a_run_with_a_series_is_the_run_without_it() {
 #[test]
 fn windows_and_sequence_numbers_tell_what_the_flow_came_to() {
     let prepared = prepared(&[]);
-    let (text, results) = series(&prepared, Frames::Keep);
+    let (text, results) = series(&prepared, FrameStretches::Keep);
     for (flow, who) in results.flows.iter().zip(["f0", "f1"]) {
         let acked = values(&text, "acked_bytes", who);
         let last = acked.last().expect("something was acknowledged");
@@ -66,7 +64,7 @@ fn windows_and_sequence_numbers_tell_what_the_flow_came_to() {
             "run.duration=2s",
             "run.warmup=0s",
         ]);
-        let (text, _) = series(&prepared, Frames::Leave);
+        let (text, _) = series(&prepared, FrameStretches::Leave);
         let is_there = |who: &&str| !values(&text, "acked_bytes", who).is_empty();
         assert!(names.iter().all(is_there), "{direction}: lines are called as rows of results are");
     }
@@ -78,7 +76,7 @@ fn windows_and_sequence_numbers_tell_what_the_flow_came_to() {
 #[test]
 fn frames_of_stretches_all_over_the_run_are_kept_and_all_counts() {
     let prepared = prepared(&[]);
-    let (text, results) = series(&prepared, Frames::Keep);
+    let (text, results) = series(&prepared, FrameStretches::Keep);
     let stretches = values(&text, "stretch", "all");
     assert_eq!(stretches.len(), 8);
     let ends = |stretch: &(f64, f64)| (stretch.0, stretch.0 + stretch.1 / 1e6);
@@ -109,17 +107,17 @@ fn frames_of_stretches_all_over_the_run_are_kept_and_all_counts() {
 #[test]
 fn places_are_told_where_nodes_walk_as_where_they_stand() {
     let still = prepared(&[]);
-    let (text, _) = series(&still, Frames::Leave);
+    let (text, _) = series(&still, FrameStretches::Leave);
     assert_eq!(values(&text, "x_m", "n3"), [(0.0, 600.0)], "a value that stays is written once");
     let walking =
         prepared(&["mobility={ speed_mps: [1, 5], width_m: 800, height_m: 10 }", "run.duration=10s"]);
-    let (text, _) = series(&walking, Frames::Leave);
+    let (text, _) = series(&walking, FrameStretches::Leave);
     assert!(values(&text, "x_m", "n3").len() > 10);
 }
 
 #[test]
 fn a_series_is_bounded_whatever_the_length_of_a_run() {
-    let (short, _) = series(&prepared(&["run.duration=20s"]), Frames::Leave);
-    let (long, _) = series(&prepared(&["run.duration=120s"]), Frames::Leave);
+    let (short, _) = series(&prepared(&["run.duration=20s"]), FrameStretches::Leave);
+    let (long, _) = series(&prepared(&["run.duration=120s"]), FrameStretches::Leave);
     assert!(long.lines().count() < 2 * short.lines().count() && long.lines().count() < 10_000);
 }

@@ -1,9 +1,9 @@
-//! The coverage of two intervals for the true ratio: t on logs, and a bootstrap (BCa, Efron 1987). Both get the same
+//! The coverage of two intervals for the true ratio: t on logs, and a bootstrap (BCa, Efron 1987). Both get equal
 //! goodputs. At 5 to 20 blocks the bootstrap is too sure of itself: t stays.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::super::{Location, logs};
+use super::super::{Location, ratio};
 use super::draw::{Draws, Scatter, mean_log};
 
 const TRIALS: u64 = 1_000;
@@ -25,7 +25,7 @@ fn coverage(n: usize, arm: Scatter, baseline: Scatter) -> [f64; 2] {
     for seed in 0..TRIALS {
         let mut draws = Draws::new(seed);
         let pairs: Vec<_> = (0..n).map(|_| (draws.goodput(arm), draws.goodput(baseline))).collect();
-        let ratios = logs::ratios(&pairs);
+        let ratios = ratio::log_ratios(&pairs);
         let t = Location::of(&ratios).and_then(|location| location.interval(0.95)).expect("several blocks");
         let bootstrap = bca(&ratios, &mut draws);
         for (held, [low, high]) in held.iter_mut().zip([t, bootstrap]) {

@@ -1,6 +1,6 @@
 //! Goodputs as runs have them, drawn from a seed.
 
-use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::random::{NumberStream, Purpose};
 use libm::{cos, exp, log};
 
 /// The scatter of the log of an arm's goodput from block to block.
@@ -15,11 +15,11 @@ pub(super) enum Scatter {
 }
 
 #[derive(Debug)]
-pub(super) struct Draws(Stream);
+pub(super) struct Draws(NumberStream);
 
 impl Draws {
     pub(super) fn new(seed: u64) -> Draws {
-        Draws(Stream::new(seed, 0, Purpose::Traffic))
+        Draws(NumberStream::new(seed, 0, Purpose::Traffic))
     }
 
     pub(super) fn below(&mut self, bound: usize) -> usize {

@@ -1,7 +1,7 @@
 //! Thousands of trials with known truth: the rates of false verdicts and of found differences.
 
-use super::super::need::tests::for_truth;
-use super::super::{Comparison, MARGIN, Samples, Verdict, compare};
+use super::super::location::tests::for_truth;
+use super::super::{Comparison, ComparisonVerdict, MARGIN, Samples, compare};
 use super::draw::{Draws, Scatter};
 
 /// A trial with a baseline and equal arms, except for a planted ratio.
@@ -21,7 +21,7 @@ fn count(trials: u64, of: impl Fn(u64) -> Vec<Comparison>, counts: impl Fn(&Comp
 }
 
 fn finds_a_difference(comparison: &Comparison) -> bool {
-    matches!(comparison.verdict, Verdict::Faster | Verdict::Slower)
+    matches!(comparison.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower)
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn arms_at_the_margin_are_taken_for_equal_in_at_most_64_of_1000_trials() {
     for scatter in [Scatter::Even(0.01), Scatter::Even(0.02), Scatter::Even(0.05)] {
         for blocks in [5, 20] {
             let of = |seed| trial(seed, blocks, 1, scatter, 1.0 + MARGIN);
-            let found = count(1_000, of, |comparison| comparison.verdict == Verdict::NoDifference);
+            let found = count(1_000, of, |comparison| comparison.verdict == ComparisonVerdict::NoDifference);
             println!("{blocks} blocks, {scatter:?}: {found} of 1000 taken for equal");
             assert!(found <= 64, "{found} false verdicts: {blocks} blocks, {scatter:?}");
         }
@@ -64,7 +64,8 @@ const POWER: [(f64, u32, f64); 9] = [
 fn a_planted_difference_of_5_percent_is_found_as_often_as_the_docs_say() {
     for (deviation, blocks, stated) in POWER {
         let of = |seed| trial(seed, blocks, 1, Scatter::Even(deviation), 1.05);
-        let found = count(1_000, of, |comparison| comparison.verdict == Verdict::Faster) as f64 / 1_000.0;
+        let found =
+            count(1_000, of, |comparison| comparison.verdict == ComparisonVerdict::Faster) as f64 / 1_000.0;
         println!("{blocks} blocks that scatter by {deviation}: {found} find 5 %");
         assert!(found >= stated, "{found} instead of {stated}: {blocks} blocks, deviation {deviation}");
     }
@@ -80,7 +81,7 @@ fn as_many_blocks_as_are_asked_for_decide_in_about_80_percent_of_trials() {
         let need = for_truth(libm::log(ratio), scatter, libm::log(1.0 + MARGIN)).expect("not too many");
         let decided = |blocks: usize| {
             let of = |seed| trial(seed, blocks as u32, 1, Scatter::Even(deviation), ratio);
-            count(1_000, of, |comparison| comparison.verdict != Verdict::Undecided)
+            count(1_000, of, |comparison| comparison.verdict != ComparisonVerdict::Undecided)
         };
         let (asked, half) = (decided(need), decided((need / 2).max(2)));
         println!(
@@ -104,7 +105,7 @@ fn the_blocks_that_an_undecided_trial_asks_for_usually_decide() {
         let need: u32 = need.parse().expect("a number of blocks");
         let second = trial(seed + 10_000, need, 1, Scatter::Even(0.03), ratio).remove(0);
         asked += 1;
-        decided += u32::from(second.verdict != Verdict::Undecided);
+        decided += u32::from(second.verdict != ComparisonVerdict::Undecided);
     }
     println!("{decided} of {asked} decided");
     // Five blocks do not give the ratio well: it is less than 80 %.

@@ -1,17 +1,18 @@
 //! The theory of saturated stations in one cell: Bianchi's model, with the rules that are really followed.
 //!
 //! The plain model lets counters fall once in every busy period. Here a counter falls in idle slots alone, windows are
-//! 31, 63, … 1023, and tries are finite. A station that has just sent and draws 0 sends again before all others.
+//! 31, 63, … 1023, and tries are finite. A station that has just sent and draws 0 sends again before any other station.
 //!
-//! Under ns-2's rules all stations wait for EIFS after a collision, and those that collided are among the first to go
-//! on. Under the standard's no station understood a header, and the others go on after DIFS. Those that collided find
-//! out later, when their answer is overdue.
+//! Under ns-2's rules all stations wait for EIFS after a collision, and the stations that collided are among the first
+//! to go on. Under the standard's no station understood a header. Stations that did not collide go on after DIFS.
+//! Stations that collided find out later, when their answer is overdue.
 //!
 //! EDCA's counters (802.11n) fall once more at the end of AIFS, and so once in every busy period, as Bianchi has it. A
 //! draw of 0 is then a slot as any other.
 
-use crate::dcf::{MacConfig, MacRules};
+use crate::dcf::{MacConfig, MacRules, answer_timeout_ns};
 use crate::phy::Phy;
+use crate::random::{NumberStream, Purpose};
 use crate::saturated::{PACKET, PAYLOAD};
 
 /// Mean backoff of all tries of one packet that no station answers.
@@ -39,7 +40,7 @@ fn power(base: f64, exponent: u32) -> f64 {
     (0..exponent).fold(1.0, |product, _| product * base)
 }
 
-/// Slots of the others that go by before a station knows that it has collided.
+/// Slots of other stations that go by before a station knows that it has collided.
 fn lag_slots(phy: &Phy, rules: MacRules) -> f64 {
     match rules {
         MacRules::Ns2 => 0.0,
@@ -150,6 +151,62 @@ pub(super) fn without_collisions_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
     let row = 1.0 / (1.0 - 1.0 / windows[0]);
     let time = quiet * slot + (1.0 - quiet) * (success * row + slot);
     (1.0 - quiet) * row * f64::from(PAYLOAD) * 8.0 / time * 1e3
+}
+
+const PACKETS: u64 = 50_000;
+
+/// One of the two stations.
+struct HiddenSender {
+    /// The instant from which its slots count.
+    from: u64,
+    slots: u64,
+    cw: u16,
+    tries: u8,
+}
+
+/// The payload that both carry together, in kbit/s.
+pub(super) fn hidden_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
+    let is_announced = mac.rts_threshold.is_some();
+    // The first frame, which the other station does not receive; the answer, which it does; and all that follows the
+    // first.
+    let (first, answer, rest) = if is_announced {
+        (phy.rts_ns(), phy.cts_ns(), phy.exchange_ns(PACKET) - phy.rts_ns())
+    } else {
+        (phy.data_ns(PACKET), phy.ack_ns(), phy.sifs_ns + phy.ack_ns())
+    };
+    let timeout = answer_timeout_ns(phy, mac.rules, answer);
+    let mut chance = NumberStream::new(1, 0, Purpose::Traffic);
+    let mut draw = |cw: u16| u64::from(chance.below(drawn_from(cw, mac.rules)));
+    let mut pair = [0; 2].map(|from| HiddenSender { from, slots: draw(phy.cw.0), cw: phy.cw.0, tries: 0 });
+    let (mut garbled_until, mut packets, mut now) = (0, 0, 0);
+    while packets < PACKETS {
+        let starts = [0, 1].map(|n: usize| pair[n].from + pair[n].slots * phy.slot_ns);
+        let (n, other) = if starts[0] <= starts[1] { (0, 1) } else { (1, 0) };
+        now = starts[n];
+        let end = now + first;
+        if now < garbled_until || starts[other] < end {
+            garbled_until = garbled_until.max(end);
+            let sender = &mut pair[n];
+            sender.tries = (sender.tries + 1) % mac.short_retries;
+            sender.cw = if sender.tries == 0 { phy.cw.0 } else { (2 * sender.cw + 1).min(phy.cw.1) };
+            sender.from = end + timeout + phy.difs_ns();
+            sender.slots = draw(sender.cw);
+            continue;
+        }
+        packets += 1;
+        let answered = end + phy.sifs_ns;
+        let next = end + rest + phy.difs_ns();
+        pair[n] = HiddenSender { from: next, slots: draw(phy.cw.0), cw: phy.cw.0, tries: 0 };
+        if starts[other] <= answered {
+            // The other station began just before the answer, and the answer falls into its frame.
+            garbled_until = starts[other] + first;
+        } else {
+            let waiting = &mut pair[other];
+            waiting.slots -= answered.saturating_sub(waiting.from) / phy.slot_ns;
+            waiting.from = waiting.from.max(next);
+        }
+    }
+    (packets * u64::from(PAYLOAD) * 8) as f64 / now as f64 * 1e6
 }
 
 #[cfg(test)]

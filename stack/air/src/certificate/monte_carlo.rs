@@ -1,15 +1,22 @@
 //! The theory of saturated stations of several access categories by chance: the rules of EDCA, idle period by idle
 //! period. It knows no medium and no receivers.
 
-use super::turn::Turn;
-use super::zones::Class;
-use crate::edca::Contention;
-use crate::phy::Phy;
-use crate::random::{Purpose, Stream};
+use super::turn::{MediumTurn, TurnSender};
+use crate::phy::{Contention, Phy};
+use crate::random::{NumberStream, Purpose};
 use crate::saturated::PAYLOAD;
 
+/// The stations of one category.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CategoryClass {
+    pub(super) sender: TurnSender,
+    pub(super) stations: u32,
+    /// Tries of a packet that leaves alone.
+    pub(super) tries: u8,
+}
+
 struct Player<'a> {
-    class: &'a Class,
+    class: &'a CategoryClass,
     of: Contention,
     aifs_ns: u64,
     /// The instant from which AIFS counts.
@@ -23,7 +30,7 @@ struct Player<'a> {
 }
 
 impl Player<'_> {
-    fn new<'a>(phy: &Phy, class: &'a Class, chance: &mut Stream) -> Player<'a> {
+    fn new<'a>(phy: &Phy, class: &'a CategoryClass, chance: &mut NumberStream) -> Player<'a> {
         let of = phy.contention(class.sender.category);
         let aifs_ns = phy.aifs_ns(class.sender.category);
         let (from, slots, cw, tries, requests, packets) = (0, 0, of.cw.0, 0, false, 0);
@@ -32,7 +39,7 @@ impl Player<'_> {
         player
     }
 
-    fn draw(&mut self, chance: &mut Stream) {
+    fn draw(&mut self, chance: &mut NumberStream) {
         self.slots = u64::from(chance.below(u32::from(self.cw) + 1));
     }
 
@@ -40,7 +47,7 @@ impl Player<'_> {
         self.from + self.aifs_ns + self.slots * slot_ns
     }
 
-    fn turn(&self) -> Turn {
+    fn turn(&self) -> MediumTurn {
         if self.requests { self.class.sender.request() } else { self.class.sender.data() }
     }
 
@@ -53,13 +60,13 @@ impl Player<'_> {
         self.from = self.from.max(end);
     }
 
-    fn succeed(&mut self, end: u64, chance: &mut Stream) {
+    fn succeed(&mut self, end: u64, chance: &mut NumberStream) {
         self.packets += u64::from(self.turn().packets);
         (self.from, self.tries, self.cw, self.requests) = (end, 0, self.of.cw.0, false);
         self.draw(chance);
     }
 
-    fn collide(&mut self, from: u64, chance: &mut Stream) {
+    fn collide(&mut self, from: u64, chance: &mut NumberStream) {
         self.from = from;
         self.tries += 1;
         self.cw = (2 * self.cw + 1).min(self.of.cw.1);
@@ -73,8 +80,8 @@ impl Player<'_> {
 }
 
 /// The payload that all stations of each category carry together, in kbit/s.
-pub(super) fn kbps(phy: &Phy, classes: &[Class], seconds: u64) -> Vec<f64> {
-    let mut chance = Stream::new(7, 1, Purpose::Traffic);
+pub(super) fn kbps(phy: &Phy, classes: &[CategoryClass], seconds: u64) -> Vec<f64> {
+    let mut chance = NumberStream::new(7, 1, Purpose::Traffic);
     let mut players = Vec::new();
     for class in classes {
         players.extend((0..class.stations).map(|_| Player::new(phy, class, &mut chance)));
@@ -101,7 +108,7 @@ pub(super) fn kbps(phy: &Phy, classes: &[Class], seconds: u64) -> Vec<f64> {
         };
         others.into_iter().for_each(|other| other.wait(now, end, phy.slot_ns));
     }
-    let of = |class: &Class| -> u64 {
+    let of = |class: &CategoryClass| -> u64 {
         players.iter().filter(|player| std::ptr::eq(player.class, class)).map(|player| player.packets).sum()
     };
     classes.iter().map(|class| (of(class) * u64::from(PAYLOAD) * 8) as f64 * 1e6 / now as f64).collect()

@@ -11,7 +11,7 @@ fn bits_ns(bytes: u32, rate: Rate) -> f64 {
     f64::from(bytes) * 8e9 / rate.bits_per_second as f64
 }
 
-/// TDA, section 4: 3 SIFS, RTS, CTS and ACK at the basic rate, the packet at that of data.
+/// TDA, section 4: 3 SIFS, RTS, CTS and ACK at the basic rate, the packet at the data rate.
 fn bare_exchange_us(bytes: u32) -> f64 {
     let phy = phy();
     let control = RTS_BYTES + CTS_BYTES + ACK_BYTES;

@@ -14,7 +14,7 @@ const LONGEST_VHT: u32 = 1_048_575;
 
 /// The frames from the end of a backoff to the next AIFS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct MediumTurn {
     /// The airtime of the first frame, which is lost in a collision.
     pub(super) first_ns: u64,
     /// The time of all frames, with the gaps between them and their propagation.
@@ -24,7 +24,7 @@ pub(super) struct Turn {
 
 /// A saturated sender of a category, in aggregates or packet by packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sender {
+pub(super) struct TurnSender {
     pub(super) phy: Phy,
     pub(super) category: Category,
     pub(super) is_aggregated: bool,
@@ -32,7 +32,7 @@ pub(super) struct Sender {
     pub(super) propagation_ns: u64,
 }
 
-impl Sender {
+impl TurnSender {
     fn psdu(&self, packets: u32) -> u32 {
         let mpdu = 4 + PACKET + self.phy.data_overhead;
         (packets - 1) * mpdu.next_multiple_of(4) + mpdu
@@ -45,7 +45,7 @@ impl Sender {
         self.phy.airtime_ns(self.psdu(packets), self.phy.data)
     }
 
-    /// The time of an exchange with so many packets.
+    /// The time of an exchange with this number of packets.
     fn exchange_ns(&self, packets: u32) -> u64 {
         self.data_ns(packets) + self.answer_ns(packets) + 2 * self.propagation_ns
     }
@@ -69,24 +69,24 @@ impl Sender {
     }
 
     /// A turn that begins with data.
-    pub(super) fn data(&self) -> Turn {
+    pub(super) fn data(&self) -> MediumTurn {
         let limit = Some(self.phy.contention(self.category).txop_ns).filter(|limit| *limit > 0);
         let packets = self.packets(limit);
         let first_ns = self.data_ns(packets);
-        self.with_more(Turn { first_ns, all_ns: self.exchange_ns(packets), packets })
+        self.with_more(MediumTurn { first_ns, all_ns: self.exchange_ns(packets), packets })
     }
 
     /// A turn that begins with the request of a block ACK that was missing.
-    pub(super) fn request(&self) -> Turn {
+    pub(super) fn request(&self) -> MediumTurn {
         let (phy, basic) = (&self.phy, self.phy.basic);
         let first_ns = phy.airtime_ns(BLOCK_ACK_REQ_BYTES, basic);
         let answer_ns = phy.sifs_ns + phy.airtime_ns(BLOCK_ACK_BYTES, basic);
         let all_ns = first_ns + answer_ns + 2 * self.propagation_ns;
-        self.with_more(Turn { first_ns, all_ns, packets: 0 })
+        self.with_more(MediumTurn { first_ns, all_ns, packets: 0 })
     }
 
     /// Adds the exchanges for which the TXOP has room.
-    fn with_more(&self, mut turn: Turn) -> Turn {
+    fn with_more(&self, mut turn: MediumTurn) -> MediumTurn {
         let limit = self.phy.contention(self.category).txop_ns;
         loop {
             let begin = turn.all_ns + self.phy.sifs_ns;

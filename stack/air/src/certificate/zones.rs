@@ -16,8 +16,9 @@
 //!
 //! p = 1 − Σ Q(k) q(k)/(1 − τ) / Σ Q(k), over k ≥ d.
 //!
-//! Both equations are iterated until they agree. *L* are the slots of others that go by before a station knows that it
-//! has collided. They lie within the answer's timeout, and are reached while all but the two that collided are quiet.
+//! Both equations are iterated until they agree. *L* are the slots of other stations that go by before a station knows
+//! that it has collided. They lie within the answer's timeout, and are reached while all but the two that collided are
+//! quiet.
 //!
 //! The cycle from one busy period to the next takes SIFS, the shortest AIFS, Σ Q q slots, and the frames that end it.
 //! In slot *k* one station of *c* succeeds with n τ q/(1 − τ). A collision takes its longest frame. Its mean follows
@@ -26,7 +27,8 @@
 //! A station with aggregates requests the block ACK that did not come, until it has one. One try of a packet's
 //! aggregate is followed by p/(1 − p) requests on average: the part *p* of its frames are requests.
 
-use super::turn::{Sender, Turn};
+use super::monte_carlo::CategoryClass;
+use super::turn::MediumTurn;
 use crate::phy::Phy;
 use crate::saturated::PAYLOAD;
 
@@ -36,15 +38,6 @@ const STAYS: f64 = 0.8;
 /// Tries beyond these are as good as never reached.
 const MOST_TRIES: usize = 400;
 
-/// The stations of one category.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Class {
-    pub(super) sender: Sender,
-    pub(super) stations: u32,
-    /// Tries of a packet that leaves alone.
-    pub(super) tries: u8,
-}
-
 /// The stations of one category, with the state of the iteration.
 struct Rival {
     stations: i32,
@@ -52,15 +45,15 @@ struct Rival {
     zone: usize,
     /// Wⱼ/2 + 1 of each try.
     slots: Vec<f64>,
-    data: Turn,
-    request: Option<Turn>,
+    data: MediumTurn,
+    request: Option<MediumTurn>,
     tau: f64,
     p: f64,
 }
 
 impl Rival {
-    fn new(class: &Class, shortest: u8) -> Rival {
-        let Class { sender, stations, tries } = *class;
+    fn new(class: &CategoryClass, shortest: u8) -> Rival {
+        let CategoryClass { sender, stations, tries } = *class;
         let of = sender.phy.contention(sender.category);
         let tries = if sender.is_aggregated { MOST_TRIES } else { usize::from(tries) };
         let windows = std::iter::successors(Some(of.cw.0), |cw| Some((2 * cw + 1).min(of.cw.1)));
@@ -87,7 +80,7 @@ impl Rival {
     }
 
     /// The turns that its frames begin, each with its part of them.
-    fn turns(&self) -> impl Iterator<Item = (f64, Turn)> {
+    fn turns(&self) -> impl Iterator<Item = (f64, MediumTurn)> {
         let of_requests = if self.request.is_some() { self.p } else { 0.0 };
         [(1.0 - of_requests, Some(self.data)), (of_requests, self.request)]
             .into_iter()
@@ -95,7 +88,7 @@ impl Rival {
     }
 }
 
-/// The probability that a slot is quiet, if so many stations of each category are left out.
+/// The probability that a slot is quiet, if a number of stations of each category is left out.
 fn quiet(rivals: &[Rival], slot: usize, left_out: impl Fn(usize) -> i32) -> f64 {
     let of = |(nth, rival): (usize, &Rival)| (1.0 - rival.tau).powi((rival.stations - left_out(nth)).max(0));
     rivals.iter().enumerate().filter(|(_, rival)| rival.zone <= slot).map(of).product()
@@ -175,8 +168,8 @@ fn longest_ns(rivals: &[Rival], slot: usize, quiet: f64) -> f64 {
 }
 
 /// The payload that all stations of each category carry together, in kbit/s.
-pub(super) fn kbps(phy: &Phy, classes: &[Class]) -> Vec<f64> {
-    let aifsn = |class: &Class| phy.contention(class.sender.category).aifsn;
+pub(super) fn kbps(phy: &Phy, classes: &[CategoryClass]) -> Vec<f64> {
+    let aifsn = |class: &CategoryClass| phy.contention(class.sender.category).aifsn;
     let shortest = classes.iter().map(aifsn).min().unwrap_or(0);
     let mut rivals: Vec<Rival> = classes.iter().map(|class| Rival::new(class, shortest)).collect();
     solve(&mut rivals, phy.answer_timeout_ns() as f64 / phy.slot_ns as f64);

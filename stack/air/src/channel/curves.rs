@@ -1,18 +1,18 @@
-//! Frame errors from SNR, for the rates of ERP-OFDM; `soft.rs` has those of 802.11n.
+//! Frame errors from SNR, for the rates of ERP-OFDM; `soft.rs` has frame errors of 802.11n.
 //!
 //! Bits on a subcarrier err as Gray-coded BPSK, QPSK and QAM do under white noise (Proakis, Digital Communications).
 //! The decoder's errors are the union bound over the code's distances with hard decisions. Each term is by Chernoff's
-//! bound D = √(4p(1 − p)). The weights are those of the code (133, 171) and of its punctured forms (Haccoun and Bégin,
-//! 1989; Frenger et al., 1999). It is the model of Pei and Henderson, Validation of OFDM error rate model in ns-3
-//! (2010); they compared it with a testbed. Not modelled: preambles and headers that err on their own, soft decisions,
+//! bound D = √(4p(1 − p)). The weights are of the code (133, 171) and of its punctured forms (Haccoun and Bégin, 1989;
+//! Frenger et al., 1999). It is the model of Pei and Henderson, Validation of OFDM error rate model in ns-3 (2010);
+//! they compared it with a testbed. Not modelled: preambles and headers that err on their own, soft decisions,
 //! frequency-selective fading.
 
 mod soft;
 
-use crate::phy::{Form, Rate};
+use crate::phy::{BitForm, Rate};
 
 /// A free distance, and the weights of this distance and the following ones, by steps of `step`.
-struct Code {
+struct ConvolutionalCode {
     first: i32,
     step: i32,
     /// Information bits a step of the trellis.
@@ -20,19 +20,19 @@ struct Code {
     weights: &'static [f64],
 }
 
-static HALF: Code = Code {
+static HALF: ConvolutionalCode = ConvolutionalCode {
     first: 10,
     step: 2,
     bits: 1.0,
     weights: &[36.0, 211.0, 1404.0, 11633.0, 77433.0, 502690.0, 3322763.0, 21292910.0, 134365911.0],
 };
-static TWO_THIRDS: Code = Code {
+static TWO_THIRDS: ConvolutionalCode = ConvolutionalCode {
     first: 6,
     step: 1,
     bits: 2.0,
     weights: &[3.0, 70.0, 285.0, 1276.0, 6160.0, 27128.0, 117019.0, 498860.0, 2103891.0, 8784123.0],
 };
-static THREE_QUARTERS: Code = Code {
+static THREE_QUARTERS: ConvolutionalCode = ConvolutionalCode {
     first: 5,
     step: 1,
     bits: 3.0,
@@ -55,11 +55,11 @@ static THREE_QUARTERS: Code = Code {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Curves {
     /// By a hash of the ratio and the rate; empty before the first use.
-    known: Vec<Option<Known>>,
+    known: Vec<Option<FrameErrors>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct FrameErrors {
     rate: Rate,
     snr: f64,
     log_of_bit: f64,
@@ -74,10 +74,10 @@ impl Curves {
         1.0 - self.intact(rate, snr, bits_of(bytes))
     }
 
-    /// The probability that no error is among so many bits.
+    /// The probability that no error is among this number of bits.
     pub(crate) fn intact(&mut self, rate: Rate, snr: f64, bits: f64) -> f64 {
         self.known.resize(Curves::KNOWN, None);
-        // Rates of data and of answers meet at the same ratios.
+        // Rates of data and of answers meet at equal ratios.
         let key = snr.to_bits() ^ rate.bits_per_second;
         let [hash, ..] = key.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
         let place = &mut self.known[usize::from(hash)];
@@ -85,7 +85,7 @@ impl Curves {
             Some(known) if (known.rate, known.snr) == (rate, snr) => known.log_of_bit,
             _ => {
                 let log_of_bit = log_of_bit(rate, snr);
-                *place = Some(Known { rate, snr, log_of_bit });
+                *place = Some(FrameErrors { rate, snr, log_of_bit });
                 log_of_bit
             }
         };
@@ -106,8 +106,8 @@ fn bits_of(bytes: u32) -> f64 {
 /// The logarithm of the probability that a bit is right.
 fn log_of_bit(rate: Rate, snr: f64) -> f64 {
     let per_bit = match rate.form {
-        Form::Legacy => bit_error(rate.bits_per_second / 1_000_000, snr),
-        Form::NonHt | Form::Ht(_) | Form::Vht(_) => soft::bit_error(rate, snr),
+        BitForm::Legacy => bit_error(rate.bits_per_second / 1_000_000, snr),
+        BitForm::NonHt | BitForm::Ht(_) | BitForm::Vht(_) => soft::bit_error(rate, snr),
     };
     libm::log1p(-per_bit)
 }
@@ -163,7 +163,7 @@ mod tests {
     /// More ratios than are kept, at rates that take turns.
     #[test]
     fn values_that_are_kept_are_those_that_are_computed() {
-        let rate = |mbps: u64| Rate { bits_per_second: mbps * 1_000_000, sinr: 0.0, form: Form::Legacy };
+        let rate = |mbps: u64| Rate { bits_per_second: mbps * 1_000_000, sinr: 0.0, form: BitForm::Legacy };
         let mut curves = Curves::default();
         for turn in 0..3 {
             for quarter in 0..1_000 {
@@ -178,7 +178,7 @@ mod tests {
 
     fn at(mbps: u64, db: f64) -> f64 {
         frame_error(
-            Rate { bits_per_second: mbps * 1_000_000, sinr: 0.0, form: Form::Legacy },
+            Rate { bits_per_second: mbps * 1_000_000, sinr: 0.0, form: BitForm::Legacy },
             ratio_of(db),
             1_034,
         )
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn longer_frames_err_more() {
-        let rate = Rate { bits_per_second: 24_000_000, sinr: 0.0, form: Form::Legacy };
+        let rate = Rate { bits_per_second: 24_000_000, sinr: 0.0, form: BitForm::Legacy };
         let error = |bytes| frame_error(rate, ratio_of(12.0), bytes);
         assert!(error(14) < error(100) && error(100) < error(1_500));
     }

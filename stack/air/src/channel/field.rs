@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::recording::{FieldError, ReadRow, Reader};
+use super::recording::{FieldError, ReadRow, RecordingReader};
 use crate::radio::watts;
 use crate::truncate;
 
@@ -18,16 +18,16 @@ const FIRST_NS: u64 = 10_000_000_000;
 
 /// The powers and losses of all recorded links.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Field {
+pub struct RecordedField {
     /// The rows of each link, by sender and receiver, in the order of their times.
-    links: BTreeMap<(u32, u32), Vec<Row>>,
+    links: BTreeMap<(u32, u32), Vec<LinkHistory>>,
     /// A row holds so long before and after its time.
     holds_ns: u64,
     ends_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Row {
+struct LinkHistory {
     at_ns: u64,
     signal_dbm: f64,
     loss_ppm: Option<u32>,
@@ -35,17 +35,18 @@ struct Row {
 
 /// A link at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Heard {
+pub(crate) struct FieldLink {
     pub(crate) power_w: f64,
     /// The share of frames that are lost although they would be understood, if it was recorded.
     pub(crate) loss_ppm: Option<u32>,
 }
 
-impl Field {
+impl RecordedField {
     /// Reads a recording; `node` knows the numbers of names.
-    pub fn parse(text: &str, node: &dyn Fn(&str) -> Option<u32>) -> Result<Field, FieldError> {
-        let mut reader = Reader::new(text)?;
-        let mut field = Field { links: BTreeMap::new(), holds_ns: reader.every_ns() / 2 * 3, ends_ns: 0 };
+    pub fn parse(text: &str, node: &dyn Fn(&str) -> Option<u32>) -> Result<RecordedField, FieldError> {
+        let mut reader = RecordingReader::new(text)?;
+        let mut field =
+            RecordedField { links: BTreeMap::new(), holds_ns: reader.every_ns() / 2 * 3, ends_ns: 0 };
         let mut rows = 0;
         while let Some(row) = reader.next(node)? {
             let ReadRow { at_ns, from, to, signal_dbm, loss_ppm, .. } = row;
@@ -59,7 +60,7 @@ impl Field {
             if rows > MOST_ROWS {
                 return Err(reader.too_many(MOST_ROWS));
             }
-            of_link.push(Row { at_ns, signal_dbm, loss_ppm });
+            of_link.push(LinkHistory { at_ns, signal_dbm, loss_ppm });
         }
         if field.links.is_empty() { Err(reader.no_links()) } else { Ok(field) }
     }
@@ -95,7 +96,7 @@ impl Field {
     }
 
     /// The link at that time; `None`: nothing arrives.
-    pub(crate) fn at(&self, from: u32, to: u32, now: u64) -> Option<Heard> {
+    pub(crate) fn at(&self, from: u32, to: u32, now: u64) -> Option<FieldLink> {
         let rows = self.links.get(&(from, to))?;
         let next = rows.partition_point(|row| row.at_ns <= now);
         let before = next.checked_sub(1).map(|last| &rows[last]);
@@ -105,17 +106,17 @@ impl Field {
         {
             return Some(between(before, after, now));
         }
-        let holds = |row: &&Row| row.at_ns.abs_diff(now) <= self.holds_ns;
+        let holds = |row: &&LinkHistory| row.at_ns.abs_diff(now) <= self.holds_ns;
         let row = before.filter(holds).or(after.filter(holds))?;
-        Some(Heard { power_w: watts(row.signal_dbm), loss_ppm: row.loss_ppm })
+        Some(FieldLink { power_w: watts(row.signal_dbm), loss_ppm: row.loss_ppm })
     }
 }
 
-fn between(before: &Row, after: &Row, now: u64) -> Heard {
+fn between(before: &LinkHistory, after: &LinkHistory, now: u64) -> FieldLink {
     let share = (now - before.at_ns) as f64 / (after.at_ns - before.at_ns) as f64;
     let along = |a: f64, b: f64| a + (b - a) * share;
     let loss = |(a, b): (u32, u32)| truncate::to_u32(along(f64::from(a), f64::from(b)));
-    Heard {
+    FieldLink {
         power_w: watts(along(before.signal_dbm, after.signal_dbm)),
         loss_ppm: before.loss_ppm.zip(after.loss_ppm).map(loss),
     }
@@ -129,14 +130,14 @@ mod tests {
         name.strip_prefix('n')?.parse().ok().filter(|n| *n < 9)
     }
 
-    fn field(rows: &str) -> Field {
+    fn field(rows: &str) -> RecordedField {
         let head = "# hopwise field 1, every 1 s\ntime_s,from,to,signal_dbm,loss\n";
-        Field::parse(&format!("{head}{rows}"), &node).expect("a recording")
+        RecordedField::parse(&format!("{head}{rows}"), &node).expect("a recording")
     }
 
     const S: f64 = 1e9;
 
-    fn dbm(field: &Field, seconds: f64) -> Option<f64> {
+    fn dbm(field: &RecordedField, seconds: f64) -> Option<f64> {
         let heard = field.at(0, 1, truncate::to_u64(seconds * S))?;
         Some((libm::log10(heard.power_w * 1_000.0) * 1e4 + 0.5).floor() / 1e3)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Channel, Fader};
 use crate::medium::{self, Position, Radio};
-use crate::motion::{Track, Walker};
+use crate::motion::{NodeTrack, Walker};
 
 /// All stations, without their machines.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Powers {
         radio: &Radio,
         channel: &Channel,
         positions: &[Option<Position>],
-        tracks: &[Option<Track>],
+        tracks: &[Option<NodeTrack>],
         seed: u64,
     ) -> Powers {
         let links = if channel.field.is_none() && tracks.iter().any(Option::is_some) {
@@ -60,7 +60,7 @@ impl Powers {
         }
     }
 
-    /// Tells all links that carry frames at that time, which must not be earlier than that of the last call.
+    /// Tells all links that carry frames at that time. Times of calls never fall.
     pub fn at(&mut self, now: u64, sink: &mut dyn FnMut(LinkPower)) {
         let places: Vec<_> =
             self.stations.iter_mut().map(|station| station.as_mut().map(|walker| walker.at(now))).collect();

@@ -10,17 +10,17 @@
 //!
 //! The receiver of a link tells its signal, its noise and the share of time in which its channel was busy. The sender
 //! tells rate, expected throughput, packets, retries, failed packets and airtime, as counted since its row before. An
-//! empty cell is not known, and never zero. Columns may come in any order; those that a reader does not know are left
-//! out. Lines with `#` are comments. One host records the signals that it hears and the packets that it sends; its
-//! comments tell the host and the time ([`Origin`]), by which [`merge`] joins such files.
+//! empty cell is not known, and never zero. Columns may come in any order; a reader leaves out columns that it does not
+//! know. Lines with `#` are comments. One host records the signals that it hears and the packets that it sends; its
+//! comments tell the host and the time ([`RecordingOrigin`]), by which [`merge`] joins such files.
 
 mod merge;
 mod origin;
 
 use std::fmt;
 
-pub use merge::{MergeError, Merged, MergedLink, Source, merge};
-pub use origin::Origin;
+pub use merge::{MergeError, MergedLink, MergedRecording, RecordingFile, merge};
+pub use origin::RecordingOrigin;
 
 use crate::truncate::{self, quoted};
 
@@ -53,7 +53,7 @@ pub struct RecordedLink {
     pub expected_bps: Option<u64>,
     /// Packets since the row before, failed ones included.
     pub packets: Option<u64>,
-    /// Transmissions of those packets after each one's first.
+    /// Retransmissions of these packets.
     pub retries: Option<u64>,
     /// Packets that were given up since the row before.
     pub failed: Option<u64>,
@@ -65,11 +65,11 @@ pub struct RecordedLink {
 
 /// The head of a recording with a sample in each such interval. The names of all nodes may stand in it, in their order.
 pub fn head(every_s: f64, names: &[String]) -> String {
-    head_with(every_s, names, &Origin::default())
+    head_with(every_s, names, &RecordingOrigin::default())
 }
 
 /// The same, with the hosts and the time of the recording.
-pub fn head_with(every_s: f64, names: &[String], origin: &Origin) -> String {
+pub fn head_with(every_s: f64, names: &[String], origin: &RecordingOrigin) -> String {
     let names: Vec<_> = names.iter().map(|name| plain(name)).collect();
     let nodes = if names.is_empty() { String::new() } else { format!("{NODES}{}\n", names.join(",")) };
     format!("{MAGIC}{every_s} s\n{nodes}{origin}{COLUMNS}\n")
@@ -141,7 +141,7 @@ pub(super) struct ReadRow {
 
 /// The places of the columns that are read.
 #[derive(Clone, Copy, Debug)]
-struct Places {
+struct ColumnPlaces {
     time: usize,
     from: usize,
     to: usize,
@@ -152,19 +152,19 @@ struct Places {
 
 /// Reads rows one by one.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct RecordingReader<'a> {
     lines: std::iter::Enumerate<std::str::Lines<'a>>,
     every_ns: u64,
-    places: Places,
+    places: ColumnPlaces,
     /// The line at hand and its number, counted from 1.
     line: (&'a str, usize),
     is_whole: bool,
 }
 
 /// A cell, and the character that it begins with, counted from 1.
-type Cell<'a> = (&'a str, usize);
+type CsvCell<'a> = (&'a str, usize);
 
-fn cells(line: &str) -> Vec<Cell<'_>> {
+fn cells(line: &str) -> Vec<CsvCell<'_>> {
     let mut column = 1;
     let place = |cell: &'_ str| {
         let at = column + cell.chars().take_while(|character| character.is_whitespace()).count();
@@ -175,9 +175,9 @@ fn cells(line: &str) -> Vec<Cell<'_>> {
     line.split(',').map(str::trim).zip(columns).collect()
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RecordingReader<'a> {
     /// Reads the head.
-    pub(super) fn new(text: &'a str) -> Result<Reader<'a>, FieldError> {
+    pub(super) fn new(text: &'a str) -> Result<RecordingReader<'a>, FieldError> {
         let of_line = |line, problem: String| Err(FieldError { line, column: 1, problem });
         let mut lines = text.lines().enumerate();
         let first = lines.next().map(|(_, line)| line.trim_end()).unwrap_or_default();
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
             let missing = || format!("the column `{name}` is missing, expected some of {COLUMNS}");
             place(name).ok_or_else(|| FieldError { line: number + 1, column: 1, problem: missing() })
         };
-        let places = Places {
+        let places = ColumnPlaces {
             time: needed("time_s")?,
             from: needed("from")?,
             to: needed("to")?,
@@ -206,7 +206,13 @@ impl<'a> Reader<'a> {
             count: names.len(),
         };
         let every_ns = truncate::to_u64(every_s * 1e9);
-        Ok(Reader { lines, every_ns, places, line: (head, number + 1), is_whole: text.ends_with('\n') })
+        Ok(RecordingReader {
+            lines,
+            every_ns,
+            places,
+            line: (head, number + 1),
+            is_whole: text.ends_with('\n'),
+        })
     }
 
     pub(super) fn every_ns(&self) -> u64 {
@@ -221,8 +227,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The cells of the next row, as many as the head has.
-    fn next_cells(&mut self) -> Result<Option<Vec<Cell<'a>>>, FieldError> {
+    /// The cells of the next row, one for each column of the head.
+    fn next_cells(&mut self) -> Result<Option<Vec<CsvCell<'a>>>, FieldError> {
         loop {
             let Some((number, line)) = self.lines.next() else { return Ok(None) };
             self.line = (line, number + 1);
@@ -242,9 +248,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn row(&self, cells: &[Cell<'_>], node: &dyn Fn(&str) -> Option<u32>) -> Result<ReadRow, FieldError> {
-        let Places { from, to, signal, loss, .. } = self.places;
-        let station = |(name, column): Cell<'_>| {
+    fn row(&self, cells: &[CsvCell<'_>], node: &dyn Fn(&str) -> Option<u32>) -> Result<ReadRow, FieldError> {
+        let ColumnPlaces { from, to, signal, loss, .. } = self.places;
+        let station = |(name, column): CsvCell<'_>| {
             let problem = || format!("no node is called `{}`, expected a name of the topology", quoted(name));
             node(name).ok_or_else(|| self.at(column, problem()))
         };
@@ -268,12 +274,18 @@ impl<'a> Reader<'a> {
         Ok(row)
     }
 
-    fn at_ns(&self, cells: &[Cell<'_>]) -> Result<u64, FieldError> {
+    fn at_ns(&self, cells: &[CsvCell<'_>]) -> Result<u64, FieldError> {
         let seconds = self.number(cells[self.places.time], "time in seconds", 0.0, LATEST_S)?;
         Ok(truncate::to_u64(seconds * 1e9 + 0.5))
     }
 
-    fn number(&self, (text, column): Cell<'_>, what: &str, least: f64, most: f64) -> Result<f64, FieldError> {
+    fn number(
+        &self,
+        (text, column): CsvCell<'_>,
+        what: &str,
+        least: f64,
+        most: f64,
+    ) -> Result<f64, FieldError> {
         let number = text.parse::<f64>().ok().filter(|number| (least..=most).contains(number));
         let problem = || format!("`{}` is no {what}, expected {least} to {most}", quoted(text));
         number.ok_or_else(|| self.at(column, problem()))
@@ -305,7 +317,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Field;
+    use super::super::RecordedField;
     use super::*;
 
     fn node(name: &str) -> Option<u32> {
@@ -334,7 +346,7 @@ mod tests {
         let odd = RecordedLink { from: "a,b \"c\"".to_owned(), ..row(0.0, -61.0) };
         assert_eq!(odd.to_string(), "0.000,a-b--c-,n1,-61.000,,,,,,,,,");
         let text = head(0.1, &[]) + &format!("{all}\n");
-        let mut reader = Reader::new(&text).expect("a head");
+        let mut reader = RecordingReader::new(&text).expect("a head");
         let (signal_dbm, loss_ppm) = (Some(-61.25), Some(50_000));
         let expected = ReadRow { at_ns: 500_000_000, from: 0, to: 1, signal_dbm, loss_ppm };
         assert_eq!((reader.every_ns(), reader.next(&node)), (100_000_000, Ok(Some(expected))));
@@ -346,19 +358,19 @@ mod tests {
         let text = head(1.0, &["roof".to_owned(), "a, b".to_owned()]);
         assert_eq!(names(&text), ["roof", "a--b"]);
         assert_eq!((names(&head(1.0, &[])), names("time_s\n# nodes n0\n")), (vec![], vec![]));
-        assert!(Field::parse(&(text + "0,n0,n1,-60,,,,,,,,,\n"), &node).is_ok());
+        assert!(RecordedField::parse(&(text + "0,n0,n1,-60,,,,,,,,,\n"), &node).is_ok());
     }
 
     #[test]
     fn columns_come_in_any_order_with_others_among_them() {
         let text = "# hopwise field 1, every 2 s\n# roof\n\nto,weather,signal_dbm,time_s,from\n n1 ,fair, -60,0,n0\n";
-        let mut reader = Reader::new(text).expect("a head");
+        let mut reader = RecordingReader::new(text).expect("a head");
         let row = reader.next(&node).expect("it is read").expect("a row");
         assert_eq!((row.from, row.to, row.signal_dbm), (0, 1, Some(-60.0)));
     }
 
     fn refused(text: &str, (line, column): (usize, usize), problem: &str) {
-        let error = Field::parse(text, &node).expect_err(text);
+        let error = RecordedField::parse(text, &node).expect_err(text);
         assert_eq!((error.line, error.column), (line, column), "{text}: {error}");
         assert!(error.to_string().contains(problem), "{text}: {error}");
     }
@@ -399,15 +411,15 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(128))]
         #[test]
         fn no_text_makes_the_reader_panic(text in "([0-9.,n\n# -]|n0,n1,|-60|é){0,80}") {
-            let _ = Field::parse(&text, &node);
-            let _ = Field::parse(&(head(1.0, &[]) + &text), &node);
+            let _ = RecordedField::parse(&text, &node);
+            let _ = RecordedField::parse(&(head(1.0, &[]) + &text), &node);
         }
 
         #[test]
         fn powers_are_those_that_were_written(powers in prop::collection::vec(-90.0..-20.0_f64, 1..30)) {
             let rows = powers.iter().zip(0..).map(|(dbm, nth)| format!("{}\n", row(f64::from(nth), *dbm)));
             let text = head(1.0, &[]) + &rows.collect::<String>();
-            let field = Field::parse(&text, &node).expect("a recording");
+            let field = RecordedField::parse(&text, &node).expect("a recording");
             for (dbm, nth) in powers.iter().zip(0_u64..) {
                 let heard = field.at(0, 1, nth * 1_000_000_000).expect("it is heard");
                 prop_assert!((10.0 * libm::log10(heard.power_w * 1e3) - dbm).abs() < 0.001);

@@ -9,16 +9,16 @@ use crate::truncate;
 
 /// A statement that was understood.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Said {
+pub enum LinkSentence {
     /// No frame passes the link for a time.
     Outage(Outage),
-    /// The link is better or worse than others for the whole run.
+    /// The link is better or worse than its model for the whole run.
     Change(LinkChange),
 }
 
 /// An effect on the frames of one link.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Change {
+pub enum LinkEffect {
     /// The loss of its frames in millionths, in place of the loss everywhere.
     Loss {
         /// Lost frames in a million that would be understood.
@@ -39,7 +39,7 @@ pub struct LinkChange {
     /// The change applies to frames from the first end to the second, and not back.
     pub is_one_way: bool,
     /// The effect.
-    pub change: Change,
+    pub change: LinkEffect,
 }
 
 /// The reason why a statement is refused.
@@ -53,7 +53,7 @@ pub enum ScriptError {
     NoValue(String),
     /// The time ends before it begins.
     Backwards,
-    /// Both ends are the same node.
+    /// Both ends are one node.
     Itself,
 }
 
@@ -74,13 +74,13 @@ impl std::error::Error for ScriptError {}
 /// The largest gain that is believed, up or down.
 const MOST_DB: f64 = 200.0;
 
-impl Said {
-    /// The forms that [`Said::parse`] takes.
+impl LinkSentence {
+    /// The forms that [`LinkSentence::parse`] takes.
     pub const FORMS: &'static str = "`link n3-n4 down from 10 s to 20 s`, `link n3->n4 loses 5%` or \
                                      `link n3->n4 gains -10 dB`; n3-n4 means both directions";
 
     /// Reads one statement; `node` knows the names.
-    pub fn parse(text: &str, node: &dyn Fn(&str) -> Option<u32>) -> Result<Said, ScriptError> {
+    pub fn parse(text: &str, node: &dyn Fn(&str) -> Option<u32>) -> Result<LinkSentence, ScriptError> {
         // Units may stand apart from their numbers.
         let words: Vec<&str> = text.split_whitespace().collect();
         let ["link", link, verb, ref rest @ ..] = words[..] else { return Err(ScriptError::NotUnderstood) };
@@ -96,9 +96,15 @@ impl Said {
         }
         if verb == "down" {
             let (begins_ns, ends_ns) = times(rest)?;
-            return Ok(Said::Outage(Outage { from: ends.0, to: ends.1, begins_ns, ends_ns, is_one_way }));
+            return Ok(LinkSentence::Outage(Outage {
+                from: ends.0,
+                to: ends.1,
+                begins_ns,
+                ends_ns,
+                is_one_way,
+            }));
         }
-        Ok(Said::Change(LinkChange { ends, is_one_way, change: change(verb, rest)? }))
+        Ok(LinkSentence::Change(LinkChange { ends, is_one_way, change: change(verb, rest)? }))
     }
 }
 
@@ -109,7 +115,7 @@ impl LinkChange {
 
     /// Returns whether the change differs from frame to frame: a gain does not.
     pub(super) fn is_lively(&self) -> bool {
-        matches!(self.change, Change::Loss { .. })
+        matches!(self.change, LinkEffect::Loss { .. })
     }
 }
 
@@ -123,7 +129,7 @@ fn times(words: &[&str]) -> Result<(u64, u64), ScriptError> {
     if ends_ns > begins_ns { Ok((begins_ns, ends_ns)) } else { Err(ScriptError::Backwards) }
 }
 
-fn change(verb: &str, rest: &[&str]) -> Result<Change, ScriptError> {
+fn change(verb: &str, rest: &[&str]) -> Result<LinkEffect, ScriptError> {
     match verb {
         "loses" => {
             let text = rest.concat();
@@ -131,7 +137,7 @@ fn change(verb: &str, rest: &[&str]) -> Result<Change, ScriptError> {
             if !(0.0..=100.0).contains(&percent) {
                 return Err(ScriptError::NoValue(text));
             }
-            Ok(Change::Loss { ppm: truncate::to_u32(percent * 10_000.0) })
+            Ok(LinkEffect::Loss { ppm: truncate::to_u32(percent * 10_000.0) })
         }
         "gains" => {
             let text = rest.concat();
@@ -139,7 +145,7 @@ fn change(verb: &str, rest: &[&str]) -> Result<Change, ScriptError> {
             if db.abs() > MOST_DB {
                 return Err(ScriptError::NoValue(text));
             }
-            Ok(Change::Gain { db })
+            Ok(LinkEffect::Gain { db })
         }
         _ => Err(ScriptError::NotUnderstood),
     }
@@ -167,22 +173,22 @@ mod tests {
         name.strip_prefix('n')?.parse().ok().filter(|n| *n < 9)
     }
 
-    fn parse(text: &str) -> Result<Said, ScriptError> {
-        Said::parse(text, &node)
+    fn parse(text: &str) -> Result<LinkSentence, ScriptError> {
+        LinkSentence::parse(text, &node)
     }
 
     #[test]
     fn sentences_say_which_link_and_what_of_it() {
         let (begins_ns, ends_ns) = (10_000_000_000, 20_000_000_000);
         let outage = Outage { from: 3, to: 4, begins_ns, ends_ns, is_one_way: false };
-        assert_eq!(parse("link n3-n4 down from 10 s to 20 s"), Ok(Said::Outage(outage)));
-        assert_eq!(parse("link n3-n4 down from 10s to 20000 ms"), Ok(Said::Outage(outage)));
-        let Ok(Said::Change(change)) = parse("link n3->n4 loses 5%") else { panic!("a loss") };
+        assert_eq!(parse("link n3-n4 down from 10 s to 20 s"), Ok(LinkSentence::Outage(outage)));
+        assert_eq!(parse("link n3-n4 down from 10s to 20000 ms"), Ok(LinkSentence::Outage(outage)));
+        let Ok(LinkSentence::Change(change)) = parse("link n3->n4 loses 5%") else { panic!("a loss") };
         assert!(change.is_of(3, 4) && !change.is_of(4, 3));
-        assert_eq!(change.change, Change::Loss { ppm: 50_000 });
-        let Ok(Said::Change(change)) = parse("link n0-n1 gains -10 dB") else { panic!("a gain") };
+        assert_eq!(change.change, LinkEffect::Loss { ppm: 50_000 });
+        let Ok(LinkSentence::Change(change)) = parse("link n0-n1 gains -10 dB") else { panic!("a gain") };
         assert!(change.is_of(1, 0) && change.is_of(0, 1));
-        assert_eq!(change.change, Change::Gain { db: -10.0 });
+        assert_eq!(change.change, LinkEffect::Gain { db: -10.0 });
     }
 
     #[test]

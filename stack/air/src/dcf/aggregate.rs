@@ -7,23 +7,23 @@
 //! block ACK is missing the station requests it. It also sends a request when it has given a packet up, so that its
 //! receiver waits no longer.
 //!
-//! A packet may also join another one in its MPDU (A-MSDU), as long as that has not left. They share a number and a
-//! fate. Without A-MPDU such an MPDU leaves alone: there is no agreement, no window, and no request.
+//! A packet may also join another packet in its MPDU (A-MSDU) that has not left yet. They share a number and a fate.
+//! Without A-MPDU such an MPDU leaves alone: there is no agreement, no window, and no request.
 
 use hopwise_core::narrow::{as_u8, as_u32};
 
-use super::mpdu::{BESIDE_AMSDU, Joined, Length, Mpdu};
+use super::mpdu::{BESIDE_AMSDU, JoinedPacket, Length, Mpdu};
 use super::recipient::WINDOW;
-use super::station::{Phase, Service, Wait};
+use super::station::{ExchangePhase, PacketInService, Wait};
 use super::transmission::whole_us;
-use super::{Dcf, EVERYONE, Frame, FrameKind, News, Offered, Outcome};
+use super::{Dcf, DcfNews, EVERYONE, Frame, FrameKind, Offered, PacketOutcome};
 use crate::deadlines::NEVER;
-use crate::frames::Fate;
+use crate::frames::FrameFate;
 use crate::phy::{BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, DELIMITER_BYTES};
 
 /// Room in the aggregate that a station prepares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct AggregateRoom {
     /// The receiver.
     pub(crate) to: u32,
     /// The longest packet that fits.
@@ -31,18 +31,18 @@ pub(crate) struct Room {
 }
 
 impl Dcf {
-    /// Room for a further packet beside those that a station has of the category at hand, under aggregation.
+    /// Room for a further packet of the category at hand at a station, under aggregation.
     #[inline(never)]
-    pub(crate) fn room_for_more(&self, station: u32) -> Option<Room> {
+    pub(crate) fn room_for_more(&self, station: u32) -> Option<AggregateRoom> {
         let st = &self.stations[station as usize];
         let service = st.service.as_ref().filter(|service| service.to != EVERYONE && !service.is_cleared)?;
-        let is_out = matches!(st.phase, Phase::AwaitsCts | Phase::AwaitsAck);
+        let is_out = matches!(st.phase, ExchangePhase::AwaitsCts | ExchangePhase::AwaitsAck);
         if is_out || service.is_request {
             return None;
         }
         let (to, joins) = (service.to, self.room_to_join(station as usize).unwrap_or(0));
         let bytes = joins.max(self.room_for_mpdu(station as usize).unwrap_or(0));
-        (bytes > 0).then_some(Room { to, bytes })
+        (bytes > 0).then_some(AggregateRoom { to, bytes })
     }
 
     fn length_of(&self, mpdus: &[Mpdu]) -> Length {
@@ -79,7 +79,7 @@ impl Dcf {
             let last = st.mpdus.last_mut().expect("it has room");
             last.join(bytes);
             let number = last.number;
-            st.joined.push(Joined { number, load, queued_at });
+            st.joined.push(JoinedPacket { number, load, queued_at });
             return number;
         }
         let st = &mut self.stations[n];
@@ -100,7 +100,7 @@ impl Dcf {
         number
     }
 
-    /// The station has access to the medium: its next frame takes as many packets as fit.
+    /// The station has access to the medium: its next frame takes all packets that fit.
     #[inline(never)]
     pub(super) fn fix_aggregate(&mut self, now: u64, n: usize) {
         let Some(service) = self.stations[n].service else { return };
@@ -133,7 +133,7 @@ impl Dcf {
         let alone = first.bytes + overhead;
         let psdu = if count == 1 { phy.psdu_of_one(alone, service.rate) } else { length.bare };
         let announced = if count == 1 { first.bytes } else { psdu };
-        st.service = Some(Service {
+        st.service = Some(PacketInService {
             bytes,
             number: first.number,
             load: first.load,
@@ -180,7 +180,7 @@ impl Dcf {
         let duration_ns = whole_us(self.times.sifs + answer_ns);
         let access = self.access(n, FrameKind::BlockAckReq);
         let st = &mut self.stations[n];
-        st.phase = Phase::AwaitsAck;
+        st.phase = ExchangePhase::AwaitsAck;
         let request = Frame::control(FrameKind::BlockAckReq, service.to, self.phy.basic, airtime_ns);
         st.frame = Frame { duration_ns, number: first, load: service.load, access, ..request };
         self.transmit(now, n);
@@ -196,11 +196,11 @@ impl Dcf {
     #[inline(never)]
     pub(super) fn take_block_ack(&mut self, n: usize, (first, bitmap): (u32, u64), now: u64) {
         let st = &mut self.stations[n];
-        if st.phase != Phase::AwaitsAck || st.service.is_none() || !self.wants_block_ack(n) {
+        if st.phase != ExchangePhase::AwaitsAck || st.service.is_none() || !self.wants_block_ack(n) {
             return;
         }
         let st = &mut self.stations[n];
-        (st.phase, st.wait, st.short_tries, st.long_tries) = (Phase::Idle, Wait::Nothing, 0, 0);
+        (st.phase, st.wait, st.short_tries, st.long_tries) = (ExchangePhase::Idle, Wait::Nothing, 0, 0);
         st.reset_cw();
         let has = |mpdu: &Mpdu| {
             let ahead = mpdu.number.checked_sub(first);
@@ -211,7 +211,7 @@ impl Dcf {
         let fates: Vec<bool> = st.mpdus.iter().take(usize::from(st.frame.mpdus)).rev().map(has).collect();
         let came = as_u32(fates.iter().filter(|has_come| **has_come).count());
         for has_come in fates {
-            let fate = if has_come { Fate::Answered } else { Fate::Lost(self.spoilers[n]) };
+            let fate = if has_come { FrameFate::Answered } else { FrameFate::Lost(self.spoilers[n]) };
             self.note_ending(n, fate, false);
         }
         if was_data {
@@ -253,10 +253,10 @@ impl Dcf {
         }
         self.renew_rate(n);
         self.draw_backoff(n);
-        self.news.push_back(News::HasRoom { station: as_u32(n) });
+        self.news.push_back(DcfNews::HasRoom { station: as_u32(n) });
     }
 
-    /// Takes away the packets that have come, and those that have waited too long.
+    /// Takes away packets that have come, and packets that have waited too long.
     fn drop_mpdus(&mut self, n: usize, now: u64, has_come: impl Fn(&Mpdu) -> bool) {
         let Some(service) = self.stations[n].service else { return };
         let mut mpdus = std::mem::take(&mut self.stations[n].mpdus);
@@ -269,7 +269,7 @@ impl Dcf {
                 return true;
             }
             is_request |= !has_come;
-            let outcome = if has_come { Outcome::Acknowledged } else { Outcome::GivenUp };
+            let outcome = if has_come { PacketOutcome::Acknowledged } else { PacketOutcome::GivenUp };
             self.tell_done(n, &service, mpdu, outcome);
             false
         });
@@ -279,18 +279,18 @@ impl Dcf {
         }
     }
 
-    fn tell_done(&mut self, n: usize, service: &Service, mpdu: &Mpdu, outcome: Outcome) {
-        let is_given_up = outcome == Outcome::GivenUp;
+    fn tell_done(&mut self, n: usize, service: &PacketInService, mpdu: &Mpdu, outcome: PacketOutcome) {
+        let is_given_up = outcome == PacketOutcome::GivenUp;
         self.stats[n].retry_drops += u64::from(is_given_up);
         let tries = mpdu.unanswered + u32::from(!is_given_up);
         self.book_done(n, service, outcome, tries);
         let (station, number, packets, rate) = (as_u32(n), mpdu.number, mpdu.packets, service.rate);
-        self.news.push_back(News::Done { station, number, packets, outcome, rate, tries });
+        self.news.push_back(DcfNews::Done { station, number, packets, outcome, rate, tries });
     }
 
     /// The frame that left alone has got its ACK, or was given up.
     #[inline(never)]
-    pub(super) fn finish_alone(&mut self, n: usize, outcome: Outcome) {
+    pub(super) fn finish_alone(&mut self, n: usize, outcome: PacketOutcome) {
         let Some(service) = self.stations[n].service else { return };
         let st = &mut self.stations[n];
         st.reset_cw();
@@ -302,7 +302,7 @@ impl Dcf {
         }
         if let Some(service) = &mut self.stations[n].service {
             // Its receiver may hold back what came after it.
-            service.is_request = outcome == Outcome::GivenUp && self.mac.ampdu.is_some();
+            service.is_request = outcome == PacketOutcome::GivenUp && self.mac.ampdu.is_some();
         }
         self.after_aggregate(n);
     }
@@ -316,7 +316,7 @@ impl Dcf {
             st.service = None;
         }
         self.renew_rate(n);
-        self.news.push_back(News::HasRoom { station: as_u32(n) });
+        self.news.push_back(DcfNews::HasRoom { station: as_u32(n) });
     }
 }
 
@@ -326,7 +326,6 @@ mod tests {
 
     use super::super::mpdu::LONGEST_PPDU_NS;
     use super::*;
-    use crate::airtime::Load;
     use crate::dcf::MacConfig;
     use crate::medium::{Position, Radio};
     use crate::phy::Phy;
@@ -352,7 +351,7 @@ mod tests {
             let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
             dcf.offer(0, 0, 1, bytes);
             let category = Category::BestEffort;
-            let offered = Offered { to: 1, bytes, load: Load::Other, queued_at: None, category };
+            let offered = Offered::plain(1, bytes, category);
             let mut count = 1;
             while dcf.room_for_more(0).is_some_and(|room| room.bytes >= bytes) {
                 dcf.give_more(0, 0, offered);

@@ -2,7 +2,7 @@
 
 use hopwise_core::narrow::{as_u32, as_usize};
 
-use super::station::{Backoff, Hears, Phase, Wait};
+use super::station::{Backoff, ExchangePhase, Hears, Wait};
 use super::{Dcf, EVERYONE, MacRules};
 use crate::deadlines::NEVER;
 
@@ -12,7 +12,7 @@ impl Dcf {
         let st = &mut self.stations[n];
         // During an exchange no backoff is drawn; `proceed` or `resume_all` draws at its end.
         if st.backoff != Backoff::None
-            || st.phase != Phase::Idle
+            || st.phase != ExchangePhase::Idle
             || !matches!(st.wait, Wait::Nothing | Wait::Backoff)
         {
             return;
@@ -53,7 +53,7 @@ impl Dcf {
             return self.resume_all(n, not_before);
         }
         let may = st.backoff == Backoff::Paused
-            && st.phase == Phase::Idle
+            && st.phase == ExchangePhase::Idle
             && st.wait == Wait::Nothing
             && st.reception.hears == Hears::Nothing;
         if !may {

@@ -1,26 +1,26 @@
 //! The receiver's half of an immediate block ACK (IEEE 802.11-2016 §10.24).
 //!
-//! An agreement holds from the beginning between any two stations, as if ADDBA had been exchanged. The holes that are
-//! waited for have a deadline at each station beside the one of its exchange.
+//! An agreement holds from the beginning between any two stations, as if ADDBA had been exchanged. Each station has a
+//! second deadline for the holes that it waits for, apart from the deadline of its exchange.
 
 use hopwise_core::Cast;
 use hopwise_core::narrow::as_u32;
 use hopwise_core::queue::Category;
 
 use super::Dcf;
-use super::exchange::Own;
-use super::recipient::{Peer, Recipient, Taken, before_first, category_of};
-use super::station::{Owed, Reception, Station, Wait};
-use super::{FrameKind, News};
+use super::exchange::ReceivedFields;
+use super::recipient::{NumberSpace, PacketFate, Recipient, before_first, category_of};
+use super::station::{DcfStation, OwedAnswer, Reception, Wait};
+use super::{DcfNews, FrameKind};
 use crate::deadlines::NEVER;
 
-impl Station {
-    pub(super) fn peer(&mut self, other: u32, category: Category) -> &mut Peer {
+impl DcfStation {
+    pub(super) fn peer(&mut self, other: u32, category: Category) -> &mut NumberSpace {
         let known = self.peers.iter().position(|peer| peer.other == other && peer.category == category);
         let index = known.unwrap_or_else(|| {
             let next = before_first(category) + 1;
             let heard = (self.frame.rate, 0.0);
-            self.peers.push(Peer { other, category, next, recipient: Recipient::from(next), heard });
+            self.peers.push(NumberSpace { other, category, next, recipient: Recipient::from(next), heard });
             self.peers.len() - 1
         });
         &mut self.peers[index]
@@ -42,9 +42,9 @@ impl Station {
 impl Dcf {
     /// A data frame for this station was understood, at least in part.
     #[inline(never)]
-    pub(super) fn take_mpdus(&mut self, n: usize, heard: &Reception, frame: Own) {
+    pub(super) fn take_mpdus(&mut self, n: usize, heard: &Reception, frame: ReceivedFields) {
         let from = self.medium.links[heard.link as usize].from;
-        let Own { number: first, mpdus, .. } = frame;
+        let ReceivedFields { number: first, mpdus, .. } = frame;
         for nth in (0..usize::from(mpdus)).filter(|nth| heard.lost >> nth & 1 == 0) {
             let Some(mpdu) = self.stations[from as usize].mpdus.get(nth) else { continue };
             let number = mpdu.number;
@@ -60,7 +60,7 @@ impl Dcf {
 
     /// A request for a block ACK: what is older than its number will not come.
     #[inline(never)]
-    pub(super) fn take_block_ack_request(&mut self, n: usize, heard: &Reception, frame: Own) {
+    pub(super) fn take_block_ack_request(&mut self, n: usize, heard: &Reception, frame: ReceivedFields) {
         let first = frame.number;
         let from = self.medium.links[heard.link as usize].from;
         let mut released = std::mem::take(&mut self.released);
@@ -74,7 +74,7 @@ impl Dcf {
     fn owe_block(&mut self, n: usize, heard: &Reception, first: u32) {
         let to = self.medium.links[heard.link as usize].from;
         let bitmap = self.stations[n].peer(to, category_of(first)).recipient.bitmap(first);
-        let owed = Owed { kind: FrameKind::BlockAck, to, duration_ns: 0, block: (first, bitmap) };
+        let owed = OwedAnswer { kind: FrameKind::BlockAck, to, duration_ns: 0, block: (first, bitmap) };
         self.stations[n].owed = Some(owed);
         self.wait(n, Wait::ToAnswer, heard.until + self.times.sifs);
     }
@@ -86,20 +86,20 @@ impl Dcf {
         let peer = self.stations[n].peer(from, category_of(number));
         peer.heard = (rate, heard.power_w);
         if self.mac.ampdu.is_none() {
-            // Without an agreement no packet waits for another one.
+            // Without an agreement no packet waits for a missing one.
             peer.recipient.move_to(number, &mut released);
         }
         let taken = peer.recipient.take(number, heard.until, &mut released);
         debug_assert_eq!(before, 0, "what was released is passed up");
         match taken {
-            Taken::Old => {}
-            Taken::Late => self.stats[n].reorder_late += 1,
-            Taken::InOrder | Taken::Early => self.book_packet(n, from),
+            PacketFate::Old => {}
+            PacketFate::Late => self.stats[n].reorder_late += 1,
+            PacketFate::InOrder | PacketFate::Early => self.book_packet(n, from),
         }
-        if taken == Taken::Early {
-            self.news.push_back(News::Kept { from, to: as_u32(n), number });
+        if taken == PacketFate::Early {
+            self.news.push_back(DcfNews::Kept { from, to: as_u32(n), number });
         }
-        if taken == Taken::InOrder {
+        if taken == PacketFate::InOrder {
             self.arrived(n, (from, number));
         }
         self.pass_up(n, from, &mut released);
@@ -115,10 +115,10 @@ impl Dcf {
     fn arrived(&mut self, n: usize, (from, number): (u32, u32)) {
         let (rate, power_w) = self.stations[n].peer(from, category_of(number)).heard;
         let (to, cast) = (as_u32(n), Cast::ToUs);
-        self.news.push_back(News::Arrived { from, to, number, cast, rate, power_w });
+        self.news.push_back(DcfNews::Arrived { from, to, number, cast, rate, power_w });
     }
 
-    /// The deadline of a station's holes has a place behind those of all stations.
+    /// The deadline of a station's holes has a place behind the deadlines of all stations.
     fn holes_of(&self, n: usize) -> usize {
         self.stations.len() + n
     }
@@ -133,7 +133,7 @@ impl Dcf {
         }
     }
 
-    /// Packets have waited long enough for those before them.
+    /// Packets have waited long enough for missing packets before them.
     #[inline(never)]
     pub(super) fn on_holes_due(&mut self, now: u64, n: usize) {
         let timeout_ns = self.mac.reorder_ns.unwrap_or(NEVER);

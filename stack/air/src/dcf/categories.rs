@@ -1,11 +1,12 @@
 //! Stations with several access categories (EDCA): each contends by itself, and the station decides among them.
 //!
-//! One category is at hand: the one whose frame is on the air, or was last. The others are put by (`contender.rs`). A
-//! station that only ever sent at best effort has no others, and is a station of the DCF with the numbers of best
-//! effort.
+//! One category is at hand: the one whose frame is on the air, or was last. The contenders of other categories are put
+//! by (`contender.rs`). A station that only ever sent at best effort has one contender, and is a station of the DCF
+//! with the numbers of best effort.
 //!
 //! - The category whose backoff runs out first sends. If several run out at one instant the greatest sends, and the
-//!   others draw from a wider window, as after a collision (IEEE 802.11-2016 §10.22.2.4). No try is counted for that.
+//!   lesser ones draw from a wider window, as after a collision (IEEE 802.11-2016 §10.22.2.4). No try is counted for
+//!   that.
 //! - A category with a TXOP limit goes on after SIFS as long as a further exchange fits. After a failure it contends
 //!   anew. A broadcast is a TXOP of its own.
 //! - Packets of voice leave one by one: Linux has no aggregates there.
@@ -13,9 +14,9 @@
 use hopwise_core::queue::Category;
 
 use super::contender::Success;
-use super::rates::Choice;
-use super::station::{Backoff, Hears, Phase, Service, Wait};
-use super::{Dcf, EVERYONE, Offered, Room};
+use super::rates::RateChoice;
+use super::station::{Backoff, ExchangePhase, Hears, PacketInService, Wait};
+use super::{AggregateRoom, Dcf, EVERYONE, Offered};
 use crate::deadlines::NEVER;
 use crate::phy::Phy;
 
@@ -31,7 +32,7 @@ impl Dcf {
     }
 
     /// Gives a packet to a category of a station that has room, and returns its number. The caller keeps it until
-    /// [`News::Done`](super::News::Done).
+    /// [`DcfNews::Done`](super::News::Done).
     pub(crate) fn give(&mut self, now: u64, station: u32, offered: Offered) -> u32 {
         let n = station as usize;
         self.now = now;
@@ -50,12 +51,12 @@ impl Dcf {
         let number =
             if is_aggregated { self.add_mpdu(now, n, &offered) } else { self.stations[n].next_number() };
         let choice = match to {
-            EVERYONE => Choice { rate: self.phy.slowest, is_protected: false, longest: 0 },
+            EVERYONE => RateChoice { rate: self.phy.slowest, is_protected: false, longest: 0 },
             _ => self.first_rate(n, to),
         };
-        let Choice { rate, is_protected, longest } = choice;
+        let RateChoice { rate, is_protected, longest } = choice;
         let is_announced = to != EVERYONE && (is_protected || self.mac.announces(bytes));
-        self.stations[n].service = Some(Service {
+        self.stations[n].service = Some(PacketInService {
             to,
             bytes,
             number,
@@ -84,8 +85,8 @@ impl Dcf {
         self.within(n, offered.category, |dcf| dcf.add_mpdu(now, n, &offered))
     }
 
-    /// Room for a further packet of a category beside those that a station has; none where frames go one by one.
-    pub(crate) fn room_for_more_in(&mut self, station: u32, category: Category) -> Option<Room> {
+    /// Room for a further packet of a category at a station; none where frames go one by one.
+    pub(crate) fn room_for_more_in(&mut self, station: u32, category: Category) -> Option<AggregateRoom> {
         if !self.is_aggregating() || self.has_room_in(station, category) {
             return None;
         }
@@ -126,11 +127,11 @@ impl Dcf {
         self.times.aifs[self.stations[n].category.index()]
     }
 
-    /// Lets all paused backoffs go on, and draws those of packets that came during an exchange.
+    /// Lets all paused backoffs go on, and draws backoffs for packets that came during an exchange.
     #[inline(never)]
     pub(super) fn resume_all(&mut self, n: usize, not_before: u64) {
         let st = &self.stations[n];
-        let is_free = st.phase == Phase::Idle && matches!(st.wait, Wait::Nothing | Wait::Backoff);
+        let is_free = st.phase == ExchangePhase::Idle && matches!(st.wait, Wait::Nothing | Wait::Backoff);
         if !is_free || st.reception.hears != Hears::Nothing || self.continue_txop(n) {
             return;
         }
@@ -146,7 +147,7 @@ impl Dcf {
             return;
         }
         let idle_from = st.busy_until.max(st.nav_end()).max(not_before);
-        // EIFS ends with AIFS of the category in place of that of best effort.
+        // EIFS ends with AIFS of the category in place of best effort's.
         let after_eifs = (st.eifs_until + aifs).saturating_sub(self.times.difs);
         st.slots_from = (idle_from + aifs).max(after_eifs);
         st.backoff = Backoff::Running;
@@ -209,7 +210,7 @@ impl Dcf {
                 dcf.stations[n].widen();
                 dcf.draw_backoff(n);
             }
-            // The slot that ends now counts: its end is at the same boundary.
+            // The slot that ends now counts: its end is at this boundary.
             Some(_) => dcf.pause(n, now + 1),
             None => {}
         });
@@ -242,7 +243,7 @@ impl Dcf {
     pub(super) fn continue_txop(&mut self, n: usize) -> bool {
         let st = &self.stations[n];
         let Some(Success { of, at, ended }) = st.txop_goes_on else { return false };
-        let is_free = st.phase == Phase::Idle && matches!(st.wait, Wait::Nothing | Wait::Backoff);
+        let is_free = st.phase == ExchangePhase::Idle && matches!(st.wait, Wait::Nothing | Wait::Backoff);
         let begin = ended + self.times.sifs;
         if !is_free || begin >= st.txop_until || at != self.now || of != st.category {
             return false;
@@ -254,9 +255,9 @@ impl Dcf {
     }
 
     /// SIFS and the longest answer that the frame may get.
-    pub(super) fn answered_by(&self, service: &Service) -> u64 {
+    pub(super) fn answered_by(&self, service: &PacketInService) -> u64 {
         let mpdus = if service.mpdus > 0 { 2 } else { 0 };
-        self.times.sifs + self.answer_ns(&Service { mpdus, ..*service })
+        self.times.sifs + self.answer_ns(&PacketInService { mpdus, ..*service })
     }
 
     /// SIFS has passed since the last exchange of the TXOP.
@@ -272,7 +273,7 @@ impl Dcf {
     /// Returns whether the TXOP has room for what is next.
     fn may_send(&self, now: u64, n: usize) -> bool {
         let st = &self.stations[n];
-        let is_one = |service: &Service| service.to != EVERYONE && !service.is_request;
+        let is_one = |service: &PacketInService| service.to != EVERYONE && !service.is_request;
         let Some(service) = st.service.filter(is_one) else { return false };
         let first = st.mpdus.first().map_or(service.bytes, |mpdu| mpdu.bytes);
         let data_ns = self.phy.data_at_ns(first, service.rate);
@@ -286,14 +287,14 @@ impl Dcf {
 
     /// The most time that a frame with several packets may take now; none without a limit. Its answer needs time as
     /// well, and so does an RTS before it.
-    pub(super) fn txop_left(&self, now: u64, n: usize, service: &Service) -> Option<u64> {
+    pub(super) fn txop_left(&self, now: u64, n: usize, service: &PacketInService) -> Option<u64> {
         let until = self.stations[n].txop_until;
         let besides = self.announced_by(service) + self.answered_by(service);
         (until > 0).then(|| until.saturating_sub(now + besides))
     }
 
     /// The time of an RTS, its CTS and the gaps after both, where an RTS may come before the frame, or of a CTS alone.
-    fn announced_by(&self, service: &Service) -> u64 {
+    fn announced_by(&self, service: &PacketInService) -> u64 {
         let times = &self.times;
         if service.is_protected || self.mac.rts_threshold.is_some() {
             times.rts + times.cts + 2 * times.sifs

@@ -1,14 +1,14 @@
 //! The categories of a station that are not at hand (EDCA).
 //!
-//! The fields of a [`Station`] are those of the category at hand. Another one is taken up by an exchange of fields.
+//! A [`DcfStation`] holds the fields of the category at hand. Another one is taken up by an exchange of fields.
 
 use std::mem;
 
 use hopwise_core::queue::Category;
 
 use super::mpdu::Mpdu;
-use super::station::{Backoff, Service, Station};
-use crate::frames::Drawn;
+use super::station::{Backoff, DcfStation, PacketInService};
+use crate::frames::DrawnBackoff;
 use crate::phy::Phy;
 
 /// An exchange that has succeeded, whose TXOP may go on.
@@ -20,15 +20,15 @@ pub(super) struct Success {
     pub(super) ended: u64,
 }
 
-/// A category that is put by. Its fields are those of [`Station`].
+/// A category that is put by. Its fields have the names of [`DcfStation`]'s.
 #[derive(Debug)]
 pub(super) struct Contender {
     pub(super) category: Category,
-    pub(super) service: Option<Service>,
+    pub(super) service: Option<PacketInService>,
     mpdus: Vec<Mpdu>,
     slots_from: u64,
     slots: u32,
-    drawn: Option<Drawn>,
+    drawn: Option<DrawnBackoff>,
     backoff: Backoff,
     is_undrawn: bool,
     cw: u16,
@@ -57,7 +57,7 @@ impl Contender {
     }
 }
 
-impl Station {
+impl DcfStation {
     /// Exchanges the category at hand with one that was put by.
     pub(super) fn swap(&mut self, place: usize) {
         let other = &mut self.others[place];

@@ -1,13 +1,12 @@
-//! Access categories beside a model of their rules: its random numbers, its order of events and its code are its own.
+//! Access categories, held to a model of their rules: its random numbers, its order of events and its code are its own.
 
 use hopwise_core::queue::Category;
 
-use super::{Dcf, EVERYONE, MacConfig, News, Offered};
-use crate::airtime::Load;
-use crate::edca::Contention;
+use super::{Dcf, DcfNews, EVERYONE, MacConfig, Offered};
 use crate::medium::{Position, Radio};
+use crate::phy::Contention;
 use crate::phy::{Band, Phy};
-use crate::random::{Purpose, Stream};
+use crate::random::{NumberStream, Purpose};
 
 const BYTES: u32 = 1_000;
 const SECONDS: u64 = 40;
@@ -27,8 +26,7 @@ fn measured(phy: Phy, senders: Senders<'_>) -> (Vec<f64>, f64) {
     let fill = |dcf: &mut Dcf, now: u64| {
         for (station, category) in senders {
             if dcf.has_room_in(*station, *category) {
-                let offered =
-                    Offered { to: 0, bytes: BYTES, load: Load::Other, queued_at: None, category: *category };
+                let offered = Offered::plain(0, BYTES, *category);
                 dcf.give(now, *station, offered);
             }
         }
@@ -38,7 +36,7 @@ fn measured(phy: Phy, senders: Senders<'_>) -> (Vec<f64>, f64) {
         let now = dcf.next();
         dcf.fire();
         while let Some(news) = dcf.next_news() {
-            if let News::Arrived { from, number, .. } = news {
+            if let DcfNews::Arrived { from, number, .. } = news {
                 let of = (from, super::category_of(number));
                 came[senders.iter().position(|sender| *sender == of).expect("a sender")] += 1;
             }
@@ -62,14 +60,14 @@ struct Modelled {
 }
 
 impl Modelled {
-    fn new(phy: &Phy, (station, category): (u32, Category), stream: &mut Stream) -> Modelled {
+    fn new(phy: &Phy, (station, category): (u32, Category), stream: &mut NumberStream) -> Modelled {
         let of = phy.contention(category);
         let mut new = Modelled { station, category, of, slots: 0, cw: of.cw.0.into(), tries: 0, came: 0 };
         new.draw(stream);
         new
     }
 
-    fn draw(&mut self, stream: &mut Stream) {
+    fn draw(&mut self, stream: &mut NumberStream) {
         self.slots = stream.below(self.cw + 1);
     }
 
@@ -84,7 +82,7 @@ impl Modelled {
         self.slots -= if sent_at < gap { 0 } else { sent_at - gap + 1 };
     }
 
-    fn collide(&mut self, is_counted: bool, stream: &mut Stream) {
+    fn collide(&mut self, is_counted: bool, stream: &mut NumberStream) {
         self.tries += u32::from(is_counted);
         self.cw = (2 * self.cw + 1).min(self.of.cw.1.into());
         if self.tries == TRIES {
@@ -93,8 +91,8 @@ impl Modelled {
         self.draw(stream);
     }
 
-    /// Sends as many frames as its TXOP has room for, and returns how long that takes.
-    fn send(&mut self, phy: &Phy, stream: &mut Stream) -> u64 {
+    /// Fills its TXOP with frames, and returns how long that takes.
+    fn send(&mut self, phy: &Phy, stream: &mut NumberStream) -> u64 {
         let exchange = phy.data_ns(BYTES) + phy.sifs_ns + phy.ack_ns();
         let frames = ((self.of.txop_ns + phy.sifs_ns) / (exchange + phy.sifs_ns)).max(1);
         (self.came, self.cw, self.tries) = (self.came + frames, self.of.cw.0.into(), 0);
@@ -103,7 +101,7 @@ impl Modelled {
     }
 }
 
-/// The time of so many exchanges.
+/// The time of this number of exchanges.
 fn time_of(phy: &Phy, frames: u64, exchange: u64) -> u64 {
     // Frames take a third of a microsecond to cross 100 m.
     frames * (exchange + 2 * 334) + (frames - 1) * phy.sifs_ns
@@ -111,7 +109,7 @@ fn time_of(phy: &Phy, frames: u64, exchange: u64) -> u64 {
 
 /// The same by the standard's rules, idle time by idle time.
 fn modelled(phy: Phy, senders: Senders<'_>) -> (Vec<f64>, f64) {
-    let mut stream = Stream::new(99, 3, Purpose::Rates);
+    let mut stream = NumberStream::new(99, 3, Purpose::Rates);
     let mut all: Vec<Modelled> =
         senders.iter().map(|sender| Modelled::new(&phy, *sender, &mut stream)).collect();
     let (mut now, mut internal) = (0, 0_u64);
@@ -147,8 +145,8 @@ fn assert_alike(phy: Phy, senders: Senders<'_>) {
     let (ours, theirs) = (measured(phy, senders), modelled(phy, senders));
     let most = theirs.0.iter().copied().fold(0.0, f64::max);
     for (ours, theirs) in ours.0.iter().zip(&theirs.0) {
-        // Beside voice the windows of others are so wide that 40 s see few of them: the model itself then scatters by
-        // 14 % (standard deviation of 30 runs).
+        // In comparison with voice, windows of other categories are so wide that 40 s see few of them: the model itself
+        // then scatters by 14 % (standard deviation of 30 runs).
         let allowed = if *theirs < most / 20.0 { 0.45 * theirs + 1.0 } else { 0.02 * theirs };
         assert!((ours - theirs).abs() < allowed, "{senders:?}: {ours:.1} and not {theirs:.1}");
     }
@@ -156,7 +154,7 @@ fn assert_alike(phy: Phy, senders: Senders<'_>) {
     assert!((ours.1 - theirs.1).abs() < tolerance, "{senders:?}: {} and not {}", ours.1, theirs.1);
 }
 
-/// AIFS, half a window of slots, and as many exchanges as the TXOP has room for.
+/// AIFS, half a window of slots, and the exchanges for which the TXOP has room.
 #[test]
 fn a_category_alone_carries_what_its_gaps_and_its_txop_leave() {
     for band in [Band::Ghz2, Band::Ghz5] {
@@ -226,7 +224,7 @@ fn packets_of_each_category_arrive_once_and_in_order() {
     let mut fill = |dcf: &mut Dcf, now: u64| {
         for station in [0, 2] {
             for category in categories {
-                let offered = Offered { to: 1, bytes: 500, load: Load::Other, queued_at: None, category };
+                let offered = Offered::plain(1, 500, category);
                 let count = &mut given[station as usize][category.index()];
                 if dcf.has_room_in(station, category) {
                     dcf.give(now, station, offered);
@@ -246,7 +244,7 @@ fn packets_of_each_category_arrive_once_and_in_order() {
         let now = dcf.next();
         dcf.fire();
         while let Some(news) = dcf.next_news() {
-            if let News::Arrived { from, number, .. } = news {
+            if let DcfNews::Arrived { from, number, .. } = news {
                 let last = &mut last[from as usize][super::category_of(number).index()];
                 assert!(*last == 0 || number > *last, "{number} after {last}");
                 *last = number;
@@ -266,8 +264,7 @@ fn a_packet_that_comes_during_the_last_exchange_of_another_category_is_sent() {
         let mac = MacConfig { ampdu, ..MacConfig::default() };
         let positions = [0.0, 100.0].map(|x| Some(Position { x, y: 0.0 }));
         let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
-        let offered =
-            |to, category| Offered { to, bytes: BYTES, load: Load::Other, queued_at: None, category };
+        let offered = |to, category| Offered::plain(to, BYTES, category);
         dcf.give(0, 0, offered(1, Category::BestEffort));
         if ampdu.is_some() {
             dcf.give_more(0, 0, offered(1, Category::BestEffort));
@@ -276,9 +273,7 @@ fn a_packet_that_comes_during_the_last_exchange_of_another_category_is_sent() {
             dcf.fire();
         }
         dcf.give(dcf.now, 0, offered(EVERYONE, Category::Voice));
-        while dcf.next() < 1_000_000_000 {
-            dcf.fire();
-        }
+        dcf.play(1_000_000_000, |_, _, _| {});
         assert_eq!(dcf.stats(0).frames_sent.data, 2, "{ampdu:?}");
     }
 }

@@ -4,16 +4,16 @@ use hopwise_core::Cast;
 use hopwise_core::narrow::as_u32;
 
 use super::recipient::category_of;
-use super::station::{Hears, Owed, Phase, Reception, Wait};
+use super::station::{ExchangePhase, Hears, OwedAnswer, Reception, Wait};
 use super::transmission::whole_us;
-use super::{Dcf, Frame, FrameKind, MacRules, News, Outcome};
-use crate::airtime::Load;
-use crate::frames::Loss;
+use super::{Dcf, DcfNews, Frame, FrameKind, MacRules, PacketOutcome};
+use crate::airtime::AirLoad;
+use crate::frames::FrameLoss;
 use crate::phy::{BLOCK_ACK_BYTES, Rate};
 
 /// The fields that a station reads of a frame for it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Own {
+pub(super) struct ReceivedFields {
     pub(super) kind: FrameKind,
     pub(super) duration_ns: u64,
     pub(super) is_announced: bool,
@@ -27,7 +27,7 @@ pub(super) struct Own {
 
 impl Dcf {
     /// A frame for this station was understood.
-    pub(super) fn take_own(&mut self, n: usize, heard: &Reception, frame: Own) {
+    pub(super) fn take_own(&mut self, n: usize, heard: &Reception, frame: ReceivedFields) {
         match frame.kind {
             FrameKind::Rts => self.take_rts(n, heard, frame),
             FrameKind::Cts => self.take_cts(n, heard),
@@ -36,19 +36,19 @@ impl Dcf {
             FrameKind::BlockAck => self.take_block_ack(n, (frame.number, frame.bitmap), heard.until),
             FrameKind::BlockAckReq => {
                 let st = &self.stations[n];
-                if st.phase == Phase::Idle && st.wait == Wait::Nothing {
+                if st.phase == ExchangePhase::Idle && st.wait == Wait::Nothing {
                     self.take_block_ack_request(n, heard, frame);
                 } else {
-                    self.note_loss(self.medium.links[heard.link as usize].from, n, Loss::Engaged);
+                    self.note_loss(self.medium.links[heard.link as usize].from, n, FrameLoss::Engaged);
                 }
             }
         }
     }
 
-    fn take_rts(&mut self, n: usize, heard: &Reception, frame: Own) {
+    fn take_rts(&mut self, n: usize, heard: &Reception, frame: ReceivedFields) {
         let st = &self.stations[n];
-        if st.phase != Phase::Idle || st.wait != Wait::Nothing {
-            self.note_loss(self.medium.links[heard.link as usize].from, n, Loss::Engaged);
+        if st.phase != ExchangePhase::Idle || st.wait != Wait::Nothing {
+            self.note_loss(self.medium.links[heard.link as usize].from, n, FrameLoss::Engaged);
             return;
         }
         let duration_ns = whole_us(frame.duration_ns - self.times.sifs - self.times.cts);
@@ -57,35 +57,35 @@ impl Dcf {
 
     pub(super) fn owe(&mut self, n: usize, heard: &Reception, kind: FrameKind, duration_ns: u64) {
         let to = self.medium.links[heard.link as usize].from;
-        self.stations[n].owed = Some(Owed { kind, to, duration_ns, block: (0, 0) });
+        self.stations[n].owed = Some(OwedAnswer { kind, to, duration_ns, block: (0, 0) });
         self.wait(n, Wait::ToAnswer, heard.until + self.times.sifs);
     }
 
     fn take_cts(&mut self, n: usize, heard: &Reception) {
         let st = &mut self.stations[n];
-        let (Phase::AwaitsCts, Some(service)) = (st.phase, &mut st.service) else { return };
+        let (ExchangePhase::AwaitsCts, Some(service)) = (st.phase, &mut st.service) else { return };
         service.is_cleared = true;
         st.short_tries = 0;
-        st.phase = Phase::Idle;
+        st.phase = ExchangePhase::Idle;
         self.note_answered(n);
         self.wait(n, Wait::ToSendData, heard.until + self.times.sifs);
     }
 
-    fn take_data(&mut self, n: usize, heard: &Reception, frame: Own) {
+    fn take_data(&mut self, n: usize, heard: &Reception, frame: ReceivedFields) {
         let st = &mut self.stations[n];
         let is_expected = match (frame.is_announced, st.phase) {
-            (true, Phase::AwaitsData) => true,
-            (is_announced, Phase::Idle) => {
+            (true, ExchangePhase::AwaitsData) => true,
+            (is_announced, ExchangePhase::Idle) => {
                 let is_late = is_announced && self.mac.rules == MacRules::Ns2;
                 !is_late && st.wait == Wait::Nothing
             }
             _ => false,
         };
         if !is_expected {
-            self.note_loss(self.medium.links[heard.link as usize].from, n, Loss::Engaged);
+            self.note_loss(self.medium.links[heard.link as usize].from, n, FrameLoss::Engaged);
             return;
         }
-        st.phase = Phase::Idle;
+        st.phase = ExchangePhase::Idle;
         if frame.mpdus > 0 {
             self.take_mpdus(n, heard, frame);
             return;
@@ -94,27 +94,27 @@ impl Dcf {
         let link = &mut self.medium.links[heard.link as usize];
         let Some(service) = &self.stations[link.from as usize].service else { return };
         let (number, rate) = (service.number, service.rate);
-        // An ACK that was lost brings the same frame again.
+        // After a lost ACK the frame comes again.
         let last = &mut link.delivered[category_of(number).index()];
         if std::mem::replace(last, number) != number {
             let (from, to) = (link.from, as_u32(n));
             let power_w = heard.power_w;
             self.book_packet(n, from);
-            self.news.push_back(News::Arrived { from, to, number, cast: Cast::ToUs, rate, power_w });
+            self.news.push_back(DcfNews::Arrived { from, to, number, cast: Cast::ToUs, rate, power_w });
         }
     }
 
     fn take_ack(&mut self, n: usize, ended: u64) {
         let st = &mut self.stations[n];
-        let (Phase::AwaitsAck, Some(service)) = (st.phase, &st.service) else { return };
+        let (ExchangePhase::AwaitsAck, Some(service)) = (st.phase, &st.service) else { return };
         let is_announced = service.is_announced;
         self.learn_rate(n, 1);
         self.note_answered(n);
         let st = &mut self.stations[n];
         *(if is_announced { &mut st.long_tries } else { &mut st.short_tries }) = 0;
-        st.phase = Phase::Idle;
+        st.phase = ExchangePhase::Idle;
         st.wait = Wait::Nothing;
-        self.finish(n, Outcome::Acknowledged);
+        self.finish(n, PacketOutcome::Acknowledged);
         self.note_success(n, ended);
         self.draw_backoff(n);
     }
@@ -136,17 +136,17 @@ impl Dcf {
             _ => false,
         };
         if is_held_up {
-            self.note_loss(owed.to, n, Loss::HeldUp);
+            self.note_loss(owed.to, n, FrameLoss::HeldUp);
             self.proceed(n);
             return;
         }
         // The frame that is answered is still the last one of its sender.
         let answered_at = self.stations[owed.to as usize].frame.rate;
         let (airtime_ns, phase) = match owed.kind {
-            FrameKind::Cts if self.mac.rules == MacRules::Ns2 => (self.times.cts, Phase::AwaitsData),
-            FrameKind::Cts => (self.times.cts, Phase::Sends),
-            FrameKind::BlockAck => (self.block_ack_ns(answered_at), Phase::Sends),
-            _ => (self.ack_ns(answered_at), Phase::Sends),
+            FrameKind::Cts if self.mac.rules == MacRules::Ns2 => (self.times.cts, ExchangePhase::AwaitsData),
+            FrameKind::Cts => (self.times.cts, ExchangePhase::Sends),
+            FrameKind::BlockAck => (self.block_ack_ns(answered_at), ExchangePhase::Sends),
+            _ => (self.ack_ns(answered_at), ExchangePhase::Sends),
         };
         let rate = if answered_at.is_ht() { answered_at.answer() } else { self.phy.basic };
         self.stations[n].phase = phase;
@@ -155,7 +155,7 @@ impl Dcf {
         let frame = Frame {
             duration_ns: owed.duration_ns,
             number: owed.block.0,
-            load: answered.as_ref().map_or(Load::Other, |service| service.load),
+            load: answered.as_ref().map_or(AirLoad::Other, |service| service.load),
             bitmap: owed.block.1,
             ..Frame::control(owed.kind, owed.to, rate, airtime_ns)
         };
@@ -197,52 +197,52 @@ impl Dcf {
         st.wait = Wait::Nothing;
         // Waiting counts as busy.
         st.busy_until = st.busy_until.max(now);
-        if st.phase == Phase::AwaitsAck && st.frame.kind == FrameKind::Data {
+        if st.phase == ExchangePhase::AwaitsAck && st.frame.kind == FrameKind::Data {
             self.learn_rate(n, 0);
         }
-        if self.stations[n].phase == Phase::AwaitsAck && self.wants_block_ack(n) {
-            self.stations[n].phase = Phase::Idle;
+        if self.stations[n].phase == ExchangePhase::AwaitsAck && self.wants_block_ack(n) {
+            self.stations[n].phase = ExchangePhase::Idle;
             self.on_no_block_ack(now, n);
             self.proceed(n);
             return;
         }
         let fate = self.fate(n);
         let st = &mut self.stations[n];
-        let phase = std::mem::replace(&mut st.phase, Phase::Idle);
+        let phase = std::mem::replace(&mut st.phase, ExchangePhase::Idle);
         match phase {
-            Phase::AwaitsCts => self.try_again(n, Tries::Rts),
-            Phase::AwaitsAck if st.service.is_some_and(|service| service.is_announced) => {
-                self.try_again(n, Tries::Long);
+            ExchangePhase::AwaitsCts => self.try_again(n, RetryLimit::Rts),
+            ExchangePhase::AwaitsAck if st.service.is_some_and(|service| service.is_announced) => {
+                self.try_again(n, RetryLimit::Long);
             }
-            Phase::AwaitsAck => self.try_again(n, Tries::Short),
+            ExchangePhase::AwaitsAck => self.try_again(n, RetryLimit::Short),
             // The announced data is missing, or the station waited for nothing.
-            Phase::AwaitsData | Phase::Idle | Phase::Sends => {}
+            ExchangePhase::AwaitsData | ExchangePhase::Idle | ExchangePhase::Sends => {}
         }
-        if matches!(phase, Phase::AwaitsCts | Phase::AwaitsAck) {
+        if matches!(phase, ExchangePhase::AwaitsCts | ExchangePhase::AwaitsAck) {
             self.note_ending(n, fate, self.stations[n].service.is_none());
         }
         self.proceed(n);
     }
 
-    fn try_again(&mut self, n: usize, kind: Tries) {
+    fn try_again(&mut self, n: usize, kind: RetryLimit) {
         let st = &mut self.stations[n];
         if let Some(service) = &mut st.service {
             service.unanswered += 1;
         }
         let is_over = match kind {
-            Tries::Rts => None,
-            Tries::Short | Tries::Long => self.is_chain_over(n),
+            RetryLimit::Rts => None,
+            RetryLimit::Short | RetryLimit::Long => self.is_chain_over(n),
         };
         let st = &mut self.stations[n];
         let (tries, most) = match kind {
-            Tries::Rts | Tries::Short => (&mut st.short_tries, self.mac.short_retries),
-            Tries::Long => (&mut st.long_tries, self.mac.long_retries),
+            RetryLimit::Rts | RetryLimit::Short => (&mut st.short_tries, self.mac.short_retries),
+            RetryLimit::Long => (&mut st.long_tries, self.mac.long_retries),
         };
         let is_aggregated = st.service.is_some_and(|service| service.mpdus > 0);
         *tries = tries.saturating_add(1);
         if is_over.unwrap_or(*tries >= most) {
             *tries = 0;
-            self.finish(n, Outcome::GivenUp);
+            self.finish(n, PacketOutcome::GivenUp);
         } else {
             st.widen();
             if let Some(service) = &mut st.service {
@@ -252,18 +252,18 @@ impl Dcf {
         }
         self.draw_backoff(n);
         if is_aggregated {
-            self.news.push_back(News::HasRoom { station: as_u32(n) });
+            self.news.push_back(DcfNews::HasRoom { station: as_u32(n) });
         }
     }
 
     pub(super) fn on_broadcast_sent(&mut self, n: usize) {
-        self.stations[n].phase = Phase::Idle;
-        self.finish(n, Outcome::Sent);
+        self.stations[n].phase = ExchangePhase::Idle;
+        self.finish(n, PacketOutcome::Sent);
         self.draw_backoff(n);
         self.proceed(n);
     }
 
-    fn finish(&mut self, n: usize, outcome: Outcome) {
+    fn finish(&mut self, n: usize, outcome: PacketOutcome) {
         let st = &mut self.stations[n];
         if st.service.is_some_and(|service| service.mpdus > 0) {
             self.finish_alone(n, outcome);
@@ -271,13 +271,13 @@ impl Dcf {
         }
         st.reset_cw();
         let Some(service) = st.service.take() else { return };
-        if outcome == Outcome::GivenUp {
+        if outcome == PacketOutcome::GivenUp {
             self.stats[n].retry_drops += 1;
         }
-        let tries = service.unanswered + u32::from(outcome != Outcome::GivenUp);
+        let tries = service.unanswered + u32::from(outcome != PacketOutcome::GivenUp);
         self.book_done(n, &service, outcome, tries);
         let (station, number, rate) = (as_u32(n), service.number, service.rate);
-        self.news.push_back(News::Done { station, number, packets: 1, outcome, rate, tries });
+        self.news.push_back(DcfNews::Done { station, number, packets: 1, outcome, rate, tries });
     }
 
     fn settle_what_is_over(&mut self, now: u64, n: usize) {
@@ -289,7 +289,7 @@ impl Dcf {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tries {
+enum RetryLimit {
     /// An RTS was sent. It counts as a short one.
     Rts,
     Short,

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 
-use super::station::{Reception, Service};
-use super::{Dcf, EVERYONE, Frame, FrameKind, Outcome};
+use super::station::{PacketInService, Reception};
+use super::{Dcf, EVERYONE, Frame, FrameKind, PacketOutcome};
 use crate::frames::mac_of;
 use crate::radiotap::dbm;
 
@@ -18,10 +18,10 @@ const NEW_PART: f64 = 0.125;
 
 /// A station's book of its links, by the other station.
 #[derive(Debug, Default)]
-pub(super) struct Book(BTreeMap<u32, Link>);
+pub(super) struct Book(BTreeMap<u32, LinkBook>);
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Link {
+struct LinkBook {
     heard_ns: Option<u64>,
     power_w: Option<f64>,
     average_w: f64,
@@ -47,7 +47,7 @@ impl Dcf {
         links.into_iter().flatten().map(|(other, link)| link.facts(now, *other)).collect()
     }
 
-    fn link(&mut self, n: usize, other: u32) -> Option<&mut Link> {
+    fn link(&mut self, n: usize, other: u32) -> Option<&mut LinkBook> {
         Some(self.books.get_mut(n)?.0.entry(other).or_default())
     }
 
@@ -65,14 +65,20 @@ impl Dcf {
     }
 
     /// A packet has gone, or was given up.
-    pub(super) fn book_done(&mut self, n: usize, service: &Service, outcome: Outcome, tries: u32) {
+    pub(super) fn book_done(
+        &mut self,
+        n: usize,
+        service: &PacketInService,
+        outcome: PacketOutcome,
+        tries: u32,
+    ) {
         if service.to == EVERYONE {
             return;
         }
         if let Some(link) = self.link(n, service.to) {
             link.tx_packets += 1;
             link.tx_retries += u64::from(tries.saturating_sub(1));
-            link.tx_failed += u64::from(outcome == Outcome::GivenUp);
+            link.tx_failed += u64::from(outcome == PacketOutcome::GivenUp);
             link.tx_bps = Some(service.rate.bits_per_second);
         }
     }
@@ -99,7 +105,7 @@ impl Dcf {
     }
 }
 
-impl Link {
+impl LinkBook {
     fn facts(&self, now: u64, other: u32) -> LinkFacts {
         LinkFacts {
             inactive: self.heard_ns.map(|heard| Duration::from_nanos(now.saturating_sub(heard))),
@@ -184,7 +190,7 @@ mod tests {
             assert_eq!((heard.rx_packets, heard.tx_packets), (Some(1), Some(0)));
             assert!(heard.signal_dbm.is_some_and(|dbm| (-80..-50).contains(&dbm)), "{heard:?}");
         }
-        // Frames between others are none of a station's links.
+        // Frames between two other stations tell nothing of a station's links.
         assert_eq!(carried(&[(0, 1)]).facts(AT.0, 2), []);
     }
 

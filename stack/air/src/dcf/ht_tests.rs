@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Dcf, MacConfig, News, Offered, Outcome};
+use hopwise_core::queue::Category;
+
+use super::{Dcf, DcfNews, MacConfig, Offered, PacketOutcome};
 use crate::medium::{Position, Radio};
 use crate::phy::{BLOCK_ACK_BYTES, Band, Phy};
-use crate::saturated::{PACKET, PAYLOAD, Saturated};
+use crate::saturated::{PACKET, PAYLOAD, Saturated, fill};
 
 fn phy(name: &str) -> Phy {
     Phy::named(name).expect("a profile")
@@ -92,22 +94,16 @@ fn one_sender_of_a_msdus_carries_what_its_frames_and_gaps_leave() {
         let mac = MacConfig { ampdu, amsdu: Some(3_839), ..single() };
         let positions = [0.0, 150.0].map(|x| Some(Position { x, y: 0.0 }));
         let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
-        crate::saturated::fill(&mut dcf, 0, (0, 1));
+        fill(&mut dcf, 0, (0, 1));
         let mut came = 0;
-        while dcf.next() < 10_000_000_000 {
-            let now = dcf.next();
-            dcf.fire();
-            while let Some(news) = dcf.next_news() {
-                match news {
-                    News::Done { packets, outcome, .. } => {
-                        assert_eq!(outcome, Outcome::Acknowledged, "{profile}");
-                        came += u64::from(packets);
-                    }
-                    News::HasRoom { .. } => crate::saturated::fill(&mut dcf, now, (0, 1)),
-                    News::Arrived { .. } | News::Kept { .. } => {}
-                }
+        dcf.play(10_000_000_000, |dcf, now, news| match news {
+            DcfNews::Done { packets, outcome, .. } => {
+                assert_eq!(outcome, PacketOutcome::Acknowledged, "{profile}");
+                came += u64::from(packets);
             }
-        }
+            DcfNews::HasRoom { .. } => fill(dcf, now, (0, 1)),
+            DcfNews::Arrived { .. } | DcfNews::Kept { .. } => {}
+        });
         let block_ack_ns = phy.airtime_ns(BLOCK_ACK_BYTES, phy.data.answer());
         let answer_ns = if ampdu.is_some() { block_ack_ns } else { phy.ack_ns() };
         let gaps = phy.difs_ns() + u64::from(phy.cw.0) * phy.slot_ns / 2 + phy.sifs_ns;
@@ -118,37 +114,30 @@ fn one_sender_of_a_msdus_carries_what_its_frames_and_gaps_leave() {
     }
 }
 
-/// Hidden stations lose whole A-MSDUs: their packets come through together, and those of lone frames in order.
+/// Hidden stations lose whole A-MSDUs: their packets come through together, and packets of lone frames in order.
 #[test]
 fn packets_of_an_a_msdu_share_their_fate() {
     let positions: Vec<_> = (0..5).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
     for ampdu in [None, Some(64)] {
         let mac = MacConfig { ampdu, amsdu: Some(3_839), ..single() };
         let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
-        let flows = [(0, 1), (3, 4)];
-        flows.iter().for_each(|(from, to)| crate::saturated::fill(&mut dcf, 1_000_000, (*from, *to)));
+        [(0, 1), (3, 4)].into_iter().for_each(|flow| fill(&mut dcf, 1_000_000, flow));
         let (mut came, mut done, mut gone, mut last) = (0, 0, 0, [0; 5]);
-        while dcf.next() < 2_000_000_000 {
-            let now = dcf.next();
-            dcf.fire();
-            while let Some(news) = dcf.next_news() {
-                match news {
-                    News::Arrived { to, number, .. } => {
-                        assert!(number > last[to as usize], "{number} after {last:?}");
-                        (came, last[to as usize]) = (came + 1, number);
-                    }
-                    News::Done { packets, outcome, .. } => {
-                        assert!((1..=3).contains(&packets), "{packets}");
-                        let is_given_up = u32::from(outcome == Outcome::GivenUp);
-                        (done, gone) = (done + 1 - is_given_up, gone + is_given_up);
-                    }
-                    News::HasRoom { station } => {
-                        crate::saturated::fill(&mut dcf, now, (station, station + 1));
-                    }
-                    News::Kept { .. } => {}
-                }
+        dcf.play(2_000_000_000, |dcf, now, news| match news {
+            DcfNews::Arrived { to, number, .. } => {
+                assert!(number > last[to as usize], "{number} after {last:?}");
+                (came, last[to as usize]) = (came + 1, number);
             }
-        }
+            DcfNews::Done { packets, outcome, .. } => {
+                assert!((1..=3).contains(&packets), "{packets}");
+                let is_given_up = u32::from(outcome == PacketOutcome::GivenUp);
+                (done, gone) = (done + 1 - is_given_up, gone + is_given_up);
+            }
+            DcfNews::HasRoom { station } => {
+                fill(dcf, now, (station, station + 1));
+            }
+            DcfNews::Kept { .. } => {}
+        });
         assert!(
             done > 500 && done.abs_diff(came) < 130,
             "{ampdu:?}: {done} done, {came} came, {gone} given up"
@@ -162,39 +151,21 @@ fn packets_in_aggregates_arrive_once_and_in_order_whatever_is_lost() {
     let positions: Vec<_> = (0..5).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
     let mac = MacConfig { ampdu: Some(64), lifetime_ns: None, reorder_ns: None, ..single() };
     let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
-    let category = hopwise_core::queue::Category::BestEffort;
-    let offered =
-        |to| Offered { to, bytes: 1_000, load: crate::airtime::Load::Other, queued_at: None, category };
-    let fill = |dcf: &mut Dcf, now, from: u32, to| {
-        if dcf.has_room(from) {
-            dcf.give(now, from, offered(to));
-        }
-        while dcf.room_for_more(from).is_some_and(|room| room.bytes >= 1_000) {
-            dcf.give_more(now, from, offered(to));
-        }
-    };
-    fill(&mut dcf, 1_000_000, 0, 1);
-    fill(&mut dcf, 1_000_000, 3, 4);
+    [(0, 1), (3, 4)].into_iter().for_each(|flow| fill(&mut dcf, 1_000_000, flow));
     let (mut last, mut again, mut kept) = ([0; 5], 0, 0);
-    while dcf.next() < 3_000_000_000 {
-        let now = dcf.next();
-        dcf.fire();
-        while let Some(news) = dcf.next_news() {
-            match news {
-                News::Arrived { from, to, number, .. } => {
-                    assert_eq!(number, last[to as usize] + 1, "from {from} at {now}");
-                    last[to as usize] = number;
-                }
-                News::Kept { .. } => kept += 1,
-                News::Done { station, outcome, tries, .. } => {
-                    assert_eq!(outcome, Outcome::Acknowledged);
-                    again += u32::from(tries > 1);
-                    fill(&mut dcf, now, station, station + 1);
-                }
-                News::HasRoom { station } => fill(&mut dcf, now, station, station + 1),
-            }
+    dcf.play(3_000_000_000, |dcf, now, news| match news {
+        DcfNews::Arrived { from, to, number, .. } => {
+            assert_eq!(number, last[to as usize] + 1, "from {from} at {now}");
+            last[to as usize] = number;
         }
-    }
+        DcfNews::Kept { .. } => kept += 1,
+        DcfNews::Done { station, outcome, tries, .. } => {
+            assert_eq!(outcome, PacketOutcome::Acknowledged);
+            again += u32::from(tries > 1);
+            fill(dcf, now, (station, station + 1));
+        }
+        DcfNews::HasRoom { station } => fill(dcf, now, (station, station + 1)),
+    });
     assert!(last[1] > 300 && last[4] > 3_000, "{last:?}");
     assert!(again > 100 && kept > 10, "{again} repeated, {kept} kept");
 }
@@ -206,8 +177,7 @@ fn packets_wait_for_missing_ones_no_longer_than_the_timeout() {
     let positions: Vec<_> = (0..5).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
     let mac = MacConfig { ampdu: Some(64), lifetime_ns: None, reorder_ns: Some(TIMEOUT), ..single() };
     let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
-    let flows = [(0, 1), (3, 4)];
-    flows.iter().for_each(|(from, to)| crate::saturated::fill(&mut dcf, 1_000_000, (*from, *to)));
+    [(0, 1), (3, 4)].into_iter().for_each(|flow| fill(&mut dcf, 1_000_000, flow));
     let (mut last, mut missing, mut kept) = ([0; 5], 0, BTreeMap::new());
     while dcf.next() < 3_000_000_000 {
         let now = dcf.next();
@@ -215,25 +185,25 @@ fn packets_wait_for_missing_ones_no_longer_than_the_timeout() {
         assert!(kept.values().all(|since| now - since <= TIMEOUT), "{kept:?} at {now}");
         while let Some(news) = dcf.next_news() {
             match news {
-                News::Arrived { to, number, .. } => {
+                DcfNews::Arrived { to, number, .. } => {
                     assert!(number > last[to as usize], "{number} after {last:?}");
                     missing += u64::from(number - last[to as usize] - 1);
                     last[to as usize] = number;
                     kept.remove(&(to, number));
                 }
-                News::Kept { to, number, .. } => assert_eq!(kept.insert((to, number), now), None),
-                News::Done { station, outcome, .. } => {
-                    assert_eq!(outcome, Outcome::Acknowledged);
-                    crate::saturated::fill(&mut dcf, now, (station, station + 1));
+                DcfNews::Kept { to, number, .. } => assert_eq!(kept.insert((to, number), now), None),
+                DcfNews::Done { station, outcome, .. } => {
+                    assert_eq!(outcome, PacketOutcome::Acknowledged);
+                    fill(&mut dcf, now, (station, station + 1));
                 }
-                News::HasRoom { station } => crate::saturated::fill(&mut dcf, now, (station, station + 1)),
+                DcfNews::HasRoom { station } => fill(&mut dcf, now, (station, station + 1)),
             }
         }
     }
     let of = |n| [dcf.stats(n).reorder_timeouts, dcf.stats(n).reorder_late];
     let [timeouts, late] = [0, 1].map(|which| of(1)[which] + of(4)[which]);
     assert!(missing > 20 && last[4] > 3_000, "{missing} missing of {last:?}");
-    // The last packets that were given up on may be those that a frame at hand carries.
+    // The last given-up packets may be in the frame at hand.
     assert!(timeouts == missing && late <= timeouts && late + 64 > timeouts, "{timeouts} {late} {missing}");
 }
 
@@ -243,9 +213,7 @@ fn a_receiver_that_is_gone_costs_its_packets_their_lifetime() {
     let positions = [0.0, 2_000.0, 100.0].map(|x| Some(Position { x, y: 0.0 }));
     let mac = MacConfig { ampdu: Some(64), lifetime_ns: Some(100_000_000), ..single() };
     let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
-    let category = hopwise_core::queue::Category::BestEffort;
-    let offered =
-        |to| Offered { to, bytes: 1_000, load: crate::airtime::Load::Other, queued_at: None, category };
+    let offered = |to| Offered::plain(to, 1_000, Category::BestEffort);
     dcf.give(0, 0, offered(1));
     (0..9).for_each(|_| {
         dcf.give_more(0, 0, offered(1));
@@ -254,8 +222,8 @@ fn a_receiver_that_is_gone_costs_its_packets_their_lifetime() {
     while !dcf.has_room(0) {
         dcf.fire();
         while let Some(news) = dcf.next_news() {
-            if let News::Done { outcome, .. } = news {
-                assert_eq!(outcome, Outcome::GivenUp);
+            if let DcfNews::Done { outcome, .. } = news {
+                assert_eq!(outcome, PacketOutcome::GivenUp);
                 assert!(dcf.next() > 100_000_000);
                 given_up += 1;
             }
@@ -266,8 +234,8 @@ fn a_receiver_that_is_gone_costs_its_packets_their_lifetime() {
     dcf.give(now, 0, offered(2));
     loop {
         dcf.fire();
-        if let Some(News::Done { outcome, .. }) = dcf.next_news() {
-            assert_eq!(outcome, Outcome::Acknowledged);
+        if let Some(DcfNews::Done { outcome, .. }) = dcf.next_news() {
+            assert_eq!(outcome, PacketOutcome::Acknowledged);
             return;
         }
     }
@@ -282,8 +250,8 @@ fn tries_beside_a_hidden_station(profile: &str, seed: u64) -> u32 {
     loop {
         dcf.fire();
         while let Some(news) = dcf.next_news() {
-            if let News::Done { station: 0, outcome, tries, .. } = news {
-                assert_eq!(outcome, Outcome::Acknowledged);
+            if let DcfNews::Done { station: 0, outcome, tries, .. } = news {
+                assert_eq!(outcome, PacketOutcome::Acknowledged);
                 return tries;
             }
         }
@@ -302,7 +270,7 @@ fn what_a_hidden_station_spoils_depends_on_the_mcs() {
     }
 }
 
-/// Two frames of the same power that begin together: no receiver finds a preamble, and no station waits for EIFS.
+/// Two equally strong frames that begin together: no receiver finds a preamble, and no station waits for EIFS.
 #[test]
 fn of_two_equal_frames_that_begin_together_none_is_found() {
     let positions = [-150.0, 0.0, 150.0].map(|x| Some(Position { x, y: 0.0 }));
@@ -314,7 +282,7 @@ fn of_two_equal_frames_that_begin_together_none_is_found() {
         while tries.len() < 2 {
             dcf.fire();
             while let Some(news) = dcf.next_news() {
-                if let News::Done { tries: n, .. } = news {
+                if let DcfNews::Done { tries: n, .. } = news {
                     tries.push(n);
                 }
             }

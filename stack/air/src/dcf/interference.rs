@@ -5,7 +5,7 @@
 //! has the errors of its own SINR, and chance decides at the end.
 
 use super::Dcf;
-use super::station::{Hears, Overlap, Reception, Station};
+use super::station::{DcfStation, Hears, Overlap, Reception};
 use crate::channel::{Curves, PREAMBLE_SNR};
 use crate::deadlines::NEVER;
 use crate::phy::Rate;
@@ -66,13 +66,13 @@ impl Dcf {
         }
     }
 
-    /// A frame has come to its end. If others were on the air meanwhile, chance decides whether it is understood.
+    /// A frame has come to its end. If other frames were on the air meanwhile, chance decides whether it is understood.
     #[inline(never)]
     pub(super) fn judge(&mut self, n: usize, heard: &mut Reception) {
         let from = self.medium.links[heard.link as usize].from;
         let frame = self.stations[from as usize].frame;
         let noise_w = self.medium.channel.noise_w.unwrap_or(0.0);
-        let part = |from: u64, until: u64| Part {
+        let part = |from: u64, until: u64| FrameSegment {
             from: heard.began + from,
             until: heard.began + until,
             rate: frame.rate,
@@ -113,13 +113,13 @@ impl Dcf {
 
 /// A part of a frame on the air.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct FrameSegment {
     from: u64,
     until: u64,
     rate: Rate,
 }
 
-impl Station {
+impl DcfStation {
     /// Returns whether nothing else was on the air during a frame.
     fn is_alone(&self, heard: &Reception) -> bool {
         let is_other = |o: &Overlap| !o.is_of(heard) && o.from < heard.until && o.until > heard.began;
@@ -133,13 +133,25 @@ impl Station {
     }
 
     /// Decides by chance whether other frames spoil a part.
-    fn is_spoilt(&mut self, curves: &mut Curves, heard: &Reception, part: Part, content: (f64, f64)) -> bool {
+    fn is_spoilt(
+        &mut self,
+        curves: &mut Curves,
+        heard: &Reception,
+        part: FrameSegment,
+        content: (f64, f64),
+    ) -> bool {
         let likelihood = self.intact(curves, heard, part, content);
         likelihood < 1.0 && self.luck.unit() >= likelihood
     }
 
     /// The probability that other frames spoil none of the `bits` of a part.
-    fn intact(&self, curves: &mut Curves, heard: &Reception, part: Part, (bits, noise_w): (f64, f64)) -> f64 {
+    fn intact(
+        &self,
+        curves: &mut Curves,
+        heard: &Reception,
+        part: FrameSegment,
+        (bits, noise_w): (f64, f64),
+    ) -> f64 {
         let others = || {
             self.overlapping.iter().filter(|o| !o.is_of(heard) && o.from < part.until && o.until > part.from)
         };

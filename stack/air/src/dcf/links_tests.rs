@@ -2,13 +2,13 @@
 
 use super::tests::SECOND;
 use super::*;
-use crate::channel::Said;
+use crate::channel::LinkSentence;
 
 fn changed(text: &str) -> Channel {
     let node = |name: &str| name.strip_prefix('n')?.parse().ok();
-    match Said::parse(text, &node).expect("a sentence") {
-        Said::Outage(outage) => Channel { outages: vec![outage], ..Channel::default() },
-        Said::Change(change) => Channel { links: vec![change], ..Channel::default() },
+    match LinkSentence::parse(text, &node).expect("a sentence") {
+        LinkSentence::Outage(outage) => Channel { outages: vec![outage], ..Channel::default() },
+        LinkSentence::Change(change) => Channel { links: vec![change], ..Channel::default() },
     }
 }
 
@@ -32,17 +32,11 @@ fn carried_with(
     let mut dcf = Dcf::with_channel(phy, mac, radio, channel, &positions, 1);
     dcf.offer(0, 0, 1, 1_000);
     let mut each = vec![0; seconds as usize];
-    while dcf.next() < seconds * SECOND {
-        let now = dcf.next();
-        dcf.fire();
-        while let Some(news) = dcf.next_news() {
-            match news {
-                News::Arrived { .. } => each[(now / SECOND) as usize] += 1,
-                News::Done { station, .. } => dcf.offer(now, station, 1, 1_000),
-                News::Kept { .. } | News::HasRoom { .. } => {}
-            }
-        }
-    }
+    dcf.play(seconds * SECOND, |dcf, now, news| match news {
+        DcfNews::Arrived { .. } => each[(now / SECOND) as usize] += 1,
+        DcfNews::Done { station, .. } => dcf.offer(now, station, 1, 1_000),
+        DcfNews::Kept { .. } | DcfNews::HasRoom { .. } => {}
+    });
     each
 }
 
@@ -127,17 +121,11 @@ fn stations_at_the_same_place_talk_to_each_other() {
             Dcf::new(Phy::named("dsss-2mbps").expect("a profile"), mac, Radio::default(), &positions, 1);
         let mut arrived = [0; 3];
         (0..3).for_each(|n| dcf.offer(0, n, (n + 1) % 3, 500));
-        while dcf.next() < 2 * SECOND {
-            let now = dcf.next();
-            dcf.fire();
-            while let Some(news) = dcf.next_news() {
-                match news {
-                    News::Arrived { to, .. } => arrived[to as usize] += 1,
-                    News::Done { station, .. } => dcf.offer(now, station, (station + 1) % 3, 500),
-                    News::Kept { .. } | News::HasRoom { .. } => {}
-                }
-            }
-        }
+        dcf.play(2 * SECOND, |dcf, now, news| match news {
+            DcfNews::Arrived { to, .. } => arrived[to as usize] += 1,
+            DcfNews::Done { station, .. } => dcf.offer(now, station, (station + 1) % 3, 500),
+            DcfNews::Kept { .. } | DcfNews::HasRoom { .. } => {}
+        });
         assert!(arrived.iter().all(|n| *n > 80), "{arrived:?}");
     }
 }

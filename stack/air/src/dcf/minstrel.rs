@@ -1,20 +1,20 @@
 //! Minstrel-HT, the rate control of Linux's mac80211: the rates that carry most by what came through lately, a chain of
-//! them for the tries of a frame, and a try of another one now and then.
+//! them for the tries of a frame, and now and then a try of a rate that is not in use.
 //!
 //! Every 50 ms each rate's share of packets that came through is averaged, and the rates are put in order by the
 //! throughput that follows. A frame goes at the best rate first, then at the second best, then at the one that most
 //! surely comes through. The latter two are announced by an RTS. Every 20 ms the first try of a frame goes at another
 //! rate: mostly at a faster one, at times at one between those in use.
 //!
-//! The numbers are mac80211's. Its table of random orders is the same for all stations; here each has orders of its
-//! own. A try of another rate carries a whole aggregate, as with drivers that leave aggregation to the device.
+//! The numbers are mac80211's. Its stations share a table of random orders; here each has orders of its own. A try of
+//! another rate carries a whole aggregate, as with drivers that leave aggregation to the device.
 
 mod samples;
 
 use super::mpdu::longest_ampdu;
-use super::rates::Choice;
-use crate::phy::{Form, Phy, Rate};
-use crate::random::Stream;
+use super::rates::RateChoice;
+use crate::phy::{BitForm, Phy, Rate};
+use crate::random::NumberStream;
 
 /// A probability of 1.
 const ONE: i64 = 1 << 12;
@@ -34,9 +34,9 @@ const OLD: i64 = 0x1499;
 const OLDER: i64 = -0x92e;
 const NEW: i64 = ONE - OLD - OLDER;
 
-/// The kinds of rates that are tried beside those in use.
+/// The kinds of rates that are tried in addition to rates in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum SampleKind {
     /// The next faster one.
     Step,
     /// Any faster one.
@@ -46,11 +46,18 @@ enum Kind {
 }
 
 /// The order in which kinds are tried.
-const ORDER: [Kind; 6] = [Kind::Step, Kind::Jump, Kind::Step, Kind::Jump, Kind::Step, Kind::Slow];
+const ORDER: [SampleKind; 6] = [
+    SampleKind::Step,
+    SampleKind::Jump,
+    SampleKind::Step,
+    SampleKind::Jump,
+    SampleKind::Step,
+    SampleKind::Slow,
+];
 
 /// The facts about a rate.
 #[derive(Clone, Debug)]
-struct Candidate {
+struct RateFacts {
     rate: Rate,
     group: usize,
     /// The time of a usual packet without its preamble.
@@ -60,7 +67,7 @@ struct Candidate {
     /// The average share that came through, and the one before.
     share: i64,
     share_before: i64,
-    /// The packets since the last update, and those of them that came through.
+    /// The packets since the last update, and how many of them came through.
     sent: u32,
     came: u32,
     was_sent: bool,
@@ -68,14 +75,14 @@ struct Candidate {
 
 /// The rates that wait to be tried.
 #[derive(Clone, Debug, Default)]
-struct Samples {
+struct SampleQueue {
     rates: Vec<usize>,
     group: usize,
 }
 
 /// A part of a chain.
 #[derive(Clone, Copy, Debug, Default)]
-struct Link {
+struct ChainPart {
     candidate: usize,
     tries: u8,
     is_announced: bool,
@@ -85,19 +92,19 @@ struct Link {
 #[derive(Clone, Debug)]
 pub(super) struct Minstrel {
     pub(super) to: u32,
-    candidates: Vec<Candidate>,
+    candidates: Vec<RateFacts>,
     groups: usize,
     /// The candidates by their throughput, of all and of each group.
     best: [usize; BEST],
     best_of: Vec<[usize; BEST]>,
     /// The one that most surely comes through.
     sure: usize,
-    chain: [Link; 3],
+    chain: [ChainPart; 3],
     /// The candidate that the frame at hand tries first.
     probe: Option<usize>,
     /// A frame has been sent since it was chosen.
     is_probed: bool,
-    samples: [Samples; 3],
+    samples: [SampleQueue; 3],
     /// The rest of each group's random order.
     orders: Vec<Vec<usize>>,
     step: usize,
@@ -107,10 +114,10 @@ pub(super) struct Minstrel {
     length: i64,
     frames: u32,
     packets: u32,
-    /// The time of a frame beside its packets: preamble, SIFS, the answer.
+    /// The time of a frame without its packets: preamble, SIFS, the answer.
     overhead_ns: u64,
     rts_ns: u64,
-    stream: Stream,
+    stream: NumberStream,
 }
 
 /// Moves the average on by a new value.
@@ -127,16 +134,16 @@ fn filter(share: &mut i64, before: &mut i64, new: i64) {
 /// The time of a usual packet without its preamble. Symbols of 802.11ac hold so much of it that Linux takes the part of
 /// a packet among sixteen.
 fn usual_ns(phy: &Phy, rate: Rate) -> u64 {
-    let packets = if let Form::Vht(_) = rate.form { 16 } else { 1 };
+    let packets = if let BitForm::Vht(_) = rate.form { 16 } else { 1 };
     (phy.airtime_ns(packets * USUAL, rate) - phy.airtime_ns(0, rate)) / u64::from(packets)
 }
 
 impl Minstrel {
-    pub(super) fn new(to: u32, phy: &Phy, now: u64, stream: Stream) -> Minstrel {
+    pub(super) fn new(to: u32, phy: &Phy, now: u64, stream: NumberStream) -> Minstrel {
         let mut candidates = Vec::new();
         let groups = phy.rate_groups();
         for (group, rates) in groups.iter().enumerate() {
-            candidates.extend(rates.iter().map(|rate| Candidate {
+            candidates.extend(rates.iter().map(|rate| RateFacts {
                 rate: *rate,
                 group,
                 usual_ns: usual_ns(phy, *rate),
@@ -155,7 +162,7 @@ impl Minstrel {
             best: [0; BEST],
             best_of: vec![[0; BEST]; groups.len()],
             sure: 0,
-            chain: [Link::default(); 3],
+            chain: [ChainPart::default(); 3],
             probe: None,
             is_probed: false,
             samples: Default::default(),
@@ -192,24 +199,24 @@ impl Minstrel {
         }
     }
 
-    /// The rate after so many frames without an answer; none at the end of the chain.
-    pub(super) fn after(&self, unanswered: u8) -> Option<Choice> {
+    /// The rate after this number of frames without an answer; none at the end of the chain.
+    pub(super) fn after(&self, unanswered: u8) -> Option<RateChoice> {
         let mut chain = self.chain;
         if let Some(candidate) = self.probe {
-            chain[0] = Link { candidate, tries: 1, is_announced: false };
+            chain[0] = ChainPart { candidate, tries: 1, is_announced: false };
         }
         let mut left = unanswered;
         for link in chain {
             if left < link.tries {
-                let Candidate { rate, longest, .. } = self.candidates[link.candidate];
-                return Some(Choice { rate, is_protected: link.is_announced, longest });
+                let RateFacts { rate, longest, .. } = self.candidates[link.candidate];
+                return Some(RateChoice { rate, is_protected: link.is_announced, longest });
             }
             left -= link.tries;
         }
         None
     }
 
-    /// A frame at this rate was `sent` with so many packets, and so many of them came through.
+    /// A frame at this rate was sent with `sent` packets, of which `came` came through.
     pub(super) fn learn(&mut self, now: u64, rate: Rate, (sent, came): (u32, u32)) {
         self.is_probed = true;
         self.frames += 1;
@@ -221,7 +228,7 @@ impl Minstrel {
         }
         let mut has_changed = false;
         for nth in 0..2 {
-            let Candidate { sent, came, group, .. } = self.candidates[self.best[nth]];
+            let RateFacts { sent, came, group, .. } = self.candidates[self.best[nth]];
             if sent > 30 && came < sent / 4 {
                 has_changed |= self.step_down(nth, group);
             }
@@ -235,7 +242,7 @@ impl Minstrel {
         }
     }
 
-    /// A rate in use fails suddenly: that of a group of no more streams takes its place.
+    /// A rate in use fails suddenly: the rate of a group with no more streams takes its place.
     fn step_down(&mut self, nth: usize, group: usize) -> bool {
         let streams = |group: usize| {
             self.candidates.iter().find(|candidate| candidate.group == group).map(|c| c.rate.streams())
@@ -254,7 +261,7 @@ impl Minstrel {
     /// The throughput of a rate, in packets a second, if this share comes through. More than 0.9 counts as 0.9, since
     /// collisions make shares go up and down.
     fn throughput(&self, index: usize) -> i64 {
-        let Candidate { share, usual_ns, .. } = self.candidates[index];
+        let RateFacts { share, usual_ns, .. } = self.candidates[index];
         if share < ONE / 10 {
             return 0;
         }
@@ -350,7 +357,7 @@ impl Minstrel {
         first..first + count
     }
 
-    /// The tries at a rate: as many as fit the segment with their backoffs, at least two.
+    /// The tries at a rate: all that fit the segment with their backoffs, and at least two.
     fn tries(&self, index: usize, is_announced: bool) -> u8 {
         if self.candidates[index].share < ONE / 5 {
             return 2;
@@ -373,7 +380,7 @@ impl Minstrel {
     fn set_chain(&mut self) {
         let link = |candidate, is_announced| {
             let tries = self.tries(candidate, is_announced);
-            Link { candidate, tries, is_announced }
+            ChainPart { candidate, tries, is_announced }
         };
         self.chain = [link(self.best[0], false), link(self.best[1], true), link(self.sure, true)];
     }

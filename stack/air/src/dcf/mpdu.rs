@@ -1,9 +1,9 @@
 //! The MPDUs of an aggregate with their packets, and its length.
 
 use super::MacConfig;
-use crate::airtime::Load;
+use crate::airtime::AirLoad;
 use crate::deadlines::NEVER;
-use crate::phy::{DELIMITER_BYTES, Form, Phy, Rate};
+use crate::phy::{BitForm, DELIMITER_BYTES, Phy, Rate};
 use crate::waits::QueueWaits;
 
 /// The longest PPDU of the mixed format and of 802.11ac (aPPDUMaxTime).
@@ -15,7 +15,7 @@ const LONGEST_VHT_AMPDU: u32 = 1_048_575;
 /// The destination, the source and the length before each packet of an A-MSDU, and its LLC header.
 const SUBFRAME_BYTES: u32 = 14 + LLC_BYTES;
 const LLC_BYTES: u32 = 8;
-/// The MAC header and the FCS beside an A-MSDU.
+/// The MAC header and the FCS around an A-MSDU.
 pub(super) const BESIDE_AMSDU: u32 = 30;
 /// The longest MPDU of an A-MPDU of 802.11n: a delimiter has 12 bits for it.
 const LONGEST_HT_MPDU: u32 = 4_095;
@@ -27,7 +27,7 @@ pub(super) struct Mpdu {
     /// The bytes of the packet; of an A-MSDU all bytes but the LLC header that a lone packet has.
     pub(super) bytes: u32,
     pub(super) packets: u8,
-    pub(super) load: Load,
+    pub(super) load: AirLoad,
     /// When it came into its machine's queue, until its first frame; `NEVER` where that is not known.
     pub(super) queued_at: u64,
     /// It is given up at its first failure after this.
@@ -39,16 +39,16 @@ pub(super) struct Mpdu {
     pub(super) is_repeat: bool,
 }
 
-/// A packet that has joined another one in its MPDU, until its first frame.
+/// A packet that has joined another packet in its MPDU, until its first frame.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Joined {
+pub(super) struct JoinedPacket {
     pub(super) number: u32,
-    pub(super) load: Load,
+    pub(super) load: AirLoad,
     pub(super) queued_at: u64,
 }
 
-impl Joined {
-    /// Returns whether it goes on waiting. If it leaves with one of these MPDUs, its wait is added to the others.
+impl JoinedPacket {
+    /// Returns whether it goes on waiting. If it leaves with one of these MPDUs, its wait is added to their waits.
     pub(super) fn waits_beside(&self, leaving: &[Mpdu], now: u64, waits: &mut QueueWaits) -> bool {
         let leaves = leaving.iter().any(|mpdu| mpdu.number == self.number);
         if leaves && self.queued_at != NEVER {
@@ -101,7 +101,7 @@ impl Length {
 
 /// The longest A-MPDU at a rate, by its bytes and by its airtime.
 pub(super) fn longest_ampdu(phy: &Phy, rate: Rate) -> u32 {
-    let longest = if let Form::Vht(_) = rate.form { LONGEST_VHT_AMPDU } else { LONGEST_AMPDU };
+    let longest = if let BitForm::Vht(_) = rate.form { LONGEST_VHT_AMPDU } else { LONGEST_AMPDU };
     let (mut fits, mut beyond) = (0, longest + 1);
     while beyond - fits > 1 {
         let bytes = u32::midpoint(fits, beyond);
@@ -121,7 +121,7 @@ mod tests {
             number: 1,
             bytes: 1_001,
             packets: 1,
-            load: Load::Other,
+            load: AirLoad::Other,
             queued_at: NEVER,
             expires: NEVER,
             unanswered: 0,

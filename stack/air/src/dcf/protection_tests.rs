@@ -16,7 +16,7 @@ fn played(mac: MacConfig, to: u32, packets: u32) -> (Phy, Vec<Sent>) {
     let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
     dcf.watch_frames();
     let category = Category::Video;
-    let offered = Offered { to, bytes: BYTES, load: Load::Other, queued_at: None, category };
+    let offered = Offered::plain(to, BYTES, category);
     let (mut all, mut given) = (Vec::new(), 1);
     dcf.give(1_000_000, 0, offered);
     while dcf.next() < 200_000_000 {
@@ -59,7 +59,7 @@ fn each_try_has_its_own_and_the_packet_is_given_up_as_without_it() {
     assert_eq!(kinds, [(FrameKind::Cts, 0), (FrameKind::Data, FAR)].repeat(3));
 }
 
-/// The medium is that of two stations.
+/// The medium has two stations.
 fn pair(mac: MacConfig) -> Dcf {
     let phy = Phy::named("ht20-mcs7").expect("a profile");
     let positions = [0.0, 100.0].map(|x| Some(Position { x, y: 0.0 }));
@@ -70,7 +70,7 @@ fn pair(mac: MacConfig) -> Dcf {
 fn an_aggregate_takes_no_packet_once_its_cts_is_on_the_air() {
     let mut dcf = pair(MacConfig { ampdu: Some(64), ..protected() });
     let category = Category::BestEffort;
-    let offered = Offered { to: 1, bytes: BYTES, load: Load::Other, queued_at: None, category };
+    let offered = Offered::plain(1, BYTES, category);
     dcf.give(0, 0, offered);
     dcf.give_more(0, 0, offered);
     assert!(dcf.room_for_more_in(0, category).is_some());
@@ -79,12 +79,9 @@ fn an_aggregate_takes_no_packet_once_its_cts_is_on_the_air() {
     }
     assert!(dcf.room_for_more_in(0, category).is_none());
     let mut arrived = 0;
-    while dcf.next() < 1_000_000_000 {
-        dcf.fire();
-        while let Some(news) = dcf.next_news() {
-            arrived += u32::from(matches!(news, News::Arrived { .. }));
-        }
-    }
+    dcf.play(1_000_000_000, |_, _, news| {
+        arrived += u32::from(matches!(news, DcfNews::Arrived { .. }));
+    });
     let sent = dcf.stats(0).frames_sent;
     assert_eq!((arrived, sent.cts, sent.data), (2, 1, 1));
 }
@@ -94,10 +91,8 @@ fn its_airtime_is_the_links_to_the_receiver() {
     let mut dcf = pair(protected());
     dcf.keep_facts();
     let category = Category::BestEffort;
-    dcf.give(0, 0, Offered { to: 1, bytes: BYTES, load: Load::Other, queued_at: None, category });
-    while dcf.next() < 1_000_000_000 {
-        dcf.fire();
-    }
+    dcf.give(0, 0, Offered::plain(1, BYTES, category));
+    dcf.play(1_000_000_000, |_, _, _| {});
     let facts = dcf.facts(1_000_000_000, 0);
     let airtime = facts.first().and_then(|link| link.tx_duration).map(|time| time.as_nanos() as u64);
     assert_eq!((facts.len(), airtime), (1, Some(dcf.stats(0).airtime_ns)), "{facts:?}");

@@ -3,13 +3,13 @@
 use hopwise_core::Cast;
 use hopwise_core::narrow::as_u32;
 
-use super::exchange::Own;
-use super::station::{Hears, Reception, Station};
-use super::{Dcf, EVERYONE, Frame, FrameKind, MacRules, News};
-use crate::channel::OnAir;
+use super::exchange::ReceivedFields;
+use super::station::{DcfStation, Hears, Reception};
+use super::{Dcf, DcfNews, EVERYONE, Frame, FrameKind, MacRules};
+use crate::channel::BeginningFrame;
 use crate::deadlines::NEVER;
-use crate::frames::Loss;
-use crate::medium::Link;
+use crate::frames::FrameLoss;
+use crate::medium::Hearing;
 
 impl Dcf {
     /// The first bit of a frame is on its way to a station in range.
@@ -33,7 +33,7 @@ impl Dcf {
         let is_spoiled = from < st.sends_until && st.sends_from <= from;
         let hears = if is_decodable && !is_spoiled { Hears::Frame } else { Hears::Noise };
         if is_spoiled {
-            self.note_loss(sender, n, Loss::Sending(st.frame.kind));
+            self.note_loss(sender, n, FrameLoss::Sending(st.frame.kind));
         }
         let started = if is_detectable && !is_spoiled { from + self.phy.start_ns() } else { NEVER };
         let until = from + airtime_ns;
@@ -49,9 +49,9 @@ impl Dcf {
 
     /// A link of a channel that changes, for its sender's frame, and the parts of the frame that chance spoils.
     #[inline(never)]
-    fn link_now(&mut self, now: u64, link_index: usize) -> Option<(Link, u64)> {
+    fn link_now(&mut self, now: u64, link_index: usize) -> Option<(Hearing, u64)> {
         let sender = self.medium.links[link_index].from as usize;
-        let Station { frame, mpdus, .. } = &self.stations[sender];
+        let DcfStation { frame, mpdus, .. } = &self.stations[sender];
         let of_frame = usize::from(frame.mpdus).min(mpdus.len());
         let overhead = self.phy.data_overhead;
         let sizes: Vec<u32> = match frame.mpdus {
@@ -59,7 +59,7 @@ impl Dcf {
             _ => mpdus[..of_frame].iter().map(|mpdu| mpdu.bytes + overhead).collect(),
         };
         let bytes = frame.bytes_on_air(&self.phy);
-        self.medium.at(link_index, &OnAir { now, bytes, rate: frame.rate, mpdus: &sizes })
+        self.medium.at(link_index, &BeginningFrame { now, bytes, rate: frame.rate, mpdus: &sizes })
     }
 
     /// ns-2 compares frames in pairs: the later of two is never captured. A frame that is weaker by the capture ratio
@@ -86,7 +86,7 @@ impl Dcf {
         self.count_lost(n, &later, &first);
     }
 
-    /// A reception lost to another one, if it was for this station.
+    /// A reception that another frame spoilt, if it was for this station.
     pub(super) fn count_lost(&mut self, n: usize, lost: &Reception, by: &Reception) {
         let from = self.medium.links[lost.link as usize].from;
         if lost.hears == Hears::Frame && self.stations[from as usize].frame.to as usize == n {
@@ -94,12 +94,16 @@ impl Dcf {
             let sender = self.medium.links[by.link as usize].from;
             let kind = self.stations[sender as usize].frame.kind;
             let is_over = by.hears == Hears::Nothing;
-            self.note_loss(from, n, if is_over { Loss::Interference } else { Loss::Frame { sender, kind } });
+            self.note_loss(
+                from,
+                n,
+                if is_over { FrameLoss::Interference } else { FrameLoss::Frame { sender, kind } },
+            );
         }
     }
 
-    /// The standard takes a frame, also a later one, if its power exceeds the sum of all others by the SINR of its
-    /// rate.
+    /// The standard takes a frame, also a later one, if its power exceeds the sum of all other powers by the SINR of
+    /// its rate.
     #[inline]
     fn hear_standard(&mut self, n: usize, new: Reception) {
         let st = &mut self.stations[n];
@@ -212,7 +216,11 @@ impl Dcf {
         st.eifs_until = 0;
         if to as usize == n {
             self.note_understood(from);
-            self.take_own(n, heard, Own { kind, duration_ns, is_announced, number, mpdus, bitmap });
+            self.take_own(
+                n,
+                heard,
+                ReceivedFields { kind, duration_ns, is_announced, number, mpdus, bitmap },
+            );
             return;
         }
         let is_longer = heard.until + duration_ns > st.nav_end();
@@ -238,13 +246,13 @@ impl Dcf {
         let cast = if to == EVERYONE { Cast::ToAll } else { Cast::Overheard };
         let (to, power_w) = (as_u32(n), heard.power_w);
         if mpdus < 2 {
-            self.news.push_back(News::Arrived { from, to, number, cast, rate, power_w });
+            self.news.push_back(DcfNews::Arrived { from, to, number, cast, rate, power_w });
             return;
         }
         let of_frame = self.stations[from as usize].mpdus.iter().take(usize::from(mpdus)).enumerate();
         for (_, mpdu) in of_frame.filter(|(nth, _)| heard.lost >> nth & 1 == 0) {
             let number = mpdu.number;
-            self.news.push_back(News::Arrived { from, to, number, cast, rate, power_w });
+            self.news.push_back(DcfNews::Arrived { from, to, number, cast, rate, power_w });
         }
     }
 }

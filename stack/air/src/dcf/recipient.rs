@@ -42,14 +42,14 @@ pub(super) struct Recipient {
 
 /// The fate of a packet that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum PacketFate {
     /// It came before.
     Old,
     /// It comes for the first time, and is no longer waited for.
     Late,
     /// It is passed up at once.
     InOrder,
-    /// It waits for those before it.
+    /// It waits for missing packets before it.
     Early,
 }
 
@@ -59,11 +59,12 @@ impl Recipient {
         Recipient { start: first, came: 0, came_at: [0; WINDOW as usize], newest: first - 1, seen: u64::MAX }
     }
 
-    /// A packet has come. The numbers that wait no longer are added to `released`, without an [`Taken::InOrder`] one.
-    pub(super) fn take(&mut self, number: u32, now: u64, released: &mut Vec<u32>) -> Taken {
+    /// A packet has come. The numbers that wait no longer are added to `released`; the number of a packet in order
+    /// ([`PacketFate::InOrder`]) is not among them.
+    pub(super) fn take(&mut self, number: u32, now: u64, released: &mut Vec<u32>) -> PacketFate {
         let is_new = self.note(number);
         let Some(ahead) = number.checked_sub(self.start).filter(|_| is_new) else {
-            return if is_new { Taken::Late } else { Taken::Old };
+            return if is_new { PacketFate::Late } else { PacketFate::Old };
         };
         if ahead >= WINDOW {
             self.move_to(number - (WINDOW - 1), released);
@@ -73,11 +74,11 @@ impl Recipient {
             self.start += 1;
             self.came >>= 1;
             self.release(released);
-            return Taken::InOrder;
+            return PacketFate::InOrder;
         }
         self.came |= bit;
         self.came_at[(number % WINDOW) as usize] = now;
-        Taken::Early
+        PacketFate::Early
     }
 
     /// Notes a number for block ACKs, and returns whether it comes for the first time.
@@ -116,7 +117,7 @@ impl Recipient {
         (self.came != 0).then(|| self.came_at[(first % WINDOW) as usize].saturating_add(timeout_ns))
     }
 
-    /// Passes up the packets that have waited for the timeout, and those that follow them without a hole. Returns how
+    /// Passes up the packets that have waited for the timeout, and packets that follow them without a hole. Returns how
     /// many missing packets are waited for no longer.
     pub(super) fn expire(&mut self, now: u64, timeout_ns: u64, released: &mut Vec<u32>) -> u32 {
         let mut skipped = 0;
@@ -148,9 +149,9 @@ impl Recipient {
     }
 }
 
-/// The numbers between a station and another one, in one category.
+/// The numbers between two stations, in one category.
 #[derive(Clone, Debug)]
-pub(super) struct Peer {
+pub(super) struct NumberSpace {
     pub(super) other: u32,
     /// Each category has numbers of its own.
     pub(super) category: Category,
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
 
     /// The fate of each number in turn, and the numbers that it lets go up.
-    fn taken(recipient: &mut Recipient, numbers: &[u32]) -> Vec<(Taken, Vec<u32>)> {
+    fn taken(recipient: &mut Recipient, numbers: &[u32]) -> Vec<(PacketFate, Vec<u32>)> {
         let take = |number: &u32| {
             let mut released = Vec::new();
             (recipient.take(*number, 0, &mut released), released)
@@ -179,13 +180,13 @@ mod tests {
     fn packets_go_up_in_order_and_once() {
         let mut recipient = Recipient::from(1);
         let wanted = [
-            (Taken::InOrder, vec![]),
-            (Taken::Early, vec![]),
-            (Taken::Early, vec![]),
-            (Taken::Old, vec![]),
-            (Taken::Old, vec![]),
-            (Taken::InOrder, vec![3, 4]),
-            (Taken::InOrder, vec![]),
+            (PacketFate::InOrder, vec![]),
+            (PacketFate::Early, vec![]),
+            (PacketFate::Early, vec![]),
+            (PacketFate::Old, vec![]),
+            (PacketFate::Old, vec![]),
+            (PacketFate::InOrder, vec![3, 4]),
+            (PacketFate::InOrder, vec![]),
         ];
         assert_eq!(taken(&mut recipient, &[1, 3, 4, 3, 1, 2, 5]), wanted);
     }
@@ -195,10 +196,10 @@ mod tests {
         let mut recipient = Recipient::from(1);
         assert_eq!(
             taken(&mut recipient, &[2, 3, 65]),
-            [(Taken::Early, vec![]), (Taken::Early, vec![]), (Taken::Early, vec![2, 3]),]
+            [(PacketFate::Early, vec![]), (PacketFate::Early, vec![]), (PacketFate::Early, vec![2, 3]),]
         );
         assert_eq!(recipient.start, 4);
-        assert_eq!(taken(&mut recipient, &[200]), [(Taken::Early, vec![65])]);
+        assert_eq!(taken(&mut recipient, &[200]), [(PacketFate::Early, vec![65])]);
         assert_eq!(recipient.start, 137);
     }
 
@@ -219,7 +220,7 @@ mod tests {
     fn a_hole_is_waited_for_as_long_as_the_timeout_and_a_packet_that_comes_then_goes_no_further() {
         let (mut recipient, mut released) = (Recipient::from(1), Vec::new());
         for (number, now) in [(3, 10), (4, 90), (6, 50), (8, 95)] {
-            assert_eq!(recipient.take(number, now, &mut released), Taken::Early);
+            assert_eq!(recipient.take(number, now, &mut released), PacketFate::Early);
         }
         assert_eq!((recipient.due(100), recipient.expire(109, 100, &mut released)), (Some(110), 0));
         assert_eq!((recipient.expire(110, 100, &mut released), &released[..]), (2, &[3, 4][..]));
@@ -227,11 +228,11 @@ mod tests {
         assert_eq!((&released[..], recipient.due(100)), (&[3, 4, 6][..], Some(195)));
         // The sender does not know: what it repeats is missing in block ACKs until it comes, and is of no use then.
         assert_eq!(recipient.bitmap(1), 0b1010_1100);
-        assert_eq!(recipient.take(2, 160, &mut released), Taken::Late);
-        assert_eq!(recipient.take(2, 170, &mut released), Taken::Old);
+        assert_eq!(recipient.take(2, 160, &mut released), PacketFate::Late);
+        assert_eq!(recipient.take(2, 170, &mut released), PacketFate::Old);
         assert_eq!(
             (recipient.bitmap(1), recipient.take(7, 180, &mut released)),
-            (0b1010_1110, Taken::InOrder)
+            (0b1010_1110, PacketFate::InOrder)
         );
         assert_eq!((&released[..], recipient.due(100)), (&[3, 4, 6, 8][..], None));
     }

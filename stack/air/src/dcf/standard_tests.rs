@@ -2,7 +2,7 @@
 
 use super::tests::SECOND;
 use super::*;
-use crate::channel::Said;
+use crate::channel::LinkSentence;
 
 fn phy() -> Phy {
     Phy::named("dsss-2mbps").expect("a profile")
@@ -20,8 +20,8 @@ fn pair_of(rules: MacRules, spacing_m: f64, channel: &Channel, seed: u64) -> Dcf
 
 fn losing(link: &str) -> Channel {
     let node = |name: &str| name.strip_prefix('n')?.parse().ok();
-    match Said::parse(&format!("link {link} loses 100%"), &node) {
-        Ok(Said::Change(change)) => Channel { links: vec![change], ..Channel::default() },
+    match LinkSentence::parse(&format!("link {link} loses 100%"), &node) {
+        Ok(LinkSentence::Change(change)) => Channel { links: vec![change], ..Channel::default() },
         other => panic!("{other:?}"),
     }
 }
@@ -30,7 +30,7 @@ fn losing(link: &str) -> Channel {
 #[test]
 fn backoffs_take_every_value_from_0_to_the_window_and_ns2s_never_the_last() {
     for (rules, most) in [(MacRules::Standard, 31), (MacRules::Ns2, 30)] {
-        let mut station = Station::new(&phy(), rules, (1, 0));
+        let mut station = DcfStation::new(&phy(), rules, (1, 0));
         let mut drawn: Vec<u32> = (0..4_000).map(|_| station.draw()).collect();
         drawn.sort_unstable();
         drawn.dedup();
@@ -98,9 +98,7 @@ fn a_packet_that_finds_the_medium_reserved_waits_for_a_drawn_backoff() {
         dcf.watch_frames();
         dcf.offer(SECOND, 0, 1, 1_000);
         let offered_at = SECOND + phy().rts_ns() + 100_000;
-        while dcf.next() < offered_at {
-            dcf.fire();
-        }
+        dcf.play(offered_at, |_, _, _| {});
         let reserved_until = dcf.stations[2].nav_end();
         assert!(reserved_until > offered_at && dcf.stations[2].reception.hears == station::Hears::Nothing);
         dcf.offer(offered_at, 2, EVERYONE, 100);
@@ -145,9 +143,7 @@ fn a_collision_counts_as_an_error_where_a_header_was_understood() {
         let mut dcf = Dcf::new(phy(), MacConfig::default(), radio, &positions, 1);
         dcf.offer(SECOND, 0, EVERYONE, 1_000);
         dcf.offer(SECOND + later_us * 1_000, 2, EVERYONE, 1_000);
-        while dcf.next() < 2 * SECOND {
-            dcf.fire();
-        }
+        dcf.play(2 * SECOND, |_, _, _| {});
         assert_eq!(dcf.stations[1].eifs_until > 0, is_error, "{later_us} us");
     }
 }
@@ -158,9 +154,7 @@ fn an_rts_is_answered_again_at_once_when_its_cts_was_lost() {
     for (rules, all) in [(MacRules::Standard, true), (MacRules::Ns2, false)] {
         let mut dcf = pair(rules, 200.0, &losing("n1->n0"));
         dcf.offer(0, 0, 1, 1_000);
-        while dcf.next() < SECOND {
-            dcf.fire();
-        }
+        dcf.play(SECOND, |_, _, _| {});
         let (asked, answered) = (dcf.stats(0).frames_sent.rts, dcf.stats(1).frames_sent.cts);
         assert_eq!(asked, 7);
         assert_eq!(answered == asked, all, "{rules:?}: {answered}");

@@ -3,15 +3,15 @@
 use hopwise_core::queue::Category;
 
 use super::MacRules;
-use super::arf::Ladder;
 use super::contender::{Contender, Success};
 use super::minstrel::Minstrel;
-use super::mpdu::{Joined, Mpdu};
-use super::recipient::{Peer, before_first};
+use super::mpdu::{JoinedPacket, Mpdu};
+use super::rates::ArfLadder;
+use super::recipient::{NumberSpace, before_first};
 use crate::deadlines::NEVER;
-use crate::frames::Drawn;
+use crate::frames::DrawnBackoff;
 use crate::phy::{Phy, Rate};
-use crate::random::{Purpose, Stream};
+use crate::random::{NumberStream, Purpose};
 
 /// The purpose of the one deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) enum Wait {
 
 /// The station's place in an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ExchangePhase {
     Idle,
     /// An RTS is out.
     AwaitsCts,
@@ -71,7 +71,7 @@ pub(super) struct Reception {
     pub(super) link: u32,
     /// When PHY-RXSTART.indication comes: the preamble and the header are understood. [`NEVER`]: it does not come.
     pub(super) started: u64,
-    /// The start of the receiver's busy time, with this frame or with those that it captured.
+    /// The start of the receiver's busy time, with this frame or with frames that it captured.
     pub(super) from: u64,
     /// When the first bit of the frame itself arrived.
     pub(super) began: u64,
@@ -98,13 +98,13 @@ pub(super) struct Overlap {
 
 /// The packet that a station was given.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Service {
+pub(super) struct PacketInService {
     pub(super) to: u32,
     pub(super) bytes: u32,
     pub(super) number: u32,
     pub(super) airtime_ns: u64,
     pub(super) rate: Rate,
-    pub(super) load: crate::airtime::Load,
+    pub(super) load: crate::airtime::AirLoad,
     pub(super) is_announced: bool,
     /// The rate control wants an RTS first.
     pub(super) is_protected: bool,
@@ -128,7 +128,7 @@ pub(super) struct Service {
 
 /// A CTS, an ACK or a block ACK that is owed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Owed {
+pub(super) struct OwedAnswer {
     pub(super) kind: super::FrameKind,
     pub(super) to: u32,
     pub(super) duration_ns: u64,
@@ -140,7 +140,7 @@ pub(super) struct Owed {
 /// frame reads and writes stands first, in three lines of 64 bytes.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(super) struct Station {
+pub(super) struct DcfStation {
     pub(super) reception: Reception,
     /// The end of the last frame that was received or sent.
     pub(super) busy_until: u64,
@@ -152,7 +152,7 @@ pub(super) struct Station {
     /// The categories that are put by; none if the station only ever sent at best effort.
     pub(super) others: Vec<Contender>,
     pub(super) backoff: Backoff,
-    pub(super) phase: Phase,
+    pub(super) phase: ExchangePhase,
     pub(super) wait: Wait,
     /// `rules: standard`: nothing was drawn since the medium was idle; drawn when it gets busy.
     pub(super) is_undrawn: bool,
@@ -176,17 +176,17 @@ pub(super) struct Station {
     beyond_cw: u32,
     pub(super) frame: super::Frame,
     /// The backoff of the exchange at hand as it was drawn.
-    pub(super) drawn: Option<Drawn>,
-    pub(super) owed: Option<Owed>,
-    pub(super) service: Option<Service>,
+    pub(super) drawn: Option<DrawnBackoff>,
+    pub(super) owed: Option<OwedAnswer>,
+    pub(super) service: Option<PacketInService>,
     /// Under aggregation: all packets that the station has for the receiver of the one in service.
     pub(super) mpdus: Vec<Mpdu>,
-    /// The packets of all categories that have joined others in their MPDUs and have not left yet.
-    pub(super) joined: Vec<Joined>,
-    /// Under aggregation: the numbers between the station and others.
-    pub(super) peers: Vec<Peer>,
+    /// The packets of all categories that have joined another packet's MPDU and have not left yet.
+    pub(super) joined: Vec<JoinedPacket>,
+    /// Under aggregation: the numbers between the station and its peers.
+    pub(super) peers: Vec<NumberSpace>,
     /// The rate ladders, one for each receiver of earlier frames (auto rate fallback).
-    pub(super) ladders: Vec<Ladder>,
+    pub(super) ladders: Vec<ArfLadder>,
     /// The same of Minstrel.
     pub(super) minstrels: Vec<Minstrel>,
     /// When the TXOP of the category at hand ends; 0 if it has one frame.
@@ -194,14 +194,14 @@ pub(super) struct Station {
     pub(super) txop_goes_on: Option<Success>,
     number: u32,
     /// The slots of its backoffs.
-    stream: Stream,
+    stream: NumberStream,
     /// The frames that interference spoils (802.11n).
-    pub(super) luck: Stream,
+    pub(super) luck: NumberStream,
 }
 
-impl Station {
-    pub(super) fn new(phy: &Phy, rules: MacRules, (seed, n): (u64, u32)) -> Station {
-        Station {
+impl DcfStation {
+    pub(super) fn new(phy: &Phy, rules: MacRules, (seed, n): (u64, u32)) -> DcfStation {
+        DcfStation {
             reception: Reception {
                 hears: Hears::Nothing,
                 link: 0,
@@ -224,7 +224,7 @@ impl Station {
             backoff: Backoff::None,
             is_undrawn: false,
             came_alone: false,
-            phase: Phase::Idle,
+            phase: ExchangePhase::Idle,
             wait: Wait::Nothing,
             cw: phy.cw.0,
             cw_range: phy.cw,
@@ -246,8 +246,8 @@ impl Station {
             txop_until: 0,
             txop_goes_on: None,
             number: 0,
-            stream: Stream::new(seed, n, Purpose::Backoff),
-            luck: Stream::new(seed, n, Purpose::Interference),
+            stream: NumberStream::new(seed, n, Purpose::Backoff),
+            luck: NumberStream::new(seed, n, Purpose::Interference),
         }
     }
 
@@ -260,7 +260,7 @@ impl Station {
     #[inline]
     pub(super) fn draw(&mut self) -> u32 {
         let slots = self.stream.below(u32::from(self.cw) + self.beyond_cw);
-        self.drawn = Some(Drawn { slots, cw: self.cw });
+        self.drawn = Some(DrawnBackoff { slots, cw: self.cw });
         slots
     }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::channel::Fading;
-use crate::frames::{Fate, Sees};
-use crate::random::{Purpose, Stream};
+use crate::frames::{FrameEffect, FrameFate};
+use crate::random::{NumberStream, Purpose};
 
 /// Stations that always have a packet of 1,028 B for the first one, and their packets that arrived in 250 s.
 struct Cell {
@@ -23,17 +23,11 @@ impl Cell {
         for station in self.senders.clone() {
             self.dcf.offer(u64::from(station) * 1_000_000, station, 0, 1_028);
         }
-        while self.dcf.next() < seconds * SECOND {
-            let now = self.dcf.next();
-            self.dcf.fire();
-            while let Some(news) = self.dcf.next_news() {
-                match news {
-                    News::Arrived { from, .. } => self.arrived[from as usize] += 1,
-                    News::Done { station, .. } => self.dcf.offer(now, station, 0, 1_028),
-                    News::Kept { .. } | News::HasRoom { .. } => {}
-                }
-            }
-        }
+        self.dcf.play(seconds * SECOND, |dcf, now, news| match news {
+            DcfNews::Arrived { from, .. } => self.arrived[from as usize] += 1,
+            DcfNews::Done { station, .. } => dcf.offer(now, station, 0, 1_028),
+            DcfNews::Kept { .. } | DcfNews::HasRoom { .. } => {}
+        });
         let kbps = |packets: &u64| *packets as f64 * 8.0 / seconds as f64;
         self.arrived[1..].iter().map(kbps).collect()
     }
@@ -128,7 +122,7 @@ fn one_exchange_takes_the_time_of_its_frames() {
         let mut dcf = Dcf::new(phy, ns2(Some(0)), Radio::default(), &line(200.0, 200.0), 1);
         dcf.offer(0, 1, 0, bytes);
         let (rts_at, mut done_at) = (dcf.next(), 0);
-        while dcf.next_news().is_none_or(|news| !matches!(news, News::Done { .. })) {
+        while dcf.next_news().is_none_or(|news| !matches!(news, DcfNews::Done { .. })) {
             done_at = dcf.next();
             dcf.fire();
         }
@@ -149,11 +143,11 @@ fn a_packet_to_nobody_is_given_up_after_seven_announcements() {
         while dcf.next() != u64::MAX {
             dcf.fire();
         }
-        let given_up = News::Done {
+        let given_up = DcfNews::Done {
             station: 0,
             number: 1,
             packets: 1,
-            outcome: Outcome::GivenUp,
+            outcome: PacketOutcome::GivenUp,
             rate: phy.data,
             tries: 7,
         };
@@ -192,7 +186,7 @@ fn digest(rules: MacRules, channel: &Channel, seed: u64) -> u64 {
             }
         });
         while let Some(news) = dcf.next_news() {
-            if let News::Done { station, .. } = news {
+            if let DcfNews::Done { station, .. } = news {
                 dcf.offer(now, station, to(station), 1_000);
             }
         }
@@ -216,7 +210,7 @@ fn what_flies_is_the_same_to_the_byte_on_every_machine() {
 
 /// Any number of stations anywhere, also on one spot or out of everyone's range, under any rules and channel.
 fn random_cell(seed: u64) -> Dcf {
-    let mut draw = Stream::new(seed, 0, Purpose::Traffic);
+    let mut draw = NumberStream::new(seed, 0, Purpose::Traffic);
     let profiles: Vec<_> = Phy::names().collect();
     let phy = Phy::named(profiles[draw.below(profiles.len() as u32) as usize]).expect("a profile");
     let side_m = [0.0, 150.0, 600.0, 2_000.0][draw.below(4) as usize];
@@ -246,7 +240,7 @@ fn every_packet_ends_and_time_goes_on_wherever_stations_stand() {
     for seed in 0..400 {
         let mut dcf = random_cell(seed);
         dcf.keep_ledgers();
-        let mut draw = Stream::new(seed, 1, Purpose::Traffic);
+        let mut draw = NumberStream::new(seed, 1, Purpose::Traffic);
         let stations = as_u32(dcf.medium.stations());
         let (mut given, mut done, mut last, mut at_once) = (0_u64, 0_u64, 0, 0);
         let mut offer = |dcf: &mut Dcf, now, station| {
@@ -263,7 +257,7 @@ fn every_packet_ends_and_time_goes_on_wherever_stations_stand() {
             last = now;
             dcf.fire();
             while let Some(news) = dcf.next_news() {
-                if let News::Done { station, .. } = news {
+                if let DcfNews::Done { station, .. } = news {
                     done += 1;
                     offer(&mut dcf, now, station);
                 }
@@ -283,7 +277,7 @@ fn every_packet_ends_and_time_goes_on_wherever_stations_stand() {
 struct Chain {
     dcf: Dcf,
     seen: Vec<FrameEvent>,
-    endings: Vec<Ending>,
+    endings: Vec<FrameEnding>,
 }
 
 impl Chain {
@@ -306,7 +300,7 @@ impl Chain {
         self.dcf.take_seen(&mut |event| seen.push(*event));
         self.endings.extend(self.dcf.take_endings());
         while let Some(news) = self.dcf.next_news() {
-            if let News::Done { station, .. } = news {
+            if let DcfNews::Done { station, .. } = news {
                 self.dcf.offer(now, station, station + 1, 1_028);
             }
         }
@@ -328,11 +322,11 @@ fn a_frame_begins_with_its_own_first_bit_wherever_it_is_seen() {
         for event in &seen {
             assert_eq!(event.until_ns - event.from_ns, event.frame.airtime_ns, "{rules:?}: {event}");
             match event.sees {
-                Sees::Sends => sends_until[event.station as usize] = event.until_ns,
-                Sees::Decodes => {
+                FrameEffect::Sends => sends_until[event.station as usize] = event.until_ns,
+                FrameEffect::Decodes => {
                     assert!(sends_until[event.station as usize] <= event.from_ns, "{rules:?}: {event}");
                 }
-                Sees::Noise | Sees::Collision => {}
+                FrameEffect::Noise | FrameEffect::Collision => {}
             }
         }
     }
@@ -345,7 +339,7 @@ fn the_retry_bit_is_set_on_data_that_has_been_on_the_air_and_on_nothing_else() {
     for rts_threshold in [Some(0), None] {
         let seen = seen_in_a_chain(MacConfig { rts_threshold, ..MacConfig::default() }, 20);
         let (mut has_left, mut asked) = ([0; 8], [0; 8]);
-        for event in seen.iter().filter(|event| event.sees == Sees::Sends) {
+        for event in seen.iter().filter(|event| event.sees == FrameEffect::Sends) {
             let (n, frame) = (event.sender as usize, &event.frame);
             let is_again = frame.kind == FrameKind::Data && has_left[n] == frame.number;
             assert_eq!(frame.is_repeat, is_again, "{event}");
@@ -363,7 +357,7 @@ fn the_retry_bit_is_set_on_data_that_has_been_on_the_air_and_on_nothing_else() {
     assert!(repeats > 20 && unanswered > 5, "{repeats} {unanswered}");
 }
 
-/// Every RTS and every data frame for one station has one fate. A frame that was lost to another one overlapped with
+/// Every RTS and every data frame for one station has one fate. A frame that was lost to a second frame overlapped with
 /// it.
 #[test]
 fn whoever_watches_hears_what_became_of_each_frame_and_whose_fault_it_was() {
@@ -373,16 +367,20 @@ fn whoever_watches_hears_what_became_of_each_frame_and_whose_fault_it_was() {
         let mut chain = Chain::new(MacConfig { rules, rts_threshold, ..MacConfig::default() });
         let (mut open, mut sent, mut losses) = ([None; 8], Vec::<FrameEvent>::new(), 0);
         while chain.go_on(20) {
-            for event in chain.seen.drain(..).filter(|event| event.sees == Sees::Sends) {
+            for event in chain.seen.drain(..).filter(|event| event.sees == FrameEffect::Sends) {
                 if let Some(access) = event.frame.access {
                     assert!(open[event.sender as usize].replace((event, access)).is_none(), "{event}");
                 }
                 sent.push(event);
             }
-            for Ending { station, fate, is_given_up } in chain.endings.drain(..) {
+            for FrameEnding { station, fate, is_given_up } in chain.endings.drain(..) {
                 let (frame, access) = open[station as usize].take().expect("a frame that was sent");
-                assert_eq!(is_given_up, fate != Fate::Answered && access.attempt == access.most, "{frame}");
-                if let Fate::Lost(Loss::Frame { sender, kind }) = fate {
+                assert_eq!(
+                    is_given_up,
+                    fate != FrameFate::Answered && access.attempt == access.most,
+                    "{frame}"
+                );
+                if let FrameFate::Lost(FrameLoss::Frame { sender, kind }) = fate {
                     let overlaps = |other: &FrameEvent| {
                         let is_it = (other.sender, other.frame.kind) == (sender, kind);
                         is_it

@@ -2,7 +2,7 @@
 
 use hopwise_core::narrow::as_u32;
 
-use super::station::{Hears, Phase, Service, Wait};
+use super::station::{ExchangePhase, Hears, PacketInService, Wait};
 use super::{Dcf, EVERYONE, Frame, FrameKind, MacRules, NS2_PATIENCE_NS};
 use crate::deadlines::NEVER;
 use crate::phy::BLOCK_ACK_BYTES;
@@ -18,13 +18,13 @@ impl Dcf {
             access: self.access(n, FrameKind::Rts),
             ..Frame::control(FrameKind::Rts, service.to, self.phy.basic, times.rts)
         };
-        self.stations[n].phase = Phase::AwaitsCts;
+        self.stations[n].phase = ExchangePhase::AwaitsCts;
         self.stations[n].frame = frame;
         self.transmit(now, n);
     }
 
-    /// Keeps others quiet for the data frame that follows (CTS-to-self). A hidden station hears nothing of it, as it
-    /// has no answer.
+    /// Keeps other stations quiet for the data frame that follows (CTS-to-self). A hidden station hears nothing of it,
+    /// as it has no answer.
     #[inline(never)]
     pub(super) fn send_cts_to_self(&mut self, now: u64, n: usize) {
         let access = self.access(n, FrameKind::Cts);
@@ -40,7 +40,7 @@ impl Dcf {
             access,
             ..Frame::control(FrameKind::Cts, as_u32(n), self.phy.basic, self.times.cts)
         };
-        self.stations[n].phase = Phase::Sends;
+        self.stations[n].phase = ExchangePhase::Sends;
         self.stations[n].frame = frame;
         self.transmit(now, n);
     }
@@ -54,9 +54,9 @@ impl Dcf {
         self.note_departed(n, service.mpdus);
         let ack_ns = self.answer_ns(&service);
         let (duration_ns, phase) = if service.to == EVERYONE {
-            (0, Phase::Sends)
+            (0, ExchangePhase::Sends)
         } else {
-            (whole_us(self.times.sifs + ack_ns), Phase::AwaitsAck)
+            (whole_us(self.times.sifs + ack_ns), ExchangePhase::AwaitsAck)
         };
         let frame = Frame {
             kind: FrameKind::Data,
@@ -80,7 +80,7 @@ impl Dcf {
 
     /// The airtime of the answer to the frame with the packets in service.
     #[inline]
-    pub(super) fn answer_ns(&self, service: &Service) -> u64 {
+    pub(super) fn answer_ns(&self, service: &PacketInService) -> u64 {
         if service.mpdus > 1 {
             self.phy.airtime_ns(BLOCK_ACK_BYTES, service.rate.answer())
         } else {
@@ -135,7 +135,7 @@ impl Dcf {
             (FrameKind::Data, EVERYONE) => self.on_broadcast_sent(n),
             (FrameKind::Data, _) => self.wait(n, Wait::Answer, end + times.ack_timeout),
             (FrameKind::Cts, to) if to as usize == n => {
-                self.stations[n].phase = Phase::Idle;
+                self.stations[n].phase = ExchangePhase::Idle;
                 self.wait(n, Wait::ToSendData, end + times.sifs);
             }
             // The duration of a CTS is SIFS, the data, SIFS, the ACK. Under ns-2's rules the station does nothing else
@@ -145,7 +145,7 @@ impl Dcf {
                 self.wait(n, Wait::Answer, data_end + NS2_PATIENCE_NS);
             }
             (FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck, _) => {
-                self.stations[n].phase = Phase::Idle;
+                self.stations[n].phase = ExchangePhase::Idle;
                 self.proceed(n);
             }
         }

@@ -22,7 +22,7 @@ pub(super) struct Sent {
 /// Adds the frames that stations have sent since.
 pub(super) fn take_sent(dcf: &mut Dcf, all: &mut Vec<Sent>) {
     dcf.take_seen(&mut |event| {
-        if event.sees == crate::frames::Sees::Sends {
+        if event.sees == crate::frames::FrameEffect::Sends {
             let Frame { kind, to, duration_ns, is_repeat, .. } = event.frame;
             let (by, from_ns, until_ns) = (event.sender, event.from_ns, event.until_ns);
             let nav_ns = until_ns + duration_ns;
@@ -50,7 +50,7 @@ fn dcf(places: &[f64], mac: MacConfig) -> Dcf {
 }
 
 fn offered(to: u32, category: Category) -> Offered {
-    Offered { to, bytes: BYTES, load: Load::Other, queued_at: None, category }
+    Offered::plain(to, BYTES, category)
 }
 
 /// Lets station 0 send packets of voice to these stations in turn. Station 2 has one of best effort for station 1 once

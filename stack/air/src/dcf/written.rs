@@ -5,8 +5,8 @@ use hopwise_core::narrow::as_u32;
 use super::mpdu::Mpdu;
 use super::station::{Hears, Reception};
 use super::{Dcf, EVERYONE, Frame, FrameKind};
-use crate::airtime::{Load, Spent};
-use crate::frames::{FrameEvent, Sees};
+use crate::airtime::{AirLoad, AirtimeUse};
+use crate::frames::{FrameEffect, FrameEvent};
 
 impl Dcf {
     #[inline]
@@ -20,14 +20,14 @@ impl Dcf {
         if let Some(airtime) = self.airtimes.get_mut(n) {
             let reception = &self.stations[n].reception;
             if reception.hears != Hears::Nothing && reception.from < now {
-                airtime.book(Spent::Noise, reception.from, now);
+                airtime.book(AirtimeUse::Noise, reception.from, now);
             }
             let spent = match frame.kind {
-                FrameKind::Rts => Spent::SendsRts,
-                FrameKind::Cts => Spent::SendsCts,
-                FrameKind::Data if frame.load == Load::TcpAck => Spent::SendsTcpAck,
-                FrameKind::Data => Spent::SendsData,
-                FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq => Spent::SendsAck,
+                FrameKind::Rts => AirtimeUse::SendsRts,
+                FrameKind::Cts => AirtimeUse::SendsCts,
+                FrameKind::Data if frame.load == AirLoad::TcpAck => AirtimeUse::SendsTcpAck,
+                FrameKind::Data => AirtimeUse::SendsData,
+                FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq => AirtimeUse::SendsAck,
             };
             airtime.book(spent, now, until);
         }
@@ -44,7 +44,7 @@ impl Dcf {
             until_ns: now + frame.airtime_ns,
             station: as_u32(n),
             sender: as_u32(n),
-            sees: Sees::Sends,
+            sees: FrameEffect::Sends,
             power_w: self.radio.transmit_w,
             frame,
             packet_id: 0,
@@ -61,12 +61,12 @@ impl Dcf {
             // The views of packets begin so that each has the preamble before it.
             let preamble_ns = self.preamble_ns(event.frame.rate);
             let of_part = |(nth, (mpdu, from, until)): (usize, (Mpdu, u64, u64))| {
-                let is_lost = lost >> nth & 1 != 0 && event.sees == Sees::Decodes;
+                let is_lost = lost >> nth & 1 != 0 && event.sees == FrameEffect::Decodes;
                 let Mpdu { number, bytes, load, is_repeat, .. } = mpdu;
                 FrameEvent {
                     from_ns: event.from_ns + from - preamble_ns,
                     until_ns: event.from_ns + until,
-                    sees: if is_lost { Sees::Collision } else { event.sees },
+                    sees: if is_lost { FrameEffect::Collision } else { event.sees },
                     frame: Frame { number, bytes, load, is_repeat, mpdus: 1, ..event.frame },
                     ..*event
                 }
@@ -82,10 +82,10 @@ impl Dcf {
             let to = self.stations[sender as usize].frame.to;
             let is_own = to == as_u32(n) || to == EVERYONE;
             let spent = match heard.hears {
-                Hears::Frame if is_own => Spent::Receives,
-                Hears::Frame => Spent::Overhears,
-                Hears::Collision => Spent::Collision,
-                Hears::Noise | Hears::Nothing => Spent::Noise,
+                Hears::Frame if is_own => AirtimeUse::Receives,
+                Hears::Frame => AirtimeUse::Overhears,
+                Hears::Collision => AirtimeUse::Collision,
+                Hears::Noise | Hears::Nothing => AirtimeUse::Noise,
             };
             airtime.book(spent, heard.from, heard.until);
         }
@@ -98,9 +98,9 @@ impl Dcf {
     fn see_heard(&mut self, n: usize, heard: &Reception) {
         let sender = self.medium.links[heard.link as usize].from;
         let sees = match heard.hears {
-            Hears::Frame => Sees::Decodes,
-            Hears::Collision => Sees::Collision,
-            Hears::Noise | Hears::Nothing => Sees::Noise,
+            Hears::Frame => FrameEffect::Decodes,
+            Hears::Collision => FrameEffect::Collision,
+            Hears::Noise | Hears::Nothing => FrameEffect::Noise,
         };
         let event = FrameEvent {
             from_ns: heard.began,

@@ -10,23 +10,28 @@ use crate::arp::Arp;
 use crate::channel::Channel;
 use crate::dcf::MacConfig;
 use crate::frames::{Framing, Mac, mac_of};
-use crate::outside::{Outside, Refused, name_of};
+use crate::outside::{FrameRefusal, OutsideDevices, name_of};
 use crate::phy::Phy;
-use crate::position::Position;
+use crate::radio::Position;
 use crate::radio::Radio;
-use crate::wire::WireConfig;
+use crate::world::WireConfig;
 use crate::world::{StationConfig, WorldConfig};
 const RADIO: LinkId = LinkId(0);
 const WIRE: LinkId = LinkId(1);
 
 /// Stations on a line; the first two have a wire between them too.
-fn line(spacing_m: f64, stations: u32) -> Live<Outside> {
+fn line(spacing_m: f64, stations: u32) -> Live<OutsideDevices> {
     line_of("dsss-2mbps", spacing_m, stations, |n| {
-        Outside::new(mac_of(n)).with_radio(RADIO, 1).with_wire(WIRE, 1)
+        OutsideDevices::new(mac_of(n)).with_radio(RADIO, 1).with_wire(WIRE, 1)
     })
 }
 
-fn line_of(profile: &str, spacing_m: f64, stations: u32, machine: impl Fn(u32) -> Outside) -> Live<Outside> {
+fn line_of(
+    profile: &str,
+    spacing_m: f64,
+    stations: u32,
+    machine: impl Fn(u32) -> OutsideDevices,
+) -> Live<OutsideDevices> {
     let station = |n: u32| StationConfig {
         position: Some(Position { x: spacing_m * f64::from(n), y: 0.0 }),
         radio: RADIO,
@@ -59,8 +64,8 @@ fn frame(to: Mac, from: Mac, bytes: usize) -> Vec<u8> {
 }
 
 /// The frames that have come by then, with their receivers.
-fn came(live: &mut Live<Outside>, until: Instant) -> Vec<(u32, LinkId, usize)> {
-    while live.advance(until) == Progress::MoreIsDue {}
+fn came(live: &mut Live<OutsideDevices>, until: Instant) -> Vec<(u32, LinkId, usize)> {
+    while live.advance(until) == LiveProgress::MoreIsDue {}
     let mut came = Vec::new();
     for n in 0..live.machines().len() as u32 {
         live.world().with(n, |_, outside| outside.take(|link, frame| came.push((n, link, frame.len()))));
@@ -68,7 +73,7 @@ fn came(live: &mut Live<Outside>, until: Instant) -> Vec<(u32, LinkId, usize)> {
     came
 }
 
-fn put(live: &mut Live<Outside>, from: u32, link: LinkId, frame: &[u8]) -> Result<(), Refused> {
+fn put(live: &mut Live<OutsideDevices>, from: u32, link: LinkId, frame: &[u8]) -> Result<(), FrameRefusal> {
     live.world().with(from, |now, outside| outside.put(now, link, frame))
 }
 
@@ -108,13 +113,16 @@ fn wires_carry_frames_as_they_are() {
 fn a_station_speaks_for_itself_one_frame_at_a_time() {
     let mut live = line(200.0, 2);
     let good = frame(mac_of(1), mac_of(0), 1_000);
-    assert_eq!(put(&mut live, 0, RADIO, &frame(mac_of(1), mac_of(5), 100)), Err(Refused::InAnothersName));
+    assert_eq!(
+        put(&mut live, 0, RADIO, &frame(mac_of(1), mac_of(5), 100)),
+        Err(FrameRefusal::InAnothersName)
+    );
     // With the protocol header (SNAP) it would be an MSDU of 2305 bytes.
     for bytes in [2_297, 60_000] {
         let long = frame(mac_of(1), mac_of(0), bytes);
-        assert_eq!(put(&mut live, 0, RADIO, &long), Err(Refused::TooLong), "{bytes}");
+        assert_eq!(put(&mut live, 0, RADIO, &long), Err(FrameRefusal::TooLong), "{bytes}");
     }
-    assert_eq!(put(&mut live, 0, RADIO, &good[..14]), Err(Refused::TooShort));
+    assert_eq!(put(&mut live, 0, RADIO, &good[..14]), Err(FrameRefusal::TooShort));
     // One packet is with the radio, one waits.
     assert_eq!([0; 3].map(|_| put(&mut live, 0, RADIO, &good).is_ok()), [true, true, false]);
     assert!(!live.machines()[0].has_room(RADIO) && live.machines()[0].has_room(WIRE));
@@ -124,7 +132,7 @@ fn a_station_speaks_for_itself_one_frame_at_a_time() {
 
 #[test]
 fn as_many_frames_wait_as_a_device_has_places_and_leave_in_order() {
-    let machine = |n| Outside::new(mac_of(n)).with_radio(RADIO, 3);
+    let machine = |n| OutsideDevices::new(mac_of(n)).with_radio(RADIO, 3);
     let mut outside = machine(0);
     let sent = |length| frame(mac_of(1), mac_of(0), length);
     let puts = [100, 200, 300, 400].map(|length| outside.put(Instant::ZERO, RADIO, &sent(length)).is_ok());
@@ -163,7 +171,7 @@ fn ip((port, dscp): (u16, u8), bytes: usize) -> Vec<u8> {
 #[test]
 fn with_linuxs_queue_all_frames_wait_here_and_short_flows_do_not_wait_behind_long_ones() {
     let config = FqCodelConfig { device_packets: 1, packets: 100, ..FqCodelConfig::LINUX };
-    let mut outside = Outside::new(mac_of(0)).with_radio_of_linux(RADIO, config);
+    let mut outside = OutsideDevices::new(mac_of(0)).with_radio_of_linux(RADIO, config);
     for _ in 0..150 {
         assert!(outside.has_room(RADIO) && outside.put(Instant::ZERO, RADIO, &ip((1, 0), 1_000)).is_ok());
     }
@@ -183,23 +191,23 @@ fn with_linuxs_queue_all_frames_wait_here_and_short_flows_do_not_wait_behind_lon
 }
 
 /// Two stations of 802.11n whose devices take frames by access category, with drop-tail or Linux's queue.
-fn by_category(is_linux: bool) -> Live<Outside> {
+fn by_category(is_linux: bool) -> Live<OutsideDevices> {
     let mut live = line_of("ht20-mcs7", 200.0, 2, |n| {
-        let outside = Outside::new(mac_of(n)).with_wire(WIRE, 1);
+        let outside = OutsideDevices::new(mac_of(n)).with_wire(WIRE, 1);
         let outside = match is_linux {
             true => outside.with_radio_of_linux(RADIO, FqCodelConfig::LINUX),
             false => outside.with_radio(RADIO, 20),
         };
         outside.by_category(RADIO)
     });
-    live.world().set_more(Outside::poll_beside);
-    live.world().set_categories(Outside::poll_in);
+    live.world().set_more(OutsideDevices::poll_beside);
+    live.world().set_categories(OutsideDevices::poll_in);
     live
 }
 
 /// The code points of the packets that have come to the second station by then, in order.
-fn code_points(live: &mut Live<Outside>, until: Instant) -> Vec<u8> {
-    while live.advance(until) == Progress::MoreIsDue {}
+fn code_points(live: &mut Live<OutsideDevices>, until: Instant) -> Vec<u8> {
+    while live.advance(until) == LiveProgress::MoreIsDue {}
     let mut points = Vec::new();
     live.world().with(1, |_, outside| outside.take(|_, frame| points.push(frame[15] >> 2)));
     points
@@ -236,7 +244,7 @@ fn categories_of_a_station_collide_within_it_and_the_greater_goes_first() {
 /// Frames without IP go at best effort, also if their content looks like IP.
 #[test]
 fn a_category_that_is_full_drops_its_own_frames_alone() {
-    let mut outside = Outside::new(mac_of(0)).with_radio(RADIO, 3).by_category(RADIO);
+    let mut outside = OutsideDevices::new(mac_of(0)).with_radio(RADIO, 3).by_category(RADIO);
     let mut other = frame(mac_of(1), mac_of(0), 60);
     other[12..16].copy_from_slice(&[0x43, 0x05, 0x45, 0xb8]);
     for nth in 1..=5 {
@@ -252,7 +260,7 @@ fn a_category_that_is_full_drops_its_own_frames_alone() {
     let (voice, best) = (Category::Voice, Category::BestEffort);
     assert_eq!([next(voice, 0), next(voice, 1)], [Some(114), None]);
     assert_eq!([next(Category::Video, 1), next(best, 1)], [None, Some(other.len())]);
-    // Two wait, and the radio holds two: one is beside.
+    // Two wait, and the radio holds two: one too many.
     outside.put(Instant::ZERO, RADIO, &other).expect("it is dropped here");
     assert_eq!(outside.queue_drops(), 3);
 }
@@ -295,7 +303,7 @@ fn a_world_that_wakes_late_says_by_how_much_and_catches_up() {
     assert_eq!((live.take_worst(), live.take_worst()), (Some(Duration::from_millis(80)), None));
     put(&mut live, 0, RADIO, &frame(mac_of(1), mac_of(0), 1_000)).expect("there is room");
     let due = live.poll_timeout().expect("a frame is under way");
-    assert_eq!(live.advance(due + Duration::from_micros(200)), Progress::UpToDate);
+    assert_eq!(live.advance(due + Duration::from_micros(200)), LiveProgress::UpToDate);
     assert_eq!(live.lateness().times, 1, "some tenths of a millisecond are no lateness");
 }
 

@@ -6,9 +6,11 @@
 
 use std::collections::VecDeque;
 
-use super::movements::{Fault, MOST_NODES, MovementError, Movements, Problem, metres, seconds};
-use super::{Leg, Track};
-use crate::position::Position;
+use super::movements::{
+    MOST_NODES, MovementError, MovementFault, MovementProblem, Movements, metres, seconds,
+};
+use super::{Leg, NodeTrack};
+use crate::radio::Position;
 use crate::truncate::{self, quoted};
 
 /// A leg takes seven times the memory of the shortest text of a waypoint.
@@ -30,17 +32,20 @@ pub(super) fn parse(text: &str) -> Result<Movements, MovementError> {
             continue;
         }
         if let Some(number) = empty.filter(|_| !movements.positions.is_empty()) {
-            return Err(MovementError::of_line(number, Problem::Empty));
+            return Err(MovementError::of_line(number, MovementProblem::Empty));
         }
         empty = None;
         if movements.positions.len() >= MOST_NODES as usize {
             let text = (movements.positions.len() + 1).to_string();
-            return Err(MovementError::of_line(number, Problem::OutOfRange { what: "node's number", text }));
+            return Err(MovementError::of_line(
+                number,
+                MovementProblem::OutOfRange { what: "node's number", text },
+            ));
         }
         let (start, legs) =
             read_node(line, each, &mut waypoints).map_err(|fault| MovementError::at(number, line, fault))?;
         movements.positions.push(start);
-        movements.tracks.push(Track::Legs(legs));
+        movements.tracks.push(NodeTrack::Legs(legs));
     }
     Ok(movements)
 }
@@ -50,13 +55,13 @@ fn read_node<'a>(
     line: &'a str,
     each: usize,
     waypoints: &mut usize,
-) -> Result<(Position, VecDeque<Leg>), Fault<'a>> {
+) -> Result<(Position, VecDeque<Leg>), MovementFault<'a>> {
     let mut words = line.split_whitespace();
     let mut legs = VecDeque::new();
     let mut last: Option<(u64, Position)> = None;
     while let Some(at) = words.next() {
         let mut next = || {
-            let missing = || Problem::NoWaypoints { numbers: line.split_whitespace().count(), each };
+            let missing = || MovementProblem::NoWaypoints { numbers: line.split_whitespace().count(), each };
             words.next().ok_or_else(|| (at, missing()))
         };
         let (x, y) = (next()?, next()?);
@@ -67,7 +72,7 @@ fn read_node<'a>(
         let place = Position { x: metres(x)?, y: metres(y)? };
         *waypoints += 1;
         if *waypoints > MOST_WAYPOINTS {
-            return Err((at, Problem::TooMany(MOST_WAYPOINTS)));
+            return Err((at, MovementProblem::TooMany(MOST_WAYPOINTS)));
         }
         match last {
             // BonnMotion itself repeats waypoints.
@@ -75,12 +80,12 @@ fn read_node<'a>(
             Some((from_ns, start)) if from_ns < at_ns => {
                 legs.push_back(Leg { from_ns, until_ns: at_ns, start, end: place });
             }
-            Some(_) => return Err((at, Problem::NotLater(quoted(at)))),
+            Some(_) => return Err((at, MovementProblem::NotLater(quoted(at)))),
             None => {}
         }
         last = Some((at_ns, place));
     }
-    let (_, end) = last.ok_or((line, Problem::Empty))?;
+    let (_, end) = last.ok_or((line, MovementProblem::Empty))?;
     Ok((legs.front().map_or(end, |leg| leg.start), legs))
 }
 

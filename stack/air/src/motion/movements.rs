@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use super::{Track, bonnmotion, setdest};
-use crate::position::Position;
+use super::{NodeTrack, bonnmotion, setdest};
+use crate::radio::Position;
 use crate::truncate::quoted;
 
 /// A larger number is a mistake and not a node's.
@@ -17,8 +17,8 @@ const LATEST_S: f64 = 1e9;
 pub struct Movements {
     /// The places of the nodes at time 0, in the order of their numbers.
     pub positions: Vec<Position>,
-    /// Each node's movements, in the same order.
-    pub tracks: Vec<Track>,
+    /// Each node's movements, in the order of nodes.
+    pub tracks: Vec<NodeTrack>,
 }
 
 /// A movement file that is refused.
@@ -29,12 +29,12 @@ pub struct MovementError {
     /// The character of the line, counted from 1.
     pub column: usize,
     /// The fault at that place.
-    pub problem: Problem,
+    pub problem: MovementProblem,
 }
 
 /// The fault of a movement file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum MovementProblem {
     /// The line is not a place and not a movement.
     NotUnderstood(String),
     /// A word that should be a number is none.
@@ -72,26 +72,30 @@ pub enum Problem {
     TooMany(usize),
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for MovementProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::NotUnderstood(text) => write!(f, "`{text}` is neither a place nor a movement"),
-            Problem::NoNumber { what, text } => write!(f, "`{text}` is no {what}"),
-            Problem::OutOfRange { what, text } => write!(f, "`{text}` is out of range for a {what}"),
-            Problem::CutShort => f.write_str("the file ends in the middle of a line: it was cut short"),
-            Problem::NoPlace(node) => write!(f, "node {node} has no X_ and Y_ to begin at"),
-            Problem::NoNodes => f.write_str("the file places no node"),
-            Problem::NoWaypoints { numbers, each: 3 } => {
+            MovementProblem::NotUnderstood(text) => write!(f, "`{text}` is neither a place nor a movement"),
+            MovementProblem::NoNumber { what, text } => write!(f, "`{text}` is no {what}"),
+            MovementProblem::OutOfRange { what, text } => write!(f, "`{text}` is out of range for a {what}"),
+            MovementProblem::CutShort => {
+                f.write_str("the file ends in the middle of a line: it was cut short")
+            }
+            MovementProblem::NoPlace(node) => write!(f, "node {node} has no X_ and Y_ to begin at"),
+            MovementProblem::NoNodes => f.write_str("the file places no node"),
+            MovementProblem::NoWaypoints { numbers, each: 3 } => {
                 write!(f, "{numbers} numbers, expected three for each waypoint: time, x and y")
             }
-            Problem::NoWaypoints { numbers, .. } => {
+            MovementProblem::NoWaypoints { numbers, .. } => {
                 write!(f, "{numbers} numbers after #3D, expected four for each waypoint: time, x, y and z")
             }
-            Problem::NotLater(text) => {
+            MovementProblem::NotLater(text) => {
                 write!(f, "a waypoint at `{text}` s, expected a time after that of the waypoint before it")
             }
-            Problem::Empty => f.write_str("an empty line between two nodes, expected a node's waypoints"),
-            Problem::TooMany(most) => write!(f, "more waypoints than {most}"),
+            MovementProblem::Empty => {
+                f.write_str("an empty line between two nodes, expected a node's waypoints")
+            }
+            MovementProblem::TooMany(most) => write!(f, "more waypoints than {most}"),
         }
     }
 }
@@ -105,18 +109,18 @@ impl fmt::Display for MovementError {
 impl std::error::Error for MovementError {}
 
 /// A fault, with the part of a line that has it.
-pub(super) type Fault<'a> = (&'a str, Problem);
+pub(super) type MovementFault<'a> = (&'a str, MovementProblem);
 
 impl MovementError {
     /// `part` is a part of `line`; one from elsewhere stands at the beginning.
-    pub(super) fn at(number: usize, line: &str, (part, problem): Fault<'_>) -> MovementError {
+    pub(super) fn at(number: usize, line: &str, (part, problem): MovementFault<'_>) -> MovementError {
         let offset = part.as_ptr().addr().checked_sub(line.as_ptr().addr());
         let before = offset.and_then(|offset| line.get(..offset)).unwrap_or_default();
         MovementError { line: number, column: before.chars().count() + 1, problem }
     }
 
     /// The fault of a whole line.
-    pub(super) fn of_line(number: usize, problem: Problem) -> MovementError {
+    pub(super) fn of_line(number: usize, problem: MovementProblem) -> MovementError {
         MovementError { line: number, column: 1, problem }
     }
 }
@@ -135,31 +139,31 @@ impl Movements {
         };
         let last = text.lines().count().max(1);
         if !text.is_empty() && !text.ends_with('\n') {
-            return Err(MovementError::of_line(last, Problem::CutShort));
+            return Err(MovementError::of_line(last, MovementProblem::CutShort));
         }
         if movements.positions.is_empty() {
-            return Err(MovementError::of_line(last, Problem::NoNodes));
+            return Err(MovementError::of_line(last, MovementProblem::NoNodes));
         }
         Ok(movements)
     }
 }
 
-pub(super) fn metres(text: &str) -> Result<f64, Fault<'_>> {
+pub(super) fn metres(text: &str) -> Result<f64, MovementFault<'_>> {
     number_in("place in metres", text, -FARTHEST_M, FARTHEST_M)
 }
 
-pub(super) fn seconds(text: &str) -> Result<f64, Fault<'_>> {
+pub(super) fn seconds(text: &str) -> Result<f64, MovementFault<'_>> {
     number_in("time in seconds", text, 0.0, LATEST_S)
 }
 
-pub(super) fn speed_mps(text: &str) -> Result<f64, Fault<'_>> {
+pub(super) fn speed_mps(text: &str) -> Result<f64, MovementFault<'_>> {
     number_in("speed in m/s", text, 0.0, FARTHEST_M)
 }
 
-fn number_in<'a>(what: &'static str, text: &'a str, least: f64, most: f64) -> Result<f64, Fault<'a>> {
+fn number_in<'a>(what: &'static str, text: &'a str, least: f64, most: f64) -> Result<f64, MovementFault<'a>> {
     match text.parse::<f64>() {
         Ok(value) if (least..=most).contains(&value) => Ok(value),
-        Ok(_) => Err((text, Problem::OutOfRange { what, text: quoted(text) })),
-        Err(_) => Err((text, Problem::NoNumber { what, text: quoted(text) })),
+        Ok(_) => Err((text, MovementProblem::OutOfRange { what, text: quoted(text) })),
+        Err(_) => Err((text, MovementProblem::NoNumber { what, text: quoted(text) })),
     }
 }

@@ -4,9 +4,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::movements::{Fault, MOST_NODES, MovementError, Movements, Problem, metres, seconds, speed_mps};
-use super::{Leg, Track};
-use crate::position::Position;
+use super::movements::{
+    MOST_NODES, MovementError, MovementFault, MovementProblem, Movements, metres, seconds, speed_mps,
+};
+use super::{Leg, NodeTrack};
+use crate::radio::Position;
 use crate::truncate::{self, quoted};
 
 /// A node's lines, as they are read.
@@ -29,11 +31,11 @@ pub(super) fn parse(text: &str) -> Result<Movements, MovementError> {
     let mut movements = Movements { positions: Vec::new(), tracks: Vec::new() };
     for ((node, mut draft), expected) in drafts.into_iter().zip(0..) {
         let (Some(x), Some(y), true) = (draft.x, draft.y, node == expected) else {
-            return Err(MovementError::of_line(draft.line, Problem::NoPlace(node.min(expected))));
+            return Err(MovementError::of_line(draft.line, MovementProblem::NoPlace(node.min(expected))));
         };
         let start = Position { x, y };
         draft.orders.sort_by_key(|(at, ..)| *at);
-        movements.tracks.push(Track::Legs(legs(start, &draft.orders)));
+        movements.tracks.push(NodeTrack::Legs(legs(start, &draft.orders)));
         movements.positions.push(start);
     }
     Ok(movements)
@@ -50,8 +52,12 @@ fn legs(start: Position, orders: &[(u64, Position, f64)]) -> VecDeque<Leg> {
     legs
 }
 
-fn read_line<'a>(line: &'a str, number: usize, drafts: &mut BTreeMap<u32, Draft>) -> Result<(), Fault<'a>> {
-    let not_understood = || (line, Problem::NotUnderstood(quoted(line)));
+fn read_line<'a>(
+    line: &'a str,
+    number: usize,
+    drafts: &mut BTreeMap<u32, Draft>,
+) -> Result<(), MovementFault<'a>> {
+    let not_understood = || (line, MovementProblem::NotUnderstood(quoted(line)));
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
         [] => Ok(()),
@@ -89,13 +95,13 @@ fn draft_of(drafts: &mut BTreeMap<u32, Draft>, node: u32, line: usize) -> &mut D
 }
 
 /// `$node_(7)`.
-fn node_of(word: &str) -> Option<Result<u32, Fault<'_>>> {
+fn node_of(word: &str) -> Option<Result<u32, MovementFault<'_>>> {
     let number = word.strip_prefix("$node_(")?.strip_suffix(')')?;
     let (what, text) = ("node's number", || quoted(number));
     Some(match number.parse::<u32>() {
         Ok(node) if node < MOST_NODES => Ok(node),
-        Ok(_) => Err((number, Problem::OutOfRange { what, text: text() })),
-        Err(_) => Err((number, Problem::NoNumber { what, text: text() })),
+        Ok(_) => Err((number, MovementProblem::OutOfRange { what, text: text() })),
+        Err(_) => Err((number, MovementProblem::NoNumber { what, text: text() })),
     })
 }
 
@@ -122,7 +128,7 @@ $ns_ at 7.0 \"$node_(1) setdest 50.0 50.0 5.0\"
 ";
 
     fn legs_of(movements: &Movements, node: usize) -> Vec<Leg> {
-        let Track::Legs(legs) = &movements.tracks[node] else { panic!("legs") };
+        let NodeTrack::Legs(legs) = &movements.tracks[node] else { panic!("legs") };
         legs.iter().copied().collect()
     }
 
@@ -165,7 +171,7 @@ $ns_ at 7.0 \"$node_(1) setdest 50.0 50.0 5.0\"
         }
         let error = Movements::parse(&format!("{first}$ns_ at 1 \"$node_(0) setdest 1 x 1\"\n"));
         assert_eq!(error.map_err(|error| error.column).expect_err("no place"), 32);
-        assert_eq!(Movements::parse("").expect_err("no node").problem, Problem::NoNodes);
+        assert_eq!(Movements::parse("").expect_err("no node").problem, MovementProblem::NoNodes);
     }
 
     #[test]

@@ -1,17 +1,17 @@
 use super::*;
-use crate::random::{Purpose, Stream};
+use crate::random::{NumberStream, Purpose};
 
 const SECOND: u64 = 1_000_000_000;
 
-fn waypoints(nodes: u32, area: Position) -> (Vec<Option<Position>>, Vec<Option<Track>>) {
+fn waypoints(nodes: u32, area: Position) -> (Vec<Option<Position>>, Vec<Option<NodeTrack>>) {
     let start = |node| {
-        let mut stream = Stream::new(1, node, Purpose::Placement);
+        let mut stream = NumberStream::new(1, node, Purpose::Placement);
         Position { x: area.x * stream.unit(), y: area.y * stream.unit() }
     };
     let positions: Vec<_> = (0..nodes).map(|node| Some(start(node))).collect();
     let track = |node| {
         let waypoint = Waypoint::new((1, node), start(node), area, (1.0, 20.0), SECOND);
-        Some(Track::Waypoint(waypoint))
+        Some(NodeTrack::Waypoint(waypoint))
     };
     (positions, (0..nodes).map(track).collect())
 }
@@ -111,30 +111,24 @@ fn links_follow_their_nodes() {
 
 #[test]
 fn a_station_that_walks_away_is_heard_until_it_is_out_of_range() {
-    use crate::dcf::{Dcf, MacConfig, News};
+    use crate::dcf::{Dcf, DcfNews, MacConfig};
     use crate::medium::Radio;
     use crate::phy::Phy;
 
     let positions = [Some(Position::default()), Some(Position { x: 100.0, y: 0.0 })];
     let away = Leg::towards(0, Position { x: 100.0, y: 0.0 }, Position { x: 1_100.0, y: 0.0 }, 10.0);
     let back = Leg::towards(40 * SECOND, Position { x: 500.0, y: 0.0 }, Position { x: 100.0, y: 0.0 }, 20.0);
-    let tracks = vec![None, Some(Track::Legs([away, back].into()))];
+    let tracks = vec![None, Some(NodeTrack::Legs([away, back].into()))];
     let phy = Phy::named("dsss-2mbps").expect("a profile");
     let mut dcf = Dcf::new(phy, MacConfig::default(), Radio::default(), &positions, 1);
     dcf.set_motion(&positions, tracks);
     let mut arrived = [0; 60];
     dcf.offer(0, 1, 0, 1_000);
-    while dcf.next() < 60 * SECOND {
-        let now = dcf.next();
-        dcf.fire();
-        while let Some(news) = dcf.next_news() {
-            match news {
-                News::Arrived { .. } => arrived[(now / SECOND) as usize] += 1,
-                News::Done { station, .. } => dcf.offer(now, station, 0, 1_000),
-                News::Kept { .. } | News::HasRoom { .. } => {}
-            }
-        }
-    }
+    dcf.play(60 * SECOND, |dcf, now, news| match news {
+        DcfNews::Arrived { .. } => arrived[(now / SECOND) as usize] += 1,
+        DcfNews::Done { station, .. } => dcf.offer(now, station, 0, 1_000),
+        DcfNews::Kept { .. } | DcfNews::HasRoom { .. } => {}
+    });
     // 250 m are reached after 15 s, and again 12.5 s after the turn.
     assert!(arrived[..15].iter().all(|n| *n > 100), "{arrived:?}");
     assert!(arrived[16..52].iter().all(|n| *n == 0) && arrived[54..].iter().all(|n| *n > 100), "{arrived:?}");

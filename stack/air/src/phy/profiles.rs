@@ -1,8 +1,8 @@
-//! The profiles by their names.
+//! The profiles by their names, and the rates of data that a rate control may choose.
 
-use super::ht::{Guard, Ht, MOST_MCS, Width};
-use super::vht::Vht;
-use super::{Coding, DATA_OVERHEAD, Form, Phy, QOS_BYTES, Rate, RateMask};
+use crate::phy::ht::{ChannelBandwidth, GuardInterval, Ht, MOST_MCS};
+use crate::phy::vht::Vht;
+use crate::phy::{BitForm, Coding, DATA_OVERHEAD, Phy, QOS_BYTES, Rate};
 
 /// DIFS is SIFS and this many slots.
 const DIFS_SLOTS: u8 = 2;
@@ -10,7 +10,7 @@ const DIFS_SLOTS: u8 = 2;
 const BEST_EFFORT_SLOTS: u8 = 3;
 
 const fn legacy(bits_per_second: u64, sinr: f64) -> Rate {
-    Rate { bits_per_second, sinr, form: Form::Legacy }
+    Rate { bits_per_second, sinr, form: BitForm::Legacy }
 }
 
 pub(super) const DSSS_1: Rate = legacy(1_000_000, 2.511_886_431_509_58);
@@ -104,8 +104,8 @@ const fn with_ht(before: [Phy; 15]) -> [Phy; 15 + HT_PROFILES + VHT.len()] {
     }
     let mut mcs = 0;
     while mcs <= MOST_MCS {
-        all[15 + mcs as usize] = ht(HT20[mcs as usize], mcs, Width::Mhz20);
-        all[15 + (MOST_MCS + 1 + mcs) as usize] = ht(HT40[mcs as usize], mcs, Width::Mhz40);
+        all[15 + mcs as usize] = ht(HT20[mcs as usize], mcs, ChannelBandwidth::Mhz20);
+        all[15 + (MOST_MCS + 1 + mcs) as usize] = ht(HT40[mcs as usize], mcs, ChannelBandwidth::Mhz40);
         mcs += 1;
     }
     let mut n = 0;
@@ -117,8 +117,8 @@ const fn with_ht(before: [Phy; 15]) -> [Phy; 15 + HT_PROFILES + VHT.len()] {
 }
 
 /// At 2.4 GHz, where an ad hoc network keeps the long slot, with the long guard interval.
-const fn ht(name: &'static str, mcs: u8, width: Width) -> Phy {
-    let data = Ht { mcs, width, guard: Guard::Long }.rate();
+const fn ht(name: &'static str, mcs: u8, width: ChannelBandwidth) -> Phy {
+    let data = Ht { mcs, width, guard: GuardInterval::Long }.rate();
     Phy {
         name,
         data,
@@ -131,12 +131,12 @@ const fn ht(name: &'static str, mcs: u8, width: Width) -> Phy {
 }
 
 /// The mandatory rates of OFDM, at which stations of 802.11n send control frames: 6, 12 and 24 Mbit/s. Their SINRs are
-/// those of 802.11n's curves, for one error in ten frames of 1,500 bytes.
+/// from 802.11n's curves, for one error in ten frames of 1,500 bytes.
 pub(crate) const NON_HT: [Rate; 3] =
     [non_ht(6_000_000, 1.0712), non_ht(12_000_000, 2.1424), non_ht(24_000_000, 8.4532)];
 
 const fn non_ht(bits_per_second: u64, sinr: f64) -> Rate {
-    Rate { bits_per_second, sinr, form: Form::NonHt }
+    Rate { bits_per_second, sinr, form: BitForm::NonHt }
 }
 
 const HT20: [&str; MOST_MCS as usize + 1] = [
@@ -180,7 +180,7 @@ macro_rules! vht {
     ($($mhz:literal $width:ident $streams:literal: $($mcs:literal)+;)+) => {
         [$($(vht(
             concat!("vht", $mhz, "-", $streams, "ss-mcs", $mcs),
-            Vht { mcs: $mcs, streams: $streams, width: Width::$width, guard: Guard::Long },
+            Vht { mcs: $mcs, streams: $streams, width: ChannelBandwidth::$width, guard: GuardInterval::Long },
         )),+),+]
     };
 }
@@ -200,5 +200,63 @@ const fn vht(name: &'static str, vht: Vht) -> Phy {
     assert!(vht.is_valid(), "the standard has the rate");
     let data = vht.rate();
     let basic = data.answer();
-    Phy { data, basic, coding: Coding::Ofdm, slot_ns: 9_000, sifs_ns: 16_000, ..ht(name, 0, Width::Mhz20) }
+    Phy {
+        data,
+        basic,
+        coding: Coding::Ofdm,
+        slot_ns: 9_000,
+        sifs_ns: 16_000,
+        ..ht(name, 0, ChannelBandwidth::Mhz20)
+    }
+}
+
+/// The rates without 802.11n, by their place in a mask.
+const LEGACY_KBPS: [u32; 12] =
+    [1_000, 2_000, 5_500, 11_000, 6_000, 9_000, 12_000, 18_000, 24_000, 36_000, 48_000, 54_000];
+
+/// A set of rates. Rates of 802.11n and 802.11ac go by their MCS, in all widths, guard intervals and streams that have
+/// it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateMask(u16);
+
+impl RateMask {
+    /// Any rate.
+    pub const ALL: RateMask = RateMask(u16::MAX);
+
+    /// These rates alone.
+    ///
+    /// # Panics
+    ///
+    /// Without any rate.
+    pub fn of(rates: impl IntoIterator<Item = Rate>) -> RateMask {
+        let mask = rates.into_iter().fold(0, |mask, rate| mask | bit(rate));
+        assert!(mask != 0, "a mask has a rate");
+        RateMask(mask)
+    }
+
+    pub(super) fn has(self, rate: Rate) -> bool {
+        self.0 & bit(rate) != 0
+    }
+}
+
+fn bit(rate: Rate) -> u16 {
+    let place = match rate.form {
+        BitForm::Ht(ht) => usize::from(ht.mcs),
+        BitForm::Vht(vht) => usize::from(vht.mcs),
+        BitForm::Legacy | BitForm::NonHt => {
+            LEGACY_KBPS.iter().position(|kbps| *kbps == rate.kbps()).expect("a rate of DSSS or OFDM")
+        }
+    };
+    1 << place
+}
+
+impl Rate {
+    /// The index of the MCS under 802.11n (0 to 15), or under 802.11ac (0 to 9 of each stream); none without them.
+    pub fn mcs(&self) -> Option<u8> {
+        match self.form {
+            BitForm::Ht(ht) => Some(ht.mcs),
+            BitForm::Vht(vht) => Some(vht.mcs),
+            BitForm::Legacy | BitForm::NonHt => None,
+        }
+    }
 }

@@ -1,11 +1,11 @@
-//! The packets in the hands of a machine's radio: those whose fate it has not reported.
+//! The packets in the hands of a machine's radio, which has not reported their fate yet.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// A packet in the hands of a radio.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct RadioPacket {
     pub(super) packet: Vec<u8>,
     pub(super) to: Option<IpAddr>,
     /// The station with that address.
@@ -25,18 +25,18 @@ const SPARE: usize = 64;
 /// The packets of one radio, in the order in which it got them.
 #[derive(Debug, Default)]
 pub(super) struct Hands {
-    held: Vec<Held>,
+    held: Vec<RadioPacket>,
     /// The packet that the radio gets next. Without one its buffer waits here.
-    pub(super) next: Held,
+    pub(super) next: RadioPacket,
     spare: Vec<Vec<u8>>,
     /// Most packets go to the neighbour of the one before.
     last: (Option<IpAddr>, Option<u32>),
 }
 
-impl Held {
+impl RadioPacket {
     /// The packet as its receiver has it.
-    pub(super) fn copy(&self) -> Held {
-        Held { packet: self.packet.clone(), ..*self }
+    pub(super) fn copy(&self) -> RadioPacket {
+        RadioPacket { packet: self.packet.clone(), ..*self }
     }
 }
 
@@ -51,7 +51,7 @@ impl Hands {
         self.held.iter().find(|held| held.station == Some(station))?.to
     }
 
-    pub(super) fn hold(&mut self, held: Held) {
+    pub(super) fn hold(&mut self, held: RadioPacket) {
         self.held.push(held);
     }
 
@@ -63,38 +63,38 @@ impl Hands {
     }
 
     /// Takes the packet that was next, and leaves a buffer in its place.
-    pub(super) fn take_next(&mut self) -> Held {
+    pub(super) fn take_next(&mut self) -> RadioPacket {
         let packet = self.spare.pop().unwrap_or_default();
-        std::mem::replace(&mut self.next, Held { packet, ..Held::default() })
+        std::mem::replace(&mut self.next, RadioPacket { packet, ..RadioPacket::default() })
     }
 
     fn place(&self, number: u32) -> Option<usize> {
         self.held.iter().position(|held| held.number == number)
     }
 
-    /// The packets of this number that the radio has: one, or those of an A-MSDU in their order.
-    pub(super) fn all(&self, number: u32) -> impl Iterator<Item = &Held> {
+    /// The packets of this number that the radio has: one, or the packets of an A-MSDU in their order.
+    pub(super) fn all(&self, number: u32) -> impl Iterator<Item = &RadioPacket> {
         self.held.iter().filter(move |held| held.number == number)
     }
 
     /// The packet of this number, if the radio has it; the first of an A-MSDU.
-    pub(super) fn get(&self, number: u32) -> Option<&Held> {
+    pub(super) fn get(&self, number: u32) -> Option<&RadioPacket> {
         self.all(number).next()
     }
 
     /// The packet of this number, which the radio has.
-    pub(super) fn of(&self, number: u32) -> &Held {
+    pub(super) fn of(&self, number: u32) -> &RadioPacket {
         self.get(number).expect("a packet whose fate is open")
     }
 
     /// Takes the packet of this number, whose fate is known; the first of an A-MSDU.
-    pub(super) fn take(&mut self, number: u32) -> Held {
+    pub(super) fn take(&mut self, number: u32) -> RadioPacket {
         let place = self.place(number).expect("a packet whose fate was open");
         self.held.remove(place)
     }
 
     /// Keeps the buffer of a packet for a later one.
-    pub(super) fn put_away(&mut self, held: Held) {
+    pub(super) fn put_away(&mut self, held: RadioPacket) {
         self.keep_buffer(held.packet);
     }
 

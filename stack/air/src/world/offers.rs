@@ -4,16 +4,16 @@ use hopwise_core::narrow::as_u32;
 use hopwise_core::queue::{Beside, Category, Spent};
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, Transmit};
 
-use super::hands::Held;
+use super::hands::RadioPacket;
 use super::{RadioNews, RadioWorld};
-use crate::airtime::Load;
-use crate::dcf::{EVERYONE, Offered, Outcome, Room};
+use crate::airtime::AirLoad;
+use crate::dcf::{AggregateRoom, EVERYONE, Offered, PacketOutcome};
 use crate::phy::Rate;
 
 /// Appends a further packet to a buffer, and returns its id.
 pub type MoreOf<M> = fn(&mut M, Instant, LinkId, &Beside, &mut Vec<u8>) -> Option<u64>;
 
-/// Appends the next packet of a category to a buffer. The radio holds so many packets already.
+/// Appends the next packet of a category to a buffer. The radio holds this number of packets already.
 pub type CategoryOf<M> = fn(&mut M, Instant, LinkId, (Category, usize), &mut Vec<u8>) -> Option<Transmit>;
 
 /// Tells a machine how much time a packet has taken that it gave to a link.
@@ -70,7 +70,7 @@ impl<M: Machine> RadioWorld<M> {
         }
     }
 
-    /// Takes packets beside the one that the radio has, as long as there is room and the machine has some.
+    /// Takes further packets while the radio has one, as long as there is room and the machine has some.
     #[inline(never)]
     fn fill_aggregate(&mut self, n: usize, category: Category) {
         while let Some(room) = self.dcf.room_for_more_in(as_u32(n), category) {
@@ -81,7 +81,7 @@ impl<M: Machine> RadioWorld<M> {
     }
 
     /// Takes a further packet for the aggregate that a radio prepares; returns whether there was one.
-    fn take_more(&mut self, n: usize, category: Category, room: Room) -> bool {
+    fn take_more(&mut self, n: usize, category: Category, room: AggregateRoom) -> bool {
         let (now, link) = (Instant(self.now), self.stations[n].radio);
         let Some(to) = self.hands[n].name_of(room.to) else { return false };
         let (bytes, held) = (self.stations[n].framing.with_header(room.bytes), self.hands[n].len());
@@ -97,7 +97,7 @@ impl<M: Machine> RadioWorld<M> {
         let offered = Offered { to: room.to, bytes: as_u32(payload.len()), load, queued_at, category };
         let number = self.dcf.give_more(self.now, as_u32(n), offered);
         let (to, station) = (Some(to), Some(room.to));
-        self.hands[n].hold(Held { packet, to, station, id, queued_at, is_arp: false, number });
+        self.hands[n].hold(RadioPacket { packet, to, station, id, queued_at, is_arp: false, number });
         true
     }
 
@@ -109,7 +109,7 @@ impl<M: Machine> RadioWorld<M> {
             return;
         };
         let payload = self.stations[n].framing.payload(&held.packet);
-        let load = if held.is_arp { Load::Arp } else { (self.loads)(payload) };
+        let load = if held.is_arp { AirLoad::Arp } else { (self.loads)(payload) };
         let offered = Offered { to, bytes: as_u32(payload.len()), load, queued_at: held.queued_at, category };
         let number = self.dcf.give(self.now, as_u32(n), offered);
         self.hands[n].hold_next(number);
@@ -144,7 +144,7 @@ impl<M: Machine> RadioWorld<M> {
         self.unresolved += 1;
         let (station, rate) = (as_u32(n), self.dcf.rate());
         if let Some(sink) = &mut self.radio {
-            let (id, outcome) = (held.id, Outcome::GivenUp);
+            let (id, outcome) = (held.id, PacketOutcome::GivenUp);
             sink(&RadioNews::Done { station, id, outcome, rate, tries: 1 });
         }
         if let Some(to) = held.to {

@@ -6,18 +6,18 @@ use std::net::IpAddr;
 use hopwise_core::narrow::as_u32;
 use hopwise_core::{Instant, LinkEvent, Machine};
 
-use super::hands::Held;
-use super::{Filed, RadioWorld};
-use crate::arp::{self, ASK_EVERY_NS, Found, Operation, Said, Table, Waiting};
+use super::hands::RadioPacket;
+use super::{RadioWorld, WorldEvent};
+use crate::arp::{self, ASK_EVERY_NS, ArpMessage, ArpTable, Operation, PendingPacket, Resolution};
 use crate::dcf::{EVERYONE, MacRules};
 
-/// Each station's ARP table, and the radios' ARP packets, which go before all others.
+/// Each station's ARP table, and the radios' ARP packets, which go before all data.
 #[derive(Debug)]
 pub(super) struct Resolver {
-    tables: Vec<Table>,
-    outboxes: Vec<VecDeque<Held>>,
+    tables: Vec<ArpTable>,
+    outboxes: Vec<VecDeque<RadioPacket>>,
     most_held: usize,
-    /// Packets dropped in favour of later ones for the same neighbour.
+    /// Packets dropped in favour of later packets for their neighbour.
     lost: u64,
 }
 
@@ -27,7 +27,7 @@ impl Resolver {
         let most_held = if rules == MacRules::Ns2 { 1 } else { 8 };
         let empty = |_| VecDeque::new();
         Resolver {
-            tables: (0..stations).map(|_| Table::default()).collect(),
+            tables: (0..stations).map(|_| ArpTable::default()).collect(),
             outboxes: (0..stations).map(empty).collect(),
             most_held,
             lost: 0,
@@ -39,7 +39,7 @@ impl Resolver {
     }
 
     /// An ARP packet, which a station sends before its machine's next packet.
-    pub(super) fn next(&mut self, n: usize) -> Option<Held> {
+    pub(super) fn next(&mut self, n: usize) -> Option<RadioPacket> {
         self.outboxes[n].pop_front()
     }
 
@@ -51,26 +51,26 @@ impl Resolver {
 impl<M: Machine> RadioWorld<M> {
     /// The packet at hand is for a neighbour whose address is not known: it waits.
     #[inline(never)]
-    pub(super) fn ask_for(&mut self, n: usize, who: IpAddr, held: Held) {
+    pub(super) fn ask_for(&mut self, n: usize, who: IpAddr, held: RadioPacket) {
         let now = self.now;
         let Some(resolver) = &mut self.resolver else { return };
-        let Held { packet, id, queued_at, .. } = held;
-        let packet = Waiting { id, queued_at, packet };
+        let RadioPacket { packet, id, queued_at, .. } = held;
+        let packet = PendingPacket { id, queued_at, packet };
         let (found, lost) = resolver.tables[n].hold(now, who, packet, resolver.most_held);
         resolver.lost += lost.len() as u64;
         self.tell_lost(n, &lost);
-        if found == Found::Ask {
+        if found == Resolution::Ask {
             self.say(n, Operation::Request, who, None);
-            self.file(now + ASK_EVERY_NS, Filed::Unanswered { station: as_u32(n) });
+            self.file(now + ASK_EVERY_NS, WorldEvent::Unanswered { station: as_u32(n) });
         }
     }
 
     fn say(&mut self, n: usize, operation: Operation, to: IpAddr, station: Option<u32>) {
         let (IpAddr::V4(sender), IpAddr::V4(target)) = (self.stations[n].address, to) else { return };
         let mut packet = Vec::new();
-        arp::write(&Said { operation, sender, target }, as_u32(n), station, &mut packet);
+        arp::write(&ArpMessage { operation, sender, target }, as_u32(n), station, &mut packet);
         let station = Some(station.unwrap_or(EVERYONE));
-        let held = Held { packet, station, is_arp: true, ..Held::default() };
+        let held = RadioPacket { packet, station, is_arp: true, ..RadioPacket::default() };
         if let Some(resolver) = &mut self.resolver {
             resolver.outboxes[n].push_back(held);
         }
@@ -78,13 +78,13 @@ impl<M: Machine> RadioWorld<M> {
 
     /// An ARP request or reply has come.
     #[inline(never)]
-    pub(super) fn hear_arp(&mut self, from: u32, n: usize, said: Option<Said>) {
+    pub(super) fn hear_arp(&mut self, from: u32, n: usize, said: Option<ArpMessage>) {
         let (Some(said), Some(resolver)) = (said, &mut self.resolver) else { return };
         let (sender, target) = (IpAddr::V4(said.sender), IpAddr::V4(said.target));
         let is_for_us = target == self.stations[n].address;
-        for Waiting { id, queued_at, packet } in resolver.tables[n].learn(sender, is_for_us) {
+        for PendingPacket { id, queued_at, packet } in resolver.tables[n].learn(sender, is_for_us) {
             let (to, station) = (Some(sender), Some(from));
-            let held = Held { packet, to, station, id, queued_at, ..Held::default() };
+            let held = RadioPacket { packet, to, station, id, queued_at, ..RadioPacket::default() };
             resolver.outboxes[n].push_back(held);
         }
         if is_for_us && said.operation == Operation::Request {
@@ -100,10 +100,10 @@ impl<M: Machine> RadioWorld<M> {
         let (again, lost) = resolver.tables[n].overdue(now);
         for who in again {
             self.say(n, Operation::Request, who, None);
-            self.file(now + ASK_EVERY_NS, Filed::Unanswered { station: as_u32(n) });
+            self.file(now + ASK_EVERY_NS, WorldEvent::Unanswered { station: as_u32(n) });
         }
         for (to, waiting) in lost {
-            for Waiting { id, packet, .. } in waiting {
+            for PendingPacket { id, packet, .. } in waiting {
                 self.unresolved += 1;
                 let event = LinkEvent::NotDelivered { to, id, packet: &packet };
                 self.machines[n].handle_link_event(Instant(now), self.stations[n].radio, &event);

@@ -4,11 +4,11 @@ use hopwise_core::narrow::as_u32;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Cast, Instant, Machine};
 
-use super::hands::Held;
+use super::hands::RadioPacket;
 use super::{CategoryOf, MoreOf, RadioWorld, SpentOf};
-use crate::airtime::{Airtime, Load};
-use crate::dcf::{Frame, FrameKind, News, Outcome, RateUse};
-use crate::frames::{Ending, FrameEvent};
+use crate::airtime::{AirLoad, AirtimeBook};
+use crate::dcf::{DcfNews, Frame, FrameKind, PacketOutcome, RateUse};
+use crate::frames::{FrameEnding, FrameEvent};
 use crate::phy::Rate;
 use crate::waits::QueueWaits;
 
@@ -19,9 +19,9 @@ pub type TraceSink = Box<dyn FnMut(u32, &TraceEvent)>;
 pub type FrameSink = Box<dyn FnMut(&FrameEvent, &[u8])>;
 
 /// Receives the fates of frames, each after its frame.
-pub type EndingSink = Box<dyn FnMut(&Ending)>;
+pub type EndingSink = Box<dyn FnMut(&FrameEnding)>;
 
-/// The news of a radio for its driver, beside those that a machine gets.
+/// The news of a radio for its driver, in addition to a machine's news.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RadioNews<'a> {
     /// A packet of `from` has arrived at `to`, which may overhear it.
@@ -46,7 +46,7 @@ pub enum RadioNews<'a> {
         /// The machine's own name for the packet.
         id: u64,
         /// The packet's end.
-        outcome: Outcome,
+        outcome: PacketOutcome,
         /// The rate of its last frame.
         rate: Rate,
         /// The number of tries.
@@ -63,12 +63,12 @@ impl<M: Machine> RadioWorld<M> {
         self.radio = Some(sink);
     }
 
-    pub(super) fn tell_driver(&mut self, news: &News) {
+    pub(super) fn tell_driver(&mut self, news: &DcfNews) {
         let Some(sink) = &mut self.radio else { return };
         match *news {
-            News::Kept { .. } | News::HasRoom { .. } => {}
-            News::Arrived { from, to, number, cast, rate, power_w } => {
-                let tell = |held: &Held| {
+            DcfNews::Kept { .. } | DcfNews::HasRoom { .. } => {}
+            DcfNews::Arrived { from, to, number, cast, rate, power_w } => {
+                let tell = |held: &RadioPacket| {
                     sink(&RadioNews::Arrived { from, to, id: held.id, rate, power_w, packet: &held.packet });
                 };
                 match self.kept.get(&(to, from, number)).filter(|_| cast == Cast::ToUs) {
@@ -76,7 +76,7 @@ impl<M: Machine> RadioWorld<M> {
                     None => self.hands[from as usize].all(number).for_each(tell),
                 }
             }
-            News::Done { station, number, outcome, rate, tries, .. } => {
+            DcfNews::Done { station, number, outcome, rate, tries, .. } => {
                 for held in self.hands[station as usize].all(number) {
                     sink(&RadioNews::Done { station, id: held.id, outcome, rate, tries });
                 }
@@ -90,7 +90,7 @@ impl<M: Machine> RadioWorld<M> {
     }
 
     /// Sets the function that classifies packets; airtime is booked by its result. It changes nothing in the world.
-    pub fn set_loads(&mut self, load_of: fn(&[u8]) -> Load) {
+    pub fn set_loads(&mut self, load_of: fn(&[u8]) -> AirLoad) {
         self.loads = load_of;
     }
 
@@ -124,7 +124,7 @@ impl<M: Machine> RadioWorld<M> {
     }
 
     /// The uses of a station's time until now, if they are booked.
-    pub fn airtime(&self, station: u32) -> Option<Airtime> {
+    pub fn airtime(&self, station: u32) -> Option<AirtimeBook> {
         self.dcf.airtime(self.now, station)
     }
 

@@ -12,15 +12,15 @@ use super::*;
 use crate::arp::Arp;
 use crate::channel::Channel;
 use crate::dcf::{EVERYONE, FrameKind, MacConfig};
-use crate::frames::{FrameEvent, Sees};
+use crate::frame::MacRules;
+use crate::frames::{FrameEffect, FrameEvent};
 use crate::phy::Phy;
-use crate::position::Position;
+use crate::radio::Position;
 use crate::radio::Radio;
-use crate::rules::MacRules;
 
 const RADIO: LinkId = LinkId(0);
 
-/// Sends its packets, and records those that come and the fates of its own.
+/// Sends its packets, and records the packets that come and the fates of its own.
 #[derive(Debug, Default)]
 struct Talker {
     outbox: VecDeque<(NextHop, u64)>,
@@ -69,10 +69,6 @@ impl Machine for Talker {
     }
 
     fn drain_trace(&mut self, _sink: &mut dyn FnMut(&TraceEvent)) {}
-
-    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
-
-    fn keep_decisions(&mut self, _: bool) {}
 }
 
 fn address(n: u32) -> IpAddr {
@@ -122,7 +118,7 @@ fn watch(world: &mut RadioWorld<Talker>) -> Rc<RefCell<Vec<(FrameKind, u32, u32)
     let sent = Rc::new(RefCell::new(Vec::new()));
     let sink = Rc::clone(&sent);
     world.set_frames(Box::new(move |event, _| {
-        if event.sees == Sees::Sends {
+        if event.sees == FrameEffect::Sends {
             sink.borrow_mut().push((event.frame.kind, event.frame.bytes, event.frame.to));
         }
     }));
@@ -202,12 +198,12 @@ fn who_asks_hears_packets_between_others_and_nobody_else_does() {
 fn a_wait_begins_in_the_machines_queue_and_ends_with_the_first_frame() {
     let waits = |receiver: u32, packets: u64| {
         let mut world = chain(3, Arp::Known, MacRules::Standard, None);
-        world.set_loads(|_| Load::TcpData);
+        world.set_loads(|_| AirLoad::TcpData);
         world.set_queued_at(|_| Some(Instant::ZERO));
         let sent: Rc<RefCell<Vec<(u32, u64)>>> = Rc::default();
         let sink = Rc::clone(&sent);
         world.set_frames(Box::new(move |event, _| {
-            if event.sees == Sees::Sends && event.frame.kind == FrameKind::Rts {
+            if event.sees == FrameEffect::Sends && event.frame.kind == FrameKind::Rts {
                 sink.borrow_mut().push((event.frame.number, event.from_ns));
             }
         }));
@@ -218,9 +214,9 @@ fn a_wait_begins_in_the_machines_queue_and_ends_with_the_first_frame() {
         first.dedup_by_key(|(number, _)| *number);
         let sum: u64 = first.iter().map(|(_, at)| at).sum();
         let waits = world.waits(0);
-        assert_eq!(waits.of(Load::TcpData).count(), packets);
-        assert_eq!(waits.of(Load::TcpData).mean_ns(), Some(sum as f64 / packets as f64));
-        assert_eq!((waits.of(Load::TcpAck).count(), world.waits(1).of(Load::TcpData).count()), (0, 0));
+        assert_eq!(waits.of(AirLoad::TcpData).count(), packets);
+        assert_eq!(waits.of(AirLoad::TcpData).mean_ns(), Some(sum as f64 / packets as f64));
+        assert_eq!((waits.of(AirLoad::TcpAck).count(), world.waits(1).of(AirLoad::TcpData).count()), (0, 0));
         (first.len() as u64, all)
     };
     assert_eq!(waits(1, 3).0, 3);
@@ -234,7 +230,7 @@ fn a_machine_that_does_not_know_its_queue_has_no_waits() {
     let mut world = chain(2, Arp::Known, MacRules::Standard, None);
     say(&mut world, 0, &[(to(1), 1)]);
     world.run_until(Instant(1_000_000_000));
-    assert_eq!(Load::ALL.map(|load| world.waits(0).of(load).count()), [0; 6]);
+    assert_eq!(AirLoad::ALL.map(|load| world.waits(0).of(load).count()), [0; 6]);
 }
 
 /// A hundred packets by thirties in MPDUs of one aggregate.
@@ -258,7 +254,7 @@ fn packets_of_an_a_msdu_come_in_their_order_and_each_has_its_fate_and_its_view()
     say(&mut world, 0, &ids.iter().map(|id| (to(1), *id)).collect::<Vec<_>>());
     world.run_until(Instant::from_secs(1));
     assert_eq!((heard(&world, 1), &world.machines()[0].delivered), (ids.clone(), &ids));
-    for sees in [Sees::Sends, Sees::Decodes] {
+    for sees in [FrameEffect::Sends, FrameEffect::Decodes] {
         let views = views.borrow();
         let views: Vec<_> = views.iter().filter(|view| view.0 == sees).collect();
         assert!(views.iter().map(|view| view.1).eq(ids.iter().copied()), "{views:?}");

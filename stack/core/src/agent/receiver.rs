@@ -219,7 +219,7 @@ impl fmt::Display for Why {
 }
 
 crate::named! {
-    /// The rule by which an ACK leaves or waits. Decision logs number them in this order: a new one comes last.
+    /// The rule by which an ACK leaves or waits.
     pub enum AckRule {
         /// Each segment gets an ACK at once.
         Each = "each",
@@ -270,7 +270,7 @@ impl AckDecided {
 }
 
 crate::named! {
-    /// The cause of an ACK. Decision logs number them in this order, too.
+    /// The cause of an ACK.
     pub enum By {
         /// [`AckVerdict::Now`] of the agent.
         Agent = "agent",

@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::bounds::ListNode;
+use super::bounds::Footprint;
 use super::errors::{AbortError, ConnectError, ListenError};
-use super::ids::{ConnId, ListenerId};
 use super::options::{ConnectOptions, ListenOptions};
 use super::rules::{Choice, Chosen, Direction};
 use super::table::{Entry, Owner};
+use super::{ConnId, ListenerId};
 use super::{Endpoint, listen::EVERY_PORT};
 use crate::agent::HostPair;
 use crate::ip::is_unicast_destination;
@@ -55,7 +56,6 @@ impl Endpoint {
         let memory = self.account.memory();
         let mut cx = Cx { now, conn: opening.number, packet: 0, memory, ring: &mut self.trace };
         cx.trace(TraceKind::Agents(chosen.by));
-        opening.log_beginning(&mut cx, &chosen.specs.receiver);
         let (slot, entry) = self.table.insert(|generation| Entry {
             conn: opening.make(Origin::Active),
             chosen,
@@ -67,7 +67,7 @@ impl Endpoint {
             is_withheld: false,
             is_queued: false,
             is_reported: false,
-            place: ListNode::new(now),
+            footprint: Footprint::new(now, false),
         });
         open_active(&mut cx, &mut entry.conn);
         self.touch(now, slot);
@@ -306,5 +306,60 @@ impl Endpoint {
         let done = act(&mut entry.conn, &mut cx);
         self.touch(now, slot);
         Some(done)
+    }
+}
+
+// Figures of a connection that are cheap enough to be asked for after each packet.
+
+impl Endpoint {
+    /// The newest round trip that the connection has measured, and its number modulo 256. A caller that looks after
+    /// each packet sees every one of them. None before the first.
+    pub fn newest_rtt(&self, id: ConnId) -> Option<(Duration, u8)> {
+        self.conn(id)?.newest_rtt()
+    }
+
+    /// The segments with data that the connection has sent, retransmissions included. It costs less than
+    /// [`info`](Endpoint::info).
+    pub fn segments_sent(&self, id: ConnId) -> Option<u64> {
+        Some(self.conn(id)?.segments_sent())
+    }
+}
+
+// Ends all connections of a host, in order or by force.
+
+impl Endpoint {
+    /// The state of each connection, also of those that end by themselves.
+    pub fn states(&self) -> impl Iterator<Item = StateName> + '_ {
+        self.table.iter().map(|(_, entry)| entry.conn.state())
+    }
+
+    /// Stops listening and releases every connection: sent data is still delivered. However many they are, none gives
+    /// way to another any more.
+    pub fn close_all(&mut self, now: Instant) {
+        self.account.let_all_finish();
+        let listeners: Vec<_> = self.listeners.values().map(super::listen::Listener::id).collect();
+        for listener in listeners {
+            self.stop_listening(now, listener);
+        }
+        let held: Vec<_> = self.ids().collect();
+        for id in held {
+            // The list is fresh, so the call cannot fail.
+            let _ = self.close(now, id);
+        }
+    }
+
+    /// Aborts the remaining connections, by a RST where the peer may still wait. Returns how many still lived.
+    pub fn abort_all(&mut self, now: Instant) -> usize {
+        let slots: Vec<u32> = self.table.iter().map(|(slot, _)| slot).collect();
+        let mut aborted = 0;
+        for slot in slots {
+            if let Some(entry) = self.table.get_mut(slot) {
+                entry.owner = Owner::Nobody;
+                let state = entry.conn.state();
+                aborted += usize::from(!matches!(state, StateName::TimeWait | StateName::Closed));
+            }
+            self.with(now, slot, Connection::abort);
+        }
+        aborted
     }
 }

@@ -1,22 +1,20 @@
-//! Bounds the resources that peers make an endpoint hold: counts them by kind, and gives them up in a fixed order.
-//!
-//! A connection is in one list at most; in each list the oldest is first. No operation takes longer with more
-//! connections.
+//! Bounds the resources that peers make an endpoint hold: counts them by class, exactly, and sends connections off in
+//! a fixed order of classes. `eviction` draws a sample of a class, and chooses the connection that goes.
 
-mod full;
-mod held;
-mod scarce;
-mod shares;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+mod eviction;
 
 use super::Endpoint;
 use super::table::{Owner, Table};
 use crate::Instant;
+use crate::ip::Source;
+use crate::narrow::as_u32;
+use crate::secrets::KeyedState;
 use crate::tcp::connection::Connection;
-use crate::tcp::cx::Cx;
 pub use crate::tcp::cx::Memory;
-use crate::trace::{Scarce, StateName, TraceKind};
-pub use held::Held;
-use shares::BySource;
+use crate::trace::{Scarce, StateName};
 
 /// The most that an endpoint holds because of its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,25 +49,43 @@ impl Bounds {
     }
 }
 
-/// RSTs that may wait for their link. Any more are dropped, and the peer gets one when it next sends.
-const MOST_RESETS_WAITING: usize = 1024;
-/// A program's connection keeps its buffers if its data moves at least this often.
-const STILL_FOR_MS: u32 = 5000;
-/// A connection whose data moves is refiled at most this often.
-const MOVES_EVERY_MS: u32 = 1000;
-/// No slot.
-const NONE: u32 = u32::MAX;
+/// The amounts that an endpoint holds because of its peers, or the most that it may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Connections that are not over. There are at most as many as the
+    /// [table](super::EndpointConfig::most_connections) has room for.
+    pub connections: usize,
+    /// Connections that their program has left, without those in TIME-WAIT.
+    pub orphans: usize,
+    /// Bytes allocated for the buffers and scoreboards of these connections.
+    pub orphan_bytes: u64,
+    /// Connections in TIME-WAIT that their program has left.
+    pub time_waits: usize,
+    /// Bytes allocated for the send and receive buffers and the scoreboards of all connections.
+    pub buffer_bytes: u64,
+    /// Handshakes of all [listeners](super::ListenOptions::half_open).
+    pub handshakes: usize,
+    /// Incomplete datagrams.
+    pub fragments: usize,
+    /// Bytes of incomplete datagrams, with an overhead for each fragment.
+    pub fragment_bytes: u64,
+}
 
-/// The reason to hold memory. If buffers are scarce, connections give way in this order.
+/// The progress of a connection's data is noted at most this often.
+const PROGRESS_EVERY_MS: u32 = 1000;
+
+/// The reason to hold memory. If buffers are scarce, the first three classes give way in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(super) enum LruList {
+pub(super) enum Class {
     /// An orphan with data behind the peer's closed window.
     Stuck,
     /// Any other orphan.
     Orphan,
     /// A connection with buffers that a program holds or may accept.
     Holder,
+    /// A connection without buffers that a program holds or may accept.
+    Live,
     TimeWait,
     /// A closed connection that only owes a RST.
     Over,
@@ -77,94 +93,102 @@ pub(super) enum LruList {
     Gone,
     /// A TIME-WAIT that owes its peer an ACK, without which the peer would send its FIN to nobody.
     LastAck,
-    /// A connection without buffers that a program holds or may accept.
-    Live,
-    /// A handshake.
     #[default]
-    Free,
+    Handshake,
 }
 
-/// The lists in which connections are in an order.
-const LISTS: usize = LruList::LastAck as usize;
+impl Class {
+    fn of(owner: Owner, conn: &Connection, bytes: u32) -> Class {
+        let is_over = conn.close_reason().is_some();
+        match (owner, conn.state()) {
+            (Owner::Nobody, _) if is_over => Class::Over,
+            (Owner::Nobody, StateName::TimeWait) if conn.has_ack_to_send() => Class::LastAck,
+            (Owner::Nobody, StateName::TimeWait) => Class::TimeWait,
+            (Owner::Nobody, _) if conn.is_stuck() => Class::Stuck,
+            (Owner::Nobody, _) => Class::Orphan,
+            (Owner::Listener | Owner::Application, state) => match (is_over, state.is_synchronized()) {
+                (true, _) => Class::Gone,
+                (false, false) => Class::Handshake,
+                (false, true) if bytes > 0 => Class::Holder,
+                (false, true) => Class::Live,
+            },
+        }
+    }
+}
 
-/// A connection's place in its list, and its counts.
+/// The classes before this one have their members listed.
+const LISTED: usize = Class::LastAck as usize;
+
+/// A connection's class, and what it holds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ListNode {
-    before: u32,
-    after: u32,
-    bytes: u32,
-    /// The progress of its data when it was last filed, and the time of that.
-    moved: u32,
-    since_ms: u32,
-    list: LruList,
+pub(super) struct Footprint {
+    class: Class,
     /// A peer opened it.
     is_incoming: bool,
+    /// Its place among the members of its class.
+    index: u32,
+    bytes: u32,
+    /// The progress of its data when that was last noted, and the time of the note, or of the change of class.
+    progress: u32,
+    since_ms: u32,
 }
 
-impl ListNode {
-    pub(super) fn new(now: Instant) -> ListNode {
+impl Footprint {
+    pub(super) fn new(now: Instant, is_incoming: bool) -> Footprint {
         let since_ms = now.millis_u32();
-        let (before, after, list) = (NONE, NONE, LruList::Free);
-        ListNode { before, after, bytes: 0, moved: 0, since_ms, list, is_incoming: false }
-    }
-
-    pub(super) fn of_incoming(now: Instant) -> ListNode {
-        ListNode { is_incoming: true, ..ListNode::new(now) }
+        Footprint { class: Class::Handshake, is_incoming, index: 0, bytes: 0, progress: 0, since_ms }
     }
 
     pub(super) fn owes_last_ack(&self) -> bool {
-        self.list == LruList::LastAck
+        self.class == Class::LastAck
     }
 
-    /// Returns whether its peer opened it, and it is neither a handshake nor over.
-    fn is_guest(&self) -> bool {
-        self.is_incoming
-            && matches!(self.list, LruList::Stuck | LruList::Orphan | LruList::Holder | LruList::Live)
+    fn orphan_bytes(&self) -> u64 {
+        if matches!(self.class, Class::Stuck | Class::Orphan) { self.bytes.into() } else { 0 }
     }
 
-    /// The time since it was last filed.
+    /// The time since its data last moved, or its class changed.
     pub(super) fn age_ms(&self, now: Instant) -> u32 {
         now.millis_u32().wrapping_sub(self.since_ms)
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    first: u32,
-    last: u32,
-    count: usize,
-    bytes: u64,
-}
-
 #[derive(Debug)]
 pub(super) struct Account {
     bounds: Bounds,
-    rows: [Row; LISTS],
+    /// The connections of each class, in no order.
+    members: [Vec<u32>; LISTED],
     bytes: u64,
+    orphan_bytes: u64,
     /// True if no resource was scarce after the last change. Most packets change nothing here.
     is_settled: bool,
-    /// The state of the memory that this endpoint shares with others.
+    /// The state of the memory that this endpoint shares with other endpoints.
     shared: Memory,
     /// The scarcer of that state and its own. It is kept, because it is read at each call and changes seldom.
     memory: Memory,
-    /// One pointer: it counts for each half of a split connection.
-    by_source: Option<Box<BySource>>,
-    /// Small counters: a base station has an endpoint for each half of a split connection.
+    /// One pointer: a base station has an endpoint for each half of a split connection.
+    shares: Option<Box<Shares>>,
+    /// Small counters, for the same reason.
     gave_way: [u32; Scarce::ALL.len()],
+    draws: eviction::Draws,
+    /// The last time at which the data of all holders of a sample moved.
+    all_moved_ms: u32,
 }
 
 impl Account {
-    pub(super) fn new(bounds: Bounds) -> Account {
-        let row = Row { first: NONE, last: NONE, count: 0, bytes: 0 };
+    pub(super) fn new(bounds: Bounds, key: KeyedState) -> Account {
         let mut account = Account {
             bounds,
-            rows: [row; LISTS],
+            members: Default::default(),
             bytes: 0,
+            orphan_bytes: 0,
             is_settled: true,
             shared: Memory::Plenty,
             memory: Memory::Plenty,
-            by_source: None,
+            shares: None,
             gave_way: [0; Scarce::ALL.len()],
+            draws: eviction::Draws::new(key),
+            all_moved_ms: 0,
         };
         account.weigh();
         account
@@ -198,24 +222,22 @@ impl Account {
         self.bytes >= self.bounds.buffer_bytes.saturating_add(self.bounds.buffer_bytes / 4)
     }
 
-    fn row(&self, list: LruList) -> &Row {
-        &self.rows[list as usize]
+    fn count(&self, class: Class) -> usize {
+        self.members[class as usize].len()
     }
 
-    fn orphans(&self) -> (usize, u64) {
-        let [stuck, others] = [LruList::Stuck, LruList::Orphan].map(|list| self.row(list));
-        (stuck.count + others.count, stuck.bytes + others.bytes)
+    fn orphans(&self) -> usize {
+        self.count(Class::Stuck) + self.count(Class::Orphan)
     }
 
     /// The resource that exceeds its bound.
     fn scarce(&self) -> Option<Scarce> {
-        let (orphans, orphan_bytes) = self.orphans();
-        let Bounds { orphans: most, orphan_bytes: most_bytes, time_waits, buffer_bytes } = self.bounds;
-        if orphans > most {
+        let Bounds { orphans, orphan_bytes, time_waits, buffer_bytes } = self.bounds;
+        if self.orphans() > orphans {
             Some(Scarce::Orphans)
-        } else if orphan_bytes > most_bytes {
+        } else if self.orphan_bytes > orphan_bytes {
             Some(Scarce::OrphanBytes)
-        } else if self.row(LruList::TimeWait).count > time_waits {
+        } else if self.count(Class::TimeWait) > time_waits {
             Some(Scarce::TimeWaits)
         } else if self.bytes >= buffer_bytes {
             Some(Scarce::BufferBytes)
@@ -224,82 +246,53 @@ impl Account {
         }
     }
 
-    /// Takes a connection out of its list.
-    fn unlink(&mut self, table: &mut Table, place: ListNode) {
-        let Some(row) = self.rows.get_mut(place.list as usize) else { return };
-        row.count -= 1;
-        row.bytes -= u64::from(place.bytes);
-        match table.get_mut(place.before) {
-            Some(before) => before.place.after = place.after,
-            None => row.first = place.after,
-        }
-        match table.get_mut(place.after) {
-            Some(after) => after.place.before = place.before,
-            None => row.last = place.before,
-        }
-    }
-
-    /// Puts a connection at the end of its list.
-    fn link(&mut self, table: &mut Table, slot: u32, mut place: ListNode) {
-        (place.before, place.after) = (NONE, NONE);
-        if let Some(row) = self.rows.get_mut(place.list as usize) {
-            place.before = std::mem::replace(&mut row.last, slot);
-            row.count += 1;
-            row.bytes += u64::from(place.bytes);
-            match table.get_mut(place.before) {
-                Some(before) => before.place.after = slot,
-                None => row.first = slot,
-            }
-        }
-        if let Some(entry) = table.get_mut(slot) {
-            entry.place = place;
-        }
-    }
-
-    /// Files a connection after a change, unless its place and its bytes are the same.
+    /// Must follow each change of a connection.
     #[inline]
     pub(super) fn file(&mut self, now: Instant, table: &mut Table, slot: u32) {
-        let Some(entry) = table.get(slot) else { return };
-        let was = &entry.place;
-        let bytes = entry.conn.buffered();
-        let list = list(entry.owner, &entry.conn, bytes);
-        let moved = entry.conn.moved();
-        let has_moved = moved != was.moved && was.age_ms(now) >= MOVES_EVERY_MS;
-        if list != was.list || has_moved {
-            self.move_to(now, table, slot, ListNode { bytes, moved, list, ..*was });
-        } else if bytes != was.bytes {
-            self.resize(table, slot, bytes);
+        let Some(entry) = table.get_mut(slot) else { return };
+        let (bytes, progress) = (entry.conn.buffered(), entry.conn.moved());
+        let class = Class::of(entry.owner, &entry.conn, bytes);
+        let footprint = &mut entry.footprint;
+        let changes_class = class != footprint.class;
+        let has_moved = progress != footprint.progress && footprint.age_ms(now) >= PROGRESS_EVERY_MS;
+        // A handshake keeps the time of its start.
+        if class != Class::Handshake && (changes_class || has_moved) {
+            (footprint.progress, footprint.since_ms) = (progress, now.millis_u32());
+        }
+        if changes_class || bytes != footprint.bytes {
+            self.change(table, slot, class, bytes);
         }
     }
 
-    /// Counts a connection's new bytes where it is.
+    /// Removes a connection from the account before it is forgotten.
+    pub(super) fn strike(&mut self, table: &mut Table, slot: u32) {
+        self.change(table, slot, Class::Handshake, 0);
+    }
+
     #[inline(never)]
-    fn resize(&mut self, table: &mut Table, slot: u32, bytes: u32) {
+    fn change(&mut self, table: &mut Table, slot: u32, class: Class, bytes: u32) {
         let Some(entry) = table.get_mut(slot) else { return };
-        let was = std::mem::replace(&mut entry.place.bytes, bytes);
-        let list = entry.place.list;
-        self.recount(list, was, bytes);
-        self.weigh_holder(table, slot);
-    }
-
-    /// Moves a connection to the end of a list.
-    #[inline(never)]
-    fn move_to(&mut self, now: Instant, table: &mut Table, slot: u32, place: ListNode) {
-        let Some(entry) = table.get(slot) else { return };
-        let was = entry.place;
-        self.change_bytes(was.bytes, place.bytes);
-        self.unlink(table, was);
-        // A handshake keeps the time of its start.
-        let since_ms = if place.list == LruList::Free { was.since_ms } else { now.millis_u32() };
-        self.link(table, slot, ListNode { since_ms, ..place });
-        self.file_guest(table, slot);
-        self.file_holder(table, slot);
-    }
-
-    fn recount(&mut self, list: LruList, was: u32, is: u32) {
-        self.change_bytes(was, is);
-        if let Some(row) = self.rows.get_mut(list as usize) {
-            row.bytes = row.bytes - u64::from(was) + u64::from(is);
+        let was = entry.footprint;
+        let is = Footprint { class, bytes, ..was };
+        entry.footprint = is;
+        if let Some(shares) = &mut self.shares {
+            shares.change(entry.conn.ends().remote.ip(), &was, &is);
+        }
+        self.change_bytes(was.bytes, bytes);
+        self.orphan_bytes = self.orphan_bytes - was.orphan_bytes() + is.orphan_bytes();
+        if class == was.class {
+            return;
+        }
+        if let Some(joined) = self.members.get_mut(class as usize) {
+            entry.footprint.index = as_u32(joined.len());
+            joined.push(slot);
+        }
+        if let Some(left) = self.members.get_mut(was.class as usize) {
+            left.swap_remove(was.index as usize);
+            let last = left.get(was.index as usize).and_then(|slot| table.get_mut(*slot));
+            if let Some(last) = last {
+                last.footprint.index = was.index;
+            }
         }
     }
 
@@ -308,52 +301,14 @@ impl Account {
         self.bytes = self.bytes - u64::from(was) + u64::from(is);
         self.weigh();
     }
-
-    /// Removes a connection from the account before it is forgotten.
-    pub(super) fn strike(&mut self, table: &mut Table, slot: u32) {
-        let Some(entry) = table.get_mut(slot) else { return };
-        let place = entry.place;
-        entry.place = ListNode { list: LruList::Free, bytes: 0, ..place };
-        self.change_bytes(place.bytes, 0);
-        self.unlink(table, place);
-        self.file_guest(table, slot);
-        self.file_holder(table, slot);
-    }
-}
-
-fn list(owner: Owner, conn: &Connection, bytes: u32) -> LruList {
-    let is_over = conn.close_reason().is_some();
-    match (owner, conn.state()) {
-        (Owner::Nobody, _) if is_over => LruList::Over,
-        (Owner::Nobody, StateName::TimeWait) if conn.has_ack_to_send() => LruList::LastAck,
-        (Owner::Nobody, StateName::TimeWait) => LruList::TimeWait,
-        (Owner::Nobody, _) if conn.is_stuck() => LruList::Stuck,
-        (Owner::Nobody, _) => LruList::Orphan,
-        (Owner::Listener | Owner::Application, state) => match (is_over, state.is_synchronized()) {
-            (true, _) => LruList::Gone,
-            (false, false) => LruList::Free,
-            (false, true) if bytes > 0 => LruList::Holder,
-            (false, true) => LruList::Live,
-        },
-    }
 }
 
 impl Endpoint {
-    /// Sets the state of the memory that this endpoint shares with others. The scarcer of this state and its own
-    /// [bounds](super::EndpointConfig::bounds) counts.
+    /// Sets the state of the memory that this endpoint shares with other endpoints. The scarcer of this state and its
+    /// own [bounds](super::EndpointConfig::bounds) counts.
     pub fn set_shared_memory(&mut self, left: Memory) {
         self.account.shared = left;
         self.account.weigh();
-    }
-
-    /// The bounds in force.
-    pub fn bounds(&self) -> Bounds {
-        self.account.bounds
-    }
-
-    /// The most connections that the table has room for.
-    pub fn most_connections(&self) -> usize {
-        self.config.most_connections
     }
 
     /// The number of connections that were given up because this resource was scarce.
@@ -361,60 +316,105 @@ impl Endpoint {
         u64::from(self.account.gave_way[to as usize])
     }
 
-    /// Gives connections up until no resource is scarce, or all holders use theirs.
-    #[inline]
-    pub(super) fn make_room(&mut self, now: Instant) {
-        if !self.account.is_settled {
-            self.settle_account(now);
+    /// The amounts of all bounded resources.
+    pub fn holds(&self) -> Held {
+        Held {
+            connections: self.alive(),
+            orphans: self.account.orphans(),
+            orphan_bytes: self.account.orphan_bytes,
+            time_waits: self.account.count(Class::TimeWait),
+            buffer_bytes: self.account.bytes,
+            handshakes: self.handshakes().map(|(half_open, _)| half_open).sum(),
+            fragments: self.fragments.datagrams(),
+            fragment_bytes: self.fragments.held_bytes() as u64,
         }
     }
 
-    #[inline(never)]
-    fn settle_account(&mut self, now: Instant) {
-        self.account.forget_holders();
-        loop {
-            let Some(scarce) = self.account.scarce() else {
-                self.account.is_settled = true;
-                return;
-            };
-            // Those that use theirs now may stand still later.
-            let Some(slot) = self.first_to_go(now, scarce) else { return };
-            self.give_way(now, slot, scarce);
-            if self.account.row(LruList::Over).count > MOST_RESETS_WAITING {
-                self.forget(now, self.account.row(LruList::Over).first);
-            }
+    /// The most that it may hold of each. [`Bounds`] has some of them.
+    pub fn may_hold(&self) -> Held {
+        let Bounds { orphans, orphan_bytes, time_waits, buffer_bytes } = self.account.bounds;
+        let fragments = self.config.fragments;
+        Held {
+            connections: self.config.most_connections,
+            orphans,
+            orphan_bytes,
+            time_waits,
+            buffer_bytes,
+            handshakes: self.handshakes().map(|(_, most)| most).fold(0, usize::saturating_add),
+            fragments: fragments.datagrams,
+            fragment_bytes: fragments.bytes as u64,
         }
-    }
-
-    fn first_to_go(&mut self, now: Instant, scarce: Scarce) -> Option<u32> {
-        let lists: &[LruList] = match scarce {
-            Scarce::TimeWaits => &[LruList::TimeWait],
-            Scarce::Orphans | Scarce::OrphanBytes => &[LruList::Stuck, LruList::Orphan],
-            Scarce::BufferBytes => return self.first_holder_to_go(now),
-            Scarce::Handshakes | Scarce::Connections => &[],
-        };
-        let frees = |row: &Row| row.count > 0 && (row.bytes > 0 || scarce != Scarce::OrphanBytes);
-        let row = lists.iter().map(|list| self.account.row(*list)).find(|row| frees(row))?;
-        Some(row.first)
-    }
-
-    /// Ends a connection for the sake of others. The peer gets a RST if it may still wait. No RST goes to a TIME-WAIT's
-    /// peer or to a handshake's peer, whose address may be forged.
-    pub(super) fn give_way(&mut self, now: Instant, slot: u32, to: Scarce) {
-        let Some(entry) = self.table.get_mut(slot) else { return };
-        let memory = self.account.memory();
-        let mut cx =
-            Cx { now, conn: entry.conn.number, packet: self.packets_in, memory, ring: &mut self.trace };
-        cx.trace(TraceKind::GaveWay(to));
-        let count = &mut self.account.gave_way[to as usize];
-        *count = count.saturating_add(1);
-        if matches!(to, Scarce::TimeWaits | Scarce::Handshakes) {
-            return self.forget(now, slot);
-        }
-        entry.conn.give_way(&mut cx);
-        self.file_and_queue(now, slot);
     }
 }
 
 #[cfg(test)]
 mod tests;
+
+// The shares of sources in the table and in the memory, counted exactly. Each change takes O(log n).
+
+/// What the connections of one source, or of one of its addresses, take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Share {
+    /// Connections that it has opened to us.
+    guests: u64,
+    /// Bytes of the buffers of its connections.
+    bytes: u64,
+}
+
+impl Share {
+    fn of(footprint: &Footprint) -> Share {
+        let holds = matches!(footprint.class, Class::Stuck | Class::Orphan | Class::Holder);
+        let is_guest = footprint.is_incoming && (holds || footprint.class == Class::Live);
+        Share { guests: is_guest.into(), bytes: if holds { footprint.bytes.into() } else { 0 } }
+    }
+}
+
+/// An address without a source's other addresses, or the whole source.
+type Holder = (Source, Option<IpAddr>);
+
+#[derive(Debug, Default)]
+struct Shares(BTreeMap<Holder, Share>);
+
+impl Shares {
+    fn of_table(table: &Table) -> Shares {
+        let mut shares = Shares::default();
+        for (_, entry) in table.iter() {
+            shares.add(entry.conn.ends().remote.ip(), Share::default(), Share::of(&entry.footprint));
+        }
+        shares
+    }
+
+    fn change(&mut self, peer: IpAddr, was: &Footprint, is: &Footprint) {
+        let (was, is) = (Share::of(was), Share::of(is));
+        if was != is {
+            self.add(peer, was, is);
+        }
+    }
+
+    fn add(&mut self, peer: IpAddr, was: Share, is: Share) {
+        for holder in [None, Some(peer)].map(|address| (Source::of(peer), address)) {
+            let share = self.0.entry(holder).or_default();
+            share.guests = share.guests + is.guests - was.guests;
+            share.bytes = share.bytes + is.bytes - was.bytes;
+            if *share == Share::default() {
+                self.0.remove(&holder);
+            }
+        }
+    }
+
+    /// The share of the peer's source, and that of its address alone.
+    fn of(&self, peer: IpAddr) -> [Share; 2] {
+        [None, Some(peer)]
+            .map(|address| self.0.get(&(Source::of(peer), address)).copied().unwrap_or_default())
+    }
+
+    #[cfg(test)]
+    fn total(&self) -> Share {
+        let mut total = Share::default();
+        for (_, share) in self.0.iter().filter(|((_, address), _)| address.is_none()) {
+            total.guests += share.guests;
+            total.bytes += share.bytes;
+        }
+        total
+    }
+}

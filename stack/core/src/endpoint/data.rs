@@ -1,8 +1,8 @@
 //! Calls with which a program sends and receives data.
 
+use super::ConnId;
 use super::Endpoint;
 use super::errors::{AbortError, RecvError, SendError};
-use super::ids::ConnId;
 use crate::Instant;
 use crate::tcp::connection::Connection;
 use crate::tcp::cx::Cx;

@@ -2,8 +2,8 @@
 //! so the number of connections bounds the queue.
 
 use super::Endpoint;
-use super::ids::{ConnId, ListenerId};
 use super::table::Owner;
+use super::{ConnId, ListenerId};
 use crate::tcp::CloseReason;
 
 /// News that a program fetches with [`Endpoint::poll_event`].

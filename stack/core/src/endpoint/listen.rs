@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::bounds::ListNode;
+use super::bounds::Footprint;
 use super::events::News;
-use super::ids::{ConnId, ListenerId};
 use super::options::{Cookies, ListenOptions, SynAck};
 use super::rules::{Choice, Direction};
 use super::swept::Swept;
 use super::table::{Entry, Owner, Table};
+use super::{ConnId, ListenerId};
 use super::{Endpoint, input::Incoming};
 use crate::ip::Taken;
 use crate::secrets::{COOKIE_LIFE, CookieFlow, CookieOptions, cookie_timestamp};
@@ -71,7 +71,7 @@ impl Listener {
             let entry = table.get(oldest.slot).filter(|_| table.is_half_open(oldest));
             let Some(entry) = entry else { continue };
             self.opening.put_first(oldest);
-            return (entry.place.age_ms(now) >= MAY_BE_ANSWERED_MS).then_some(oldest.slot);
+            return (entry.footprint.age_ms(now) >= MAY_BE_ANSWERED_MS).then_some(oldest.slot);
         }
     }
 
@@ -210,7 +210,6 @@ impl Endpoint {
         let memory = self.account.memory();
         let mut cx = Cx { now, conn: opening.number, packet: self.packets_in, memory, ring: &mut self.trace };
         cx.trace(TraceKind::Agents(chosen.by));
-        opening.log_beginning(&mut cx, &chosen.specs.receiver);
         let (slot, entry) = self.table.insert(|generation| Entry {
             conn: opening.make(Origin::Passive),
             chosen,
@@ -222,7 +221,7 @@ impl Endpoint {
             is_withheld: false,
             is_queued: false,
             is_reported: false,
-            place: ListNode::of_incoming(now),
+            footprint: Footprint::new(now, true),
         });
         open(&mut cx, &mut entry.conn);
         let conn = self.id_of(slot);

@@ -39,7 +39,7 @@ impl From<AgentChoice> for ListenOptions {
 pub struct ListenOptions {
     /// Connections that may wait to be accepted.
     pub backlog: usize,
-    /// The number of handshakes; beyond it SYN cookies are sent, or SYNs dropped.
+    /// Unfinished handshakes that are kept (the SYN backlog); beyond them SYN cookies are sent, or SYNs dropped.
     pub half_open: usize,
     /// A handshake by cookie loses the agents' notes and, without timestamps, all options but MSS (RFC 4987 §3.6).
     pub cookies: Cookies,

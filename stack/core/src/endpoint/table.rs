@@ -1,17 +1,15 @@
 //! The connections of an endpoint, by handle and by flow. Hashing is keyed, so that outsiders cannot choose flows that
 //! collide. Iteration never follows the hash order.
 
-use std::cmp::Reverse;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use super::bounds::ListNode;
-use super::ids::{ConnId, ListenerId};
+use super::bounds::Footprint;
 use super::rules::Chosen;
-use crate::Instant;
+use super::{ConnId, ListenerId};
 use crate::secrets::KeyedState;
 use crate::tcp::connection::{Connection, End, Ends};
 
@@ -32,7 +30,7 @@ pub(super) struct Entry {
     pub(super) is_queued: bool,
     /// The connection is in the queue of news for the application.
     pub(super) is_reported: bool,
-    pub(super) place: ListNode,
+    pub(super) footprint: Footprint,
 }
 
 impl Entry {
@@ -178,13 +176,6 @@ impl Table {
     /// Returns whether that generation of the slot still exists.
     pub(super) fn is_named(&self, (slot, generation): (u32, u32)) -> bool {
         self.get(slot).is_some_and(|entry| entry.generation == generation)
-    }
-
-    /// All slots, that of the connection first that was filed first.
-    pub(super) fn by_age(&self, now: Instant) -> Vec<u32> {
-        let mut by_age: Vec<_> = self.iter().map(|(slot, entry)| (entry.place.age_ms(now), slot)).collect();
-        by_age.sort_by_key(|(age_ms, slot)| (Reverse(*age_ms), *slot));
-        by_age.into_iter().map(|(_, slot)| slot).collect()
     }
 
     /// All entries in the order of slots.

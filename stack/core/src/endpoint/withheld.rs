@@ -7,11 +7,11 @@ use std::net::IpAddr;
 
 use super::Endpoint;
 use super::errors::{AbortError, ListenError};
-use super::ids::{ConnId, ListenerId};
 use super::listen::{EVERY_PORT, Listener};
 use super::options::ListenOptions;
 use super::rules::Choice;
 use super::table::Owner;
+use super::{ConnId, ListenerId};
 use crate::wire::{IcmpKind, IpHeader, protocol};
 use crate::{Instant, Seq};
 

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::addresses::{Loopback, is_unicast_destination, is_valid_source};
 use super::prefix::Prefix;
+use super::{Loopback, is_unicast_destination, is_valid_source};
 use crate::Cast;
 
 const ICMP: u8 = 1;

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 
 pub use error::UdpError;
 
-use super::addresses::is_unicast_destination;
+use super::is_unicast_destination;
 use crate::trace::DropReason;
 use crate::{LinkId, QueueClass};
 

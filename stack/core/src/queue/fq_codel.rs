@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
+use super::Label;
 use super::airtime::{Airtime, Spent};
 use super::flows::{Flow, Lane, Turns};
-use super::labels::Label;
 use super::{Category, FqCodelConfig, Queued};
 use crate::trace::DropReason;
 use crate::{Instant, NextHop};

@@ -12,7 +12,6 @@
 
 mod acks;
 mod application;
-mod close_reason;
 mod egress;
 mod emit;
 mod ends;
@@ -33,7 +32,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acks::Feedback;
-pub use close_reason::CloseReason;
 pub(crate) use egress::{Left, LinkHelp};
 pub use ends::Flow;
 pub(crate) use ends::{End, Ends};
@@ -90,7 +88,7 @@ pub(crate) struct Connection {
 }
 
 /// An idle connection holds 1,600 bytes of heap at most, its agents and its place in the endpoint's tables included
-/// (`tests/allocations.rs`). State that few connections have at a time is boxed.
+/// (`tests/allocations`). State that few connections have at a time is boxed.
 const _: () = assert!(size_of::<Connection>() <= 1240);
 
 /// The options that the application may change while the connection lives.
@@ -209,7 +207,7 @@ impl Connection {
         self.events.closed |= self.state != StateName::TimeWait;
         self.enter(cx, StateName::Closed);
         self.timers = Timers::new();
-        self.receiving.owe_nothing(cx);
+        self.receiving.owe_nothing();
         self.loss.finish();
         self.sending.drop_buffer();
         self.urges.finish();
@@ -478,3 +476,24 @@ impl Connection {
 
 #[cfg(test)]
 pub(crate) mod tests;
+
+// The reason why a connection is over.
+
+/// The end of a connection, as its program gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// Both sides have closed and everything was delivered.
+    Finished,
+    /// The peer reset the connection.
+    Reset,
+    /// The peer refused to open it.
+    Refused,
+    /// The peer was silent for the user timeout, or did not answer the keep-alives.
+    TimedOut,
+    /// This side aborted.
+    Aborted,
+    /// The endpoint needed its memory or its place for other connections.
+    GaveWay,
+    /// ICMP or our link reported that the peer cannot be reached. This is believed only before the peer's SYN.
+    Unreachable,
+}

@@ -1,6 +1,5 @@
 //! The context of every step of a connection: the time, and the trace.
 
-use super::decisions::{Entry, Outcome};
 use crate::Instant;
 use crate::trace::{DropReason, TraceKind, TraceRing};
 
@@ -33,26 +32,6 @@ impl Cx<'_> {
     #[inline(always)]
     pub(crate) fn trace(&mut self, kind: TraceKind) {
         self.ring.push(self.now, self.conn, self.packet, kind);
-    }
-
-    /// Returns whether the decisions of ledgers are logged.
-    #[inline]
-    pub(crate) fn logs_decisions(&self) -> bool {
-        self.ring.decisions.is_some()
-    }
-
-    #[inline]
-    pub(crate) fn log_outcome(&mut self, outcome: Outcome) {
-        if self.logs_decisions() {
-            self.log(Entry::Outcome(outcome));
-        }
-    }
-
-    #[cold]
-    pub(crate) fn log(&mut self, entry: Entry) {
-        if let Some(keeper) = &mut self.ring.decisions {
-            keeper.push(self.conn, entry);
-        }
     }
 
     pub(crate) fn dropped(&mut self, reason: DropReason) {

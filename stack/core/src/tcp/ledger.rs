@@ -13,10 +13,7 @@
 
 mod agent_state;
 mod decided;
-mod heard;
-mod logged;
 mod reads;
-mod replayed;
 mod shadows;
 mod waiting;
 
@@ -25,20 +22,17 @@ use std::time::Duration;
 
 use super::config::AckMerge;
 use super::cx::Cx;
-use super::decisions::{Outcome, What};
 use crate::agent::{
-    AckNote, AckRule, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, ReceiverAgent, Why,
+    AckNote, AckRequest, AckRule, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, Path, ReceiverAgent,
+    RecvView, Why,
 };
-use crate::narrow::as_u16;
 use crate::time::micros_u32;
 use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
 
 use agent_state::AgentState;
-pub use agent_state::Tally;
 pub(crate) use decided::DecidedAck;
 use decided::{Aim, earlier};
-pub(crate) use heard::{AckKind, Facts, FactsOf, Heard, Stretch};
 use waiting::{Merging, Waiting};
 
 /// ACKs that may wait for the link at a time.
@@ -75,7 +69,7 @@ impl AckLedger {
         assert!(shadows.len() <= SHADOWS, "a connection has at most {SHADOWS} shadows");
         AckLedger {
             live: AgentState::new(agent),
-            shadows: shadows.into_iter().map(AgentState::counted).collect(),
+            shadows: shadows.into_iter().map(AgentState::shadow).collect(),
             waiting: Waiting::default(),
             twice: None,
             last_arrival: Moment::NEVER,
@@ -115,9 +109,6 @@ impl AckLedger {
         count: u32,
         facts: &Facts<'_>,
     ) -> Option<Seq> {
-        if cx.logs_decisions() {
-            self.log_call(cx, What::Arrived { heard: *heard, segments: as_u16(count as usize) }, facts);
-        }
         let [gap, gap_in_order] =
             [self.last_arrival, self.last_in_order].map(|last| share_of_gap(cx.now, last, count));
         let advances = matches!(heard.class, Class::InOrder | Class::FillsHole);
@@ -181,7 +172,6 @@ impl AckLedger {
                 self.enqueue(cx, AckKind::Repeat.into(), By::Repeat, why, note, facts);
             }
             AckVerdict::Hold(why) => {
-                cx.log_outcome(Outcome::Held { why });
                 let (due_us, basis) = self.outlook(cx, facts);
                 cx.trace(TraceKind::AckHeld { why, due_us, basis });
                 let owed = &self.live.owed;
@@ -222,7 +212,6 @@ impl AckLedger {
 
     /// Consults every agent that is due.
     pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
-        self.log_call(cx, What::Due, facts);
         self.ask_shadows(cx, facts);
         if let Some(verdict) = self.live.ask_if_due(cx.now, facts) {
             self.live_verdict(cx, verdict, AckKind::InOrder.into(), facts);
@@ -237,7 +226,6 @@ impl AckLedger {
 
     /// Sends an ACK that no agent may withhold: SYN, FIN, out-of-window segments, probes, a window that reopens.
     pub(crate) fn force(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why, facts: &Facts<'_>) {
-        self.log_call(cx, What::Forced { kind, why }, facts);
         for state in &mut self.shadows {
             state.settle(cx, By::Forced, facts);
         }
@@ -246,8 +234,9 @@ impl AckLedger {
         self.file_deadline();
     }
 
-    /// [`ride`](AckLedger::ride) without the log.
-    fn take_along(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
+    /// A segment leaves and carries `facts.rcv_nxt`, which settles all ACKs that are owed. Returns the ACK that rides
+    /// on it, or None if no ACK was due.
+    pub(crate) fn ride(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         if !self.is_waiting() {
             return self.settle_what_is_owed(cx, facts);
         }
@@ -296,9 +285,7 @@ impl AckLedger {
     ) -> DecidedAck {
         // 0 means no decision.
         self.decisions = self.decisions.wrapping_add(1).max(1);
-        let (number, decision) = (facts.rcv_nxt, self.decisions);
-        cx.trace(TraceKind::AckDecided { number, decision, by, why });
-        cx.log_outcome(Outcome::Decided { number, decision, by, why });
+        cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, decision: self.decisions, by, why });
         let ack = DecidedAck::new(cx, aim, note, self.twice.take(), facts);
         DecidedAck { nth: self.decisions, ..ack }
     }
@@ -321,8 +308,8 @@ impl AckLedger {
         !self.waiting.as_slice().is_empty()
     }
 
-    /// [`pop`](AckLedger::pop) without the log.
-    fn take_alone(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
+    /// The ACK that leaves alone now. With SACK blocks it acknowledges all data so far, as the blocks do.
+    pub(crate) fn pop(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         let mut ack = self.waiting.pop(cx, self.merging, facts)?;
         if ack.number == facts.rcv_nxt
             && self.live.owed.segments > 0
@@ -345,7 +332,8 @@ impl AckLedger {
         self.waiting.allocated()
     }
 
-    fn owe_nothing(&mut self) {
+    /// Ends the ledger with the connection: no ACK is owed any more.
+    pub(crate) fn clear(&mut self) {
         self.waiting.clear();
         for state in self.shadows.iter_mut().chain([&mut self.live]) {
             state.owe_nothing();
@@ -391,3 +379,64 @@ impl fmt::Debug for AckLedger {
 
 #[cfg(test)]
 mod tests;
+
+// The input of the ledger: the state of its connection, arrivals, and reasons to answer.
+
+/// The first number of a range, and the first number beyond it.
+pub(crate) type Stretch = (Seq, Seq);
+
+/// The reason for an ACK, as far as it decides which segment may carry it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckKind {
+    /// Acknowledges data in order; the newest of these may ride on a data segment.
+    InOrder,
+    /// A duplicate ACK or a forced answer. Each must be seen, so it leaves alone.
+    Duplicate,
+    Repeat,
+}
+
+/// The connection's state at an arrival, as far as agents may see it.
+#[derive(Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) peer_cwnd: Option<u16>,
+    pub(crate) mss: u32,
+    pub(crate) advertised: u32,
+    pub(crate) holes: u32,
+    /// Goes out as the ACK's number.
+    pub(crate) rcv_nxt: Seq,
+    /// The number of the last decision.
+    pub(crate) last_decided: Seq,
+    /// The timestamp echo of an ACK that acknowledges more than that number.
+    pub(crate) ts_recent: u32,
+}
+
+impl<'a> Facts<'a> {
+    fn view(&self, owed: Owed) -> RecvView<'a> {
+        RecvView {
+            owed,
+            path: self.path,
+            peer_cwnd: self.peer_cwnd,
+            mss: self.mss,
+            advertised: self.advertised,
+            holes: self.holes,
+        }
+    }
+}
+
+/// An arrival for the agents: one segment, or several that a link joined.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    pub(crate) class: Class,
+    pub(crate) bytes: u32,
+    /// The payload of each segment but the last, which has the rest.
+    pub(crate) each: u32,
+    pub(crate) push: bool,
+    pub(crate) ce: bool,
+    pub(crate) ack_request: Option<AckRequest>,
+    pub(crate) rtt: Option<Duration>,
+    /// The echo for ACKs that are the first to acknowledge a part of this read; its segments share one timestamp.
+    pub(crate) timestamp: Option<u32>,
+    /// The stretch above a hole to which the data now belongs. None where no SACK block may report it.
+    pub(crate) part_of: Option<Stretch>,
+}

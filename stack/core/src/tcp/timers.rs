@@ -1,4 +1,4 @@
-//! A connection's deadlines.
+//! A connection's deadlines, except that of a held ACK, which the ledger keeps (`AckLedger::deadline`).
 
 use crate::Instant;
 

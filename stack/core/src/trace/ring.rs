@@ -2,7 +2,6 @@
 
 use super::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind, UndoneBy};
 use crate::Instant;
-use crate::tcp::decisions::{DecisionLog, Keeper};
 
 /// Counts of a machine's sent and lost segments since its start. Connections that are gone are included, and the trace
 /// need not be kept.
@@ -84,8 +83,6 @@ pub struct TraceRing {
     forgotten: u64,
     drops: [u64; DropReason::ALL.len()],
     totals: Totals,
-    /// Set while the decisions of ledgers are logged.
-    pub(crate) decisions: Option<Box<Keeper>>,
 }
 
 impl TraceRing {
@@ -99,7 +96,6 @@ impl TraceRing {
             forgotten: 0,
             drops: [0; DropReason::ALL.len()],
             totals: Totals::default(),
-            decisions: None,
         }
     }
 
@@ -133,20 +129,6 @@ impl TraceRing {
         self.capacity = if is_kept { self.room as usize } else { 0 };
         self.events = Vec::with_capacity(self.capacity);
         self.oldest = 0;
-    }
-
-    /// Sets whether decisions are logged. A log begins empty.
-    pub fn keep_decisions(&mut self, is_kept: bool) {
-        if is_kept != self.decisions.is_some() {
-            self.decisions = is_kept.then(|| Box::new(Keeper::Log(DecisionLog::default())));
-        }
-    }
-
-    /// Hands over the entries of the decision log, and forgets them.
-    pub fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
-        if let Some(Keeper::Log(log)) = self.decisions.as_deref_mut() {
-            log.drain(sink);
-        }
     }
 
     /// Returns whether events are kept.

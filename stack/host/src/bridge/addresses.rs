@@ -9,15 +9,15 @@ use std::net::IpAddr;
 
 use hopwise_core::wire::{Flags, protocol};
 
-use crate::raw::ethernet::{Frame, Mac, Protocol};
+use crate::raw::ethernet::{EthernetFrame, Mac, Protocol};
 
 /// An address and a port; 0 where a fragment has none.
-pub(crate) type End = (IpAddr, u16);
+pub(crate) type EndAddress = (IpAddr, u16);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Flow {
-    pub(crate) mobile: End,
-    pub(crate) fixed: End,
+pub(crate) struct BridgedFlow {
+    pub(crate) mobile: EndAddress,
+    pub(crate) fixed: EndAddress,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,27 +28,27 @@ pub(crate) enum FlowDirection {
 
 impl FlowDirection {
     /// The flow of a packet with these ends.
-    pub(crate) fn flow(self, (src, dst): (End, End)) -> Flow {
+    pub(crate) fn flow(self, (src, dst): (EndAddress, EndAddress)) -> BridgedFlow {
         match self {
-            FlowDirection::ToMobile => Flow { mobile: dst, fixed: src },
-            FlowDirection::FromMobile => Flow { mobile: src, fixed: dst },
+            FlowDirection::ToMobile => BridgedFlow { mobile: dst, fixed: src },
+            FlowDirection::FromMobile => BridgedFlow { mobile: src, fixed: dst },
         }
     }
 }
 
 /// A frame's destination and source.
-pub(crate) type Addresses = (Mac, Mac);
+pub(crate) type FrameAddresses = (Mac, Mac);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct FlowAddresses {
-    to_mobile: Option<Addresses>,
-    from_mobile: Option<Addresses>,
+    to_mobile: Option<FrameAddresses>,
+    from_mobile: Option<FrameAddresses>,
     /// By direction: a segment was seen that neither opens a connection nor refuses one.
     goes_on: [bool; 2],
 }
 
 impl FlowAddresses {
-    fn see(&mut self, direction: FlowDirection, frame: &Frame, goes_on: bool) {
+    fn see(&mut self, direction: FlowDirection, frame: &EthernetFrame, goes_on: bool) {
         let addresses = Some((frame.to, frame.from));
         match direction {
             FlowDirection::ToMobile => self.to_mobile = addresses,
@@ -63,21 +63,21 @@ impl FlowAddresses {
     }
 }
 
-/// A flow is forgotten after frames of `MOST` to twice as many other flows.
+/// A flow is forgotten after frames of `MOST` to `2 * MOST` later flows.
 #[derive(Debug, Default)]
-struct Recent {
-    fresh: BTreeMap<Flow, FlowAddresses>,
-    old: BTreeMap<Flow, FlowAddresses>,
+struct RecentFlows {
+    fresh: BTreeMap<BridgedFlow, FlowAddresses>,
+    old: BTreeMap<BridgedFlow, FlowAddresses>,
 }
 
 const MOST: usize = 16_384;
 
-impl Recent {
-    fn get(&self, flow: &Flow) -> Option<&FlowAddresses> {
+impl RecentFlows {
+    fn get(&self, flow: &BridgedFlow) -> Option<&FlowAddresses> {
         self.fresh.get(flow).or_else(|| self.old.get(flow))
     }
 
-    fn put(&mut self, flow: Flow, addresses: FlowAddresses) {
+    fn put(&mut self, flow: BridgedFlow, addresses: FlowAddresses) {
         if self.fresh.len() >= MOST && !self.fresh.contains_key(&flow) {
             self.old = std::mem::take(&mut self.fresh);
         }
@@ -85,16 +85,22 @@ impl Recent {
     }
 }
 
-/// The addresses of known flows. Flows with which both ends go on are apart from all others, which may be made up: no
-/// number of the latter makes one of the former forgotten.
+/// The addresses of known flows. Flows with which both ends go on have a store of their own: no number of made-up flows
+/// displaces them.
 #[derive(Debug, Default)]
-pub(crate) struct Learned {
-    mutual: Recent,
-    others: Recent,
+pub(crate) struct LearnedAddresses {
+    mutual: RecentFlows,
+    others: RecentFlows,
 }
 
-impl Learned {
-    pub(crate) fn learn(&mut self, flow: Flow, direction: FlowDirection, frame: &Frame, goes_on: bool) {
+impl LearnedAddresses {
+    pub(crate) fn learn(
+        &mut self,
+        flow: BridgedFlow,
+        direction: FlowDirection,
+        frame: &EthernetFrame,
+        goes_on: bool,
+    ) {
         if let Some(addresses) = self.mutual.fresh.get_mut(&flow) {
             return addresses.see(direction, frame, goes_on);
         }
@@ -103,12 +109,12 @@ impl Learned {
         if addresses.is_mutual() { &mut self.mutual } else { &mut self.others }.put(flow, addresses);
     }
 
-    fn get(&self, flow: &Flow) -> Option<&FlowAddresses> {
+    fn get(&self, flow: &BridgedFlow) -> Option<&FlowAddresses> {
         self.mutual.get(flow).or_else(|| self.others.get(flow))
     }
 
-    /// The addresses of a direction. Before its first frame, those of the other direction serve, swapped.
-    pub(crate) fn of(&self, flow: Flow, direction: FlowDirection) -> Option<Addresses> {
+    /// The addresses of a direction. Before its first frame, the addresses of the opposite direction serve, swapped.
+    pub(crate) fn of(&self, flow: BridgedFlow, direction: FlowDirection) -> Option<FrameAddresses> {
         let FlowAddresses { to_mobile, from_mobile, .. } = self.get(&flow)?;
         let (same, other) = match direction {
             FlowDirection::ToMobile => (to_mobile, from_mobile),
@@ -119,7 +125,7 @@ impl Learned {
 }
 
 /// The source and destination of a TCP packet.
-pub(crate) fn tcp_ends(protocol: Protocol, packet: &[u8]) -> Option<(End, End)> {
+pub(crate) fn tcp_ends(protocol: Protocol, packet: &[u8]) -> Option<(EndAddress, EndAddress)> {
     let tcp = tcp_at(protocol, packet)?;
     let (src, dst): (IpAddr, IpAddr) = match protocol {
         Protocol::Ipv4 => (bytes::<4>(packet, 12)?.into(), bytes::<4>(packet, 16)?.into()),
@@ -159,11 +165,11 @@ fn bytes<const N: usize>(packet: &[u8], at: usize) -> Option<[u8; N]> {
 mod tests {
     use super::*;
 
-    fn frame(to: u8, from: u8) -> Frame {
-        Frame { to: [to; 6], from: [from; 6], protocol: Protocol::Ipv4 }
+    fn frame(to: u8, from: u8) -> EthernetFrame {
+        EthernetFrame { to: [to; 6], from: [from; 6], protocol: Protocol::Ipv4 }
     }
 
-    fn end(last: u8, port: u16) -> End {
+    fn end(last: u8, port: u16) -> EndAddress {
         (IpAddr::from([10, 9, 0, last]), port)
     }
 
@@ -171,7 +177,7 @@ mod tests {
     fn each_way_has_the_addresses_of_its_own_frames_and_else_those_of_the_way_back() {
         let flow = FlowDirection::ToMobile.flow((end(1, 80), end(2, 4_000)));
         assert_eq!(flow, FlowDirection::FromMobile.flow((end(2, 4_000), end(1, 80))));
-        let mut learned = Learned::default();
+        let mut learned = LearnedAddresses::default();
         assert_eq!(learned.of(flow, FlowDirection::ToMobile), None);
         learned.learn(flow, FlowDirection::FromMobile, &frame(1, 2), true);
         assert_eq!(learned.of(flow, FlowDirection::FromMobile), Some(([1; 6], [2; 6])));
@@ -184,23 +190,23 @@ mod tests {
     #[test]
     fn what_somebody_else_sends_in_a_mobile_s_name_moves_no_packet_to_it() {
         let flow = FlowDirection::ToMobile.flow((end(1, 80), end(2, 4_000)));
-        let mut learned = Learned::default();
+        let mut learned = LearnedAddresses::default();
         learned.learn(flow, FlowDirection::ToMobile, &frame(2, 1), true);
         // First to another end, then to the same one.
         for fixed in [end(222, 6), end(1, 80)] {
-            learned.learn(Flow { fixed, ..flow }, FlowDirection::FromMobile, &frame(0xde, 0xad), true);
+            learned.learn(BridgedFlow { fixed, ..flow }, FlowDirection::FromMobile, &frame(0xde, 0xad), true);
             assert_eq!(learned.of(flow, FlowDirection::ToMobile), Some(([2; 6], [1; 6])));
         }
     }
 
-    fn nth_flow(nth: usize) -> Flow {
-        Flow { mobile: (IpAddr::from((nth as u128).to_be_bytes()), 1), fixed: end(1, 2) }
+    fn nth_flow(nth: usize) -> BridgedFlow {
+        BridgedFlow { mobile: (IpAddr::from((nth as u128).to_be_bytes()), 1), fixed: end(1, 2) }
     }
 
     #[test]
     fn flows_that_are_heard_stay_and_there_is_room_for_no_more_than_twice_as_many() {
         for is_mutual in [false, true] {
-            let mut learned = Learned::default();
+            let mut learned = LearnedAddresses::default();
             for nth in 0..5 * MOST {
                 learned.learn(nth_flow(nth), FlowDirection::ToMobile, &frame(1, 2), is_mutual);
                 learned.learn(nth_flow(nth), FlowDirection::FromMobile, &frame(3, 4), is_mutual);
@@ -219,7 +225,7 @@ mod tests {
     /// A made-up ACK is answered by a RST, and a made-up SYN by a SYN.
     #[test]
     fn made_up_flows_do_not_push_out_a_quiet_one_with_which_both_ends_go_on() {
-        let mut learned = Learned::default();
+        let mut learned = LearnedAddresses::default();
         learned.learn(nth_flow(0), FlowDirection::ToMobile, &frame(1, 2), false);
         learned.learn(nth_flow(0), FlowDirection::FromMobile, &frame(3, 4), true);
         learned.learn(nth_flow(0), FlowDirection::ToMobile, &frame(1, 2), true);

@@ -8,13 +8,13 @@ use hopwise_core::ip::Prefix;
 use super::line;
 use super::managers::{Manager, networkd};
 use crate::namespace::{set_switch, switch_of};
-use crate::netlink::{self, Refused, device, features};
-use crate::nl80211::radio::{Cell, Kind, Radio, Rates};
+use crate::netlink::{self, KernelRefusal, device, features};
+use crate::nl80211::radio::{InterfaceType, MeshCell, Radio, Rates};
 use crate::rfkill;
 
 /// A change, of the interface with this number; changes of the whole machine have none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct InterfaceChange {
     pub(super) index: u32,
     pub(super) what: What,
 }
@@ -29,10 +29,10 @@ pub(super) enum What {
     Remove(Prefix),
     /// A route, in the kernel's message.
     Route(Vec<u8>),
-    Kind(Kind),
-    Join(Kind, Cell),
+    Kind(InterfaceType),
+    Join(InterfaceType, MeshCell),
     /// Leaves a network, for an interface of this type.
-    Leave(Kind),
+    Leave(InterfaceType),
     /// The rates in the band of a frequency.
     Rates(u32, Rates),
     /// In hundredths of dBm; `None` leaves it to the driver.
@@ -69,13 +69,13 @@ impl fmt::Display for StepError {
 
 impl std::error::Error for StepError {}
 
-impl Change {
-    pub(super) fn new(index: u32, what: What) -> Change {
-        Change { index, what }
+impl InterfaceChange {
+    pub(super) fn new(index: u32, what: What) -> InterfaceChange {
+        InterfaceChange { index, what }
     }
 
     /// Makes the change.
-    pub(super) fn make(&self) -> Result<(), Refused> {
+    pub(super) fn make(&self) -> Result<(), KernelRefusal> {
         let index = self.index;
         match &self.what {
             What::Link(is_up) => device::set_link(index, *is_up),
@@ -98,7 +98,7 @@ impl Change {
     }
 
     /// Undoes with it what was there before; an interface that is gone needs nothing.
-    pub(super) fn make_back(&self) -> Result<(), Refused> {
+    pub(super) fn make_back(&self) -> Result<(), KernelRefusal> {
         if self.index > 0 && device::device(self.index).is_err() {
             // A file about it stays without it.
             let is_file = self.what == What::Managed(Manager::Networkd, true);
@@ -187,7 +187,7 @@ impl fmt::Display for What {
             What::Kind(kind) => write!(f, "make it an interface of type {kind}"),
             What::Join(kind, cell) => {
                 let name = String::from_utf8_lossy(&cell.name);
-                let what = if *kind == Kind::MESH { "mesh" } else { "ad hoc network" };
+                let what = if *kind == InterfaceType::MESH { "mesh" } else { "ad hoc network" };
                 write!(f, "join the {what} `{name}` at {} MHz", cell.channel.mhz)
             }
             What::Leave(_) => write!(f, "leave its network"),

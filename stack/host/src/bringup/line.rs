@@ -2,15 +2,15 @@
 
 use hopwise_core::ip::Prefix;
 
-use super::change::{Change, What};
+use super::change::{InterfaceChange, What};
 use super::managers::Manager;
-use crate::nl80211::radio::{Cell, Channel, Kind, Rates};
+use crate::nl80211::radio::{ChannelSetting, InterfaceType, MeshCell, Rates};
 
 /// Stands for a value that is absent, as no word of a line is empty.
 const NONE: &str = "-";
 
 /// The line of a change.
-pub(super) fn of(change: &Change) -> String {
+pub(super) fn of(change: &InterfaceChange) -> String {
     let words = match &change.what {
         What::Link(is_up) => format!("link {}", u8::from(*is_up)),
         What::Mtu(mtu) => format!("mtu {mtu}"),
@@ -32,8 +32,8 @@ pub(super) fn of(change: &Change) -> String {
     format!("{} {words}", change.index)
 }
 
-fn join(kind: Kind, cell: &Cell) -> String {
-    let Channel { mhz, width, centre_mhz } = cell.channel;
+fn join(kind: InterfaceType, cell: &MeshCell) -> String {
+    let ChannelSetting { mhz, width, centre_mhz } = cell.channel;
     let bssid = cell.bssid.map_or_else(|| NONE.to_owned(), |bssid| hex(&bssid));
     let (name, basic) = (hex(&cell.name), hex(&cell.basic));
     let (multicast, forwards) = (or_none(cell.multicast), u8::from(cell.forwards));
@@ -46,7 +46,7 @@ fn or_none(number: Option<u32>) -> String {
 }
 
 /// Reads a line; `None` for one that none of us wrote.
-pub(super) fn read(line: &str) -> Option<Change> {
+pub(super) fn read(line: &str) -> Option<InterfaceChange> {
     let (index, rest) = line.split_once(' ')?;
     let words: Vec<_> = rest.split(' ').collect();
     let number = |word: &str| word.parse::<u32>().ok();
@@ -56,9 +56,9 @@ pub(super) fn read(line: &str) -> Option<Change> {
         ["address", message] => What::Add(bytes(message)?),
         ["no-address", prefix] => What::Remove(prefix.parse().ok()?),
         ["route", message] => What::Route(bytes(message)?),
-        ["type", kind] => What::Kind(Kind::of(number(kind)?)),
-        ["join", kind, ref cell @ ..] => What::Join(Kind::of(number(kind)?), read_cell(cell)?),
-        ["leave", kind] => What::Leave(Kind::of(number(kind)?)),
+        ["type", kind] => What::Kind(InterfaceType::of(number(kind)?)),
+        ["join", kind, ref cell @ ..] => What::Join(InterfaceType::of(number(kind)?), read_cell(cell)?),
+        ["leave", kind] => What::Leave(InterfaceType::of(number(kind)?)),
         ["rates", mhz, legacy, mcs] => {
             What::Rates(number(mhz)?, Rates { legacy: bytes(legacy)?, mcs: bytes(mcs)? })
         }
@@ -73,15 +73,15 @@ pub(super) fn read(line: &str) -> Option<Change> {
         ["manager", has, name] => What::Managed(Manager::read(name)?, flag(has)?),
         _ => return None,
     };
-    Some(Change::new(number(index)?, what))
+    Some(InterfaceChange::new(number(index)?, what))
 }
 
-fn read_cell(words: &[&str]) -> Option<Cell> {
+fn read_cell(words: &[&str]) -> Option<MeshCell> {
     let [name, mhz, width, centre_mhz, bssid, basic, multicast, forwards] = *words else { return None };
     let bssid = if bssid == NONE { None } else { Some(bytes(bssid)?.try_into().ok()?) };
-    Some(Cell {
+    Some(MeshCell {
         name: bytes(name)?,
-        channel: Channel {
+        channel: ChannelSetting {
             mhz: mhz.parse().ok()?,
             width: width.parse().ok()?,
             centre_mhz: centre_mhz.parse().ok()?,
@@ -151,15 +151,15 @@ mod tests {
 
     #[test]
     fn every_change_comes_back_from_its_line() {
-        let cell = Cell {
+        let cell = MeshCell {
             name: b"a name".to_vec(),
-            channel: Channel { mhz: 5_180, width: 2, centre_mhz: 5_190 },
+            channel: ChannelSetting { mhz: 5_180, width: 2, centre_mhz: 5_190 },
             bssid: Some([2, 0, 0, 0, 0, 9]),
             basic: vec![12],
             multicast: Some(60),
             forwards: true,
         };
-        let bare = Cell { bssid: None, basic: vec![], multicast: None, forwards: false, ..cell.clone() };
+        let bare = MeshCell { bssid: None, basic: vec![], multicast: None, forwards: false, ..cell.clone() };
         let prefix = |text: &str| text.parse().expect("a prefix");
         for what in [
             What::Link(true),
@@ -167,10 +167,10 @@ mod tests {
             What::Add(vec![2, 24, 0, 255]),
             What::Remove(prefix("fd00::1/64")),
             What::Route(vec![1, 2, 3, 4]),
-            What::Kind(Kind::MESH),
-            What::Join(Kind::IBSS, cell),
-            What::Join(Kind::MESH, bare),
-            What::Leave(Kind::IBSS),
+            What::Kind(InterfaceType::MESH),
+            What::Join(InterfaceType::IBSS, cell),
+            What::Join(InterfaceType::MESH, bare),
+            What::Leave(InterfaceType::IBSS),
             What::Rates(2_412, Rates { legacy: vec![2, 11], mcs: vec![] }),
             What::Power(None),
             What::Power(Some(1_050)),
@@ -181,7 +181,7 @@ mod tests {
             What::Country("DE".into()),
             What::Managed(Manager::WpaSupplicant, true),
         ] {
-            let change = Change::new(7, what);
+            let change = InterfaceChange::new(7, what);
             assert_eq!(read(&of(&change)), Some(change.clone()), "{}", of(&change));
         }
     }

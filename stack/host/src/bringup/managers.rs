@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::namespace::OWN_NAMESPACE;
-use crate::netlink::Refused;
+use crate::netlink::KernelRefusal;
 use crate::running::run;
 
 /// A program that may hold interfaces.
@@ -58,7 +58,7 @@ impl Manager {
     }
 
     /// Gives the interface to the program, or takes it away.
-    pub(super) fn tell(self, index: u32, interface: &str, has: bool) -> Result<(), Refused> {
+    pub(super) fn tell(self, index: u32, interface: &str, has: bool) -> Result<(), KernelRefusal> {
         let (program, words): (_, &[&str]) = match (self, has) {
             (Manager::Networkd, true) => return networkd::give(index),
             (Manager::Networkd, false) => return networkd::take(index, interface),
@@ -78,7 +78,7 @@ impl Manager {
 }
 
 /// The state of a supplicant's interface, if it has it.
-fn supplicant(interface: &str) -> Result<String, Refused> {
+fn supplicant(interface: &str) -> Result<String, KernelRefusal> {
     said("wpa_cli", &["-i", interface, "status"])
 }
 
@@ -94,7 +94,7 @@ impl fmt::Display for Manager {
 }
 
 /// The output of a command that succeeds in time.
-fn said(program: &str, words: &[&str]) -> Result<String, Refused> {
+fn said(program: &str, words: &[&str]) -> Result<String, KernelRefusal> {
     let mut command = Command::new(program);
     let output = run(command.args(words), "")?;
     let [out, err] =
@@ -105,7 +105,7 @@ fn said(program: &str, words: &[&str]) -> Result<String, Refused> {
     }
     let said = if err.is_empty() { out } else { err };
     let error = io::Error::other(format!("`{program} {}` failed", words.join(" ")));
-    Err(Refused { error, said: (!said.is_empty()).then_some(said) })
+    Err(KernelRefusal { error, said: (!said.is_empty()).then_some(said) })
 }
 
 /// A line for each device: its name, and its state.

@@ -5,25 +5,25 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
-use super::change::{Change, StepError, What, told};
+use super::change::{InterfaceChange, StepError, What, told};
 use super::managers::Manager;
-use super::wanted::{Network, Wanted, WantedInterface};
-use crate::netlink::device::{self, Device, OwnAddress};
+use super::{Network, WantedInterface, WantedState};
+use crate::netlink::device::{self, NamedDevice, OwnAddress};
 use crate::netlink::{self, features};
-use crate::nl80211::radio::{Abilities, Cell, Kind, Radio, RadioState, Rates};
+use crate::nl80211::radio::{Abilities, InterfaceType, MeshCell, Radio, RadioState, Rates};
 use crate::rfkill::{self, Blocks};
 
 /// One step, with the changes that undo it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct BringupStep {
     /// The interface, or `None` for the machine.
     pub interface: Option<String>,
-    pub(super) change: Change,
+    pub(super) change: InterfaceChange,
     /// The last one is made first.
-    pub(super) undo: Vec<Change>,
+    pub(super) undo: Vec<InterfaceChange>,
 }
 
-impl Step {
+impl BringupStep {
     /// Makes the change.
     pub(super) fn make(&self) -> Result<(), StepError> {
         self.change.make().map_err(|refused| StepError {
@@ -34,7 +34,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for BringupStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&told(self.interface.as_deref(), &self.change.what))
     }
@@ -44,7 +44,7 @@ impl fmt::Display for Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The steps; none if the machine is as wanted.
-    pub steps: Vec<Step>,
+    pub steps: Vec<BringupStep>,
 }
 
 /// The reasons why there is no plan.
@@ -59,9 +59,9 @@ pub enum PlanError {
         /// The interface.
         interface: String,
         /// The wanted type.
-        wanted: Kind,
+        wanted: InterfaceType,
         /// The types that the driver has.
-        has: Vec<Kind>,
+        has: Vec<InterfaceType>,
     },
     /// A button or the firmware has switched the radio off.
     SwitchedOff(String),
@@ -95,16 +95,16 @@ impl Error for PlanError {}
 
 impl Plan {
     /// Looks at the machine, and changes nothing.
-    pub fn of(wanted: &Wanted) -> Result<Plan, PlanError> {
+    pub fn of(wanted: &WantedState) -> Result<Plan, PlanError> {
         Plan::made(wanted, false)
     }
 
     /// The same for a machine on which it was carried out before: a radio that is in its network is as wanted.
-    pub fn to_mend(wanted: &Wanted) -> Result<Plan, PlanError> {
+    pub fn to_mend(wanted: &WantedState) -> Result<Plan, PlanError> {
         Plan::made(wanted, true)
     }
 
-    fn made(wanted: &Wanted, was_made: bool) -> Result<Plan, PlanError> {
+    fn made(wanted: &WantedState, was_made: bool) -> Result<Plan, PlanError> {
         let mut plan = Plan::default();
         if let Some(country) = &wanted.country {
             plan.country(country)?;
@@ -113,7 +113,7 @@ impl Plan {
         // route of an address. The machine therefore forwards a little before it has its new addresses.
         plan.forward_ipv6(wanted)?;
         for interface in &wanted.interfaces {
-            plan.steps.extend(Making::begin(interface)?.steps(was_made)?);
+            plan.steps.extend(StepsInMaking::begin(interface)?.steps(was_made)?);
         }
         Ok(plan)
     }
@@ -126,24 +126,25 @@ impl Plan {
         let before =
             if now.chars().all(|letter| letter.is_ascii_digit()) { "00".to_owned() } else { now.clone() };
         if now != wanted {
-            let undo = vec![Change::new(0, What::Country(before))];
-            self.push(None, Change::new(0, What::Country(wanted.to_owned())), undo);
+            let undo = vec![InterfaceChange::new(0, What::Country(before))];
+            self.push(None, InterfaceChange::new(0, What::Country(wanted.to_owned())), undo);
         }
         Ok(())
     }
 
-    fn push(&mut self, interface: Option<&str>, change: Change, undo: Vec<Change>) {
-        self.steps.push(Step { interface: interface.map(str::to_owned), change, undo });
+    fn push(&mut self, interface: Option<&str>, change: InterfaceChange, undo: Vec<InterfaceChange>) {
+        self.steps.push(BringupStep { interface: interface.map(str::to_owned), change, undo });
     }
 
     /// IPv6 is forwarded by all interfaces or none (net.ipv6.conf.all.forwarding). An interface that forwards ignores
-    /// router advertisements unless `accept_ra` is 2, so others keep their addresses by it.
-    fn forward_ipv6(&mut self, wanted: &Wanted) -> Result<(), PlanError> {
+    /// router advertisements unless `accept_ra` is 2, so the other interfaces get 2 to keep their addresses.
+    fn forward_ipv6(&mut self, wanted: &WantedState) -> Result<(), PlanError> {
         let has_ipv6 = |one: &WantedInterface| {
             let addresses = one.addresses.iter().flatten();
             one.forwards == Some(true) && addresses.into_iter().any(|address| address.address().is_ipv6())
         };
-        let all = Change::new(0, What::Switch("ipv6/conf/all/forwarding".to_owned(), "1".to_owned()));
+        let all =
+            InterfaceChange::new(0, What::Switch("ipv6/conf/all/forwarding".to_owned(), "1".to_owned()));
         let now = all.now("ipv6/conf/all/forwarding");
         if now.as_deref() != Some("0") || !wanted.interfaces.iter().any(has_ipv6) {
             return Ok(());
@@ -153,7 +154,7 @@ impl Plan {
         let mut undo = Vec::new();
         for index in netlink::all_interfaces().map_err(unread)? {
             let of = |name: &str, value: &str| {
-                Change::new(index, What::Switch(format!("ipv6/conf/{{}}/{name}"), value.to_owned()))
+                InterfaceChange::new(index, What::Switch(format!("ipv6/conf/{{}}/{name}"), value.to_owned()))
             };
             let forwards = of("forwarding", "");
             if let Some(before) = forwards.now("ipv6/conf/{}/forwarding") {
@@ -165,28 +166,31 @@ impl Plan {
                 self.push(Some(&device.name), of("accept_ra", "2"), vec![of("accept_ra", "1")]);
             }
         }
-        undo.push(Change::new(0, What::Switch("ipv6/conf/all/forwarding".to_owned(), "0".to_owned())));
+        undo.push(InterfaceChange::new(
+            0,
+            What::Switch("ipv6/conf/all/forwarding".to_owned(), "0".to_owned()),
+        ));
         self.push(None, all, undo);
         Ok(())
     }
 }
 
 /// The steps of one interface, while they are put together.
-struct Making<'a> {
+struct StepsInMaking<'a> {
     wanted: &'a WantedInterface,
     index: u32,
-    device: Device,
+    device: NamedDevice,
     addresses: Vec<OwnAddress>,
     routes: Vec<Vec<u8>>,
-    steps: Vec<Step>,
+    steps: Vec<BringupStep>,
 }
 
-impl<'a> Making<'a> {
-    fn begin(wanted: &'a WantedInterface) -> Result<Making<'a>, PlanError> {
+impl<'a> StepsInMaking<'a> {
+    fn begin(wanted: &'a WantedInterface) -> Result<StepsInMaking<'a>, PlanError> {
         let unread = |error| PlanError::Unread(wanted.name.clone(), error);
         let index = netlink::index_of(&wanted.name);
         let index = index.map_err(|_| PlanError::NoInterface(wanted.name.clone()))?;
-        Ok(Making {
+        Ok(StepsInMaking {
             wanted,
             index,
             device: device::device(index).map_err(unread)?,
@@ -196,7 +200,7 @@ impl<'a> Making<'a> {
         })
     }
 
-    fn steps(mut self, was_made: bool) -> Result<Vec<Step>, PlanError> {
+    fn steps(mut self, was_made: bool) -> Result<Vec<BringupStep>, PlanError> {
         if self.wanted.without_managers {
             for manager in Manager::of(self.index, &self.wanted.name) {
                 // dhcpcd does not tell which interfaces it has: it was told already.
@@ -221,9 +225,13 @@ impl<'a> Making<'a> {
     }
 
     fn step(&mut self, what: What, undo: Vec<What>) {
-        let change = |what| Change::new(self.index, what);
+        let change = |what| InterfaceChange::new(self.index, what);
         let undo = undo.into_iter().map(change).collect();
-        self.steps.push(Step { interface: Some(self.wanted.name.clone()), change: change(what), undo });
+        self.steps.push(BringupStep {
+            interface: Some(self.wanted.name.clone()),
+            change: change(what),
+            undo,
+        });
     }
 
     /// Leaves only wanted addresses, and takes the device up.
@@ -290,7 +298,7 @@ impl<'a> Making<'a> {
     /// Returns whether the radio is in this network, as far as the kernel tells it: it names no mesh.
     fn is_in(&self, network: &Network) -> Result<bool, PlanError> {
         let (_, state, _) = self.look()?;
-        let names = state.kind == Kind::MESH || state.ssid.as_ref() == Some(&network.cell.name);
+        let names = state.kind == InterfaceType::MESH || state.ssid.as_ref() == Some(&network.cell.name);
         let is_there = state.channel.is_some_and(|channel| channel.mhz == network.cell.channel.mhz);
         Ok(self.device.is_up && state.kind == network.kind && names && is_there)
     }
@@ -325,8 +333,8 @@ impl<'a> Making<'a> {
         let removed = self.addresses.iter().filter(|own| !own.is_of_kernel && is_removed(own));
         let (ipv4, ipv6): (Vec<_>, Vec<_>) = removed.cloned().partition(|own| own.prefix.address().is_ipv4());
         self.addresses.retain(|own| !ipv4.contains(own) && !ipv6.contains(own));
-        // The kernel lists the oldest address of IPv4 first, and that of IPv6 last. The youngest goes first, so that
-        // they come back in the order of their age: the oldest one of a subnet is its first.
+        // The kernel lists the oldest address of IPv4 first, and the oldest address of IPv6 last. The youngest goes
+        // first, so that they come back in the order of their age: the oldest one of a subnet is its first.
         for own in ipv4.into_iter().rev().chain(ipv6) {
             self.step(What::Remove(own.prefix), vec![What::Add(own.message)]);
         }
@@ -360,21 +368,23 @@ impl<'a> Making<'a> {
 
     fn switch(&mut self, key: &str, value: &str) {
         let of = |value: &str| What::Switch(key.to_owned(), value.to_owned());
-        let now = Change::new(self.index, of(value)).now(key);
+        let now = InterfaceChange::new(self.index, of(value)).now(key);
         if let Some(before) = now.filter(|now| now != value) {
             self.step(of(value), vec![of(&before)]);
         }
     }
 
     /// Routes go with addresses, and with a device that goes down: they come back last.
-    fn with_routes(mut self) -> Vec<Step> {
-        let takes =
-            |step: &Step| matches!(step.change.what, What::Remove(_) | What::Link(false) | What::Mtu(_));
-        let is_first = |step: &&mut Step| !matches!(step.change.what, What::Managed(..));
+    fn with_routes(mut self) -> Vec<BringupStep> {
+        let takes = |step: &BringupStep| {
+            matches!(step.change.what, What::Remove(_) | What::Link(false) | What::Mtu(_))
+        };
+        let is_first = |step: &&mut BringupStep| !matches!(step.change.what, What::Managed(..));
         if self.steps.iter().any(takes)
             && let Some(first) = self.steps.iter_mut().find(is_first)
         {
-            let back = self.routes.drain(..).map(|route| Change::new(self.index, What::Route(route)));
+            let back =
+                self.routes.drain(..).map(|route| InterfaceChange::new(self.index, What::Route(route)));
             first.undo.splice(0..0, back);
         }
         self.steps
@@ -384,8 +394,8 @@ impl<'a> Making<'a> {
 /// The network that an interface was in, as far as the kernel tells it.
 fn rejoined(state: &RadioState) -> Option<What> {
     let (name, channel) = (state.ssid.clone()?, state.channel?);
-    let is_ibss = state.kind == Kind::IBSS && !name.is_empty();
-    let cell = Cell { name, channel, bssid: None, basic: Vec::new(), multicast: None, forwards: false };
+    let is_ibss = state.kind == InterfaceType::IBSS && !name.is_empty();
+    let cell = MeshCell { name, channel, bssid: None, basic: Vec::new(), multicast: None, forwards: false };
     is_ibss.then_some(What::Join(state.kind, cell))
 }
 
@@ -403,12 +413,12 @@ mod tests {
     fn an_interface_that_is_not_there_is_named_and_one_without_a_radio_too() {
         let of = |name: &str, network| {
             let interface = WantedInterface { name: name.to_owned(), network, ..WantedInterface::default() };
-            Plan::of(&Wanted { country: None, interfaces: vec![interface] })
+            Plan::of(&WantedState { country: None, interfaces: vec![interface] })
         };
         let absent = of("nosuchdevice", None).expect_err("it is not there");
         assert_eq!(absent.to_string(), "no interface is called `nosuchdevice` here");
-        let channel = crate::nl80211::radio::Channel { mhz: 2_412, width: 0, centre_mhz: 2_412 };
-        let cell = Cell {
+        let channel = crate::nl80211::radio::ChannelSetting { mhz: 2_412, width: 0, centre_mhz: 2_412 };
+        let cell = MeshCell {
             name: b"x".to_vec(),
             channel,
             bssid: None,
@@ -416,8 +426,13 @@ mod tests {
             multicast: None,
             forwards: false,
         };
-        let network =
-            Network { kind: Kind::IBSS, cell, rates: Rates::default(), power: None, power_save: None };
+        let network = Network {
+            kind: InterfaceType::IBSS,
+            cell,
+            rates: Rates::default(),
+            power: None,
+            power_save: None,
+        };
         match of("lo", Some(network)) {
             Err(PlanError::NoRadio(name)) => assert_eq!(name, "lo"),
             other => panic!("{other:?}"),
@@ -432,8 +447,8 @@ mod tests {
 
     #[test]
     fn a_mode_that_the_driver_lacks_is_refused_with_those_that_it_has() {
-        let has = vec![Kind::MANAGED, Kind::of(3), Kind::of(6)];
-        let error = PlanError::NoKind { interface: "wlan0".into(), wanted: Kind::IBSS, has };
+        let has = vec![InterfaceType::MANAGED, InterfaceType::of(3), InterfaceType::of(6)];
+        let error = PlanError::NoKind { interface: "wlan0".into(), wanted: InterfaceType::IBSS, has };
         assert_eq!(error.to_string(), "wlan0: its driver has no mode IBSS: it has managed, AP, monitor");
     }
 
@@ -441,13 +456,13 @@ mod tests {
     fn a_programs_block_ends_before_all_else_and_that_of_a_button_is_refused() {
         let wanted = WantedInterface { name: "lo".to_owned(), ..WantedInterface::default() };
         let of = |soft, hard| {
-            let mut making = Making::begin(&wanted).expect("it is there");
+            let mut making = StepsInMaking::begin(&wanted).expect("it is there");
             making.unblock(Some(Blocks { soft, hard })).map(|()| making.steps)
         };
         let steps = of(true, false).expect("it can be ended");
         assert_eq!(steps.len(), 1);
         assert_eq!(steps[0].to_string(), "lo: end the block of its radio (rfkill)");
-        assert_eq!(steps[0].undo, [Change::new(steps[0].change.index, What::Blocked(true))]);
+        assert_eq!(steps[0].undo, [InterfaceChange::new(steps[0].change.index, What::Blocked(true))]);
         assert_eq!(of(false, false).expect("nothing blocks it"), []);
         let refused = of(true, true).expect_err("no program can end it");
         assert!(refused.to_string().contains("a button or the firmware"), "{refused}");
@@ -457,7 +472,7 @@ mod tests {
     fn a_radio_that_sleeps_is_kept_awake_and_sleeps_again_afterwards() {
         let wanted = WantedInterface { name: "lo".to_owned(), ..WantedInterface::default() };
         let of = |now, wanted_now| {
-            let mut making = Making::begin(&wanted).expect("it is there");
+            let mut making = StepsInMaking::begin(&wanted).expect("it is there");
             making.sleep(now, wanted_now);
             let steps = making.steps.into_iter();
             steps.map(|step| (step.change.what, step.undo[0].what.clone())).collect::<Vec<_>>()
@@ -470,11 +485,17 @@ mod tests {
 
     #[test]
     fn an_ad_hoc_network_that_a_radio_was_in_is_joined_again() {
-        let channel = crate::nl80211::radio::Channel { mhz: 2_412, width: 0, centre_mhz: 2_412 };
-        let state =
-            RadioState { kind: Kind::IBSS, ssid: Some(b"old".to_vec()), channel: Some(channel), power: None };
-        assert!(matches!(rejoined(&state), Some(What::Join(Kind::IBSS, cell)) if cell.name == b"old"));
-        assert_eq!(rejoined(&RadioState { kind: Kind::MANAGED, ..state.clone() }), None);
+        let channel = crate::nl80211::radio::ChannelSetting { mhz: 2_412, width: 0, centre_mhz: 2_412 };
+        let state = RadioState {
+            kind: InterfaceType::IBSS,
+            ssid: Some(b"old".to_vec()),
+            channel: Some(channel),
+            power: None,
+        };
+        assert!(
+            matches!(rejoined(&state), Some(What::Join(InterfaceType::IBSS, cell)) if cell.name == b"old")
+        );
+        assert_eq!(rejoined(&RadioState { kind: InterfaceType::MANAGED, ..state.clone() }), None);
         assert_eq!(rejoined(&RadioState { ssid: None, ..state }), None);
     }
 }

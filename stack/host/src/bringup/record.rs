@@ -8,9 +8,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::change::{Change, StepError, told};
+use super::change::{InterfaceChange, StepError, told};
 use super::line;
-use super::plan::Step;
+use super::plan::BringupStep;
 use crate::journal::{self, Journal, OF_BRINGUP};
 
 /// The progress of a bring-up.
@@ -37,7 +37,7 @@ pub struct Record {
     earlier: Option<Config>,
     /// The name of a file that was not confirmed in time, and that this one replaced again.
     went_back: Option<String>,
-    undo: Vec<Change>,
+    undo: Vec<InterfaceChange>,
 }
 
 /// A configuration: the name of its file, and its text.
@@ -162,7 +162,7 @@ impl Record {
     }
 
     /// Makes one step; how to undo it is on disk before.
-    pub fn make(&mut self, step: &Step) -> Result<(), StepError> {
+    pub fn make(&mut self, step: &BringupStep) -> Result<(), StepError> {
         let lines: String = step.undo.iter().map(|change| line::of(change) + "\n").collect();
         self.journal.note(&lines).map_err(|error| StepError {
             step: format!("write down how to undo: {step}"),
@@ -216,7 +216,7 @@ impl Record {
     }
 }
 
-fn in_words(change: &Change) -> String {
+fn in_words(change: &InterfaceChange) -> String {
     let device = crate::netlink::device::device(change.index);
     told(device.ok().as_ref().map(|device| device.name.as_str()), &change.what)
 }
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(record.phase(), Phase::Down);
         record.begin(config("new"), Some(config("old"))).expect("it is written");
         // An interface that is gone needs nothing undone.
-        record.undo.push(Change::new(u32::MAX, What::Mtu(1_400)));
+        record.undo.push(InterfaceChange::new(u32::MAX, What::Mtu(1_400)));
         record.journal.note("4294967295 mtu 1400\n").expect("it is written");
         let busy = Record::open(&path).expect_err("it is locked");
         assert_eq!(busy.kind(), io::ErrorKind::ResourceBusy);
@@ -290,9 +290,9 @@ mod tests {
         let mut record = Record::open(&path).expect("it is there");
         assert_eq!(record.phase(), Phase::Unconfirmed);
         assert_eq!((record.config(), record.earlier()), (Some(&config("new")), Some(&config("old"))));
-        assert_eq!(record.undo, [Change::new(u32::MAX, What::Mtu(1_400))]);
+        assert_eq!(record.undo, [InterfaceChange::new(u32::MAX, What::Mtu(1_400))]);
         record.begin_again(config("old"), Some("new".to_owned())).expect("it is written");
-        record.undo.push(Change::new(u32::MAX, What::Mtu(1_400)));
+        record.undo.push(InterfaceChange::new(u32::MAX, What::Mtu(1_400)));
         record.confirm().expect("it is written");
         drop(record);
 
@@ -311,7 +311,9 @@ mod tests {
         let path = record_in(&folder.0).expect("a namespace");
         let mut record = Record::open(&path).expect("it can be made");
         record.begin(config("new"), None).expect("it is written");
-        record.undo.push(Change::new(0, What::Switch("ipv4/conf/all/forwarding/x".into(), "1".into())));
+        record
+            .undo
+            .push(InterfaceChange::new(0, What::Switch("ipv4/conf/all/forwarding/x".into(), "1".into())));
         let undone = record.undo();
         assert_eq!((undone.changes, undone.problems.len()), (0, 1), "{undone:?}");
         drop(record);

@@ -18,12 +18,10 @@ use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeade
 use pcap_file::{DataLink, Endianness, PcapError};
 
 use hopwise_core::LinkId;
-use hopwise_core::tcp::decisions::BlockWriter;
 
-use super::frames::Frames;
+use super::frames::{ArrivalFrames, finished};
 use super::joiner::Commented;
-use super::packet_id::add_packet_id;
-use super::{CaptureCounts, CaptureSettings, CapturedLink, checksum};
+use super::{CaptureCounts, CaptureSettings, CapturedLink};
 use crate::frames::Framing;
 use crate::observer::Direction;
 use crate::own_file::{begin_own, gives_way};
@@ -42,14 +40,14 @@ pub(super) struct CaptureFile {
     rotate_bytes: u64,
     files: NonZeroU32,
     links: Vec<CapturedLink>,
-    statistics: Vec<Statistics>,
+    statistics: Vec<LinkStatistics>,
     offset: Duration,
     file: File,
     /// The bytes of whole blocks on the disk.
     written: u64,
     /// Packets in this file, on the disk.
     packets: u64,
-    frames: Frames,
+    frames: ArrivalFrames,
     /// Blocks to be written together.
     blocks: PcapNgWriter<Vec<u8>>,
     waiting: u64,
@@ -62,7 +60,7 @@ pub(super) struct CaptureFile {
 
 /// Counts of one link since the capture began.
 #[derive(Clone, Copy, Debug, Default)]
-struct Statistics {
+struct LinkStatistics {
     seen: u64,
     missed: u64,
     latest: Duration,
@@ -80,12 +78,12 @@ impl CaptureFile {
             rotate_bytes: settings.rotate_bytes.unwrap_or(u64::MAX),
             files: settings.files,
             links: settings.links.clone(),
-            statistics: vec![Statistics::default(); settings.links.len()],
+            statistics: vec![LinkStatistics::default(); settings.links.len()],
             offset: settings.wall_clock_offset,
             file: open(&settings.path)?,
             written: 0,
             packets: 0,
-            frames: Frames::default(),
+            frames: ArrivalFrames::default(),
             blocks,
             waiting: 0,
             headers,
@@ -97,7 +95,7 @@ impl CaptureFile {
     }
 
     /// Adds a packet. A packet that would make the file too large begins the next file, unless it would be the first of
-    /// this one. A comment on its link stands beside its own.
+    /// this one. A packet may have a comment on its link and one of its own.
     pub(super) fn push(&mut self, shard: u16, commented: &Commented<'_>, of_link: Option<&str>) {
         let at = self.offset + Duration::from_nanos(commented.head.at.0);
         let start = self.blocks.get_mut().len();
@@ -123,24 +121,9 @@ impl CaptureFile {
         }
     }
 
-    /// Returns whether packets or decisions come before what begins there in the blocks that wait.
+    /// Returns whether packets come before what begins there in the blocks that wait.
     fn has_more_than_headers(&self, start: usize) -> bool {
         self.written + start as u64 > self.headers as u64
-    }
-
-    /// Adds the log's entries so far. They begin the next file if this one would become too large.
-    pub(super) fn push_decisions(&mut self, log: &mut BlockWriter) {
-        let Some(block) = log.block(self.offset) else { return };
-        let start = self.blocks.get_mut().len();
-        let end = self.written + (self.blocks.get_mut().len() + block.len()) as u64 + self.end_bytes();
-        if self.has_more_than_headers(start)
-            && end > self.rotate_bytes
-            && let Err(error) = self.rotate()
-        {
-            self.refused.get_or_insert(error);
-            return;
-        }
-        self.blocks.get_mut().extend_from_slice(&block);
     }
 
     fn write_block(&mut self, shard: u16, at: Duration, commented: &Commented<'_>, of_link: Option<&str>) {
@@ -156,16 +139,12 @@ impl CaptureFile {
             interface_id: number(head.link),
             timestamp: at,
             original_len: u32::try_from(packet.len()).unwrap_or(u32::MAX),
-            data: checksum::finished(packet, head.header_len),
+            data: finished(packet, head.header_len),
             options,
         };
         // It cannot fail: it writes to memory, and the section describes the link.
-        let begins = self.blocks.get_mut().len();
         let pushed = self.blocks.write_pcapng_block(block);
         debug_assert!(pushed.is_ok(), "{pushed:?}");
-        if head.id > 0 {
-            add_packet_id(self.blocks.get_mut(), begins, shard, head.id);
-        }
     }
 
     /// Writes the waiting blocks, and returns the first error since the last call. `missed` counts packets that no file
@@ -369,12 +348,13 @@ mod tests {
     use hopwise_core::Instant;
     use hopwise_core::trace::comments::Comment;
 
-    use super::super::queue::Head;
+    use super::super::queue::PacketHead;
     use super::super::tests::{Folder, read, settings};
     use super::*;
 
     fn push(file: &mut CaptureFile, id: u64, packet: &[u8]) {
-        let head = Head { at: Instant(id), link: LinkId(0), direction: Direction::Out, id, header_len: 0 };
+        let head =
+            PacketHead { at: Instant(id), link: LinkId(0), direction: Direction::Out, id, header_len: 0 };
         file.push(0, &Commented { head, packet, comment: &Comment::default() }, None);
     }
 

@@ -1,17 +1,19 @@
 //! Joins packets with the trace, by the ids that both carry.
 //!
-//! Events of a packet that leaves come before it; those of one that arrived, after it. An arrival therefore waits until
-//! the next packet.
+//! Events of a packet that leaves come before it. Events of a packet that arrived come after it. An arrival therefore
+//! waits until the next packet.
+
+use std::fmt;
 
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::comments::{Comment, Comments, Names};
 use hopwise_core::{Instant, LinkId};
 
-use super::queue::{Head, Record};
-use crate::observer::Direction;
+use super::queue::{PacketHead, QueueRecord};
+use crate::observer::{Direction, SeenPacket};
 
 /// Packets that wait for full links, one each. A packet that a link has refused, or that left by a link without
-/// capture, stays until others take its place.
+/// capture, stays until later packets take its place.
 const MOST_LEAVING: usize = 16;
 
 const NOTHING: &Comment = &Comment { text: String::new(), answers: None, echoes: None };
@@ -19,7 +21,7 @@ const NOTHING: &Comment = &Comment { text: String::new(), answers: None, echoes:
 /// A packet with its comment.
 #[derive(Debug)]
 pub(super) struct Commented<'a> {
-    pub(super) head: Head,
+    pub(super) head: PacketHead,
     pub(super) packet: &'a [u8],
     pub(super) comment: &'a Comment,
 }
@@ -27,12 +29,12 @@ pub(super) struct Commented<'a> {
 pub(super) struct Joiner {
     comments: Comments,
     /// The arrival that waits for its events.
-    arrival: Option<(Head, Vec<u8>)>,
-    leaving: Vec<Leaving>,
+    arrival: Option<(PacketHead, Vec<u8>)>,
+    leaving: Vec<LeavingPacket>,
 }
 
 /// A packet that will leave, or some of whose pieces have left.
-struct Leaving {
+struct LeavingPacket {
     id: u64,
     comment: Comment,
     /// The link by which it has left.
@@ -45,11 +47,11 @@ impl Joiner {
     }
 
     /// Takes a record, and hands on the packets that are complete.
-    pub(super) fn take(&mut self, record: Record<'_>, sink: &mut dyn FnMut(&Commented<'_>)) {
+    pub(super) fn take(&mut self, record: QueueRecord<'_>, sink: &mut dyn FnMut(&Commented<'_>)) {
         match record {
-            Record::Event(event) => self.hear(&event),
-            Record::Decisions(_) | Record::Links(_) => {}
-            Record::Packet(head, packet) => {
+            QueueRecord::Event(event) => self.hear(&event),
+            QueueRecord::Links(_) => {}
+            QueueRecord::Packet(head, packet) => {
                 self.finish(sink);
                 if head.id == 0 {
                     sink(&Commented { head, packet, comment: NOTHING });
@@ -83,17 +85,58 @@ impl Joiner {
             let oldest = self.leaving.iter().position(|left| left.link.is_none());
             self.leaving.remove(oldest.unwrap_or(0));
         }
-        self.leaving.push(Leaving { id: event.packet, comment, link: None });
+        self.leaving.push(LeavingPacket { id: event.packet, comment, link: None });
     }
 
     /// The comment of an outgoing packet. All segments of a bundle that the driver cut have its reason, until the link
     /// carries another packet.
-    fn said_of_leaving(&mut self, head: &Head) -> &Comment {
+    fn said_of_leaving(&mut self, head: &PacketHead) -> &Comment {
         self.leaving.retain(|left| left.id == head.id || left.link != Some(head.link));
         let said = self.leaving.iter_mut().find(|left| left.id == head.id);
         said.map_or(NOTHING, |left| {
             left.link = Some(head.link);
             &left.comment
         })
+    }
+}
+
+/// Gets packets and trace events as an [`Observer`](crate::Observer) does. It comments each packet: why it left, or
+/// what the endpoint did with it. The comments name packets by their numbers, and the sink knows its files' frames.
+pub struct Explainer {
+    joiner: Joiner,
+}
+
+impl Explainer {
+    /// Begins without packets; `names` names connections' agents in comments.
+    pub fn new(names: Names) -> Explainer {
+        Explainer { joiner: Joiner::new(names) }
+    }
+
+    /// Hands an outgoing packet to the sink at once, and before it the arrival that waited for its trace.
+    pub fn on_packet(&mut self, seen: &SeenPacket<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &Comment)) {
+        let SeenPacket { at, link, direction, id, packet, .. } = *seen;
+        let head = PacketHead { at, link, direction, id, header_len: 0 };
+        self.joiner.take(QueueRecord::Packet(head, packet), &mut |commented| tell(commented, sink));
+    }
+
+    /// Keeps an event of the trace for the comment of its packet.
+    pub fn on_trace(&mut self, event: &TraceEvent) {
+        self.joiner.take(QueueRecord::Event(*event), &mut |_| {});
+    }
+
+    /// Hands on the arrival that waits: it gets no more events.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(&SeenPacket<'_>, &Comment)) {
+        self.joiner.finish(&mut |commented| tell(commented, sink));
+    }
+}
+
+fn tell(commented: &Commented<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &Comment)) {
+    let Commented { head: PacketHead { at, link, direction, id, .. }, packet, comment } = *commented;
+    sink(&SeenPacket { at, link, direction, id, segment_bytes: None, ethernet: None, packet }, comment);
+}
+
+impl fmt::Debug for Explainer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Explainer").finish_non_exhaustive()
     }
 }

@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 
-use super::queue::Head;
+use super::queue::PacketHead;
+use crate::first_links::FirstLinks;
 use crate::nl80211::EVERY;
 use crate::observer::Direction;
-use crate::way::FirstLinks;
 
 /// The facts of each link, and what the file has of them.
 #[derive(Debug, Default)]
-pub(super) struct Links {
+pub(super) struct CapturedLinks {
     known: Arc<FirstLinks>,
     told: BTreeMap<StationAddress, LinkFacts>,
 }
 
-impl Links {
+impl CapturedLinks {
     pub(super) fn hear(&mut self, known: &Arc<FirstLinks>) {
         self.known = Arc::clone(known);
         self.told.retain(|station, _| known.values().any(|facts| facts.station == *station));
@@ -29,7 +29,7 @@ impl Links {
 
     /// The comment for a packet, if the facts about its link have changed since the last one that had a comment. No
     /// link has more than one comment in the time between two reports.
-    pub(super) fn comment(&mut self, head: &Head, packet: &[u8]) -> Option<String> {
+    pub(super) fn comment(&mut self, head: &PacketHead, packet: &[u8]) -> Option<String> {
         if self.known.is_empty() {
             return None;
         }
@@ -42,7 +42,7 @@ impl Links {
         if before.is_some_and(|before| facts.at.since(before.at) < EVERY || is_same(before, facts)) {
             return None;
         }
-        let said = Said { before, facts, at: head.at }.to_string();
+        let said = LinkComment { before, facts, at: head.at }.to_string();
         self.told.insert(facts.station, **facts);
         Some(said)
     }
@@ -66,7 +66,7 @@ fn is_same(one: &LinkFacts, other: &LinkFacts) -> bool {
 
 /// For example "link to 02:00:00:00:00:01; signal -61 dBm; 2.0 Mbit/s; 40 packets, 12 retries, 1 lost, airtime 18.2 %
 /// in 51 ms; heard 9.000 ms ago; told 7.000 ms ago". Facts that are not known are left out.
-struct Said<'a> {
+struct LinkComment<'a> {
     /// The report in the last comment.
     before: Option<&'a LinkFacts>,
     facts: &'a LinkFacts,
@@ -74,9 +74,9 @@ struct Said<'a> {
     at: Instant,
 }
 
-impl fmt::Display for Said<'_> {
+impl fmt::Display for LinkComment<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Said { before, facts, at } = *self;
+        let LinkComment { before, facts, at } = *self;
         write!(f, "link to {};", facts.station)?;
         if let Some(dbm) = facts.signal_dbm {
             write!(f, " signal {dbm} dBm;")?;
@@ -88,9 +88,9 @@ impl fmt::Display for Said<'_> {
             write!(f, " {happened};")?;
         }
         if let Some(heard) = facts.heard_at() {
-            write!(f, " heard {} ms ago;", Millis(at.since(heard)))?;
+            write!(f, " heard {} ms ago;", MillisText(at.since(heard)))?;
         }
-        write!(f, " told {} ms ago", Millis(at.since(facts.at)))
+        write!(f, " told {} ms ago", MillisText(at.since(facts.at)))
     }
 }
 
@@ -111,9 +111,9 @@ fn happened(before: &LinkFacts, facts: &LinkFacts) -> Option<String> {
     Some(format!("{said} in {} ms", change.over.as_millis()))
 }
 
-struct Millis(Duration);
+struct MillisText(Duration);
 
-impl fmt::Display for Millis {
+impl fmt::Display for MillisText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:03}", self.0.as_millis(), self.0.as_micros() % 1_000)
     }
@@ -135,13 +135,13 @@ mod tests {
     }
 
     /// The comment of a packet to that host at a time.
-    fn comment(links: &mut Links, ms: u64, to: [u8; 4]) -> Option<String> {
+    fn comment(links: &mut CapturedLinks, ms: u64, to: [u8; 4]) -> Option<String> {
         let at = Instant::from_millis(ms);
-        let head = Head { at, link: LinkId(0), direction: Direction::Out, id: 1, header_len: 0 };
+        let head = PacketHead { at, link: LinkId(0), direction: Direction::Out, id: 1, header_len: 0 };
         links.comment(&head, &packet(to))
     }
 
-    fn hear(links: &mut Links, facts: LinkFacts) {
+    fn hear(links: &mut CapturedLinks, facts: LinkFacts) {
         let facts = Arc::new(facts);
         let peers = [2, 3].map(|last| (IpAddr::from([10, 0, 0, last]), Arc::clone(&facts)));
         links.hear(&Arc::new(peers.into()));
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_next_packet_over_a_link_tells_what_has_changed_there() {
-        let mut links = Links::default();
+        let mut links = CapturedLinks::default();
         assert_eq!(comment(&mut links, 90, PEER), None);
         hear(&mut links, facts(100));
         assert_eq!(comment(&mut links, 99, PEER), None, "these facts came after it");
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_link_without_news_has_no_comment_and_no_link_more_than_one_in_50_ms() {
-        let mut links = Links::default();
+        let mut links = CapturedLinks::default();
         let mut comments = 0;
         for ms in 0..1_000 {
             hear(&mut links, facts(ms));
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_fact_that_is_not_known_is_not_told() {
-        let mut links = Links::default();
+        let mut links = CapturedLinks::default();
         for (ms, said) in [(10, "told 0.000 ms ago"), (70, "3 packets in 60 ms; told 0.000 ms ago")] {
             let at = Instant::from_millis(ms);
             hear(&mut links, LinkFacts { tx_packets: Some(ms / 20), ..LinkFacts::new(STATION, at) });

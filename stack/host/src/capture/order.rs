@@ -11,45 +11,45 @@ use hopwise_core::Instant;
 use hopwise_core::trace::comments::Comment;
 
 use super::joiner::Commented;
-use super::queue::Head;
+use super::queue::PacketHead;
 
 /// A packet is written when the newest is so much newer.
 const LAG: Duration = Duration::from_millis(500);
-/// The packets that wait hold at most so many bytes; then the oldest are written.
+/// The most bytes of packets that wait. Beyond them the oldest packets are written.
 const MOST_BYTES: usize = 16 << 20;
 
 #[derive(Default)]
-pub(super) struct Order {
-    waiting: BinaryHeap<Waiting>,
+pub(super) struct TimeOrder {
+    waiting: BinaryHeap<HeldPacket>,
     bytes: usize,
     newest: Instant,
     count: u64,
 }
 
-struct Waiting {
+struct HeldPacket {
     nth: u64,
     shard: u16,
-    head: Head,
+    head: PacketHead,
     packet: Vec<u8>,
     comment: Comment,
     of_link: Option<String>,
 }
 
-impl Waiting {
+impl HeldPacket {
     /// Packets of one time keep the order of their arrival.
     fn key(&self) -> (Instant, u64) {
         (self.head.at, self.nth)
     }
 }
 
-impl Order {
+impl TimeOrder {
     pub(super) fn push(&mut self, shard: u16, commented: &Commented<'_>, of_link: Option<String>) {
         let Commented { head, packet, comment } = commented;
         self.newest = self.newest.max(head.at);
         self.bytes += packet.len();
         self.count += 1;
         let (packet, comment) = (packet.to_vec(), (*comment).clone());
-        self.waiting.push(Waiting { nth: self.count, shard, head: *head, packet, comment, of_link });
+        self.waiting.push(HeldPacket { nth: self.count, shard, head: *head, packet, comment, of_link });
     }
 
     /// Hands on packets that have waited long enough, or all.
@@ -63,7 +63,7 @@ impl Order {
             if !is_everything && !is_due {
                 return;
             }
-            let Some(Waiting { shard, head, packet, comment, of_link, .. }) = self.waiting.pop() else {
+            let Some(HeldPacket { shard, head, packet, comment, of_link, .. }) = self.waiting.pop() else {
                 return;
             };
             self.bytes -= packet.len();
@@ -73,25 +73,25 @@ impl Order {
 }
 
 /// The heap's greatest is the oldest.
-impl Ord for Waiting {
-    fn cmp(&self, other: &Waiting) -> Ordering {
+impl Ord for HeldPacket {
+    fn cmp(&self, other: &HeldPacket) -> Ordering {
         other.key().cmp(&self.key())
     }
 }
 
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Waiting) -> Option<Ordering> {
+impl PartialOrd for HeldPacket {
+    fn partial_cmp(&self, other: &HeldPacket) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Waiting) -> bool {
+impl PartialEq for HeldPacket {
+    fn eq(&self, other: &HeldPacket) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for HeldPacket {}
 
 #[cfg(test)]
 mod tests {
@@ -100,8 +100,8 @@ mod tests {
     use super::*;
     use crate::observer::Direction;
 
-    fn push(order: &mut Order, ms: u64, packet: &[u8]) {
-        let head = Head {
+    fn push(order: &mut TimeOrder, ms: u64, packet: &[u8]) {
+        let head = PacketHead {
             at: Instant::from_millis(ms),
             link: LinkId(0),
             direction: Direction::Out,
@@ -111,7 +111,7 @@ mod tests {
         order.push(0, &Commented { head, packet, comment: &Comment::default() }, None);
     }
 
-    fn released(order: &mut Order, is_everything: bool) -> Vec<u64> {
+    fn released(order: &mut TimeOrder, is_everything: bool) -> Vec<u64> {
         let mut released = Vec::new();
         order.release(is_everything, &mut |_, packet, _| released.push(packet.head.id));
         released
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_comes_late_still_finds_its_place() {
-        let mut order = Order::default();
+        let mut order = TimeOrder::default();
         push(&mut order, 100, b"x");
         push(&mut order, 599, b"x");
         assert_eq!(released(&mut order, false), [], "it may be overtaken yet");
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn no_more_waits_than_there_is_room_for() {
-        let mut order = Order::default();
+        let mut order = TimeOrder::default();
         let large = vec![0; 1 << 20];
         for ms in 1..=17 {
             push(&mut order, ms, &large);

@@ -9,15 +9,15 @@ use parking_lot::{Condvar, Mutex};
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkId};
 
+use crate::first_links::FirstLinks;
 use crate::observer::{Direction, SeenPacket};
-use crate::way::FirstLinks;
 
 /// The bound of each of the two buffers.
 const MOST_BYTES: usize = 16 << 20;
 const MOST_RECORDS: usize = 128 << 10;
 
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct CaptureQueue {
     filling: Mutex<Batch>,
     /// Notified when a buffer gets its first record, and when the capture ends.
     changed: Condvar,
@@ -37,31 +37,24 @@ const LINKS: usize = 64;
 pub(super) struct Batch {
     records: Vec<Stored>,
     bytes: Vec<u8>,
-    /// The shards whose decisions found no room. None of theirs follow in this batch.
-    lost: Vec<u16>,
 }
 
 #[derive(Clone, Debug)]
 struct Stored {
     shard: u16,
-    what: What,
+    what: QueueEntry,
 }
 
 #[derive(Clone, Debug)]
-enum What {
-    Packet {
-        head: Head,
-        end: usize,
-    },
+enum QueueEntry {
+    Packet { head: PacketHead, end: usize },
     Event(TraceEvent),
-    /// Whole entries of the decision log, up to this end.
-    Decisions(usize),
     Links(Arc<FirstLinks>),
 }
 
-/// The facts about a packet besides its bytes.
+/// The facts about a packet, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct PacketHead {
     pub(super) at: Instant,
     pub(super) link: LinkId,
     pub(super) direction: Direction,
@@ -72,27 +65,26 @@ pub(super) struct Head {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Record<'a> {
-    Packet(Head, &'a [u8]),
+pub(super) enum QueueRecord<'a> {
+    Packet(PacketHead, &'a [u8]),
     Event(TraceEvent),
-    Decisions(&'a [u8]),
     /// The facts about our own links.
     Links(&'a Arc<FirstLinks>),
 }
 
-impl Record<'_> {
+impl QueueRecord<'_> {
     pub(super) fn at(&self) -> Option<Instant> {
         match self {
-            Record::Packet(head, _) => Some(head.at),
-            Record::Event(event) => Some(event.now),
-            Record::Decisions(_) | Record::Links(_) => None,
+            QueueRecord::Packet(head, _) => Some(head.at),
+            QueueRecord::Event(event) => Some(event.now),
+            QueueRecord::Links(_) => None,
         }
     }
 }
 
-impl Queue {
-    pub(super) fn new() -> Queue {
-        Queue {
+impl CaptureQueue {
+    pub(super) fn new() -> CaptureQueue {
+        CaptureQueue {
             filling: Mutex::default(),
             changed: Condvar::new(),
             is_open: AtomicBool::new(false),
@@ -145,7 +137,7 @@ impl Queue {
         filling.bytes.extend_from_slice(seen.packet);
         let header_len = header.len();
         let end = filling.bytes.len();
-        let what = What::Packet { head: Head { at, link, direction, id, header_len }, end };
+        let what = QueueEntry::Packet { head: PacketHead { at, link, direction, id, header_len }, end };
         filling.records.push(Stored { shard, what });
         self.tell(&filling);
     }
@@ -162,22 +154,7 @@ impl Queue {
             self.events_missed.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        filling.records.push(Stored { shard, what: What::Event(*event) });
-        self.tell(&filling);
-    }
-
-    pub(super) fn push_decisions(&self, shard: u16, entries: &[u8]) {
-        let mut filling = self.filling.lock();
-        if filling.lost.contains(&shard) {
-            return;
-        }
-        if filling.records.len() >= MOST_RECORDS || filling.bytes.len() + entries.len() > MOST_BYTES {
-            filling.lost.push(shard);
-            return;
-        }
-        filling.bytes.extend_from_slice(entries);
-        let end = filling.bytes.len();
-        filling.records.push(Stored { shard, what: What::Decisions(end) });
+        filling.records.push(Stored { shard, what: QueueEntry::Event(*event) });
         self.tell(&filling);
     }
 
@@ -185,7 +162,7 @@ impl Queue {
     pub(super) fn push_links(&self, links: &Arc<FirstLinks>) {
         let mut filling = self.filling.lock();
         if filling.records.len() < MOST_RECORDS {
-            filling.records.push(Stored { shard: 0, what: What::Links(Arc::clone(links)) });
+            filling.records.push(Stored { shard: 0, what: QueueEntry::Links(Arc::clone(links)) });
             self.tell(&filling);
         }
     }
@@ -227,30 +204,19 @@ impl Batch {
     fn clear(&mut self) {
         self.records.clear();
         self.bytes.clear();
-        self.lost.clear();
-    }
-
-    /// The shards whose decisions were lost at the end of the batch.
-    pub(super) fn lost_decisions(&self) -> &[u16] {
-        &self.lost
     }
 
     /// Each record with its shard.
-    pub(super) fn records(&self) -> impl Iterator<Item = (u16, Record<'_>)> {
+    pub(super) fn records(&self) -> impl Iterator<Item = (u16, QueueRecord<'_>)> {
         let mut start = 0;
         self.records.iter().map(move |stored| match &stored.what {
-            What::Packet { head, end } => {
+            QueueEntry::Packet { head, end } => {
                 let packet = &self.bytes[start..*end];
                 start = *end;
-                (stored.shard, Record::Packet(*head, packet))
+                (stored.shard, QueueRecord::Packet(*head, packet))
             }
-            What::Event(event) => (stored.shard, Record::Event(*event)),
-            What::Links(links) => (stored.shard, Record::Links(links)),
-            What::Decisions(end) => {
-                let entries = &self.bytes[start..*end];
-                start = *end;
-                (stored.shard, Record::Decisions(entries))
-            }
+            QueueEntry::Event(event) => (stored.shard, QueueRecord::Event(*event)),
+            QueueEntry::Links(links) => (stored.shard, QueueRecord::Links(links)),
         })
     }
 }

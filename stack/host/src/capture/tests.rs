@@ -1,4 +1,3 @@
-mod decisions;
 mod links;
 mod rotation;
 
@@ -425,7 +424,7 @@ fn a_disk_that_takes_nothing_is_counted_and_survived() {
 
 #[test]
 fn what_does_not_fit_the_queue_is_counted() {
-    let queue = Queue::new();
+    let queue = CaptureQueue::new();
     queue.open(&[LinkId(0)]);
     let large = vec![0; 65_000];
     let (at, direction) = (Instant::ZERO, Direction::Out);

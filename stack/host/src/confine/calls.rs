@@ -1,4 +1,4 @@
-//! The system calls that a daemon needs after it has opened its files. seccomp refuses all others.
+//! The system calls that a daemon needs after it has opened its files. seccomp refuses every other call.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,22 +10,22 @@ use seccompiler::{
 
 use super::refused;
 use lists::{
-    DECIDED, EVENTS, FILES, MEMORY, MMAP, Named, OLDER, OLDEST, REFUSED, SIGNALS, SOCKETS, THREADS, TIME,
-    WIDTH,
+    DECIDED, EVENTS, FILES, MEMORY, MMAP, NamedCalls, OLDER, OLDEST, REFUSED, SIGNALS, SOCKETS, THREADS,
+    TIME, WIDTH,
 };
 
 mod lists;
 
 /// The result of a system call that is not in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum CallRefusal {
     /// It fails with EPERM, and standard error names it, once for each call.
     Fails,
     /// The kernel carries it out, and its log names it.
     IsLogged,
 }
 
-/// The calls of one daemon besides those of every daemon.
+/// The calls of one daemon that not every daemon needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
     /// The families of new sockets, such as `AF_INET`.
@@ -54,7 +54,8 @@ const REQUESTS: [u64; 12] = [
 ];
 
 /// Calls that are always allowed.
-const ALWAYS: [&Named; 10] = [FILES, MEMORY, THREADS, TIME, SIGNALS, EVENTS, SOCKETS, WIDTH, OLDER, OLDEST];
+const ALWAYS: [&NamedCalls; 10] =
+    [FILES, MEMORY, THREADS, TIME, SIGNALS, EVENTS, SOCKETS, WIDTH, OLDER, OLDEST];
 
 /// The name of a refused call, or a placeholder if it is unknown.
 pub(super) fn name_of(call: usize) -> &'static str {
@@ -65,8 +66,8 @@ pub(super) fn name_of(call: usize) -> &'static str {
 
 /// Refuses all other calls from here on, for all threads. A thread must not block SIGSYS, or the first refusal ends the
 /// program.
-pub fn give_up_calls(calls: &Calls, refusal: Refusal) -> io::Result<()> {
-    if refusal == Refusal::Fails {
+pub fn give_up_calls(calls: &Calls, refusal: CallRefusal) -> io::Result<()> {
+    if refusal == CallRefusal::Fails {
         refused::handle()?;
     }
     apply(calls, refusal).map_err(io::Error::other)
@@ -77,13 +78,13 @@ pub fn try_a_refused_call() -> bool {
     refused::without_a_word(|| rustix::process::getpgid(None).is_err())
 }
 
-fn apply(calls: &Calls, refusal: Refusal) -> Result<(), Error> {
+fn apply(calls: &Calls, refusal: CallRefusal) -> Result<(), Error> {
     // No filter can read the arguments of `clone3`. If it fails, the C library makes threads by `clone`.
     let without = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
     let of_clone3 = BTreeMap::from([(number(libc::SYS_clone3), Vec::new())]);
     let refused = match refusal {
-        Refusal::Fails => SeccompAction::Trap,
-        Refusal::IsLogged => SeccompAction::Log,
+        CallRefusal::Fails => SeccompAction::Trap,
+        CallRefusal::IsLogged => SeccompAction::Log,
     };
     for (rules, others, matched) in
         [(of_clone3, SeccompAction::Allow, without), (rules(calls)?, refused, SeccompAction::Allow)]
@@ -127,7 +128,7 @@ fn rules(calls: &Calls) -> Result<SeccompRules, Error> {
     let names = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA, libc::PR_CAPBSET_READ];
     rules.insert(number(libc::SYS_prctl), any_of(0, names.map(|name| u64::from(name.cast_unsigned())))?);
     rules.insert(number(libc::SYS_clone), vec![masked(0, THREAD, THREAD)?]);
-    // Only signals to this process, such as that of `abort`.
+    // Only signals to this process, such as `abort`'s.
     rules.insert(number(libc::SYS_tgkill), any_of(0, [u64::from(std::process::id())])?);
     rules.insert(number(libc::SYS_socketpair), any_of(0, [u64::from(libc::AF_UNIX.cast_unsigned())])?);
     // A limit may be read, but not set.

@@ -26,7 +26,7 @@ struct SigInfo {
     _arch: libc::c_uint,
 }
 
-/// The code of a SIGSYS from seccomp (SYS_SECCOMP). A program that sends the signal gives another one.
+/// The code of a SIGSYS from seccomp (SYS_SECCOMP). A signal that a program sends has a code of its own.
 const FROM_SECCOMP: libc::c_int = 1;
 
 pub(super) fn handle() -> io::Result<()> {
@@ -89,7 +89,7 @@ fn fail(context: *mut libc::c_void) {
 }
 
 fn say(call: usize) {
-    let mut line = Line { bytes: [0; 160], len: 0 };
+    let mut line = RefusedLine { bytes: [0; 160], len: 0 };
     line.push(b" WARN confine: refused the system call ");
     line.push(super::calls::name_of(call).as_bytes());
     line.push(b" (");
@@ -110,12 +110,12 @@ fn write_if_it_takes_it(fd: libc::c_int, text: &[u8]) {
     }
 }
 
-struct Line {
+struct RefusedLine {
     bytes: [u8; 160],
     len: usize,
 }
 
-impl Line {
+impl RefusedLine {
     fn push(&mut self, text: &[u8]) {
         for byte in text {
             if let Some(at) = self.bytes.get_mut(self.len) {
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn numbers_are_written_without_zeros_before_them() {
         for (number, text) in [(0, "0"), (7, "7"), (59, "59"), (435, "435"), (1023, "1023")] {
-            let mut line = Line { bytes: [0; 160], len: 0 };
+            let mut line = RefusedLine { bytes: [0; 160], len: 0 };
             line.push_number(number);
             assert_eq!(&line.bytes[..line.len], text.as_bytes());
         }

@@ -1,4 +1,5 @@
-//! The packets that the machine has given for a link: one, or those of a bundle that the link does not cut itself.
+//! The packets that the machine has given for a link: one, or the segments of a bundle that the link does not cut
+//! itself.
 
 use hopwise_core::wire::bundle::Cutter;
 use hopwise_core::{Instant, LinkId, Machine, Payload, Transmit};

@@ -76,16 +76,9 @@ impl<M: Machine> Driver<M> {
     }
 
     pub(super) fn drain_trace(&mut self) {
-        let Driver { machine, observers, is_watched, logs_decisions, .. } = self;
+        let Driver { machine, observers, is_watched, .. } = self;
         if !*is_watched {
             return;
-        }
-        if *logs_decisions {
-            machine.drain_decisions(&mut |entries| {
-                for observer in observers.iter_mut() {
-                    observer.on_decisions(entries);
-                }
-            });
         }
         machine.drain_trace(&mut |event| {
             for observer in observers.iter_mut() {

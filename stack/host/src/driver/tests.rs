@@ -58,10 +58,16 @@ impl Machine for Counting {
     }
 
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
+}
 
-    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
-
-    fn keep_decisions(&mut self, _: bool) {}
+/// A driver whose clock stands still: no turn takes so long that it ends by that.
+fn driver_of<M: Machine>(
+    machine: M,
+    links: Vec<Box<dyn Link>>,
+    observers: Vec<Box<dyn Observer>>,
+) -> Driver<M> {
+    let driver = Driver::new(machine, links, observers).expect("the kernel gives descriptors");
+    driver.with_clock(Clock::stopped())
 }
 
 #[derive(Debug, Default)]
@@ -102,8 +108,8 @@ fn sent_over(links: usize, answers: Answers, packets: &[Vec<u8>]) -> Vec<Vec<usi
         let far = Waiting { packets, sent: Arc::clone(&sent), ..Waiting::default() };
         Box::new(Memory::to(far)) as Box<dyn Link>
     };
-    let driver = Driver::new(Counting::default(), (0..links).map(link).collect(), Vec::new());
-    let mut driver = driver.expect("the kernel gives descriptors").with_answers(answers);
+    let driver = driver_of(Counting::default(), (0..links).map(link).collect(), Vec::new());
+    let mut driver = driver.with_answers(answers);
     let mut iterations = Vec::new();
     loop {
         let iteration = driver.iterate(&(0..links).collect::<Vec<_>>());
@@ -183,7 +189,7 @@ fn ready(driver: &Driver<Counting>) -> Vec<usize> {
 fn a_busy_link_is_read_unwatched_until_its_driver_rests() {
     let (far, link) = Socket::pair();
     let say = || assert_eq!(far.send(&[7]).expect("there is room"), 1);
-    let mut driver = Driver::new(Counting::default(), vec![link], Vec::new()).expect("descriptors");
+    let mut driver = driver_of(Counting::default(), vec![link], Vec::new());
     for _ in 1..UNWATCHED_FROM {
         say();
         assert_eq!(ready(&driver), [0]);
@@ -203,7 +209,7 @@ fn a_busy_link_is_read_unwatched_until_its_driver_rests() {
 #[test]
 fn a_wait_is_a_rest() {
     let (far, link) = Socket::pair();
-    let mut driver = Driver::new(Counting::default(), vec![link], Vec::new()).expect("descriptors");
+    let mut driver = driver_of(Counting::default(), vec![link], Vec::new());
     (0..UNWATCHED_FROM).for_each(|_| assert_eq!(far.send(&[7]).expect("there is room"), 1));
     driver.iterate(&[0]);
     assert_eq!(far.send(&[7]).expect("there is room"), 1);
@@ -253,10 +259,6 @@ impl Machine for Bundling {
     }
 
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
-
-    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
-
-    fn keep_decisions(&mut self, _: bool) {}
 }
 
 /// A link with room for so many packets.
@@ -312,7 +314,7 @@ fn a_bundle_is_cut_for_a_link_that_does_not_and_goes_on_where_the_link_was_full(
     let far = Narrow { room: Arc::clone(&room), sent: Arc::clone(&sent), cuts: false };
     let shown = Arc::clone(&seen.0);
     let links: Vec<Box<dyn Link>> = vec![Box::new(Memory::to(far))];
-    let mut driver = Driver::new(Bundling::new(), links, vec![Box::new(seen)]).expect("descriptors");
+    let mut driver = driver_of(Bundling::new(), links, vec![Box::new(seen)]);
     driver.answer();
     assert_eq!(segments(&sent.lock()), [(Seq(7), SEGMENT, false)]);
     *room.lock() = 9;
@@ -328,8 +330,7 @@ fn a_bundle_is_cut_for_a_link_that_does_not_and_goes_on_where_the_link_was_full(
 fn a_link_that_cuts_is_given_the_bundle() {
     let sent = Arc::default();
     let far = Narrow { room: Arc::new(Mutex::new(9)), sent: Arc::clone(&sent), cuts: true };
-    let driver = Driver::new(Bundling::new(), vec![Box::new(Memory::to(far))], Vec::new());
-    driver.expect("descriptors").answer();
+    driver_of(Bundling::new(), vec![Box::new(Memory::to(far))], Vec::new()).answer();
     assert_eq!(segments(&sent.lock()), [(Seq(7), 2 * SEGMENT + 1, true)]);
 }
 
@@ -368,8 +369,9 @@ fn flooded(answers: Answers, under: Waiting) -> Driver<Endpoint> {
     let mut ours = endpoint("10.7.0.1/24");
     let options = ListenOptions { half_open: 0, ..ListenOptions::default() };
     ours.listen(None, 80, options).expect("the port is free");
-    let driver = Driver::new(ours, vec![Box::new(link)], Vec::new());
-    driver.expect("the kernel gives descriptors").with_answers(answers)
+    let driver = driver_of(ours, vec![Box::new(link)], Vec::new()).with_answers(answers);
+    driver.clock().advance(late.delay);
+    driver
 }
 
 fn drops(driver: &Driver<Endpoint>) -> u64 {
@@ -443,10 +445,6 @@ impl Machine for Lending {
     }
 
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
-
-    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
-
-    fn keep_decisions(&mut self, _: bool) {}
 }
 
 struct Nobody;
@@ -464,8 +462,7 @@ fn a_link_that_gathers_is_lent_what_no_observer_wants_to_see_whole() {
     for (observers, left) in watched.into_iter().zip(["headfrontback", "headfrontback", "headwhole"]) {
         let sent = Arc::default();
         let far = Waiting { gathers: true, sent: Arc::clone(&sent), ..Waiting::default() };
-        let driver = Driver::new(Lending::default(), vec![Box::new(Memory::to(far))], observers);
-        driver.expect("the kernel gives descriptors").answer();
+        driver_of(Lending::default(), vec![Box::new(Memory::to(far))], observers).answer();
         assert_eq!(*sent.lock(), [left.as_bytes()]);
     }
 }
@@ -495,8 +492,7 @@ impl Observer for Sometimes {
 fn who_does_not_watch_is_shown_nothing_and_later_nothing_of_before() {
     let observer = Sometimes::default();
     let link = Box::new(Memory::to(Waiting::default()));
-    let driver = Driver::new(endpoint("10.7.0.1/24"), vec![link], vec![Box::new(observer.clone())]);
-    let mut driver = driver.expect("the kernel gives descriptors");
+    let mut driver = driver_of(endpoint("10.7.0.1/24"), vec![link], vec![Box::new(observer.clone())]);
     let mut shown_of_a_syn = |watches| {
         observer.watches.store(watches, Ordering::Relaxed);
         let to = "10.7.0.2:80".parse().expect("an address");
@@ -518,8 +514,7 @@ fn what_a_full_link_was_lent_is_held_as_a_whole() {
         is_full: Arc::clone(&is_full),
         ..Waiting::default()
     };
-    let driver = Driver::new(Lending::default(), vec![Box::new(Memory::to(far))], Vec::new());
-    let mut driver = driver.expect("the kernel gives descriptors");
+    let mut driver = driver_of(Lending::default(), vec![Box::new(Memory::to(far))], Vec::new());
     driver.answer();
     is_full.store(false, Ordering::Relaxed);
     driver.iterate(&[0]);

@@ -5,8 +5,8 @@ use hopwise_core::Machine;
 use super::Driver;
 use crate::poller::Interest;
 
-/// After as many packets without a rest, links are read without epoll. For each packet on a watched link, the kernel
-/// looks for sleepers. This costs about a third of the read.
+/// The number of packets without a rest after which links are read without epoll. For each packet on a watched link,
+/// the kernel looks for sleepers. This costs about a third of the read.
 pub(super) const UNWATCHED_FROM: u32 = 16;
 
 impl<M: Machine> Driver<M> {

@@ -88,8 +88,8 @@ impl fmt::Display for Forbidden {
 /// Moves this process, which must have one thread, into a user, a network, a mount and a UTS namespace of its own. It
 /// keeps its user and group, and has all capabilities inside until it executes another program. A root keeps its number
 /// by that, and with it what the kernel asks of the number alone: files of root's, and switches of the machine in
-/// `/proc/sys`. Only those of its network and its name are its own. `resolver` takes the place of `/etc/resolv.conf`
-/// there, and each copy that of the file after it, if the kernel lets it.
+/// `/proc/sys`. Only its network and its name are its own. `resolver` takes the place of `/etc/resolv.conf` there, and
+/// each copy that of the file after it, if the kernel lets it.
 pub fn enter(resolver: Option<&Path>, copies: &[[PathBuf; 2]]) -> Result<(), EnclosureError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let forbidden = |error| EnclosureError::Forbidden(Forbidden::new(error));

@@ -11,7 +11,7 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-use super::{EnclosureError, Kind, device};
+use super::{EnclosureError, Kind, make};
 use crate::sys;
 
 const IS_TUN: u8 = b'T';
@@ -40,21 +40,21 @@ pub struct Outer(UnixStream);
 
 /// The inner end, which the inner process inherits.
 #[derive(Debug)]
-pub struct Inner(UnixStream);
+pub struct InnerEnd(UnixStream);
 
 /// The two ends.
-pub fn pair() -> io::Result<(Outer, Inner)> {
+pub fn pair() -> io::Result<(Outer, InnerEnd)> {
     let (outer, inner) = UnixStream::pair()?;
     fcntl_setfd(&inner, FdFlags::empty())?;
-    Ok((Outer(outer), Inner(inner)))
+    Ok((Outer(outer), InnerEnd(inner)))
 }
 
 /// The end that this process has inherited with that number.
-pub fn inner(number: RawFd) -> io::Result<Inner> {
+pub fn inner(number: RawFd) -> io::Result<InnerEnd> {
     let fd = sys::inherited(number)?;
     // The command must not have it: the outer side takes its end for a sign.
     fcntl_setfd(&fd, FdFlags::CLOEXEC)?;
-    Ok(Inner(fd.into()))
+    Ok(InnerEnd(fd.into()))
 }
 
 impl Outer {
@@ -77,7 +77,7 @@ impl Outer {
     }
 }
 
-impl Inner {
+impl InnerEnd {
     /// The number of the descriptor, for the inner process.
     pub fn number(&self) -> RawFd {
         self.0.as_raw_fd()
@@ -85,7 +85,7 @@ impl Inner {
 
     /// Makes the device in the namespace of this process, and hands it out.
     pub fn make_and_give(&self) -> Result<(), EnclosureError> {
-        let (fd, kind) = device::make()?;
+        let (fd, kind) = make()?;
         let said = if kind == Kind::Tun { IS_TUN } else { IS_PAIR };
         let held = [fd.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -1,7 +1,7 @@
 //! The outer side of the device: a link for TCP, and a side door for UDP.
 //!
-//! An endpoint takes datagrams to its own addresses alone, and those of a command go everywhere. The link hands each to
-//! a sink, and a writer puts answers on the device. One write is one packet, so that both may write at once.
+//! An endpoint takes datagrams to its own addresses alone, and a command sends datagrams everywhere. The link hands
+//! each to a sink, and a writer puts answers on the device. One write is one packet, so that both may write at once.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
@@ -14,12 +14,12 @@ use hopwise_core::wire::{Checksums, IpHeader, IpView, UdpView, protocol, udp};
 use hopwise_core::{Instant, Transmit};
 use tun_rs::{VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
-use super::device::NEAR_MAC;
+use super::NEAR_MAC;
 use super::{DEVICE, Given, Kind, MTU};
-use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::counters::{LinkCounters, LinkDrop, LinkTally};
 use crate::link::{Arrived, Gather, Link, Received, Sent};
 use crate::tun::{check_ip, on_read_error, on_write_error};
-use crate::vnet::{Incoming, finish, header_for, read_header};
+use crate::vnet::{IncomingBundle, finish, header_for, read_header};
 
 /// An Ethernet header: two addresses and a type.
 const ETHERNET: usize = 14;
@@ -43,20 +43,20 @@ pub type DatagramSink = Box<dyn FnMut(Datagram) + Send>;
 
 /// The link on the device of a command.
 pub struct Enclosed {
-    device: Arc<Device>,
+    device: Arc<CommandDevice>,
     sink: DatagramSink,
-    tally: Tally,
+    tally: LinkTally,
     /// UDP datagrams of one bundle.
-    incoming: Incoming,
+    incoming: IncomingBundle,
     is_gone: bool,
 }
 
 /// Puts datagrams for the command on its device.
 #[derive(Clone, Debug)]
-pub struct DatagramWriter(Arc<Device>);
+pub struct DatagramWriter(Arc<CommandDevice>);
 
 #[derive(Debug)]
-struct Device {
+struct CommandDevice {
     fd: OwnedFd,
     kind: Kind,
 }
@@ -64,9 +64,9 @@ struct Device {
 impl Enclosed {
     /// The link on a device that was handed out, and the writer of datagrams.
     pub fn new(given: Given, sink: DatagramSink) -> (Enclosed, DatagramWriter) {
-        let device = Arc::new(Device { fd: given.fd, kind: given.kind });
+        let device = Arc::new(CommandDevice { fd: given.fd, kind: given.kind });
         let writer = DatagramWriter(Arc::clone(&device));
-        let (tally, incoming) = (Tally::new(), Incoming::default());
+        let (tally, incoming) = (LinkTally::new(), IncomingBundle::default());
         (Enclosed { device, sink, tally, incoming, is_gone: false }, writer)
     }
 
@@ -95,7 +95,7 @@ impl std::fmt::Debug for Enclosed {
     }
 }
 
-impl Device {
+impl CommandDevice {
     /// Reads a packet without its Ethernet header. `None` for a frame of another protocol.
     fn read(&self, header: &mut [u8], into: &mut [u8]) -> io::Result<Option<usize>> {
         let mut ethernet = [0; ETHERNET];

@@ -6,14 +6,14 @@ use std::collections::BinaryHeap;
 use hopwise_core::Instant;
 use hopwise_core::impairment::{Impairer, Impairment, Loss, Passage};
 
-use super::Lost;
+use super::ImpairedDrops;
 use crate::counters::LinkDrop;
 
 #[derive(Debug)]
 pub(super) struct Impaired<T> {
     config: Impairment,
     impairer: Impairer,
-    waiting: BinaryHeap<Reverse<Waiting<T>>>,
+    waiting: BinaryHeap<Reverse<HeldBack<T>>>,
     order: u64,
     spare: Vec<Vec<u8>>,
     lost: u64,
@@ -22,28 +22,28 @@ pub(super) struct Impaired<T> {
 
 /// Ordered by time, then by arrival.
 #[derive(Debug)]
-struct Waiting<T> {
+struct HeldBack<T> {
     at: Instant,
     order: u64,
     packet: Vec<u8>,
     rest: T,
 }
 
-impl<T> PartialEq for Waiting<T> {
+impl<T> PartialEq for HeldBack<T> {
     fn eq(&self, other: &Self) -> bool {
         self.order == other.order
     }
 }
 
-impl<T> Eq for Waiting<T> {}
+impl<T> Eq for HeldBack<T> {}
 
-impl<T> PartialOrd for Waiting<T> {
+impl<T> PartialOrd for HeldBack<T> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Waiting<T> {
+impl<T> Ord for HeldBack<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at, self.order).cmp(&(other.at, other.order))
     }
@@ -77,7 +77,7 @@ impl<T: Copy> Impaired<T> {
         copy.clear();
         copy.extend_from_slice(packet);
         self.order += 1;
-        self.waiting.push(Reverse(Waiting { at, order: self.order, packet: copy, rest }));
+        self.waiting.push(Reverse(HeldBack { at, order: self.order, packet: copy, rest }));
     }
 
     /// The next packet whose time has come. It stays until [`drop_due`](Lane::drop_due).
@@ -101,7 +101,7 @@ impl<T: Copy> Impaired<T> {
         self.waiting.peek().map(|Reverse(waiting)| waiting.at)
     }
 
-    pub(super) fn lost(&self) -> Lost {
+    pub(super) fn lost(&self) -> ImpairedDrops {
         [(LinkDrop::FaultLost, self.lost), (LinkDrop::FaultRate, self.overflowed)]
     }
 }

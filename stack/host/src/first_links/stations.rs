@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 
+use crate::first_links::{FirstHop, FirstLinks};
 use crate::netlink::name_of;
-use crate::netlink::way::Ways;
+use crate::netlink::way::WaySocket;
 use crate::nl80211::StationSource;
-use crate::way::{FirstLinks, Way};
 
 /// A report that is older says nothing of the link as it is.
 const FRESH: Duration = Duration::from_secs(1);
@@ -19,17 +19,17 @@ const FRESH: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
-pub(super) struct Stations {
+pub(super) struct StationReports {
     /// The first station to each peer, and the interface there.
     firsts: BTreeMap<IpAddr, (String, StationAddress)>,
     /// By the names of the interfaces.
-    sources: BTreeMap<String, Source>,
-    kernel: Option<Ways>,
+    sources: BTreeMap<String, StationInterface>,
+    kernel: Option<WaySocket>,
 }
 
 /// An interface, which may have no stations.
 #[derive(Debug)]
-struct Source {
+struct StationInterface {
     source: Option<StationSource>,
     /// It leads to a peer. One that no longer does is kept while it reports, with what is known of its driver.
     is_on_a_way: bool,
@@ -37,9 +37,9 @@ struct Source {
     since: Instant,
 }
 
-impl Source {
-    fn open(name: &str, now: Instant) -> Source {
-        Source { source: StationSource::open(name).ok(), is_on_a_way: true, since: now }
+impl StationInterface {
+    fn open(name: &str, now: Instant) -> StationInterface {
+        StationInterface { source: StationSource::open(name).ok(), is_on_a_way: true, since: now }
     }
 
     fn poll(&mut self, name: &str, now: Instant) {
@@ -48,23 +48,23 @@ impl Source {
             self.since = source.board().read().at.max(self.since);
         }
         if now.since(self.since) >= AGAIN {
-            *self = Source { is_on_a_way: self.is_on_a_way, ..Source::open(name, now) };
+            *self = StationInterface { is_on_a_way: self.is_on_a_way, ..StationInterface::open(name, now) };
         }
     }
 }
 
-impl Stations {
+impl StationReports {
     /// Finds the first stations of these ways, until there is to be no more of it. Interfaces without reports are
     /// closed once they are on no way.
-    pub(super) fn look(&mut self, now: Instant, ways: &BTreeMap<IpAddr, Way>, is_ending: &AtomicBool) {
+    pub(super) fn look(&mut self, now: Instant, ways: &BTreeMap<IpAddr, FirstHop>, is_ending: &AtomicBool) {
         if self.kernel.is_none() {
-            self.kernel = Ways::open().ok();
+            self.kernel = WaySocket::open().ok();
         }
         let kernel = self.kernel.as_ref();
-        let first = |(peer, way): (&IpAddr, &Way)| {
+        let first = |(peer, way): (&IpAddr, &FirstHop)| {
             let first = match way {
-                Way::To(device, station) => Some((device.clone(), Some(*station))),
-                Way::ByKernel => kernel.and_then(|kernel| by_kernel(kernel, *peer)),
+                FirstHop::To(device, station) => Some((device.clone(), Some(*station))),
+                FirstHop::ByKernel => kernel.and_then(|kernel| by_kernel(kernel, *peer)),
             };
             first.map(|first| (*peer, first))
         };
@@ -76,7 +76,7 @@ impl Stations {
         self.sources.retain(|_, source| source.is_on_a_way || source.source.is_some());
         for (device, _) in firsts.values() {
             if !self.sources.contains_key(device) {
-                self.sources.insert(device.clone(), Source::open(device, now));
+                self.sources.insert(device.clone(), StationInterface::open(device, now));
             }
         }
         let found = |(peer, (device, station))| Some((peer, (device, station?)));
@@ -108,7 +108,7 @@ impl Stations {
 }
 
 /// The interface on the kernel's way, and the station if it is known.
-fn by_kernel(kernel: &Ways, peer: IpAddr) -> Option<(String, Option<StationAddress>)> {
+fn by_kernel(kernel: &WaySocket, peer: IpAddr) -> Option<(String, Option<StationAddress>)> {
     let first = kernel.first(peer)?;
     Some((name_of(first.interface).ok()?, kernel.station(first)))
 }
@@ -126,15 +126,15 @@ mod tests {
         let mut offer = StationOffer::open(&device).expect("the name is free");
         let ms = Instant::from_millis;
         let peer = |last| IpAddr::from([10, 0, 0, last]);
-        let to = |station| Way::To(device.clone(), station);
+        let to = |station| FirstHop::To(device.clone(), station);
         let other = StationAddress([2, 0, 0, 0, 0, 9]);
         let ways = BTreeMap::from([
             (peer(2), to(STATION)),
             (peer(3), to(STATION)),
             (peer(4), to(other)),
-            (peer(5), Way::To("no-such-device".into(), STATION)),
+            (peer(5), FirstHop::To("no-such-device".into(), STATION)),
         ]);
-        let mut stations = Stations::default();
+        let mut stations = StationReports::default();
         let goes_on = AtomicBool::new(false);
         stations.look(ms(0), &ways, &goes_on);
         if !stations.has_any() {

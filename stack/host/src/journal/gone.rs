@@ -30,7 +30,7 @@ pub fn forget_gone(folder: &Path) -> usize {
         let place = journal.written_at();
         let sees_all = own == FIRST || place.processes == Some(own);
         let is_held = |path: &PathBuf| {
-            // A new namespace may have the same number.
+            // A new namespace may have the number of a gone one.
             cookie_of(path).zip(place.cookie).is_none_or(|(there, of_file)| there == of_file)
         };
         !journal.is_of_this_boot() || (sees_all && !held.get(&place.network).is_some_and(is_held))
@@ -51,8 +51,8 @@ pub(super) fn process_namespace() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/pid")?.ino())
 }
 
-/// A path to each namespace by its number: by a visible thread, or by a mount such as those of `ip netns`. `None` if
-/// the namespace of a thread is unknown.
+/// A path to each namespace by its number: by a visible thread, or by a mount as `ip netns` makes it. `None` if the
+/// namespace of a thread is unknown.
 fn network_namespaces() -> Option<BTreeMap<u64, PathBuf>> {
     let mounts = fs::read("/proc/self/mountinfo").ok()?;
     let mut held = mounted_in(&mounts);

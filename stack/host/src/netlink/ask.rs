@@ -10,7 +10,7 @@ use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
 
-use super::message::{HEADER, Heard, Message, attribute, messages};
+use super::message::{HEADER, NetlinkMessage, NetlinkReply, attribute, messages};
 use crate::poller::wait_to_read;
 use crate::sys::set_option;
 
@@ -38,21 +38,21 @@ pub(crate) fn open_for_words(family: Option<Protocol>) -> io::Result<OwnedFd> {
 
 /// The kernel's refusal of a request.
 #[derive(Debug)]
-pub struct Refused {
+pub struct KernelRefusal {
     /// The kernel's error.
     pub error: io::Error,
     /// The words of the kernel or of a driver.
     pub said: Option<String>,
 }
 
-impl Refused {
+impl KernelRefusal {
     /// Returns whether the error has one of these numbers.
     pub(crate) fn is_one_of(&self, codes: &[i32]) -> bool {
         self.error.raw_os_error().is_some_and(|code| codes.contains(&code))
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for KernelRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.said {
             Some(said) => write!(f, "{}: {said}", self.error),
@@ -61,25 +61,29 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for KernelRefusal {}
 
-impl From<io::Error> for Refused {
-    fn from(error: io::Error) -> Refused {
-        Refused { error, said: None }
+impl From<io::Error> for KernelRefusal {
+    fn from(error: io::Error) -> KernelRefusal {
+        KernelRefusal { error, said: None }
     }
 }
 
 /// Sends a question and hands on its replies until they end. Replies to an earlier question are skipped.
-pub(crate) fn ask(socket: impl AsFd, question: Message, sink: impl FnMut(&Heard<'_>)) -> io::Result<()> {
+pub(crate) fn ask(
+    socket: impl AsFd,
+    question: NetlinkMessage,
+    sink: impl FnMut(&NetlinkReply<'_>),
+) -> io::Result<()> {
     request(socket, question, sink).map_err(|refused| refused.error)
 }
 
 /// The same on a socket of [`open_for_words`].
 pub(crate) fn request(
     socket: impl AsFd,
-    question: Message,
-    mut sink: impl FnMut(&Heard<'_>),
-) -> Result<(), Refused> {
+    question: NetlinkMessage,
+    mut sink: impl FnMut(&NetlinkReply<'_>),
+) -> Result<(), KernelRefusal> {
     let number = ASKED.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     send(&socket, &question.asking(number), SendFlags::empty()).map_err(io::Error::from)?;
     let mut buffer = vec![0; BUFFER];
@@ -90,7 +94,10 @@ pub(crate) fn request(
             match heard.errno() {
                 Some(0) => return Ok(()),
                 Some(code) => {
-                    return Err(Refused { error: io::Error::from_raw_os_error(code), said: words(&heard) });
+                    return Err(KernelRefusal {
+                        error: io::Error::from_raw_os_error(code),
+                        said: words(&heard),
+                    });
                 }
                 None => sink(&heard),
             }
@@ -99,7 +106,7 @@ pub(crate) fn request(
 }
 
 /// The words behind an error: an attribute (NLMSGERR_ATTR_MSG) after the number and the header of the question.
-fn words(refusal: &Heard<'_>) -> Option<String> {
+fn words(refusal: &NetlinkReply<'_>) -> Option<String> {
     const MESSAGE: u16 = 1;
     let said = attribute(refusal.body.get(4 + HEADER..)?, MESSAGE)?;
     let said = String::from_utf8_lossy(said).trim_end_matches('\0').trim().to_owned();
@@ -117,7 +124,7 @@ mod tests {
     const KIND: u16 = 77;
 
     /// Answers one question with the messages that `replies` makes of its number.
-    fn answer(replies: impl FnOnce(u32) -> Vec<Message> + Send + 'static) -> io::Result<Vec<u8>> {
+    fn answer(replies: impl FnOnce(u32) -> Vec<NetlinkMessage> + Send + 'static) -> io::Result<Vec<u8>> {
         let (ours, kernel) = UnixDatagram::pair().expect("two sockets");
         let answers = thread::spawn(move || {
             let mut question = [0; 64];
@@ -129,20 +136,21 @@ mod tests {
             kernel
         });
         let mut heard = Vec::new();
-        let asked = ask(&ours, Message::new(KIND, 0, 0), |reply| heard.extend_from_slice(reply.body));
+        let asked = ask(&ours, NetlinkMessage::new(KIND, 0, 0), |reply| heard.extend_from_slice(reply.body));
         answers.join().expect("it has answered");
         asked.map(|()| heard)
     }
 
-    fn end(number: u32, code: i32) -> Message {
-        Message::new(ERROR, 0, number).fixed(&(-code).to_ne_bytes())
+    fn end(number: u32, code: i32) -> NetlinkMessage {
+        NetlinkMessage::new(ERROR, 0, number).fixed(&(-code).to_ne_bytes())
     }
 
     #[test]
     fn replies_to_an_earlier_question_are_skipped() {
         let late = |number: u32| number.wrapping_sub(1);
         let heard = answer(move |number| {
-            let (of_late, ours) = (Message::new(KIND, 0, late(number)), Message::new(KIND, 0, number));
+            let (of_late, ours) =
+                (NetlinkMessage::new(KIND, 0, late(number)), NetlinkMessage::new(KIND, 0, number));
             vec![of_late.fixed(b"late"), end(late(number), 0), ours.fixed(b"ours"), end(number, 0)]
         });
         assert_eq!(heard.expect("an answer"), b"ours");
@@ -154,8 +162,8 @@ mod tests {
         assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
         let dump = |code: i32| {
             answer(move |number| {
-                let part = |text| Message::new(KIND, 0, number).fixed(text);
-                let done = Message::new(DONE, 0, number).fixed(&(-code).to_ne_bytes());
+                let part = |text| NetlinkMessage::new(KIND, 0, number).fixed(text);
+                let done = NetlinkMessage::new(DONE, 0, number).fixed(&(-code).to_ne_bytes());
                 vec![part(b"one "), part(b"two "), done]
             })
         };

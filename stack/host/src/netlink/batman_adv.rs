@@ -8,7 +8,7 @@ use hopwise_core::StationAddress;
 use rustix::net::netlink::GENERIC;
 
 use super::ask::{ask, open};
-use super::message::{DUMP, GENERIC_HEADER, Message, attribute};
+use super::message::{DUMP, GENERIC_HEADER, NetlinkMessage, attribute};
 use crate::nl80211;
 
 /// The addresses behind nodes, and the nodes to which there is a path.
@@ -25,7 +25,7 @@ pub fn originators(device: u32) -> io::Result<Vec<StationAddress>> {
     let (socket, family) = opened()?;
     // A message of a node names its addresses before its path is good enough to be taken.
     let [named, reached] = [GET_GLOBAL_ADDRESSES, GET_ORIGINATORS].map(|command| {
-        let question = Message::new(family, DUMP, 0).fixed(&[command, 0, 0, 0]);
+        let question = NetlinkMessage::new(family, DUMP, 0).fixed(&[command, 0, 0, 0]);
         let mut known = BTreeSet::new();
         ask(&socket, question.attribute(MESH_INTERFACE, &device.to_ne_bytes()), |heard| {
             known.extend(originator(heard.body));
@@ -39,7 +39,7 @@ pub fn originators(device: u32) -> io::Result<Vec<StationAddress>> {
 /// broadcasts back for up to half a minute, in case that both were bridged to one more network.
 pub fn end_avoidance_of_bridge_loops(device: u32) -> io::Result<()> {
     let (socket, family) = opened()?;
-    let order = Message::new(family, 0, 0).fixed(&[SET_MESH, 0, 0, 0]);
+    let order = NetlinkMessage::new(family, 0, 0).fixed(&[SET_MESH, 0, 0, 0]);
     let order = order.attribute(MESH_INTERFACE, &device.to_ne_bytes()).attribute(AVOIDS_BRIDGE_LOOPS, &[0]);
     ask(&socket, order, |_| {})
 }
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn an_address_names_its_node() {
         let told = |kind, value: &[u8]| {
-            let message = Message::new(0, 0, 0).fixed(&[GET_GLOBAL_ADDRESSES, 0, 0, 0]);
+            let message = NetlinkMessage::new(0, 0, 0).fixed(&[GET_GLOBAL_ADDRESSES, 0, 0, 0]);
             message.attribute(kind, value).finish().split_off(HEADER)
         };
         assert_eq!(originator(&told(ORIGINATOR, &[2; 6])), Some([2; 6]));

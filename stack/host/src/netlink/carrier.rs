@@ -1,16 +1,17 @@
-//! Carriers of interfaces: the kernel says when one changes.
+//! Carriers of interfaces, and news of links: the kernel says when an interface comes, changes or goes.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{RecvFlags, SendFlags, bind, recv, send};
 
-use super::links::{GET_LINK, HEADER, NEW_LINK};
-use super::message::{Heard, Message, REQUEST, attribute, messages, word};
-use super::news::LinkNews;
+use super::ask::open;
+use super::message::{NetlinkMessage, NetlinkReply, REQUEST, attribute, messages, word};
+use super::own::{GET_LINK, HEADER, NEW_LINK};
 use super::{NetlinkError, index_of};
 use crate::poller::wait_for;
 
@@ -22,7 +23,7 @@ const RUNNING: u32 = 0x40 | 0x1_0000;
 /// Listens for the carrier of one interface, by its name: it may be removed and made anew.
 #[derive(Debug)]
 pub struct CarrierWatch {
-    news: LinkNews,
+    news: CarrierSocket,
     device: String,
     /// The last news. Without any, the interface counts as up.
     is_up: bool,
@@ -33,7 +34,7 @@ impl CarrierWatch {
     pub fn open(device: &str) -> Result<CarrierWatch, NetlinkError> {
         index_of(device)?;
         let system = |doing| move |error| NetlinkError::System { doing, error };
-        let news = LinkNews::listen().map_err(system("listen for links"))?;
+        let news = CarrierSocket::listen().map_err(system("listen for links"))?;
         let watch = CarrierWatch { news, device: device.to_owned(), is_up: true };
         watch.ask().map_err(system("ask for a carrier"))?;
         Ok(watch)
@@ -42,7 +43,7 @@ impl CarrierWatch {
     /// The answer comes among the news.
     fn ask(&self) -> io::Result<()> {
         let name = [self.device.as_bytes(), &[0]].concat();
-        let question = Message::new(GET_LINK, REQUEST, 1).fixed(&[0; HEADER]).attribute(NAME, &name);
+        let question = NetlinkMessage::new(GET_LINK, REQUEST, 1).fixed(&[0; HEADER]).attribute(NAME, &name);
         send(&self.news, &question.finish(), SendFlags::empty())?;
         Ok(())
     }
@@ -83,7 +84,7 @@ pub(crate) fn carrier_of(bytes: &[u8], device: &str) -> Option<bool> {
     messages(bytes).filter_map(|heard| carrier(&heard, device)).last()
 }
 
-fn carrier(heard: &Heard<'_>, device: &str) -> Option<bool> {
+fn carrier(heard: &NetlinkReply<'_>, device: &str) -> Option<bool> {
     // The answer to a question for an interface that is not there.
     if heard.errno() == Some(libc::ENODEV) {
         return Some(false);
@@ -99,6 +100,44 @@ fn carrier(heard: &Heard<'_>, device: &str) -> Option<bool> {
     }
 }
 
+/// The group of messages about links (RTMGRP_LINK).
+const GROUP: u32 = 1;
+/// Messages that are dropped at once. A stream without an end must not hold the proxy up.
+const MOST: usize = 10_000;
+
+#[derive(Debug)]
+pub(crate) struct CarrierSocket(OwnedFd);
+
+impl CarrierSocket {
+    pub(crate) fn listen() -> io::Result<CarrierSocket> {
+        let socket = open(None)?;
+        bind(&socket, &SocketAddrNetlink::new(0, GROUP))?;
+        Ok(CarrierSocket(socket))
+    }
+
+    /// Drops the news that waits, and returns whether there was any, also if some was lost.
+    pub(crate) fn empty(&self) -> io::Result<bool> {
+        // The kernel cuts each message to it.
+        let mut buffer = [0; 16];
+        let mut had_any = false;
+        for _ in 0..MOST {
+            match recv(&self.0, &mut buffer[..], RecvFlags::DONTWAIT) {
+                Ok(_) | Err(Errno::NOBUFS) => had_any = true,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(had_any)
+    }
+}
+
+impl AsFd for CarrierSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::message::ERROR;
@@ -107,7 +146,7 @@ mod tests {
     fn message(kind: u16, device: &str, flags: u32) -> Vec<u8> {
         let header = [&[0; 8][..], &flags.to_ne_bytes(), &[0; 4]].concat();
         let name = [device.as_bytes(), &[0]].concat();
-        Message::new(kind, 0, 0).fixed(&header).attribute(NAME, &name).finish()
+        NetlinkMessage::new(kind, 0, 0).fixed(&header).attribute(NAME, &name).finish()
     }
 
     #[test]
@@ -122,7 +161,7 @@ mod tests {
     #[test]
     fn an_interface_that_is_removed_has_no_carrier_and_one_made_anew_has_its_own() {
         assert_eq!(carrier_of(&message(DELETED_LINK, "radio", RUNNING), "radio"), Some(false));
-        let missing = Message::new(ERROR, 0, 1).fixed(&(-libc::ENODEV).to_ne_bytes()).finish();
+        let missing = NetlinkMessage::new(ERROR, 0, 1).fixed(&(-libc::ENODEV).to_ne_bytes()).finish();
         assert_eq!(carrier_of(&missing, "radio"), Some(false));
         let anew = [message(DELETED_LINK, "radio", 0), message(NEW_LINK, "radio", RUNNING)].concat();
         assert_eq!(carrier_of(&anew, "radio"), Some(true));

@@ -1,39 +1,39 @@
 //! Detours: TCP that a router forwards between two interfaces for some networks goes through two devices of ours, one a
-//! direction. Packets are marked (`marks`), and routing rules lead marked packets to tables of ours.
+//! direction. A table of nft marks the packets, and routing rules lead marked packets to tables of ours.
 //!
 //! The kernel removes a device's routes with the device, and the marks with our process. Packets then go their ordinary
 //! route. A dropped detour also removes its rules. Rules of a killed process have a table without a route, and our
 //! protocol number. The table of a device that is down has no route either: a name that the detour holds tells the two
 //! apart.
-
-mod marks;
+//!
+//! Routing rules cannot match the outgoing interface of a packet, but nft can. Connection tracking would see each
+//! packet of a detour twice, and decide on its addresses before its outgoing interface is known. It is therefore
+//! switched off on the radio's side, and sees each packet once, at the wire.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use futures_util::TryStreamExt;
+use hopwise_core::ip::Prefix;
 use netlink_packet_route::route::{RouteAttribute, RouteMessage};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use rtnetlink::{Error, Handle, IpVersion, RouteMessageBuilder};
 
-use hopwise_core::ip::Prefix;
-
-use super::news::LinkNews;
+use super::carrier::CarrierSocket;
 use super::routes::network_of;
-use super::table;
-use super::{Named, NetlinkError, OURS, blocking, index_of, kernel, names_with};
+use super::{BoundName, NetlinkError, OURS, blocking, index_of, kernel, names_with, way};
 use crate::firewall::{Between, Ruleset};
-use crate::name_lock::{self, NameLock};
 use crate::nft::OwnedTable;
-
-use marks::MARK;
+use crate::own_file::{NameLock, lock_name};
 
 /// The kind in the names that detours hold.
 const KIND: &str = "detour";
 
 /// The address of a packet that lies in the networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum DetourEnd {
     Source,
     Destination,
 }
@@ -51,33 +51,31 @@ pub struct DetourConfig {
     pub fixed: String,
     /// The device for packets that come in by the radio.
     pub mobile: String,
-    /// The first of two tables that no other program uses.
+    /// The first of two tables that no other program uses, and the priority of the routing rules that lead there.
     pub table: u32,
-    /// The priority of the routing rules, which come before rules of larger numbers.
-    pub priority: u32,
 }
 
 /// Packets that come in on one interface, and the device that they go to.
-struct Side<'a> {
+struct DetourSide<'a> {
     from: &'a str,
-    end: End,
+    end: DetourEnd,
     to: &'a str,
     table: u32,
 }
 
 impl DetourConfig {
-    fn sides(&self) -> [Side<'_>; 2] {
+    fn sides(&self) -> [DetourSide<'_>; 2] {
         let DetourConfig { wire, radio, fixed, mobile, table, .. } = self;
         [
-            Side { from: wire, end: End::Destination, to: fixed, table: *table },
-            Side { from: radio, end: End::Source, to: mobile, table: *table + 1 },
+            DetourSide { from: wire, end: DetourEnd::Destination, to: fixed, table: *table },
+            DetourSide { from: radio, end: DetourEnd::Source, to: mobile, table: *table + 1 },
         ]
     }
 }
 
 /// The route over a device that a table of ours has. The kernel removes it when the device goes down.
 #[derive(Debug)]
-struct Led {
+struct DetourRoute {
     table: u32,
     is_v6: bool,
     device: String,
@@ -92,9 +90,9 @@ const LOOKS: u32 = 2;
 #[derive(Debug)]
 pub struct Detour {
     rules: Vec<RuleMessage>,
-    routes: Vec<Led>,
+    routes: Vec<DetourRoute>,
     /// News of a device that goes down. Without news no route is looked for: that can take a lock of the kernel's.
-    news: LinkNews,
+    news: CarrierSocket,
     looks: u32,
     /// The rules apply to marked packets alone.
     marks: Option<OwnedTable>,
@@ -110,7 +108,7 @@ impl Detour {
         for side in &sides {
             indices.push(index_of(side.to)?);
         }
-        let news = LinkNews::listen();
+        let news = CarrierSocket::listen();
         let news = news.map_err(|error| NetlinkError::System { doing: "listen for links", error })?;
         let mut detour =
             Detour { rules: Vec::new(), routes: Vec::new(), news, looks: 0, marks: None, _locks: Vec::new() };
@@ -125,15 +123,15 @@ impl Detour {
                     [false, true].map(|is_v6| config.networks.iter().any(|n| n.address().is_ipv6() == is_v6));
                 for (is_v6, _) in [false, true].into_iter().zip(families).filter(|(_, is_used)| *is_used) {
                     route(&handle, index, is_v6, side.table).await?;
-                    routes.push(Led { table: side.table, is_v6, device: side.to.to_owned(), index });
+                    routes.push(DetourRoute { table: side.table, is_v6, device: side.to.to_owned(), index });
                 }
                 for network in &config.networks {
-                    made.push(rule(&handle, side, config.priority, network).await?);
+                    made.push(rule(&handle, side, config.table, network).await?);
                 }
             }
             Ok(())
         })?;
-        let marks = marks::set(config)
+        let marks = set(config)
             .map_err(|error| NetlinkError::System { doing: "mark packets for a detour", error })?;
         detour.marks = Some(marks);
         Ok(detour)
@@ -149,8 +147,8 @@ impl Detour {
             self.looks = LOOKS;
         }
         let looks = self.looks.checked_sub(1)?;
-        for Led { table, is_v6, device, index } in &self.routes {
-            match table::leads_to(*table, *is_v6, *index) {
+        for DetourRoute { table, is_v6, device, index } in &self.routes {
+            match way::leads_to(*table, *is_v6, *index) {
                 Ok(true) => {}
                 Ok(false) => {
                     return Some(format!(
@@ -168,7 +166,7 @@ impl Detour {
 }
 
 /// Takes the name that marks a side's rules as in use. The detour works without it.
-fn lock(side: &Side<'_>) -> Option<NameLock> {
+fn lock(side: &DetourSide<'_>) -> Option<NameLock> {
     let lock = NameLock::of(KIND, &format!("{} {}", side.table, side.to));
     lock.inspect_err(|error| tracing::warn!(%error, "its rules may be taken for those of a killed one")).ok()
 }
@@ -197,16 +195,16 @@ pub fn detours(rules: &Ruleset) -> Result<Vec<Between>, NetlinkError> {
         let fixed = in_use.get(&table)?.clone();
         Some(Between { wire, radio, fixed })
     };
-    Ok(marks::listed(rules).filter_map(between).collect())
+    Ok(listed(rules).filter_map(between).collect())
 }
 
 /// The devices of detours in use, by their tables. Any user can take such a name; the only effect is that rules without
 /// a route stay.
 fn in_use() -> Result<BTreeMap<u32, String>, NetlinkError> {
-    let prefix = name_lock::name(KIND, "");
+    let prefix = lock_name(KIND, "");
     let names = names_with(&prefix)
         .map_err(|error| NetlinkError::System { doing: "ask which detours are in use", error })?;
-    let read = |Named { name, .. }: Named| {
+    let read = |BoundName { name, .. }: BoundName| {
         let (table, device) = name.strip_prefix(&prefix)?.split_once(' ')?;
         // A detour ends with its device.
         index_of(device).ok()?;
@@ -222,7 +220,7 @@ async fn route(handle: &Handle, index: u32, is_v6: bool, table: u32) -> Result<(
         .map(|builder| builder.output_interface(index).table_id(table).build())
         .map_err(|error| NetlinkError::System {
             doing: "write a route",
-            error: std::io::Error::new(std::io::ErrorKind::InvalidInput, error.to_string()),
+            error: io::Error::new(io::ErrorKind::InvalidInput, error.to_string()),
         })?;
     let request = handle.route().add(message).replace();
     request.execute().await.map_err(|error| kernel("add a detour's route", error))
@@ -240,7 +238,7 @@ pub struct LeftRules {
 /// Counts rules of killed detours, which lead packets nowhere.
 pub fn left_rules() -> Result<LeftRules, NetlinkError> {
     blocking(async move |handle| {
-        let Left { rules, of_devices } = left(&handle).await?;
+        let LeftDetours { rules, of_devices } = left(&handle).await?;
         Ok(LeftRules { count: rules.len(), of_devices })
     })
 }
@@ -262,17 +260,17 @@ pub fn remove_left_rules() -> Result<usize, NetlinkError> {
 
 /// The same as [`LeftRules`], with the rules themselves.
 #[derive(Debug, Default)]
-struct Left {
+struct LeftDetours {
     rules: Vec<RuleMessage>,
     of_devices: BTreeSet<String>,
 }
 
-async fn left(handle: &Handle) -> Result<Left, NetlinkError> {
+async fn left(handle: &Handle) -> Result<LeftDetours, NetlinkError> {
     let everywhere = [
         (IpVersion::V4, RouteMessageBuilder::<Ipv4Addr>::new().build()),
         (IpVersion::V6, RouteMessageBuilder::<Ipv6Addr>::new().build()),
     ];
-    let mut left = Left::default();
+    let mut left = LeftDetours::default();
     let in_use = in_use()?;
     for (version, any) in everywhere {
         let ours = rules_of_ours(handle, version).await?;
@@ -333,7 +331,7 @@ fn table_of_route(route: &RouteMessage) -> u32 {
 
 async fn rule(
     handle: &Handle,
-    side: &Side<'_>,
+    side: &DetourSide<'_>,
     priority: u32,
     network: &Prefix,
 ) -> Result<RuleMessage, NetlinkError> {
@@ -351,25 +349,25 @@ async fn rule(
     let doing = format!("add a rule for {network}");
     let failed = |error| kernel(&doing, error);
     match (network_of(network), side.end) {
-        (IpAddr::V4(address), End::Source) => {
+        (IpAddr::V4(address), DetourEnd::Source) => {
             let mut request = request.v4().source_prefix(address, bits);
             let message = request.message_mut().clone();
             new_or_left(request.execute().await).map_err(failed)?;
             Ok(message)
         }
-        (IpAddr::V4(address), End::Destination) => {
+        (IpAddr::V4(address), DetourEnd::Destination) => {
             let mut request = request.v4().destination_prefix(address, bits);
             let message = request.message_mut().clone();
             new_or_left(request.execute().await).map_err(failed)?;
             Ok(message)
         }
-        (IpAddr::V6(address), End::Source) => {
+        (IpAddr::V6(address), DetourEnd::Source) => {
             let mut request = request.v6().source_prefix(address, bits);
             let message = request.message_mut().clone();
             new_or_left(request.execute().await).map_err(failed)?;
             Ok(message)
         }
-        (IpAddr::V6(address), End::Destination) => {
+        (IpAddr::V6(address), DetourEnd::Destination) => {
             let mut request = request.v6().destination_prefix(address, bits);
             let message = request.message_mut().clone();
             new_or_left(request.execute().await).map_err(failed)?;
@@ -400,5 +398,76 @@ impl Drop for Detour {
         if let Err(error) = taken_back {
             tracing::warn!(%error, "a rule stays behind, and leads nowhere");
         }
+    }
+}
+
+/// The bit of a packet's mark that the rules of detours match.
+const MARK: u32 = 0x0800_0000;
+
+/// The beginning of the family and the name of our nft table. The number of a table of routing follows.
+const TABLE: &str = "inet hopwise_detour_";
+
+fn set(config: &DetourConfig) -> io::Result<OwnedTable> {
+    OwnedTable::set(&format!("{TABLE}{}", config.table), &chains(config))
+}
+
+/// The first tables of routing of the detours that nft lists, each with its wire and its radio.
+fn listed(rules: &Ruleset) -> impl Iterator<Item = (u32, String, String)> {
+    rules.chains().iter().filter_map(|chain| {
+        let table = chain.table.strip_prefix(TABLE)?.parse().ok()?;
+        let is_of_radio = |rule: &&String| rule.contains(" saddr ") && rule.contains(" mark set ");
+        let mut names = chain.rules.iter().find(is_of_radio)?.split('"').skip(1).step_by(2);
+        let (radio, wire) = (names.next()?, names.next()?);
+        Some((table, wire.to_owned(), radio.to_owned()))
+    })
+}
+
+fn chains(config: &DetourConfig) -> String {
+    let DetourConfig { wire, radio, networks, mobile, .. } = config;
+    let mut untracked = String::new();
+    // A destination that the router rewrites is tracked from the mobile's own packets on: its connections pass.
+    let mut marked = format!(
+        "iifname \"{radio}\" ct status dnat return; \
+         iifname \"{wire}\" ct direction reply ct status dnat return; "
+    );
+    for network in networks {
+        // Writing to a String does not fail.
+        let from = between(radio, "saddr", network, wire);
+        let _ = write!(untracked, "{from} notrack; ");
+        for passing in [from, between(wire, "daddr", network, radio)] {
+            let _ = write!(marked, "{passing} meta mark set meta mark | {MARK:#x}; ");
+        }
+    }
+    // Before connection tracking (-200), and after it has restored the addresses of replies (-100).
+    format!(
+        "chain untracked {{ type filter hook prerouting priority -300; policy accept; \
+         iifname \"{mobile}\" notrack; {untracked}}}; \
+         chain marked {{ type filter hook prerouting priority -99; policy accept; {marked}}}; "
+    )
+}
+
+fn between(from: &str, end: &str, network: &Prefix, to: &str) -> String {
+    let family = if network.address().is_ipv4() { "ip" } else { "ip6" };
+    format!("iifname \"{from}\" meta l4proto tcp {family} {end} {network} fib daddr oifname \"{to}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_between_both_interfaces_is_marked_and_the_radio_s_side_is_untracked() {
+        let networks = ["10.9.0.0/24", "fd09::/64"].map(|text| text.parse().expect("a prefix")).to_vec();
+        let [wire, radio, fixed, mobile] = ["eth0", "wlan0", "hopf", "hopm"].map(str::to_owned);
+        let config = DetourConfig { wire, radio, networks, fixed, mobile, table: 7100 };
+        let chains = chains(&config);
+        for rule in [
+            "iifname \"wlan0\" meta l4proto tcp ip saddr 10.9.0.0/24 fib daddr oifname \"eth0\" notrack; ",
+            "iifname \"hopm\" notrack; ",
+            "iifname \"eth0\" meta l4proto tcp ip6 daddr fd09::/64 fib daddr oifname \"wlan0\" meta mark set",
+        ] {
+            assert!(chains.contains(rule), "{rule} in {chains}");
+        }
+        assert_eq!([chains.matches("notrack").count(), chains.matches("mark set").count()], [3, 4]);
     }
 }

@@ -2,16 +2,17 @@
 //!
 //! Addresses and routes are kept as the kernel told them. They come back with all that belongs to them, such as a
 //! lifetime or a metric.
+//!
+//! The kernel's queue of an interface: how much waits there (linux/pkt_sched.h, linux/gen_stats.h).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hopwise_core::ip::Prefix;
 
-use super::ask::{Refused, ask, open, open_for_words, request};
-use super::links::{GET_LINK, HEADER, NEW_LINK};
-use super::message::{DUMP, Message, attribute, attributes, word};
-use super::own::{GET_ROUTE, NEW_ROUTE};
+use super::ask::{KernelRefusal, ask, open, open_for_words, request};
+use super::message::{DUMP, NetlinkMessage, NetlinkReply, attribute, attributes, word};
+use super::own::{GET_LINK, GET_ROUTE, HEADER, NEW_LINK, NEW_ROUTE};
 
 const NEW_ADDRESS: u16 = 20;
 const DELETE_ADDRESS: u16 = 21;
@@ -50,7 +51,7 @@ const OUT_DEVICE: u16 = 4;
 
 /// A device's name and state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Device {
+pub(crate) struct NamedDevice {
     pub(crate) name: String,
     pub(crate) is_up: bool,
     pub(crate) mtu: u32,
@@ -66,16 +67,16 @@ pub(crate) struct OwnAddress {
 }
 
 /// The state of the device with that number.
-pub(crate) fn device(index: u32) -> io::Result<Device> {
+pub(crate) fn device(index: u32) -> io::Result<NamedDevice> {
     let mut found = None;
-    let question = Message::new(GET_LINK, 0, 0).fixed(&link_header(index, 0, 0));
+    let question = NetlinkMessage::new(GET_LINK, 0, 0).fixed(&link_header(index, 0, 0));
     ask(open(None)?, question, |heard| {
         let Some(all) = heard.body.get(HEADER..).filter(|_| heard.kind == NEW_LINK) else { return };
         let name = attribute(all, LINK_NAME).map(|name| String::from_utf8_lossy(name));
         let name = name.map(|name| name.trim_end_matches('\0').to_owned());
         let mtu = attribute(all, LINK_MTU).and_then(|mtu| word(mtu, 0));
         if let (Some(name), Some(mtu), Some(flags)) = (name, mtu, word(heard.body, FLAGS)) {
-            found = Some(Device { name, is_up: flags & UP != 0, mtu });
+            found = Some(NamedDevice { name, is_up: flags & UP != 0, mtu });
         }
     })?;
     found.ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -90,18 +91,18 @@ fn link_header(index: u32, flags: u32, changed: u32) -> [u8; HEADER] {
 }
 
 /// Sends a request for rtnetlink.
-fn tell(message: Message) -> Result<(), Refused> {
+fn tell(message: NetlinkMessage) -> Result<(), KernelRefusal> {
     request(open_for_words(None)?, message, |_| {})
 }
 
 /// Takes a device up or down.
-pub(crate) fn set_link(index: u32, is_up: bool) -> Result<(), Refused> {
+pub(crate) fn set_link(index: u32, is_up: bool) -> Result<(), KernelRefusal> {
     let flags = if is_up { UP } else { 0 };
-    tell(Message::new(NEW_LINK, 0, 0).fixed(&link_header(index, flags, UP)))
+    tell(NetlinkMessage::new(NEW_LINK, 0, 0).fixed(&link_header(index, flags, UP)))
 }
 
-pub(crate) fn set_mtu(index: u32, mtu: u32) -> Result<(), Refused> {
-    let message = Message::new(NEW_LINK, 0, 0).fixed(&link_header(index, 0, 0));
+pub(crate) fn set_mtu(index: u32, mtu: u32) -> Result<(), KernelRefusal> {
+    let message = NetlinkMessage::new(NEW_LINK, 0, 0).fixed(&link_header(index, 0, 0));
     tell(message.attribute(LINK_MTU, &mtu.to_ne_bytes()))
 }
 
@@ -132,7 +133,7 @@ pub(crate) fn device_with(address: IpAddr) -> io::Result<Option<u32>> {
 }
 
 fn each_address(mut sink: impl FnMut(&[u8])) -> io::Result<()> {
-    ask(open(None)?, Message::new(GET_ADDRESS, DUMP, 0).fixed(&[0; ADDRESS_HEADER]), |heard| {
+    ask(open(None)?, NetlinkMessage::new(GET_ADDRESS, DUMP, 0).fixed(&[0; ADDRESS_HEADER]), |heard| {
         if heard.kind == NEW_ADDRESS {
             sink(heard.body);
         }
@@ -168,7 +169,7 @@ pub(crate) fn new_address(index: u32, prefix: &Prefix) -> Vec<u8> {
     header[1] = prefix.bits();
     header[2] = flags;
     header[INDEX..].copy_from_slice(&index.to_ne_bytes());
-    let mut message = Message::new(0, 0, 0).fixed(&header);
+    let mut message = NetlinkMessage::new(0, 0, 0).fixed(&header);
     message = message.attribute(LOCAL, &own).attribute(ADDRESS, &own);
     if let Some(broadcast) = prefix.broadcast() {
         message = message.attribute(BROADCAST, &broadcast.octets());
@@ -177,14 +178,14 @@ pub(crate) fn new_address(index: u32, prefix: &Prefix) -> Vec<u8> {
 }
 
 /// Adds an address; one that is there already is as good.
-pub(crate) fn add_address(message: &[u8]) -> Result<(), Refused> {
-    added(tell(Message::new(NEW_ADDRESS, CREATE | EXCLUSIVE, 0).fixed(message)))
+pub(crate) fn add_address(message: &[u8]) -> Result<(), KernelRefusal> {
+    added(tell(NetlinkMessage::new(NEW_ADDRESS, CREATE | EXCLUSIVE, 0).fixed(message)))
 }
 
 /// Removes an address; one that is gone already is as good.
-pub(crate) fn remove_address(index: u32, prefix: &Prefix) -> Result<(), Refused> {
+pub(crate) fn remove_address(index: u32, prefix: &Prefix) -> Result<(), KernelRefusal> {
     let message = new_address(index, prefix);
-    match tell(Message::new(DELETE_ADDRESS, 0, 0).fixed(&message)) {
+    match tell(NetlinkMessage::new(DELETE_ADDRESS, 0, 0).fixed(&message)) {
         Err(refused) if refused.is_one_of(&[libc::EADDRNOTAVAIL]) => Ok(()),
         done => done,
     }
@@ -194,7 +195,7 @@ pub(crate) fn remove_address(index: u32, prefix: &Prefix) -> Result<(), Refused>
 /// addresses, and when the device goes down.
 pub(crate) fn routes(index: u32) -> io::Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
-    ask(open(None)?, Message::new(GET_ROUTE, DUMP, 0).fixed(&[0; ROUTE_HEADER]), |heard| {
+    ask(open(None)?, NetlinkMessage::new(GET_ROUTE, DUMP, 0).fixed(&[0; ROUTE_HEADER]), |heard| {
         if heard.kind == NEW_ROUTE {
             found.extend(route_over(heard.body, index));
         }
@@ -211,7 +212,7 @@ fn route_over(body: &[u8], index: u32) -> Option<Vec<u8>> {
         return None;
     }
     // Other flags tell the state of the device, and the kernel takes none of them back.
-    let mut message = Message::new(0, 0, 0).fixed(&body[..ROUTE_FLAGS]);
+    let mut message = NetlinkMessage::new(0, 0, 0).fixed(&body[..ROUTE_FLAGS]);
     message = message.fixed(&(flags & ON_LINK).to_ne_bytes());
     for (kind, value) in attributes(all).filter(|(kind, _)| *kind != CACHE_INFO) {
         message = message.attribute(kind, value);
@@ -223,19 +224,61 @@ fn route_over(body: &[u8], index: u32) -> Option<Vec<u8>> {
 const CACHE_INFO: u16 = 12;
 
 /// Adds a route; one that is there already is as good.
-pub(crate) fn add_route(message: &[u8]) -> Result<(), Refused> {
-    added(tell(Message::new(NEW_ROUTE, CREATE | EXCLUSIVE, 0).fixed(message)))
+pub(crate) fn add_route(message: &[u8]) -> Result<(), KernelRefusal> {
+    added(tell(NetlinkMessage::new(NEW_ROUTE, CREATE | EXCLUSIVE, 0).fixed(message)))
 }
 
-fn added(done: Result<(), Refused>) -> Result<(), Refused> {
+fn added(done: Result<(), KernelRefusal>) -> Result<(), KernelRefusal> {
     match done {
         Err(refused) if refused.is_one_of(&[libc::EEXIST]) => Ok(()),
         done => done,
     }
 }
 
+const NEW_QDISC: u16 = 36;
+const GET_QDISC: u16 = 38;
+/// A struct tcmsg: family, index, handle, parent, info.
+const QDISC_HEADER: usize = 20;
+const INDEX_AT: usize = 4;
+const PARENT_AT: usize = 12;
+/// The outermost discipline of an interface (TC_H_ROOT), whose counts include the inner disciplines.
+const ROOT: u32 = u32::MAX;
+const STATS2: u16 = 7;
+const STATS_QUEUE: u16 = 3;
+
+/// Packets that wait in a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueuedPackets {
+    /// Their number.
+    pub packets: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// Packets that found the queue full since it was made.
+    pub drops: u64,
+}
+
+/// The queue of the interface with that number; `None` if it has none, or does not count.
+pub fn queued(index: u32) -> io::Result<Option<QueuedPackets>> {
+    let mut found = None;
+    ask(open(None)?, NetlinkMessage::new(GET_QDISC, DUMP, 0).fixed(&[0; QDISC_HEADER]), |heard| {
+        found = found.or_else(|| queue(heard, index));
+    })?;
+    Ok(found)
+}
+
+fn queue(heard: &NetlinkReply<'_>, index: u32) -> Option<QueuedPackets> {
+    let is_of = |at, wanted| word(heard.body, at) == Some(wanted);
+    if heard.kind != NEW_QDISC || !is_of(INDEX_AT, index) || !is_of(PARENT_AT, ROOT) {
+        return None;
+    }
+    let counts = attribute(attribute(heard.body.get(QDISC_HEADER..)?, STATS2)?, STATS_QUEUE)?;
+    let count = |nth: usize| word(counts, 4 * nth).map(u64::from);
+    Some(QueuedPackets { packets: count(0)?, bytes: count(1)?, drops: count(2)? })
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::message::messages;
     use super::*;
 
     fn prefix(text: &str) -> Prefix {
@@ -258,7 +301,8 @@ mod tests {
             let mut header = [0; ROUTE_HEADER];
             (header[PROTOCOL], header[ROUTE_TYPE]) = (protocol, UNICAST);
             header[ROUTE_FLAGS..].copy_from_slice(&flags.to_ne_bytes());
-            let message = Message::new(0, 0, 0).fixed(&header).attribute(OUT_DEVICE, &7_u32.to_ne_bytes());
+            let message =
+                NetlinkMessage::new(0, 0, 0).fixed(&header).attribute(OUT_DEVICE, &7_u32.to_ne_bytes());
             message.attribute(CACHE_INFO, &[1; 4]).finish().split_off(super::super::message::HEADER)
         };
         let kept = route_over(&route(4, ON_LINK | 16), 7).expect("a route of an administrator");
@@ -279,5 +323,34 @@ mod tests {
         let own = addresses(1).expect("the kernel answers");
         assert_eq!(device.is_up, own.iter().any(|own| own.prefix == prefix("127.0.0.1/8")));
         assert!(!device.is_up || device_with(own[0].prefix.address()).expect("it answers") == Some(1));
+    }
+
+    fn header(index: u32, parent: u32) -> Vec<u8> {
+        [0, index, 1, parent, 0].iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    fn counts(all: [u32; 5]) -> Vec<u8> {
+        let bytes: Vec<u8> = all.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let nested = NetlinkMessage::new(0, 0, 0).attribute(STATS_QUEUE, &bytes).finish();
+        nested[super::super::message::HEADER..].to_vec()
+    }
+
+    #[test]
+    fn the_outermost_queue_of_the_interface_counts() {
+        let message = |index, parent| {
+            let message = NetlinkMessage::new(NEW_QDISC, 0, 1).fixed(&header(index, parent));
+            message.attribute(STATS2, &counts([3, 4500, 7, 0, 0])).finish()
+        };
+        let read = |bytes: &[u8]| messages(bytes).find_map(|heard| queue(&heard, 4));
+        assert_eq!(read(&message(4, ROOT)), Some(QueuedPackets { packets: 3, bytes: 4500, drops: 7 }));
+        assert_eq!(read(&message(5, ROOT)), None);
+        assert_eq!(read(&message(4, 1)), None);
+    }
+
+    #[test]
+    fn the_loopback_has_nothing_waiting() {
+        let index = crate::netlink::index_of("lo").expect("it is always there");
+        let waiting = queued(index).expect("the kernel answers");
+        assert!(waiting.is_none_or(|queue| queue.packets == 0), "{waiting:?}");
     }
 }

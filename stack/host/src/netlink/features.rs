@@ -4,8 +4,8 @@ use std::io;
 
 use rustix::net::netlink::GENERIC;
 
-use super::ask::{Refused, ask, open, open_for_words, request};
-use super::message::{GENERIC_HEADER, Message, attribute, attributes};
+use super::ask::{KernelRefusal, ask, open, open_for_words, request};
+use super::message::{GENERIC_HEADER, NetlinkMessage, attribute, attributes};
 use crate::nl80211::family_named;
 
 const GET: u8 = 11;
@@ -39,8 +39,8 @@ fn ethtool() -> io::Result<u16> {
     Ok(family_named(open(Some(GENERIC))?, b"ethtool\0")?.0)
 }
 
-fn message(family: u16, command: u8, index: u32) -> Message {
-    let message = Message::new(family, 0, 0).fixed(&[command, 1, 0, 0]);
+fn message(family: u16, command: u8, index: u32) -> NetlinkMessage {
+    let message = NetlinkMessage::new(family, 0, 0).fixed(&[command, 1, 0, 0]);
     message.nest(HEADER, |header| header.attribute(HEADER_DEVICE, &index.to_ne_bytes()))
 }
 
@@ -85,7 +85,7 @@ fn changeable(body: &[u8]) -> Vec<String> {
 /// The names of the bits that are set.
 fn bits(all: &[u8], kind: u16) -> Vec<String> {
     let Some(set) = attribute(all, kind) else { return Vec::new() };
-    // A list without a mask has the bits that are set, and no others.
+    // A list without a mask has only the bits that are set.
     let are_all_set = attribute(set, NO_MASK).is_some();
     let bits = attributes(attribute(set, BITS).unwrap_or_default()).filter(|(kind, _)| *kind == BIT);
     let is_set = |bit: &&[u8]| are_all_set || attribute(bit, BIT_VALUE).is_some();
@@ -95,14 +95,14 @@ fn bits(all: &[u8], kind: u16) -> Vec<String> {
 }
 
 /// Turns these offloads on or off.
-pub(crate) fn set_offloads(index: u32, names: &[String], is_on: bool) -> Result<(), Refused> {
-    let bit = |list: Message, name: &String| {
+pub(crate) fn set_offloads(index: u32, names: &[String], is_on: bool) -> Result<(), KernelRefusal> {
+    let bit = |list: NetlinkMessage, name: &String| {
         list.nest(BIT, |bit| {
             let bit = bit.attribute(BIT_NAME, format!("{name}\0").as_bytes());
             if is_on { bit.attribute(BIT_VALUE, &[]) } else { bit }
         })
     };
-    let wanted = |set: Message| set.nest(BITS, |list| names.iter().fold(list, bit));
+    let wanted = |set: NetlinkMessage| set.nest(BITS, |list| names.iter().fold(list, bit));
     let question = message(ethtool()?, SET, index).nest(WANTED, wanted);
     request(open_for_words(Some(GENERIC))?, question, |_| {})
 }
@@ -111,8 +111,8 @@ pub(crate) fn set_offloads(index: u32, names: &[String], is_on: bool) -> Result<
 mod tests {
     use super::*;
 
-    fn set(message: Message, kind: u16, names: &[&str]) -> Message {
-        let bit = |list: Message, name: &&str| {
+    fn set(message: NetlinkMessage, kind: u16, names: &[&str]) -> NetlinkMessage {
+        let bit = |list: NetlinkMessage, name: &&str| {
             list.nest(BIT, |bit| bit.attribute(BIT_NAME, format!("{name}\0").as_bytes()))
         };
         message.nest(kind, |set| {
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn offloads_that_join_or_cut_are_found_unless_the_driver_holds_them() {
-        let message = Message::new(0, 0, 0).fixed(&[GET, 1, 0, 0]);
+        let message = NetlinkMessage::new(0, 0, 0).fixed(&[GET, 1, 0, 0]);
         let message =
             set(message, ACTIVE, &["rx-gro", "tx-checksum-ip-generic", "tx-tcp-segmentation", "rx-lro"]);
         let message = set(message, FIXED, &["rx-lro", "rx-all"]);

@@ -1,5 +1,5 @@
 //! The medium of mac80211_hwsim in user space (drivers/net/wireless/mac80211_hwsim.h): makes radios, receives each
-//! frame that they send, hands frames to those that receive them, and says what became of each.
+//! frame that they send, hands frames to the radios that receive them, and says what became of each.
 //!
 //! The kernel removes the radios when the socket is closed. While it is open, no frame goes any other way.
 
@@ -14,10 +14,10 @@ use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{RecvFlags, SendFlags, bind, recv, send};
 
 use super::ask::{ask, open};
-use super::message::{Message, messages};
+use super::message::{NetlinkMessage, messages};
 use crate::nl80211;
 use crate::sys;
-pub use wire::{Fate, Frame, Mac, Received, Status, rate_index};
+pub use wire::{Frame, Mac, ReceivedFrame, SenderFate, Status, rate_index};
 
 /// The module takes the close of any netlink socket with the port of ours for the end of ours, whatever its protocol
 /// and namespace. Ports that the kernel gives are numbers of processes, or above these.
@@ -64,7 +64,7 @@ fn system(doing: &'static str) -> impl Fn(io::Error) -> HwsimError {
     move |error| HwsimError::System { doing, error }
 }
 
-/// The messages that the kernel did not take, and those that it could not hand over.
+/// The numbers of messages that the kernel did not take, and that it could not hand over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
     /// A radio that is down, or on another channel, refuses frames.
@@ -111,10 +111,10 @@ impl Hwsim {
         self.ask(wire::new_radio(self.family, name, mac), "make a radio")
     }
 
-    fn ask(&self, question: Message, doing: &'static str) -> Result<(), HwsimError> {
+    fn ask(&self, question: NetlinkMessage, doing: &'static str) -> Result<(), HwsimError> {
         match ask(&self.socket, question, |_| {}) {
             Ok(()) => Ok(()),
-            // The acknowledgement of a new radio has its number where others have an error.
+            // The acknowledgement of a new radio has its number in place of an error.
             Err(error) if error.raw_os_error().is_some_and(|code| code < 0) => Ok(()),
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Err(HwsimError::Taken),
             Err(error) => Err(system(doing)(error)),
@@ -150,7 +150,7 @@ impl Hwsim {
     }
 
     /// Hands a frame to a radio. A refusal comes with the frames of a later [`read`](Self::read).
-    pub fn receive(&self, received: &Received<'_>) -> io::Result<()> {
+    pub fn receive(&self, received: &ReceivedFrame<'_>) -> io::Result<()> {
         self.tell(wire::received(self.family, received))
     }
 
@@ -171,7 +171,7 @@ impl Hwsim {
     }
 
     /// The kernel handles a message before `send` returns; one that it refuses is no error here.
-    fn tell(&self, message: Message) -> io::Result<()> {
+    fn tell(&self, message: NetlinkMessage) -> io::Result<()> {
         send(&self.socket, &message.finish(), SendFlags::empty())?;
         Ok(())
     }

@@ -20,25 +20,25 @@ pub(super) const DONE: u16 = 3;
 
 /// A message that is being written.
 #[derive(Clone, Debug)]
-pub(crate) struct Message(Vec<u8>);
+pub(crate) struct NetlinkMessage(Vec<u8>);
 
-impl Message {
-    pub(crate) fn new(kind: u16, flags: u16, number: u32) -> Message {
+impl NetlinkMessage {
+    pub(crate) fn new(kind: u16, flags: u16, number: u32) -> NetlinkMessage {
         let mut bytes = vec![0; 4];
         bytes.extend_from_slice(&kind.to_ne_bytes());
         bytes.extend_from_slice(&flags.to_ne_bytes());
         bytes.extend_from_slice(&number.to_ne_bytes());
         bytes.extend_from_slice(&[0; 4]);
-        Message(bytes)
+        NetlinkMessage(bytes)
     }
 
     /// Appends the family's own header.
-    pub(crate) fn fixed(mut self, bytes: &[u8]) -> Message {
+    pub(crate) fn fixed(mut self, bytes: &[u8]) -> NetlinkMessage {
         self.0.extend_from_slice(bytes);
         self
     }
 
-    pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> Message {
+    pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> NetlinkMessage {
         let len = u16::try_from(ATTRIBUTE + value.len()).unwrap_or(u16::MAX);
         self.0.extend_from_slice(&len.to_ne_bytes());
         self.0.extend_from_slice(&kind.to_ne_bytes());
@@ -48,8 +48,12 @@ impl Message {
     }
 
     /// Appends a list of attributes.
-    pub(crate) fn nest(self, kind: u16, write: impl FnOnce(Message) -> Message) -> Message {
-        let list = write(Message::new(0, 0, 0)).finish().split_off(HEADER);
+    pub(crate) fn nest(
+        self,
+        kind: u16,
+        write: impl FnOnce(NetlinkMessage) -> NetlinkMessage,
+    ) -> NetlinkMessage {
+        let list = write(NetlinkMessage::new(0, 0, 0)).finish().split_off(HEADER);
         self.attribute(kind | NESTED, &list)
     }
 
@@ -70,13 +74,13 @@ impl Message {
 
 /// A message that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Heard<'a> {
+pub(crate) struct NetlinkReply<'a> {
     pub(crate) kind: u16,
     pub(crate) number: u32,
     pub(crate) body: &'a [u8],
 }
 
-impl Heard<'_> {
+impl NetlinkReply<'_> {
     /// The error in the last reply to a question; 0 means success.
     pub(crate) fn errno(&self) -> Option<i32> {
         matches!(self.kind, ERROR | DONE)
@@ -93,11 +97,11 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 /// The messages of one read, up to the first truncated one.
-pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Heard<'_>> {
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkReply<'_>> {
     std::iter::from_fn(move || {
         let len = word(bytes, 0)? as usize;
         let body = bytes.get(HEADER..len)?;
-        let heard = Heard { kind: half(bytes, 4)?, number: word(bytes, 8)?, body };
+        let heard = NetlinkReply { kind: half(bytes, 4)?, number: word(bytes, 8)?, body };
         bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
         Some(heard)
     })
@@ -127,7 +131,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let bytes = Message::new(7, REQUEST, 9).fixed(&[1, 2, 3, 4]).attribute(5, b"abcde").attribute(6, &[]);
+        let bytes =
+            NetlinkMessage::new(7, REQUEST, 9).fixed(&[1, 2, 3, 4]).attribute(5, b"abcde").attribute(6, &[]);
         let both = [bytes.clone().finish(), bytes.finish()].concat();
         let read: Vec<_> = messages(&both).collect();
         assert_eq!(read.len(), 2);
@@ -138,11 +143,11 @@ mod tests {
 
     #[test]
     fn an_answer_says_what_failed() {
-        let no = Message::new(ERROR, 0, 1).fixed(&(-22_i32).to_ne_bytes()).finish();
+        let no = NetlinkMessage::new(ERROR, 0, 1).fixed(&(-22_i32).to_ne_bytes()).finish();
         assert_eq!(messages(&no).next().and_then(|heard| heard.errno()), Some(22));
-        let done = Message::new(DONE, 0, 1).finish();
+        let done = NetlinkMessage::new(DONE, 0, 1).finish();
         assert_eq!(messages(&done).next().and_then(|heard| heard.errno()), Some(0));
-        let other = Message::new(DONE + 1, 0, 1).fixed(&[1; 4]).finish();
+        let other = NetlinkMessage::new(DONE + 1, 0, 1).fixed(&[1; 4]).finish();
         assert_eq!(messages(&other).next().and_then(|heard| heard.errno()), None);
     }
 

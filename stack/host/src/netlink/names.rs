@@ -6,7 +6,7 @@ use std::io;
 use rustix::net::netlink::SOCK_DIAG;
 
 use super::ask::{ask, open};
-use super::message::{DUMP, Message, attribute, word};
+use super::message::{DUMP, NetlinkMessage, attribute, word};
 use super::sockets::BY_FAMILY;
 use hopwise_core::narrow::as_u8;
 
@@ -23,23 +23,23 @@ const TEXT: &str = "/proc/thread-self/net/unix";
 
 /// A name that a stream socket is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct BoundName {
     pub(crate) name: String,
     /// The user that made the socket, if the kernel reports it.
     pub(crate) user: Option<u32>,
 }
 
 /// The names that begin with `prefix`.
-pub(crate) fn names_with(prefix: &str) -> io::Result<Vec<Named>> {
+pub(crate) fn names_with(prefix: &str) -> io::Result<Vec<BoundName>> {
     // A kernel may be built without this family.
     let mut names = asked().or_else(|_| read())?;
     names.retain(|named| named.name.starts_with(prefix));
     Ok(names)
 }
 
-fn asked() -> io::Result<Vec<Named>> {
+fn asked() -> io::Result<Vec<BoundName>> {
     // A struct unix_diag_req: a socket in any state, with any number and cookie.
-    let question = Message::new(BY_FAMILY, DUMP, 0)
+    let question = NetlinkMessage::new(BY_FAMILY, DUMP, 0)
         .fixed(&[as_u8(libc::AF_UNIX as usize), 0, 0, 0])
         .fixed(&u32::MAX.to_ne_bytes())
         .fixed(&[0; 4])
@@ -54,7 +54,7 @@ fn asked() -> io::Result<Vec<Named>> {
     Ok(names)
 }
 
-pub(crate) fn read_answer(body: &[u8]) -> Option<Named> {
+pub(crate) fn read_answer(body: &[u8]) -> Option<BoundName> {
     if *body.get(TYPE)? != as_u8(libc::SOCK_STREAM as usize) {
         return None;
     }
@@ -62,14 +62,14 @@ pub(crate) fn read_answer(body: &[u8]) -> Option<Named> {
     // An abstract name begins with a zero.
     let name = attribute(attributes, NAME)?.strip_prefix(&[0])?;
     let user = attribute(attributes, USER).and_then(|user| word(user, 0));
-    Some(Named { name: String::from_utf8_lossy(name).into_owned(), user })
+    Some(BoundName { name: String::from_utf8_lossy(name).into_owned(), user })
 }
 
-fn read() -> io::Result<Vec<Named>> {
+fn read() -> io::Result<Vec<BoundName>> {
     // Others name their sockets as they like.
     let sockets = String::from_utf8_lossy(&fs::read(TEXT)?).into_owned();
     let names = sockets.lines().filter_map(|line| Some(line.split_once('@')?.1.to_owned()));
-    Ok(names.map(|name| Named { name, user: None }).collect())
+    Ok(names.map(|name| BoundName { name, user: None }).collect())
 }
 
 #[cfg(test)]
@@ -86,8 +86,8 @@ mod tests {
         let listener = UnixListener::bind_addr(&address).expect("it is free");
         let own = rustix::process::geteuid().as_raw();
         let found = names_with(&name).expect("they can be asked for");
-        assert_eq!(found, [Named { name: name.clone(), user: Some(own) }]);
-        assert!(read().expect("the text").contains(&Named { name: name.clone(), user: None }));
+        assert_eq!(found, [BoundName { name: name.clone(), user: Some(own) }]);
+        assert!(read().expect("the text").contains(&BoundName { name: name.clone(), user: None }));
         drop(listener);
         assert!(names_with(&name).expect("they can be asked for").is_empty());
     }

@@ -26,11 +26,11 @@ use left::Set;
 
 /// The earlier state of a device.
 #[derive(Debug)]
-pub(crate) struct Before {
+pub(crate) struct EarlierState {
     /// A device can be renamed, but keeps its number.
     index: u32,
-    /// The namespace of that number; in another one, the number may belong to another device. The drop may run in
-    /// another one.
+    /// The namespace of that number; elsewhere the number may belong to another device. The drop may run in another
+    /// namespace.
     namespace: File,
     is_up: bool,
     mtu: Option<u32>,
@@ -55,7 +55,7 @@ pub(crate) struct OnLoan(Loan);
 
 #[derive(Debug)]
 struct Loan {
-    before: Before,
+    before: EarlierState,
     added: Added,
     /// All changes since the device was as before, on disk if there is a file.
     changes: Vec<Set>,
@@ -68,24 +68,34 @@ pub(crate) fn known(lines: &[String]) -> Option<Vec<String>> {
     Some(left::text(index, &changes).lines().map(str::to_owned).collect())
 }
 
-impl Before {
+/// Returns whether the kernel knows no device of this number any more.
+fn is_absence(error: &NetlinkError) -> bool {
+    matches!(error, NetlinkError::Kernel { error, .. } if code_of(error) == libc::ENODEV)
+}
+
+impl EarlierState {
     /// The state of the device; `None` if it does not exist.
-    pub(crate) fn of(device: &str) -> Result<Option<Before>, NetlinkError> {
+    pub(crate) fn of(device: &str) -> Result<Option<EarlierState>, NetlinkError> {
         let Ok(index) = index_of(device) else { return Ok(None) };
         let namespace = File::open(OWN_NAMESPACE)
             .map_err(|error| NetlinkError::System { doing: "name its namespace", error })?;
-        let mut before = blocking(async |handle| Before::look(&handle, index, namespace).await)?;
+        let seen = blocking(async |handle| EarlierState::look(&handle, index, namespace).await);
+        let mut before = match seen {
+            // It went away since it was found, as a TUN device does with the last process that holds it.
+            Err(error) if is_absence(&error) => return Ok(None),
+            seen => seen?,
+        };
         before.keeps_addresses = switch_of(&keeps_addresses(device)).ok();
         Ok(Some(before))
     }
 
-    async fn look(handle: &Handle, index: u32, namespace: File) -> Result<Before, NetlinkError> {
+    async fn look(handle: &Handle, index: u32, namespace: File) -> Result<EarlierState, NetlinkError> {
         let mut links = Box::pin(handle.link().get().match_index(index).execute());
         let gone = || NetlinkError::NoDevice(io::ErrorKind::NotFound.into());
         let link = links.next().await.ok_or_else(gone)?.map_err(|error| kernel("look at it", error))?;
         let is_up = link.header.flags.contains(LinkFlags::Up);
         let of_ipv6 = of_ipv6(handle, index).await?;
-        let mut before = Before {
+        let mut before = EarlierState {
             index,
             namespace,
             is_up,
@@ -109,7 +119,7 @@ impl Before {
         Ok(before)
     }
 
-    /// The state before a killed daemon made these changes. Later changes by others stay.
+    /// The state before a killed daemon made these changes. Later changes by other programs stay.
     fn adopt(&mut self, left: &[Set]) {
         for change in left {
             match change {
@@ -176,7 +186,7 @@ impl Before {
     }
 }
 
-/// Its IPv6 addresses besides those that the kernel makes when the device comes up.
+/// Its IPv6 addresses, without the addresses that the kernel makes when the device comes up.
 async fn of_ipv6(handle: &Handle, index: u32) -> Result<Vec<IpAddr>, NetlinkError> {
     let is_of_kernel = |attribute: &AddressAttribute| match attribute {
         AddressAttribute::Flags(flags) => flags.contains(AddressFlags::StablePrivacy),
@@ -227,8 +237,8 @@ impl Added {
         Ok(added)
     }
 
-    /// Removes as much as possible, and returns the first error. It goes in reverse order: the first address of a
-    /// subnet takes the others of that subnet along.
+    /// Goes on after an error, and returns the first one. It goes in reverse order: with the first address of a subnet
+    /// go all later addresses of that subnet.
     async fn remove(self, handle: &Handle) -> Result<(), NetlinkError> {
         let mut removed = Ok(());
         for route in self.routes.into_iter().rev() {
@@ -253,7 +263,7 @@ fn unless_gone(doing: &str, done: Result<(), rtnetlink::Error>) -> Result<(), Ne
 
 impl Loan {
     /// Takes over what a killed daemon left in this file.
-    fn of(mut before: Before, journal: Option<Journal>, left: Vec<Set>) -> Loan {
+    fn of(mut before: EarlierState, journal: Option<Journal>, left: Vec<Set>) -> Loan {
         before.adopt(&left);
         Loan { before, added: Added::default(), changes: left, journal }
     }
@@ -290,9 +300,9 @@ impl Loan {
 }
 
 impl OnLoan {
-    /// The drop restores the device from here on; call it only once the device is ours. Its old values are kept in a
-    /// file beside this path, and those that a killed daemon left there are restored by the drop.
-    pub(crate) fn new(before: Before, beside: Option<&Path>) -> OnLoan {
+    /// The drop restores the device from here on; call it only once the device is ours. A file next to this path keeps
+    /// its old values, and the drop also restores values that a killed daemon left there.
+    pub(crate) fn new(before: EarlierState, beside: Option<&Path>) -> OnLoan {
         let Some(beside) = beside else { return OnLoan(Loan::of(before, None, Vec::new())) };
         let opened = file_beside(beside, before.index).and_then(|path| Journal::open(&path, &[]));
         match opened {
@@ -383,7 +393,7 @@ pub fn repair_loan(path: &Path, users: &[u32]) -> Result<Repaired, NetlinkError>
         journal.end();
         return Ok(Repaired::NoDevice);
     };
-    let before = Before::of(&device)?.filter(|before| before.index == index && before.is_idle_tun);
+    let before = EarlierState::of(&device)?.filter(|before| before.index == index && before.is_idle_tun);
     let before = before.ok_or_else(|| NetlinkError::InUse(device.clone()))?;
     let added = blocking(async |handle| Added::by(&handle, index, &left).await)?;
     Loan::of(before, Some(journal), left).end(added)?;

@@ -3,10 +3,10 @@
 use std::io;
 use std::net::IpAddr;
 
-use super::ask::{ask, open};
-use super::links::each_link;
-use super::message::{Message, word};
 use hopwise_core::narrow::as_u8;
+
+use super::ask::{ask, open};
+use super::message::{DUMP, NetlinkMessage, NetlinkReply, word};
 
 /// A struct rtmsg, and the offset of the route's type. These types lead to the machine itself: addresses of its own,
 /// broadcasts of its links, and IPv6's addresses for any router.
@@ -19,8 +19,8 @@ pub(super) const DESTINATION: u16 = 1;
 /// The offset of the interface's number in a struct ifinfomsg.
 const INDEX: usize = 4;
 
-/// Returns whether packets to an address lead to this machine itself, alone or among others. They may, where the kernel
-/// cannot be asked.
+/// Returns whether packets to an address lead to this machine itself, also if they lead to further machines. They may,
+/// where the kernel cannot be asked.
 pub fn is_own_address(address: IpAddr) -> bool {
     owns_address(address).unwrap_or(true)
 }
@@ -51,7 +51,7 @@ fn leads_here(address: IpAddr) -> io::Result<bool> {
     let mut header = [0; 12];
     header[0] = as_u8(family as usize);
     header[1] = as_u8(bytes.len() * 8);
-    let question = Message::new(GET_ROUTE, 0, 0).fixed(&header).attribute(DESTINATION, &bytes);
+    let question = NetlinkMessage::new(GET_ROUTE, 0, 0).fixed(&header).attribute(DESTINATION, &bytes);
     let mut is_local = false;
     ask(open(None)?, question, |heard| {
         is_local |=
@@ -66,6 +66,20 @@ pub(crate) fn interfaces() -> io::Result<Vec<u32>> {
     each_link(|heard| found.extend(word(heard.body, INDEX)))?;
     found.sort_unstable();
     Ok(found)
+}
+
+pub(super) const NEW_LINK: u16 = 16;
+pub(super) const GET_LINK: u16 = 18;
+/// A struct ifinfomsg.
+pub(crate) const HEADER: usize = 16;
+
+/// Hands over the kernel's message about each interface.
+pub(crate) fn each_link(mut sink: impl FnMut(&NetlinkReply<'_>)) -> io::Result<()> {
+    ask(open(None)?, NetlinkMessage::new(GET_LINK, DUMP, 0).fixed(&[0; HEADER]), |heard| {
+        if heard.kind == NEW_LINK {
+            sink(heard);
+        }
+    })
 }
 
 #[cfg(test)]

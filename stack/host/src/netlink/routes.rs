@@ -20,38 +20,38 @@ const METRIC_V6_OF_ADDRESS: u32 = 256;
 
 /// A subnet whose traffic shall go to a device, and the metric of its route.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct SubnetRoute {
     subnet: Prefix,
     metric: u32,
 }
 
-impl Wanted {
+impl SubnetRoute {
     /// The subnets that need a route to the device. Single addresses are in the kernel's own table, which comes first.
     /// Link-local subnets exist on each interface.
-    pub(super) fn all_of(settings: &DeviceSettings) -> Vec<Wanted> {
+    pub(super) fn all_of(settings: &DeviceSettings) -> Vec<SubnetRoute> {
         let has_subnet = |address: &&Prefix| **address != Prefix::host(address.address());
         let is_link_local =
             |address| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
         let by_addresses = settings.addresses.iter().filter(has_subnet);
-        let by_addresses = by_addresses.map(|subnet| Wanted::new(*subnet, METRIC_V6_OF_ADDRESS));
-        let by_routes = settings.routes.iter().map(|subnet| Wanted::by_route(*subnet));
+        let by_addresses = by_addresses.map(|subnet| SubnetRoute::new(*subnet, METRIC_V6_OF_ADDRESS));
+        let by_routes = settings.routes.iter().map(|subnet| SubnetRoute::by_route(*subnet));
         by_addresses.chain(by_routes).filter(|wanted| !is_link_local(wanted.subnet.address())).collect()
     }
 
-    fn by_route(subnet: Prefix) -> Wanted {
-        Wanted::new(subnet, METRIC_V6)
+    fn by_route(subnet: Prefix) -> SubnetRoute {
+        SubnetRoute::new(subnet, METRIC_V6)
     }
 
-    fn new(subnet: Prefix, metric_v6: u32) -> Wanted {
-        Wanted { subnet, metric: if subnet.address().is_ipv6() { metric_v6 } else { 0 } }
+    fn new(subnet: Prefix, metric_v6: u32) -> SubnetRoute {
+        SubnetRoute { subnet, metric: if subnet.address().is_ipv6() { metric_v6 } else { 0 } }
     }
 
     fn family(&self) -> AddressFamily {
         if self.subnet.address().is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet }
     }
 
-    /// Returns whether the route is to the same subnet, with any metric. If two routes are, the smaller metric takes
-    /// all traffic.
+    /// Returns whether the route is to this subnet, with any metric. If two routes are, the smaller metric takes all
+    /// traffic.
     fn is_of(&self, there: &RouteMessage) -> bool {
         let mut attributes = there.attributes.iter();
         let to = attributes.find_map(|attribute| match attribute {
@@ -87,7 +87,11 @@ impl Wanted {
 
 /// Refuses a subnet with a route elsewhere. Otherwise our route would cut off the hosts behind that one, or get no
 /// traffic.
-pub(super) async fn check_free(handle: &Handle, index: u32, wanted: &[Wanted]) -> Result<(), NetlinkError> {
+pub(super) async fn check_free(
+    handle: &Handle,
+    index: u32,
+    wanted: &[SubnetRoute],
+) -> Result<(), NetlinkError> {
     let look = |there: &RouteMessage| match wanted.iter().find(|wanted| wanted.is_taken_by(there, index)) {
         Some(taken) => {
             Err(NetlinkError::RouteTaken { subnet: taken.subnet, of: holder(there, &taken.subnet) })
@@ -97,7 +101,7 @@ pub(super) async fn check_free(handle: &Handle, index: u32, wanted: &[Wanted]) -
     each_like(handle, wanted, look).await
 }
 
-/// The interface of a route, and its address, if the route is that of an address in this subnet.
+/// The interface of a route, and its address, if the route belongs to an address in this subnet.
 fn holder(there: &RouteMessage, subnet: &Prefix) -> Option<(String, Prefix)> {
     let index = devices_of(there).next()?;
     let is_in = |own: &Prefix| own.bits() == subnet.bits() && network_of(own) == network_of(subnet);
@@ -111,13 +115,13 @@ pub(super) async fn missing(
     index: u32,
     routes: &[Prefix],
 ) -> Result<Vec<Prefix>, NetlinkError> {
-    let wanted: Vec<_> = routes.iter().map(|route| Wanted::by_route(*route)).collect();
+    let wanted: Vec<_> = routes.iter().map(|route| SubnetRoute::by_route(*route)).collect();
     let mut missing = routes.to_vec();
     let look = |there: &RouteMessage| {
-        let is_there = |wanted: &Wanted| {
+        let is_there = |wanted: &SubnetRoute| {
             wanted.is_of(there) && metric_of(there) == wanted.metric && devices_of(there).eq([index])
         };
-        missing.retain(|route| !is_there(&Wanted::by_route(*route)));
+        missing.retain(|route| !is_there(&SubnetRoute::by_route(*route)));
         Ok(())
     };
     each_like(handle, &wanted, look).await?;
@@ -127,14 +131,14 @@ pub(super) async fn missing(
 /// Looks at each route of the families of these.
 async fn each_like(
     handle: &Handle,
-    wanted: &[Wanted],
+    wanted: &[SubnetRoute],
     mut look: impl FnMut(&RouteMessage) -> Result<(), NetlinkError>,
 ) -> Result<(), NetlinkError> {
     for family in [AddressFamily::Inet, AddressFamily::Inet6] {
         if !wanted.iter().any(|wanted| wanted.family() == family) {
             continue;
         }
-        // With a destination, the kernel would return the route of one packet instead of all routes.
+        // With a destination, the kernel would return the route of one packet alone.
         let mut asked = RouteMessage::default();
         asked.header.address_family = family;
         let mut routes = Box::pin(handle.route().get(asked).execute());
@@ -167,7 +171,7 @@ pub(super) fn route_message(index: u32, route: &Prefix) -> Result<RouteMessage, 
     RouteMessageBuilder::<IpAddr>::new()
         .destination_prefix(network, bits)
         // Without a metric, the kernel would remove the first route that it finds.
-        .map(|builder| builder.output_interface(index).priority(Wanted::by_route(*route).metric).build())
+        .map(|builder| builder.output_interface(index).priority(SubnetRoute::by_route(*route).metric).build())
         .map_err(|error| NetlinkError::System {
             doing: "write a route",
             error: io::Error::new(io::ErrorKind::InvalidInput, error.to_string()),

@@ -1,5 +1,5 @@
 //! The kernel's way to an address: the interface by which packets leave, and the Ethernet address that gets them first
-//! (linux/rtnetlink.h, linux/neighbour.h).
+//! (linux/rtnetlink.h, linux/neighbour.h). And whether a table of routing has a route over a device.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,8 +9,9 @@ use hopwise_core::StationAddress;
 use hopwise_core::narrow::as_u8;
 
 use super::ask::{ask, open};
-use super::message::{Message, attribute, word};
+use super::message::{DUMP, NetlinkMessage, attribute, word};
 use super::own::{DESTINATION, GET_ROUTE, NEW_ROUTE};
+use crate::sys;
 
 /// The size of a struct rtmsg, and of a struct ndmsg.
 const HEADER: usize = 12;
@@ -26,7 +27,7 @@ const LINK_ADDRESS: u16 = 2;
 
 /// The flag that asks for the route as the table has it, with its subnet (RTM_F_FIB_MATCH).
 const AS_IN_TABLE: u32 = 0x2000;
-/// The place of the flags, and that of the length of the subnet, in a struct rtmsg.
+/// The places of the flags and of the subnet's length in a struct rtmsg.
 const FLAGS: std::ops::Range<usize> = 8..12;
 const SUBNET_BITS: usize = 1;
 
@@ -43,12 +44,12 @@ pub struct RouteTo {
 
 /// The kernel's route to an address; None if it has none. This takes no privileges.
 pub fn route_to(to: IpAddr) -> Option<RouteTo> {
-    Ways::open().ok()?.route(to)
+    WaySocket::open().ok()?.route(to)
 }
 
 /// A socket for questions about ways. It takes no privileges.
 #[derive(Debug)]
-pub(crate) struct Ways(OwnedFd);
+pub(crate) struct WaySocket(OwnedFd);
 
 /// The first link of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +58,9 @@ pub(crate) struct First {
     pub(crate) next_hop: IpAddr,
 }
 
-impl Ways {
-    pub(crate) fn open() -> io::Result<Ways> {
-        open(None).map(Ways)
+impl WaySocket {
+    pub(crate) fn open() -> io::Result<WaySocket> {
+        open(None).map(WaySocket)
     }
 
     /// The first link to an address; None if the kernel knows no way.
@@ -79,7 +80,7 @@ impl Ways {
         let mut header = [0; HEADER];
         (header[0], header[1]) = (family(to), as_u8(bytes.len() * 8));
         header[FLAGS].copy_from_slice(&flags.to_ne_bytes());
-        let question = Message::new(GET_ROUTE, 0, 0).fixed(&header).attribute(DESTINATION, &bytes);
+        let question = NetlinkMessage::new(GET_ROUTE, 0, 0).fixed(&header).attribute(DESTINATION, &bytes);
         let mut found = None;
         let asked = ask(self.0.as_fd(), question, |heard| {
             if heard.kind == NEW_ROUTE {
@@ -95,7 +96,7 @@ impl Ways {
         header[0] = family(at.next_hop);
         header[4..8].copy_from_slice(&at.interface.to_ne_bytes());
         let question =
-            Message::new(GET_NEIGHBOUR, 0, 0).fixed(&header).attribute(ADDRESS, &octets(at.next_hop));
+            NetlinkMessage::new(GET_NEIGHBOUR, 0, 0).fixed(&header).attribute(ADDRESS, &octets(at.next_hop));
         let mut station = None;
         let asked = ask(self.0.as_fd(), question, |heard| {
             if heard.kind == NEW_NEIGHBOUR {
@@ -138,13 +139,39 @@ fn read_neighbour(body: &[u8]) -> Option<StationAddress> {
     address.try_into().ok().map(StationAddress)
 }
 
+/// The attribute of a route for its table.
+const TABLE: u16 = 15;
+/// Makes the kernel choose the routes of a dump by the question's attributes.
+const STRICT: (libc::c_int, libc::c_int) = (libc::SOL_NETLINK, libc::NETLINK_GET_STRICT_CHK);
+
+/// Returns whether this table of IPv4, or of IPv6, has a route over the device with that number.
+pub(super) fn leads_to(table: u32, is_v6: bool, device: u32) -> io::Result<bool> {
+    let socket = open(None)?;
+    sys::set_option(socket.as_fd(), STRICT, 1)?;
+    let mut header = [0; HEADER];
+    header[0] = as_u8(if is_v6 { libc::AF_INET6 } else { libc::AF_INET } as usize);
+    let question =
+        NetlinkMessage::new(GET_ROUTE, DUMP, 0).fixed(&header).attribute(TABLE, &table.to_ne_bytes());
+    let mut is_there = false;
+    let asked = ask(&socket, question, |heard| {
+        let attributes = heard.body.get(HEADER..).unwrap_or_default();
+        let is = |kind, wanted| attribute(attributes, kind).and_then(|value| word(value, 0)) == Some(wanted);
+        is_there |= heard.kind == NEW_ROUTE && is(TABLE, table) && is(INTERFACE, device);
+    });
+    match asked {
+        // There is no such table.
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+        asked => asked.map(|()| is_there),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// The body of a message with these attributes.
     fn body(attributes: &[(u16, &[u8])]) -> Vec<u8> {
-        let message = Message::new(0, 0, 0).fixed(&[0; HEADER]);
+        let message = NetlinkMessage::new(0, 0, 0).fixed(&[0; HEADER]);
         let message =
             attributes.iter().fold(message, |message, (kind, value)| message.attribute(*kind, value));
         message.finish()[super::super::message::HEADER..].to_vec()
@@ -174,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_kernel_leads_to_its_own_addresses_over_the_loopback() {
-        let ways = Ways::open().expect("a socket");
+        let ways = WaySocket::open().expect("a socket");
         let own = IpAddr::from([127, 9, 9, 9]);
         let of_loopback = rustix::fs::stat("/sys/class/net/lo").is_ok();
         let first = ways.first(own);
@@ -185,5 +212,17 @@ mod tests {
             first.and_then(|first| ways.station(First { next_hop: [127, 0, 0, 77].into(), ..first })),
             None
         );
+    }
+
+    #[test]
+    fn a_table_has_the_routes_that_the_kernel_lists() {
+        // Each namespace whose loopback is up has its addresses in the table `local`.
+        let is_up = super::super::is_own_address([127, 9, 9, 9].into())
+            && std::fs::read_to_string("/sys/class/net/lo/operstate")
+                .is_ok_and(|state| state.trim() != "down");
+        let loopback = super::super::index_of("lo").expect("it is there");
+        assert_eq!(leads_to(255, false, loopback).expect("the kernel answers"), is_up);
+        assert!(!leads_to(255, false, u32::MAX).expect("the kernel answers"));
+        assert!(!leads_to(87_654_321, false, loopback).expect("the kernel answers"));
     }
 }

@@ -2,8 +2,13 @@
 //! descriptor tells when there is.
 //!
 //! The kernel holds a packet to an absent neighbour for seconds. The packet takes room of its socket until then. Any
-//! host can cause segments with SYN to absent neighbours. These have a socket of their own, and those without room are
-//! dropped: otherwise they would keep the segments of connections waiting.
+//! host can cause segments with SYN to absent neighbours. SYNs therefore have a socket of their own, and are dropped
+//! when it is full: the segments of connections need not wait for them.
+//!
+//! Where the router translates addresses, a table of nft keeps the new packets away from connection tracking. Tracking
+//! knows the packets of a connection by the addresses that the other interface does not show. It would take a packet
+//! that is sent anew for the first one of another connection, which would leave from another port. The table goes when
+//! its owner does.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,6 +16,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use hopwise_core::wire::{Flags, IpView, protocol};
 
+use super::ForwardConfig;
+use crate::firewall::Ruleset;
+use crate::nft::OwnedTable;
 use crate::poller::{Interest, Poller};
 use crate::routing::Resender;
 
@@ -82,4 +90,93 @@ impl Anew {
 fn has_syn(ip: &IpView<'_>) -> bool {
     let flags = ip.payload.get(FLAGS_AT).filter(|_| ip.protocol == protocol::TCP);
     flags.is_some_and(|flags| Flags(*flags).contains(Flags::SYN))
+}
+
+/// Mark of packets that are not tracked.
+pub(super) const MARK: libc::c_int = 0x0068_6f70;
+/// The beginning of the table's name. The first queue's number follows.
+const TABLE: &str = "hopwise_anew_";
+
+/// The interface whose packets are not tracked, and the table that says so.
+#[derive(Debug)]
+pub(super) struct Untracked {
+    pub(super) device: String,
+    _table: OwnedTable,
+}
+
+impl Untracked {
+    /// `None` if neither interface translates addresses, as far as nft lists. An nft that does not answer is an error.
+    pub(super) fn set(config: &ForwardConfig) -> io::Result<Option<Untracked>> {
+        let rules = match Ruleset::read() {
+            Ok(rules) => rules,
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "rules of the router that translate addresses could not be listed");
+                return Ok(None);
+            }
+        };
+        let Some(device) = other_side(config, &rules).map(str::to_owned) else { return Ok(None) };
+        match OwnedTable::set(&format!("inet {TABLE}{}", config.queue), &chain(&device)) {
+            Ok(table) => Ok(Some(Untracked { device, _table: table })),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(error),
+            Err(error) => {
+                say_wrong_port(&device, &error);
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn say_wrong_port(device: &str, error: &io::Error) {
+    tracing::warn!(
+        %error,
+        device,
+        "the router translates addresses: packets that were kept leave by it from another port, as if of another \
+         connection. Take `by: tun`"
+    );
+}
+
+/// The interface that does not translate addresses, where the other one does.
+fn other_side<'a>(config: &'a ForwardConfig, rules: &Ruleset) -> Option<&'a str> {
+    let ForwardConfig { wire, radio, .. } = config;
+    if !rules.translating(wire, true).is_empty() {
+        Some(radio)
+    } else if !rules.translating(radio, false).is_empty() {
+        Some(wire)
+    } else {
+        None
+    }
+}
+
+fn chain(device: &str) -> String {
+    format!(
+        "chain sent {{ type filter hook output priority raw; policy accept; \
+         oifname \"{device}\" meta mark {MARK:#x} notrack; }};"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_untracked_on_the_side_that_does_not_translate() {
+        let (wire, radio) = ("wire".to_owned(), "radio".to_owned());
+        let config = ForwardConfig { wire, radio, mobiles: Vec::new(), queue: 7100 };
+        let nat = |hook: &str, rule: &str| {
+            let hook = format!("\t\ttype nat hook {hook} priority 0; policy accept;\n");
+            Ruleset::parse(&format!("table ip nat {{\n\tchain c {{\n{hook}\t\t{rule}\n\t}}\n}}\n"))
+        };
+        for (hook, rule, wanted) in [
+            ("postrouting", "oifname \"wire\" masquerade", Some("radio")),
+            ("postrouting", "ip saddr 10.9.0.0/24 snat to 192.0.2.1", Some("radio")),
+            ("prerouting", "iifname \"wire\" tcp dport 80 dnat to 10.9.0.2", Some("radio")),
+            ("postrouting", "oifname \"radio\" masquerade", Some("wire")),
+            ("postrouting", "oifname \"lan\" masquerade", None),
+            ("prerouting", "ct status dnat accept", None),
+        ] {
+            assert_eq!(other_side(&config, &nat(hook, rule)), wanted, "{rule}");
+        }
+        assert!(chain("radio").contains("oifname \"radio\" meta mark 0x686f70 notrack;"));
+    }
 }

@@ -9,7 +9,7 @@ use rustix::net::netlink::NETFILTER;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::netlink::ask::{ask, open};
-use crate::netlink::message::{Message, REQUEST, attribute, messages};
+use crate::netlink::message::{NetlinkMessage, REQUEST, attribute, messages};
 use crate::sys;
 
 /// The subsystem of queues, and its messages (linux/netfilter/nfnetlink_queue.h).
@@ -24,12 +24,14 @@ const COPY_PACKET: u8 = 2;
 const MOST_QUEUED: u16 = 3;
 const MASK: u16 = 4;
 const FLAGS: u16 = 5;
-/// A full queue lets packets go on instead of dropping them.
+/// A full queue lets packets go on, and drops none.
 const FAIL_OPEN: u32 = 1;
 const PACKET_HEADER: u16 = 1;
 const VERDICT_HEADER: u16 = 2;
 const MARK: u16 = 3;
 const INTERFACE: u16 = 5;
+const PORT: u16 = 7;
+const SENDER: u16 = 9;
 const PAYLOAD: u16 = 10;
 /// The length of netfilter's own header: family, version, and the queue's number.
 const HEADER: usize = 4;
@@ -40,41 +42,45 @@ const QUEUED: u32 = 4_096;
 const NO_OVERRUN_ERRORS: (libc::c_int, libc::c_int) = (libc::SOL_NETLINK, libc::NETLINK_NO_ENOBUFS);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum QueueVerdict {
     Drop,
     Accept,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Queued<'a> {
+pub(crate) struct QueuedPacket<'a> {
     pub(crate) id: u32,
     /// 0 if it has none.
     pub(crate) mark: u32,
     /// The number of the interface by which it came; 0 if it came by none.
     pub(crate) interface: u32,
+    /// The number of the bridge's port by which it came; 0 if it came by none.
+    pub(crate) port: u32,
+    /// The sender's address on the link, with its length; empty if the link has none.
+    pub(crate) sender: &'a [u8],
     pub(crate) packet: &'a [u8],
 }
 
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct NetfilterQueue {
     socket: Arc<OwnedFd>,
     number: u16,
     buffer: Vec<u8>,
 }
 
-fn message(kind: u16, flags: u16, queue: u16) -> Message {
+fn message(kind: u16, flags: u16, queue: u16) -> NetlinkMessage {
     let [high, low] = queue.to_be_bytes();
-    Message::new(kind, flags, 1).fixed(&[0, 0, high, low])
+    NetlinkMessage::new(kind, flags, 1).fixed(&[0, 0, high, low])
 }
 
-impl Queue {
+impl NetfilterQueue {
     /// Binds a queue, which has one user. It fails with `ResourceBusy` if another program has it.
-    pub(crate) fn bind(number: u16) -> io::Result<Queue> {
+    pub(crate) fn bind(number: u16) -> io::Result<NetfilterQueue> {
         let socket = open(Some(NETFILTER))?;
         sys::set_option(socket.as_fd(), NO_OVERRUN_ERRORS, 1)?;
         // A smaller buffer works, too.
         let _ = sys::set_option(socket.as_fd(), (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE), RECEIVE_BUFFER);
-        let queue = Queue::bound(socket, number);
+        let queue = NetfilterQueue::bound(socket, number);
         let configure = || message(CONFIGURE, 0, number);
         queue.ask(configure().attribute(COMMAND, &[BIND, 0, 0, 0]))?;
         let parameters = [&0xffff_u32.to_be_bytes()[..], &[COPY_PACKET]].concat();
@@ -87,12 +93,12 @@ impl Queue {
     }
 
     /// A queue that another process has bound, by its socket.
-    pub(crate) fn bound(socket: OwnedFd, number: u16) -> Queue {
-        Queue { socket: Arc::new(socket), number, buffer: vec![0; BUFFER] }
+    pub(crate) fn bound(socket: OwnedFd, number: u16) -> NetfilterQueue {
+        NetfilterQueue { socket: Arc::new(socket), number, buffer: vec![0; BUFFER] }
     }
 
     /// Sends a request. It may skip packets, but there are none: no rule leads to the queue yet.
-    fn ask(&self, question: Message) -> io::Result<()> {
+    fn ask(&self, question: NetlinkMessage) -> io::Result<()> {
         ask(&*self.socket, question, |_| {}).map_err(|error| match error.raw_os_error() {
             // Another program has the queue.
             Some(libc::EPERM) => io::ErrorKind::ResourceBusy.into(),
@@ -108,7 +114,7 @@ impl Queue {
         self.socket.as_fd()
     }
 
-    pub(crate) fn next(&mut self) -> io::Result<Option<Queued<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<QueuedPacket<'_>>> {
         loop {
             match recv(&*self.socket, &mut self.buffer[..], RecvFlags::empty()) {
                 Ok((bytes, _)) if read(&self.buffer[..bytes]).is_some() => {
@@ -135,29 +141,29 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    pub(crate) fn say(&self, id: u32, verdict: Verdict) -> io::Result<()> {
+    pub(crate) fn say(&self, id: u32, verdict: QueueVerdict) -> io::Result<()> {
         self.send(self.verdict(id, verdict))
     }
 
     /// Lets the packet go on with this mark.
     pub(crate) fn accept_with(&self, id: u32, mark: u32) -> io::Result<()> {
-        self.send(self.verdict(id, Verdict::Accept).attribute(MARK, &mark.to_be_bytes()))
+        self.send(self.verdict(id, QueueVerdict::Accept).attribute(MARK, &mark.to_be_bytes()))
     }
 
-    fn verdict(&self, id: u32, verdict: Verdict) -> Message {
-        let verdict = u32::from(verdict == Verdict::Accept);
+    fn verdict(&self, id: u32, verdict: QueueVerdict) -> NetlinkMessage {
+        let verdict = u32::from(verdict == QueueVerdict::Accept);
         let header = [verdict.to_be_bytes(), id.to_be_bytes()].concat();
         message(VERDICT, REQUEST, self.number).attribute(VERDICT_HEADER, &header)
     }
 
-    fn send(&self, said: Message) -> io::Result<()> {
+    fn send(&self, said: NetlinkMessage) -> io::Result<()> {
         send(&*self.socket, &said.finish(), SendFlags::empty())?;
         Ok(())
     }
 }
 
 /// The packet in a message, if it has one.
-pub(crate) fn read(bytes: &[u8]) -> Option<Queued<'_>> {
+pub(crate) fn read(bytes: &[u8]) -> Option<QueuedPacket<'_>> {
     let heard = messages(bytes).find(|heard| heard.kind == PACKET)?;
     let attributes = heard.body.get(HEADER..)?;
     let id = attribute(attributes, PACKET_HEADER)?.get(..4)?;
@@ -165,8 +171,9 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Queued<'_>> {
     let number = |kind| {
         attribute(attributes, kind).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
     };
-    let (mark, interface) = (number(MARK), number(INTERFACE));
-    Some(Queued { id, mark, interface, packet: attribute(attributes, PAYLOAD)? })
+    let (mark, interface, port) = (number(MARK), number(INTERFACE), number(PORT));
+    let sender = attribute(attributes, SENDER).unwrap_or_default();
+    Some(QueuedPacket { id, mark, interface, port, sender, packet: attribute(attributes, PAYLOAD)? })
 }
 
 #[cfg(test)]
@@ -177,8 +184,10 @@ mod tests {
     fn a_packet_is_read_with_the_number_that_its_verdict_names() {
         let header = [&7_u32.to_be_bytes()[..], &[8, 0, 2, 0]].concat();
         let written = message(PACKET, 0, 5).attribute(PACKET_HEADER, &header).attribute(MARK, &[4, 0, 0, 1]);
-        let bytes = written.attribute(INTERFACE, &[0, 0, 0, 9]).attribute(PAYLOAD, b"packet").finish();
-        let queued = Queued { id: 7, mark: 0x0400_0001, interface: 9, packet: b"packet" };
+        let written = written.attribute(INTERFACE, &[0, 0, 0, 9]).attribute(PORT, &[0, 0, 0, 8]);
+        let bytes = written.attribute(SENDER, &[0, 6, 0, 0, 2]).attribute(PAYLOAD, b"packet").finish();
+        let (sender, packet) = (&[0, 6, 0, 0, 2][..], &b"packet"[..]);
+        let queued = QueuedPacket { id: 7, mark: 0x0400_0001, interface: 9, port: 8, sender, packet };
         assert_eq!(read(&bytes), Some(queued));
         assert!((0..bytes.len() - 2).all(|len| read(&bytes[..len]).is_none()));
         let other = message(CONFIGURE, 0, 5).attribute(PACKET_HEADER, &header).finish();

@@ -11,10 +11,10 @@ use rustix::net::{RecvFlags, bind, recv};
 
 use super::station::{NEW_STATION, address, station};
 use crate::netlink::ask::{ask, open};
-use crate::netlink::message::{self, DUMP, GENERIC_HEADER, Message, attribute, attributes, word};
+use crate::netlink::message::{self, DUMP, GENERIC_HEADER, NetlinkMessage, attribute, attributes, word};
 use crate::sys;
 
-/// The family that lists the others (GENL_ID_CTRL), its request for one, and the attributes of the reply.
+/// The family that lists all families (GENL_ID_CTRL), its request for one of them, and the attributes of the reply.
 const CONTROL: u16 = 16;
 const GET_FAMILY: u8 = 3;
 const FAMILY_ID: u16 = 1;
@@ -39,7 +39,7 @@ pub enum StationNews {
     Came(StationAddress),
     /// The station is gone.
     Left(StationAddress),
-    /// It has not acknowledged so many packets in a row.
+    /// It has not acknowledged packets in a row.
     Unheard {
         /// The silent station.
         address: StationAddress,
@@ -76,8 +76,8 @@ impl Nl80211 {
     }
 
     /// The question for all that the kernel tells of an interface by this command.
-    pub(super) fn question(&self, command: u8, interface: u32) -> Message {
-        let question = Message::new(self.family, DUMP, 0).fixed(&[command, 0, 0, 0]);
+    pub(super) fn question(&self, command: u8, interface: u32) -> NetlinkMessage {
+        let question = NetlinkMessage::new(self.family, DUMP, 0).fixed(&[command, 0, 0, 0]);
         question.attribute(INTERFACE, &interface.to_ne_bytes())
     }
 }
@@ -127,16 +127,17 @@ impl AsFd for StationWatch {
     }
 }
 
-/// The number of a family of generic netlink, and that of its group if it has one. The name ends with a zero.
-/// Fails with `NotFound` if this kernel lacks the family.
+/// The numbers of a family of generic netlink and of its group, if it has a group. The name ends with a zero. Fails
+/// with `NotFound` if this kernel lacks the family.
 pub(crate) fn family_named(socket: impl AsFd, name: &[u8]) -> io::Result<(u16, Option<u32>)> {
-    let question = Message::new(CONTROL, 0, 0).fixed(&[GET_FAMILY, 1, 0, 0]).attribute(FAMILY_NAME, name);
+    let question =
+        NetlinkMessage::new(CONTROL, 0, 0).fixed(&[GET_FAMILY, 1, 0, 0]).attribute(FAMILY_NAME, name);
     let mut found = None;
     ask(socket, question, |heard| found = found.or_else(|| family(heard.body)))?;
     found.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// The family's number, and that of its group if it has one.
+/// The numbers of the family and of its group, if it has a group.
 pub(crate) fn family(body: &[u8]) -> Option<(u16, Option<u32>)> {
     let body = body.get(GENERIC_HEADER..)?;
     let id = u16::from_ne_bytes(attribute(body, FAMILY_ID)?.try_into().ok()?);

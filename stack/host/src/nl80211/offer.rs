@@ -15,10 +15,10 @@ use rustix::net::{
 };
 
 use super::station::{message, station};
-use crate::name_lock::name;
-use crate::netlink::message::{Message, messages};
+use crate::netlink::message::{NetlinkMessage, messages};
+use crate::own_file::lock_name;
 
-/// The most readers of a device, and those that wait to be accepted.
+/// The most readers of a device, and the most that wait to be accepted.
 const MOST_READERS: usize = 8;
 const MOST_WAITING: i32 = 8;
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
@@ -52,7 +52,7 @@ impl StationOffer {
             return;
         }
         // Without a station this message stands alone: an empty one would read as an end.
-        let mut told = Message::new(0, 0, 0).finish();
+        let mut told = NetlinkMessage::new(0, 0, 0).finish();
         facts().iter().for_each(|facts| told.extend(message(facts).finish()));
         self.readers.retain(|(reader, _)| {
             let sent = send(reader, &told, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
@@ -106,7 +106,7 @@ impl OfferReader {
     }
 }
 
-/// The reader that has no place: the newest of the user with the most, so that no user keeps the others out.
+/// The reader that has no place: the newest of the user with the most, so that no user keeps other users out.
 fn goes(users: &[u32]) -> usize {
     let readers_of = |user: u32| users.iter().filter(|other| **other == user).count();
     let newest = users.iter().enumerate().max_by_key(|(_, user)| readers_of(**user));
@@ -114,7 +114,7 @@ fn goes(users: &[u32]) -> usize {
 }
 
 fn address(device: &str) -> io::Result<SocketAddrUnix> {
-    Ok(SocketAddrUnix::new_abstract_name(name("stations", device).as_bytes())?)
+    Ok(SocketAddrUnix::new_abstract_name(lock_name("stations", device).as_bytes())?)
 }
 
 #[cfg(test)]

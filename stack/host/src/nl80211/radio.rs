@@ -2,22 +2,20 @@
 //!
 //! The messages are few, and no crate for nl80211 that is kept well joins an ad hoc network or an 802.11s mesh.
 
-mod scan;
 pub(super) mod wire;
 
-use std::io;
 use std::os::fd::OwnedFd;
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
+use hopwise_core::StationAddress;
 use rustix::net::netlink::GENERIC;
 
 use super::kernel::{INTERFACE, family_named};
-use crate::netlink::ask::{Refused, ask, open_for_words, request};
-use crate::netlink::message::{DUMP, GENERIC_HEADER, Heard, Message, attribute};
+use crate::netlink::ask::{KernelRefusal, ask, open_for_words, request};
+use crate::netlink::message::{DUMP, GENERIC_HEADER, NetlinkMessage, NetlinkReply, attribute, word};
 
-pub use scan::HeardNetwork;
-pub use wire::{Abilities, Cell, Channel, Frequency, Kind, RadioState, Rates};
+pub use wire::{Abilities, ChannelSetting, Frequency, InterfaceType, MeshCell, RadioState, Rates};
 
 /// The kernel changes its regulatory domain some time after it was asked.
 const DOMAIN_WITHIN: Duration = Duration::from_secs(3);
@@ -54,7 +52,7 @@ impl Radio {
     pub fn abilities(&self, index: u32) -> io::Result<Abilities> {
         let mut abilities = Abilities::default();
         // The kernel tells a radio in several parts.
-        let question = Message::new(self.family, DUMP, 0).fixed(&[wire::GET_WIPHY, 0, 0, 0]);
+        let question = NetlinkMessage::new(self.family, DUMP, 0).fixed(&[wire::GET_WIPHY, 0, 0, 0]);
         let question = question.attribute(INTERFACE, &index.to_ne_bytes());
         ask(&self.socket, question.attribute(wire::SPLIT_DUMP, &[]), |heard| abilities.add(heard.body))?;
         abilities.frequencies.sort_unstable_by_key(|frequency| frequency.mhz);
@@ -62,21 +60,21 @@ impl Radio {
     }
 
     /// Gives the interface another type. It has to be down.
-    pub fn set_kind(&self, index: u32, kind: Kind) -> Result<(), Refused> {
+    pub fn set_kind(&self, index: u32, kind: InterfaceType) -> Result<(), KernelRefusal> {
         self.tell(
             self.message(wire::SET_INTERFACE, index).attribute(wire::TYPE, &kind.number().to_ne_bytes()),
         )
     }
 
     /// Joins the network. The interface has to be up and of this type.
-    pub fn join(&self, index: u32, kind: Kind, cell: &Cell) -> Result<(), Refused> {
-        let command = if kind == Kind::MESH { wire::JOIN_MESH } else { wire::JOIN_IBSS };
+    pub fn join(&self, index: u32, kind: InterfaceType, cell: &MeshCell) -> Result<(), KernelRefusal> {
+        let command = if kind == InterfaceType::MESH { wire::JOIN_MESH } else { wire::JOIN_IBSS };
         self.tell(cell.write(self.message(command, index), kind))
     }
 
     /// Leaves the network of an interface of this type; one that is in none has left.
-    pub fn leave(&self, index: u32, kind: Kind) -> Result<(), Refused> {
-        let command = if kind == Kind::MESH { wire::LEAVE_MESH } else { wire::LEAVE_IBSS };
+    pub fn leave(&self, index: u32, kind: InterfaceType) -> Result<(), KernelRefusal> {
+        let command = if kind == InterfaceType::MESH { wire::LEAVE_MESH } else { wire::LEAVE_IBSS };
         match self.tell(self.message(command, index)) {
             Err(refused)
                 if refused.is_one_of(&[libc::ENOTCONN, libc::ENOLINK, libc::ENETDOWN, libc::EOPNOTSUPP]) =>
@@ -88,12 +86,12 @@ impl Radio {
     }
 
     /// Sends at these rates alone, in the band of this frequency; without any rate, at all that the radio has.
-    pub fn set_rates(&self, index: u32, mhz: u32, rates: &Rates) -> Result<(), Refused> {
+    pub fn set_rates(&self, index: u32, mhz: u32, rates: &Rates) -> Result<(), KernelRefusal> {
         self.tell(rates.write(self.message(wire::SET_RATES, index), mhz))
     }
 
     /// The power in hundredths of dBm; `None` lets the driver choose it.
-    pub fn set_power(&self, index: u32, hundredths: Option<u32>) -> Result<(), Refused> {
+    pub fn set_power(&self, index: u32, hundredths: Option<u32>) -> Result<(), KernelRefusal> {
         self.tell(wire::power(self.message(wire::SET_WIPHY, index), hundredths))
     }
 
@@ -110,7 +108,7 @@ impl Radio {
     }
 
     /// Lets the radio sleep between frames, or not.
-    pub fn set_power_save(&self, index: u32, is_on: bool) -> Result<(), Refused> {
+    pub fn set_power_save(&self, index: u32, is_on: bool) -> Result<(), KernelRefusal> {
         let state = u32::from(is_on).to_ne_bytes();
         self.tell(self.message(wire::SET_POWER_SAVE, index).attribute(wire::POWER_SAVE, &state))
     }
@@ -119,9 +117,9 @@ impl Radio {
     /// its channel at any time.
     pub fn networks(&self, index: u32) -> io::Result<Vec<HeardNetwork>> {
         let mut found = Vec::new();
-        let question = Message::new(self.family, DUMP, 0).fixed(&[scan::GET_SCAN, 0, 0, 0]);
+        let question = NetlinkMessage::new(self.family, DUMP, 0).fixed(&[GET_SCAN, 0, 0, 0]);
         ask(&self.socket, question.attribute(INTERFACE, &index.to_ne_bytes()), |heard| {
-            found.extend(scan::network(heard.body));
+            found.extend(network(heard.body));
         })?;
         Ok(found)
     }
@@ -129,15 +127,15 @@ impl Radio {
     /// The country of the regulatory domain, such as `DE`; `00` is the world.
     pub fn country(&self) -> io::Result<Option<String>> {
         let mut found = None;
-        let question = Message::new(self.family, 0, 0).fixed(&[wire::GET_DOMAIN, 0, 0, 0]);
+        let question = NetlinkMessage::new(self.family, 0, 0).fixed(&[wire::GET_DOMAIN, 0, 0, 0]);
         ask(&self.socket, question, |heard| found = found.take().or_else(|| country(heard)))?;
         Ok(found)
     }
 
     /// Sets the country, and waits until the kernel has its domain.
     #[expect(clippy::disallowed_methods, reason = "nothing is driven while interfaces are brought up")]
-    pub fn set_country(&self, code: &str) -> Result<(), Refused> {
-        let question = Message::new(self.family, 0, 0).fixed(&[wire::SET_DOMAIN, 0, 0, 0]);
+    pub fn set_country(&self, code: &str) -> Result<(), KernelRefusal> {
+        let question = NetlinkMessage::new(self.family, 0, 0).fixed(&[wire::SET_DOMAIN, 0, 0, 0]);
         self.tell(question.attribute(wire::COUNTRY, format!("{code}\0").as_bytes()))?;
         let mut waited = Duration::ZERO;
         while waited < DOMAIN_WITHIN {
@@ -148,7 +146,7 @@ impl Radio {
             waited += LOOK_EVERY;
         }
         let now = self.country()?.unwrap_or_else(|| "none".to_owned());
-        Err(Refused {
+        Err(KernelRefusal {
             error: io::ErrorKind::TimedOut.into(),
             said: Some(format!(
                 "the kernel stays at {now}: expected a code that its regulatory database has (Debian: \
@@ -157,24 +155,90 @@ impl Radio {
         })
     }
 
-    fn message(&self, command: u8, index: u32) -> Message {
-        Message::new(self.family, 0, 0).fixed(&[command, 0, 0, 0]).attribute(INTERFACE, &index.to_ne_bytes())
+    fn message(&self, command: u8, index: u32) -> NetlinkMessage {
+        NetlinkMessage::new(self.family, 0, 0)
+            .fixed(&[command, 0, 0, 0])
+            .attribute(INTERFACE, &index.to_ne_bytes())
     }
 
-    fn tell(&self, message: Message) -> Result<(), Refused> {
+    fn tell(&self, message: NetlinkMessage) -> Result<(), KernelRefusal> {
         request(&self.socket, message, |_| {})
     }
 }
 
-fn country(heard: &Heard<'_>) -> Option<String> {
+fn country(heard: &NetlinkReply<'_>) -> Option<String> {
     let all = heard.body.get(GENERIC_HEADER..)?;
     let code = String::from_utf8_lossy(attribute(all, wire::COUNTRY)?);
     Some(code.trim_end_matches('\0').to_owned())
 }
 
+const GET_SCAN: u8 = 32;
+const NEW_SCAN_RESULTS: u8 = 34;
+const BSS: u16 = 47;
+/// Within a network.
+const BSSID: u16 = 1;
+const FREQUENCY: u16 = 2;
+const ELEMENTS: u16 = 6;
+const SIGNAL_MBM: u16 = 7;
+const STATUS: u16 = 9;
+const SEEN_MS_AGO: u16 = 10;
+const BEACON_ELEMENTS: u16 = 11;
+/// Elements of a beacon (IEEE 802.11, 9.4.2): the SSID, and the mesh ID.
+const ELEMENT_SSID: u8 = 0;
+const ELEMENT_MESH_ID: u8 = 114;
+
+/// A network of which the radio heard a beacon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeardNetwork {
+    /// Its BSSID.
+    pub bssid: StationAddress,
+    /// The middle of its first 20 MHz.
+    pub mhz: u32,
+    /// SSID or mesh ID; empty if it is hidden.
+    pub name: Vec<u8>,
+    /// The power of its last beacon.
+    pub signal_dbm: Option<i32>,
+    /// The age of its last beacon.
+    pub age: Option<Duration>,
+    /// The interface belongs to it.
+    pub is_ours: bool,
+}
+
+/// The network in one message of a dump.
+fn network(body: &[u8]) -> Option<HeardNetwork> {
+    let all = body.get(GENERIC_HEADER..).filter(|_| body[0] == NEW_SCAN_RESULTS)?;
+    let bss = attribute(all, BSS)?;
+    let number = |kind| attribute(bss, kind).and_then(|value| word(value, 0));
+    let elements = attribute(bss, ELEMENTS).or_else(|| attribute(bss, BEACON_ELEMENTS)).unwrap_or_default();
+    let name = |id| element(elements, id).filter(|name| !name.is_empty());
+    Some(HeardNetwork {
+        bssid: attribute(bss, BSSID)?.try_into().ok().map(StationAddress)?,
+        mhz: number(FREQUENCY)?,
+        name: name(ELEMENT_MESH_ID).or_else(|| name(ELEMENT_SSID)).unwrap_or_default().to_vec(),
+        signal_dbm: number(SIGNAL_MBM).map(|mbm| mbm.cast_signed() / 100),
+        age: number(SEEN_MS_AGO).map(|ms| Duration::from_millis(ms.into())),
+        is_ours: attribute(bss, STATUS).is_some(),
+    })
+}
+
+/// The content of the first element with that number.
+fn element(mut elements: &[u8], id: u8) -> Option<&[u8]> {
+    while let [kind, len, rest @ ..] = elements {
+        let content = rest.get(..usize::from(*len))?;
+        if *kind == id {
+            return Some(content);
+        }
+        elements = &rest[usize::from(*len)..];
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::netlink::message::{HEADER, NetlinkMessage};
 
     #[test]
     fn a_kernel_without_wi_fi_says_so_and_a_loopback_has_no_radio() {
@@ -186,10 +250,49 @@ mod tests {
 
     #[test]
     fn a_country_is_read_without_its_zero() {
-        let body =
-            Message::new(0, 0, 0).fixed(&[wire::GET_DOMAIN, 0, 0, 0]).attribute(wire::COUNTRY, b"DE\0");
-        let body = body.finish().split_off(crate::netlink::message::HEADER);
-        let heard = Heard { kind: 30, number: 1, body: &body };
+        let body = NetlinkMessage::new(0, 0, 0)
+            .fixed(&[wire::GET_DOMAIN, 0, 0, 0])
+            .attribute(wire::COUNTRY, b"DE\0");
+        let body = body.finish().split_off(HEADER);
+        let heard = NetlinkReply { kind: 30, number: 1, body: &body };
         assert_eq!(country(&heard).as_deref(), Some("DE"));
+    }
+
+    fn heard(elements: &[u8], is_ours: bool) -> Vec<u8> {
+        let bss = |message: NetlinkMessage| {
+            let message = message
+                .attribute(BSSID, &[2, 0, 0, 0, 0, 9])
+                .attribute(FREQUENCY, &2_412_u32.to_ne_bytes())
+                .attribute(SIGNAL_MBM, &(-6_700_i32).to_ne_bytes())
+                .attribute(SEEN_MS_AGO, &120_u32.to_ne_bytes())
+                .attribute(ELEMENTS, elements);
+            if is_ours { message.attribute(STATUS, &2_u32.to_ne_bytes()) } else { message }
+        };
+        let message = NetlinkMessage::new(0, 0, 0).fixed(&[NEW_SCAN_RESULTS, 1, 0, 0]).nest(BSS, bss);
+        message.finish().split_off(HEADER)
+    }
+
+    #[test]
+    fn a_network_is_read_with_its_name_and_whether_it_is_ours() {
+        let expected = HeardNetwork {
+            bssid: StationAddress([2, 0, 0, 0, 0, 9]),
+            mhz: 2_412,
+            name: b"cafe".to_vec(),
+            signal_dbm: Some(-67),
+            age: Some(Duration::from_millis(120)),
+            is_ours: false,
+        };
+        assert_eq!(network(&heard(b"\x01\x01\x02\x00\x04cafe", false)), Some(expected.clone()));
+        let mesh = heard(b"\x00\x00\x72\x04roof", true);
+        assert_eq!(network(&mesh), Some(HeardNetwork { name: b"roof".to_vec(), is_ours: true, ..expected }));
+        assert_eq!(network(&heard(b"\x00\x09cut", false)).map(|network| network.name), Some(Vec::new()));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+        #[test]
+        fn nonsense_is_no_network_and_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+            let _ = (network(&bytes), network(&heard(&bytes, false)));
+        }
     }
 }

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 
-use super::counter::Counter;
-use super::sanity_check::SanityCheck;
+use super::Counter;
 
 /// The most stations of an interface; a kernel's own bounds are lower.
 const MOST_STATIONS: usize = 4_096;
@@ -20,9 +19,9 @@ const MOST_BYTES: u64 = MOST_PACKETS << 14;
 const NOISE_DBM: i8 = -110;
 /// The fastest link of IEEE 802.11be is at 46 Gbit/s.
 const MOST_BPS: u64 = 50_000_000_000;
-/// A signal that was the same for that long, and for so many packets.
+/// The time and the number of packets after which a constant signal is not believed.
 const SAME_SIGNAL: (Duration, u64) = (Duration::from_secs(60), 1_000);
-/// An inactive time that was the same for that long.
+/// The time after which a constant inactive time is not believed.
 const SAME_INACTIVE: Duration = Duration::from_secs(3);
 /// Some drivers give whole seconds.
 const INACTIVE_GRAIN: Duration = Duration::from_millis(1_100);
@@ -42,7 +41,7 @@ const STAYS: Duration = Duration::from_secs(600);
 
 /// The reporter's standing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(super) enum ReporterTrust {
     /// A driver, which has to be plausible.
     Judged,
     /// A simulated radio, which knows.
@@ -52,14 +51,14 @@ pub(super) enum Trust {
 /// Judges the stations of an interface.
 #[derive(Debug)]
 pub(super) struct Sanity {
-    trust: Trust,
-    known: BTreeMap<StationAddress, Known>,
+    trust: ReporterTrust,
+    known: BTreeMap<StationAddress, JudgedLink>,
     /// The broken rules, each with the first station that showed it.
     broken: BTreeMap<SanityCheck, StationAddress>,
 }
 
 impl Sanity {
-    pub(super) fn new(trust: Trust) -> Sanity {
+    pub(super) fn new(trust: ReporterTrust) -> Sanity {
         Sanity { trust, known: BTreeMap::new(), broken: BTreeMap::new() }
     }
 
@@ -72,7 +71,7 @@ impl Sanity {
         self.known.retain(|address, _| report.iter().any(|said| said.station == *address));
         let mut believed = Vec::with_capacity(report.len());
         for said in report.iter().take(MOST_STATIONS) {
-            let known = self.known.entry(said.station).or_insert_with(|| Known::new(said));
+            let known = self.known.entry(said.station).or_insert_with(|| JudgedLink::new(said));
             let broken = &mut self.broken;
             believed.extend(known.judge(self.trust, said, &mut |rule| {
                 broken.entry(rule).or_insert_with(|| {
@@ -96,7 +95,7 @@ impl Sanity {
 
 /// The state of a link whose report was first judged at `first`.
 #[derive(Debug)]
-struct Known {
+struct JudgedLink {
     first: Instant,
     at: Instant,
     counters: [Option<Counter>; 7],
@@ -111,7 +110,7 @@ struct Known {
     /// The packets and failures when the station was last heard.
     at_last_heard: (Option<u64>, Option<u64>),
     failed_never_counts: bool,
-    /// A signal, and the time and the packets since which it is the same.
+    /// A signal, and the time and the packets since its last change.
     signal: (Option<i8>, Instant, Option<u64>),
 }
 
@@ -129,10 +128,10 @@ fn numbers(said: &LinkFacts) -> [Option<u64>; 7] {
     [tx_packets, tx_retries, tx_failed, rx_packets, rx_bytes, durations[0], durations[1]]
 }
 
-impl Known {
-    fn new(said: &LinkFacts) -> Known {
+impl JudgedLink {
+    fn new(said: &LinkFacts) -> JudgedLink {
         let numbers = numbers(said);
-        Known {
+        JudgedLink {
             first: said.at,
             at: said.at,
             counters: numbers.map(|number| number.map(Counter::new)),
@@ -150,12 +149,12 @@ impl Known {
 
     fn judge(
         &mut self,
-        trust: Trust,
+        trust: ReporterTrust,
         said: &LinkFacts,
         broken: &mut dyn FnMut(SanityCheck),
     ) -> Option<LinkFacts> {
         let mut facts = self.count(trust, said, broken);
-        if trust == Trust::Known {
+        if trust == ReporterTrust::Known {
             return Some(facts);
         }
         let is_unknown = self.judge_failures(&mut facts, broken);
@@ -173,7 +172,12 @@ impl Known {
     }
 
     /// Counts on, and notes the counters that have moved.
-    fn count(&mut self, trust: Trust, said: &LinkFacts, broken: &mut dyn FnMut(SanityCheck)) -> LinkFacts {
+    fn count(
+        &mut self,
+        trust: ReporterTrust,
+        said: &LinkFacts,
+        broken: &mut dyn FnMut(SanityCheck),
+    ) -> LinkFacts {
         let numbers = numbers(said);
         let fell = |nth: usize| {
             self.counters[nth].zip(numbers[nth]).is_some_and(|(counter, number)| counter.falls(number))
@@ -186,8 +190,10 @@ impl Known {
             let counter = counter.get_or_insert_with(|| Counter::new(number));
             let before = counter.total();
             let most = if nth < RX_BYTES { MOST_PACKETS } else { MOST_BYTES }.saturating_mul(seconds);
-            let most = if trust == Trust::Known { u64::MAX } else { most };
-            counter.follow(number, most, is_anew || trust == Trust::Known).unwrap_or_else(&mut *broken);
+            let most = if trust == ReporterTrust::Known { u64::MAX } else { most };
+            counter
+                .follow(number, most, is_anew || trust == ReporterTrust::Known)
+                .unwrap_or_else(&mut *broken);
             totals[nth] = counter.total();
             if totals[nth] > before {
                 self.moved = said.at;
@@ -349,6 +355,70 @@ fn judge_rates(facts: &mut LinkFacts, broken: &mut dyn FnMut(SanityCheck)) {
     {
         broken(SanityCheck::ThroughputAboveBitrate);
         facts.expected_throughput_bps = None;
+    }
+}
+
+hopwise_core::named! {
+    /// A rule of sanity that a report broke.
+    pub enum SanityCheck {
+        /// The signal is 0 dBm, as of drivers that know none.
+        SignalZero = "signal-zero",
+        /// The signal is above 0 dBm: a percentage, or a number without a unit.
+        SignalPercent = "signal-percent",
+        /// The signal is below the noise of any receiver, which stands for none.
+        SignalBelowNoise = "signal-below-noise",
+        /// The signal did not change for a minute and a thousand packets.
+        SignalStands = "signal-stands",
+        /// The time since the last frame does not grow, though nothing is sent or received.
+        InactiveStands = "inactive-stands",
+        /// The last frame is said to be older than it was.
+        InactiveRunsBack = "inactive-runs-back",
+        /// After a thousand packets none was repeated and none failed: nothing is known of acknowledgements.
+        NoTxStatus = "no-tx-status",
+        /// Packets failed, and none was ever repeated.
+        RetriesNeverCount = "retries-never-count",
+        /// Packets went to a silent station for seconds, and none of them failed.
+        FailedNeverCounts = "failed-never-counts",
+        /// More packets failed than were sent.
+        FailedExceedsSent = "failed-exceeds-sent",
+        /// More packets failed than were repeated: each would have been given up at its first try.
+        FailedExceedsRetries = "failed-exceeds-retries",
+        /// A counter fell alone, and was not at its end.
+        CounterFalls = "counter-falls",
+        /// A counter rose by more than a radio sends.
+        CounterLeaps = "counter-leaps",
+        /// Frames took more airtime than there was time.
+        AirtimeOverruns = "airtime-overruns",
+        /// Frames took no airtime, as mac80211 has it for drivers that do not count it.
+        AirtimeNeverCounts = "airtime-never-counts",
+        /// No radio has this bit rate.
+        BitrateAbsurd = "bitrate-absurd",
+        /// The link should carry more than its bit rate.
+        ThroughputAboveBitrate = "throughput-above-bitrate",
+        /// The station is still listed ten minutes after its last frame.
+        StationStays = "station-stays",
+    }
+}
+
+impl SanityCheck {
+    /// The facts that are dropped.
+    pub const fn drops(self) -> &'static str {
+        match self {
+            SanityCheck::SignalZero
+            | SanityCheck::SignalPercent
+            | SanityCheck::SignalBelowNoise
+            | SanityCheck::SignalStands => "signal",
+            SanityCheck::InactiveStands | SanityCheck::InactiveRunsBack => "inactive time",
+            SanityCheck::NoTxStatus => "retries, failures and an inactive time that acknowledgements end",
+            SanityCheck::RetriesNeverCount => "retries",
+            SanityCheck::FailedNeverCounts | SanityCheck::FailedExceedsSent => "failures",
+            SanityCheck::FailedExceedsRetries => "retries and failures",
+            SanityCheck::CounterFalls | SanityCheck::CounterLeaps => "that counter",
+            SanityCheck::AirtimeOverruns | SanityCheck::AirtimeNeverCounts => "airtime",
+            SanityCheck::BitrateAbsurd => "bit rate",
+            SanityCheck::ThroughputAboveBitrate => "expected throughput",
+            SanityCheck::StationStays => "the station",
+        }
     }
 }
 

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use super::kernel::{Nl80211, StationNews, StationWatch};
 use super::offer::OfferReader;
-use super::sanity::{Sanity, Trust};
-use super::sanity_check::SanityCheck;
+use super::sanity::SanityCheck;
+use super::sanity::{ReporterTrust, Sanity};
 use crate::netlink;
 
 /// The time between two reports.
@@ -42,11 +42,11 @@ enum Reporter {
 
 /// The last report of an interface, for readers on other threads.
 #[derive(Clone, Debug, Default)]
-pub struct Board(Arc<Mutex<Report>>);
+pub struct Board(Arc<Mutex<StationReport>>);
 
 /// The facts of an interface's stations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct StationReport {
     /// The name of the interface.
     pub interface: String,
     /// The time of the last report.
@@ -59,7 +59,7 @@ pub struct Report {
 
 impl Board {
     /// A copy of the last report.
-    pub fn read(&self) -> Report {
+    pub fn read(&self) -> StationReport {
         self.0.lock().clone()
     }
 }
@@ -69,7 +69,7 @@ impl Board {
 pub enum Polled {
     /// There is a new report.
     Fresh,
-    /// The report is that of an earlier call.
+    /// The report comes from an earlier call.
     Same,
 }
 
@@ -77,9 +77,9 @@ impl StationSource {
     /// Fails if the interface has no stations: it is no Wi-Fi, and no program offers them.
     pub fn open(interface: &str) -> io::Result<StationSource> {
         let (reporter, trust) = match Reporter::kernel(interface) {
-            Ok(kernel) => (kernel, Trust::Judged),
+            Ok(kernel) => (kernel, ReporterTrust::Judged),
             Err(error) => match OfferReader::open(interface) {
-                Ok(offer) => (Reporter::Offer(offer), Trust::Known),
+                Ok(offer) => (Reporter::Offer(offer), ReporterTrust::Known),
                 Err(_) => return Err(error),
             },
         };

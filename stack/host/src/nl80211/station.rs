@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 
-use crate::netlink::message::{GENERIC_HEADER, Message, attribute, word};
+use crate::netlink::message::{GENERIC_HEADER, NetlinkMessage, attribute, word};
 
 /// The command of a station, and its attributes (linux/nl80211.h).
 pub(super) const NEW_STATION: u8 = 19;
@@ -33,7 +33,7 @@ pub(super) fn address(attributes: &[u8]) -> Option<StationAddress> {
     attribute(attributes, ADDRESS)?.try_into().ok().map(StationAddress)
 }
 
-/// The attributes of a station in one message of a dump, and those of NL80211_ATTR_STA_INFO among them.
+/// The attributes of a station in one message of a dump, and the nested ones of NL80211_ATTR_STA_INFO.
 pub(super) fn attributes_of(body: &[u8]) -> Option<(&[u8], &[u8])> {
     if *body.first()? != NEW_STATION {
         return None;
@@ -72,7 +72,7 @@ fn bitrate(of: &[u8]) -> Option<u64> {
 }
 
 /// The message that reads as these facts.
-pub(super) fn message(facts: &LinkFacts) -> Message {
+pub(super) fn message(facts: &LinkFacts) -> NetlinkMessage {
     let info = nested(|mut info| {
         let ms = facts.inactive.map(|inactive| u64::try_from(inactive.as_millis()).unwrap_or(u64::MAX));
         let kbps = facts.expected_throughput_bps.map(|bps| bps / 1_000);
@@ -103,7 +103,7 @@ pub(super) fn message(facts: &LinkFacts) -> Message {
             None => info,
         }
     });
-    let message = Message::new(0, 0, 0).fixed(&[NEW_STATION, 0, 0, 0]);
+    let message = NetlinkMessage::new(0, 0, 0).fixed(&[NEW_STATION, 0, 0, 0]);
     message.attribute(ADDRESS, &facts.station.0).attribute(STATION_INFO, &info)
 }
 
@@ -112,7 +112,11 @@ fn low(count: u64) -> u32 {
     u32::try_from(count & u64::from(u32::MAX)).unwrap_or(u32::MAX)
 }
 
-fn with<const BYTES: usize>(message: Message, kind: u16, value: Option<[u8; BYTES]>) -> Message {
+fn with<const BYTES: usize>(
+    message: NetlinkMessage,
+    kind: u16,
+    value: Option<[u8; BYTES]>,
+) -> NetlinkMessage {
     match value {
         Some(value) => message.attribute(kind, &value),
         None => message,
@@ -120,8 +124,8 @@ fn with<const BYTES: usize>(message: Message, kind: u16, value: Option<[u8; BYTE
 }
 
 /// A list of attributes: a message without its header.
-pub(super) fn nested(write: impl FnOnce(Message) -> Message) -> Vec<u8> {
-    write(Message::new(0, 0, 0)).finish().split_off(crate::netlink::message::HEADER)
+pub(super) fn nested(write: impl FnOnce(NetlinkMessage) -> NetlinkMessage) -> Vec<u8> {
+    write(NetlinkMessage::new(0, 0, 0)).finish().split_off(crate::netlink::message::HEADER)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::kernel::{INTERFACE, Nl80211};
 use super::radio::wire::{FREQUENCY as OF_INTERFACE, GET_INTERFACE, NEW_INTERFACE};
-use crate::netlink::Queued;
+use crate::netlink::QueuedPackets;
 use crate::netlink::ask::ask;
 use crate::netlink::message::{GENERIC_HEADER, attribute, word};
 
@@ -55,7 +55,7 @@ impl Nl80211 {
 
     /// The frames that wait in the radio's own queue; `None` if its driver has none. The kernel's queue of such an
     /// interface is empty.
-    pub fn queued(&mut self, interface: u32) -> io::Result<Option<Queued>> {
+    pub fn queued(&mut self, interface: u32) -> io::Result<Option<QueuedPackets>> {
         self.told(interface, queued)
     }
 
@@ -104,11 +104,11 @@ fn frequency_mhz(body: &[u8], interface: u32) -> Option<u32> {
     word(attribute(about(body, interface)?, OF_INTERFACE)?, 0)
 }
 
-fn queued(body: &[u8], interface: u32) -> Option<Queued> {
+fn queued(body: &[u8], interface: u32) -> Option<QueuedPackets> {
     let all = about(body, interface)?;
     let stats = attribute(all, TXQ_STATS)?;
     let count = |kind| word(attribute(stats, kind)?, 0).map(u64::from);
-    Some(Queued {
+    Some(QueuedPackets {
         packets: count(BACKLOG_PACKETS)?,
         bytes: count(BACKLOG_BYTES)?,
         drops: count(QUEUE_DROPS).unwrap_or(0),
@@ -168,7 +168,7 @@ mod tests {
             let message = message.fixed(&[NEW_INTERFACE, 1, 0, 0]).attribute(INTERFACE, &4_u32.to_ne_bytes());
             message.attribute(TXQ_STATS, &stats)
         });
-        assert_eq!(queued(&body, 4), Some(Queued { packets: 2, bytes: 3000, drops: 9 }));
+        assert_eq!(queued(&body, 4), Some(QueuedPackets { packets: 2, bytes: 3000, drops: 9 }));
         assert_eq!(queued(&body, 5), None);
     }
 }

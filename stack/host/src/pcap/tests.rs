@@ -86,3 +86,23 @@ fn a_file_that_is_no_capture_and_a_device_that_is_none_are_refused() {
     assert!(Replay::open(Path::new("Cargo.toml"), Pace::AtOnce).is_err());
     assert!(LiveCapture::open("nosuchdevice", None).is_err());
 }
+
+#[test]
+fn the_packet_is_found_behind_each_header() {
+    let mut tagged = vec![0; 12];
+    tagged.extend_from_slice(&[0x81, 0, 0, 5, 0x08, 0, 0x45]);
+    assert_eq!(Layer::Ethernet.packet(&tagged), Some(&[0x45][..]));
+    let mut cooked = vec![0; 14];
+    cooked.extend_from_slice(&[0x86, 0xdd, 0x60]);
+    assert_eq!(Layer::Cooked.packet(&cooked), Some(&[0x60][..]));
+    assert_eq!(Layer::Raw.packet(&[0x45]), Some(&[0x45][..]));
+    assert_eq!(Layer::Null.packet(&[2, 0, 0, 0, 0x45]), Some(&[0x45][..]));
+}
+
+#[test]
+fn what_is_no_ip_or_too_short_is_none() {
+    assert_eq!(Layer::Ethernet.packet(&[0; 14]), None);
+    assert_eq!(Layer::Ethernet.packet(&[0; 5]), None);
+    assert_eq!(Layer::Cooked2.packet(&[8, 0, 0]), None);
+    assert_eq!(Layer::from_number(147), None);
+}

@@ -11,14 +11,14 @@ const LEN: usize = 28;
 const HEAD: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ArpPacket {
     pub(crate) is_question: bool,
     pub(crate) sender: IpAddr,
     pub(crate) mac: Mac,
     pub(crate) target: IpAddr,
 }
 
-pub(crate) fn parse(packet: &[u8]) -> Option<Seen> {
+pub(crate) fn parse(packet: &[u8]) -> Option<ArpPacket> {
     let packet = packet.get(..LEN)?;
     if packet[..6] != HEAD || !matches!(packet[6..8], [0, 1 | 2]) {
         return None;
@@ -29,7 +29,7 @@ pub(crate) fn parse(packet: &[u8]) -> Option<Seen> {
         return None;
     }
     let address = |at: usize| IpAddr::from([packet[at], packet[at + 1], packet[at + 2], packet[at + 3]]);
-    Some(Seen { is_question: packet[7] == 1, sender: address(14), mac, target: address(24) })
+    Some(ArpPacket { is_question: packet[7] == 1, sender: address(14), mac, target: address(24) })
 }
 
 pub(super) fn question(mac: Mac, source: IpAddr, about: IpAddr) -> Vec<u8> {
@@ -63,9 +63,9 @@ mod tests {
     fn a_question_and_its_answer_are_read_as_they_were_written() {
         let (a, b): (IpAddr, IpAddr) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
         let asked = parse(&question([2; 6], a, b)).unwrap();
-        assert_eq!(asked, Seen { is_question: true, sender: a, mac: [2; 6], target: b });
+        assert_eq!(asked, ArpPacket { is_question: true, sender: a, mac: [2; 6], target: b });
         let answered = parse(&answer([4; 6], b, [2; 6], a)).unwrap();
-        assert_eq!(answered, Seen { is_question: false, sender: b, mac: [4; 6], target: a });
+        assert_eq!(answered, ArpPacket { is_question: false, sender: b, mac: [4; 6], target: a });
     }
 
     #[test]

@@ -18,7 +18,7 @@ const SOURCE_MAC: u8 = 1;
 const TARGET_MAC: u8 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct NdpPacket {
     pub(crate) is_question: bool,
     /// The source of a solicitation; unspecified while it only checks for a duplicate address.
     pub(crate) asker: Ipv6Addr,
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
 }
 
 /// Reads a message; `None` for all other packets and for malformed messages.
-pub(crate) fn parse(packet: &[u8]) -> Option<Seen> {
+pub(crate) fn parse(packet: &[u8]) -> Option<NdpPacket> {
     if packet.get(6) != Some(&protocol::ICMPV6) {
         return None;
     }
@@ -47,7 +47,7 @@ pub(crate) fn parse(packet: &[u8]) -> Option<Seen> {
     let is_question = kind == SOLICITATION;
     let mac = option(&body[24..], if is_question { SOURCE_MAC } else { TARGET_MAC });
     let sender = if is_question { (!src.is_unspecified()).then_some(src) } else { Some(target) };
-    (!target.is_multicast()).then_some(Seen { is_question, asker: src, target, sender, mac })
+    (!target.is_multicast()).then_some(NdpPacket { is_question, asker: src, target, sender, mac })
 }
 
 /// Finds an option. Their lengths are in units of eight bytes.

@@ -21,15 +21,15 @@ const MOST_QUESTIONS: u8 = 3;
 const FRESH: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
-pub(super) struct Neighbours {
-    known: BTreeMap<IpAddr, Neighbour>,
-    questions: Vec<Question>,
+pub(super) struct NeighbourTable {
+    known: BTreeMap<IpAddr, NeighbourEntry>,
+    questions: Vec<NeighbourQuestion>,
     failures: Vec<(IpAddr, Transmit, Vec<u8>)>,
     given_up: u64,
 }
 
 #[derive(Debug)]
-struct Neighbour {
+struct NeighbourEntry {
     mac: Option<Mac>,
     confirmed_at: Instant,
     /// We had a packet for it.
@@ -42,35 +42,35 @@ struct Neighbour {
 
 /// A request to send, to one host or to all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Question {
+pub(super) struct NeighbourQuestion {
     pub(super) about: IpAddr,
     pub(super) to: Option<Mac>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum NeighbourAnswer {
     At(Mac),
     Sought,
 }
 
-impl Neighbour {
-    fn unknown(now: Instant) -> Neighbour {
-        Neighbour { mac: None, confirmed_at: now, is_used: false, asked: 0, due: None, held: Vec::new() }
+impl NeighbourEntry {
+    fn unknown(now: Instant) -> NeighbourEntry {
+        NeighbourEntry { mac: None, confirmed_at: now, is_used: false, asked: 0, due: None, held: Vec::new() }
     }
 }
 
-impl Neighbours {
+impl NeighbourTable {
     /// The address of a neighbour. An old one is used while it is requested again.
-    pub(super) fn find(&mut self, now: Instant, to: IpAddr) -> Found {
-        let Some(neighbour) = self.known.get_mut(&to) else { return Found::Sought };
+    pub(super) fn find(&mut self, now: Instant, to: IpAddr) -> NeighbourAnswer {
+        let Some(neighbour) = self.known.get_mut(&to) else { return NeighbourAnswer::Sought };
         neighbour.is_used = true;
-        let Some(mac) = neighbour.mac else { return Found::Sought };
+        let Some(mac) = neighbour.mac else { return NeighbourAnswer::Sought };
         if now.since(neighbour.confirmed_at) > FRESH && neighbour.due.is_none() {
             neighbour.asked = 0;
             neighbour.due = Some(now);
             self.handle_timeout(now);
         }
-        Found::At(mac)
+        NeighbourAnswer::At(mac)
     }
 
     /// The known address, without a request.
@@ -82,7 +82,8 @@ impl Neighbours {
     pub(super) fn hold(&mut self, now: Instant, to: IpAddr, transmit: &Transmit, packet: &[u8]) -> bool {
         if !self.known.contains_key(&to) {
             self.make_room();
-            self.known.insert(to, Neighbour { is_used: true, due: Some(now), ..Neighbour::unknown(now) });
+            self.known
+                .insert(to, NeighbourEntry { is_used: true, due: Some(now), ..NeighbourEntry::unknown(now) });
         }
         let Some(neighbour) = self.known.get_mut(&to) else { return false };
         let has_room = neighbour.held.len() < HELD;
@@ -124,7 +125,7 @@ impl Neighbours {
             }
             self.make_room();
         }
-        let neighbour = self.known.entry(who).or_insert_with(|| Neighbour::unknown(now));
+        let neighbour = self.known.entry(who).or_insert_with(|| NeighbourEntry::unknown(now));
         (neighbour.mac, neighbour.confirmed_at) = (Some(mac), now);
         (neighbour.asked, neighbour.due) = (0, None);
         std::mem::take(&mut neighbour.held)
@@ -165,7 +166,7 @@ impl Neighbours {
             neighbour.due = Some(now + ASK_EVERY);
             // The first request about an old address goes to that address alone.
             let to = neighbour.mac.filter(|_| neighbour.asked == 1);
-            self.questions.push(Question { about: *address, to });
+            self.questions.push(NeighbourQuestion { about: *address, to });
         }
         for address in lost {
             self.give_up(address);
@@ -179,7 +180,7 @@ impl Neighbours {
             .extend(neighbour.held.into_iter().map(|(transmit, packet)| (address, transmit, packet)));
     }
 
-    pub(super) fn next_question(&mut self, _now: Instant) -> Option<Question> {
+    pub(super) fn next_question(&mut self, _now: Instant) -> Option<NeighbourQuestion> {
         self.questions.pop()
     }
 
@@ -206,28 +207,28 @@ mod tests {
         "10.0.0.2".parse().unwrap()
     }
 
-    fn held(neighbours: &mut Neighbours, now: Instant, number: u32) -> bool {
+    fn held(neighbours: &mut NeighbourTable, now: Instant, number: u32) -> bool {
         neighbours.hold(now, peer(), &numbered::transmit(number), &numbered::packet(number))
     }
 
     #[test]
     fn packets_wait_for_the_answer_and_leave_in_order() {
-        let mut neighbours = Neighbours::default();
+        let mut neighbours = NeighbourTable::default();
         let now = Instant::from_secs(1);
-        assert_eq!(neighbours.find(now, peer()), Found::Sought);
+        assert_eq!(neighbours.find(now, peer()), NeighbourAnswer::Sought);
         assert!(held(&mut neighbours, now, 0) && held(&mut neighbours, now, 1));
-        assert_eq!(neighbours.next_question(now), Some(Question { about: peer(), to: None }));
+        assert_eq!(neighbours.next_question(now), Some(NeighbourQuestion { about: peer(), to: None }));
         assert_eq!(neighbours.next_question(now), None);
         let leaving = neighbours.learn(now, peer(), MAC, true);
         let numbers: Vec<_> = leaving.iter().map(|(_, packet)| numbered::number(packet)).collect();
         assert_eq!(numbers, [0, 1]);
-        assert_eq!(neighbours.find(now, peer()), Found::At(MAC));
+        assert_eq!(neighbours.find(now, peer()), NeighbourAnswer::At(MAC));
         assert_eq!(neighbours.poll_timeout(), None);
     }
 
     #[test]
     fn after_three_questions_packets_are_handed_back() {
-        let mut neighbours = Neighbours::default();
+        let mut neighbours = NeighbourTable::default();
         let mut now = Instant::from_secs(1);
         held(&mut neighbours, now, 7);
         let mut questions = 0;
@@ -245,7 +246,7 @@ mod tests {
 
     #[test]
     fn no_more_than_a_few_packets_wait() {
-        let mut neighbours = Neighbours::default();
+        let mut neighbours = NeighbourTable::default();
         let now = Instant::from_secs(1);
         let taken = (0..20).filter(|number| held(&mut neighbours, now, *number)).count();
         assert_eq!(taken, HELD);
@@ -253,29 +254,29 @@ mod tests {
 
     #[test]
     fn what_strangers_tell_everyone_adds_nobody_but_moves_who_is_known() {
-        let mut neighbours = Neighbours::default();
+        let mut neighbours = NeighbourTable::default();
         let now = Instant::from_secs(1);
         neighbours.learn(now, peer(), MAC, false);
-        assert_eq!(neighbours.find(now, peer()), Found::Sought);
+        assert_eq!(neighbours.find(now, peer()), NeighbourAnswer::Sought);
         neighbours.learn(now, peer(), MAC, true);
         neighbours.learn(now, peer(), [4; 6], false);
-        assert_eq!(neighbours.find(now, peer()), Found::At([4; 6]));
+        assert_eq!(neighbours.find(now, peer()), NeighbourAnswer::At([4; 6]));
     }
 
     #[test]
     fn an_old_answer_is_used_while_it_is_asked_for_again() {
-        let mut neighbours = Neighbours::default();
+        let mut neighbours = NeighbourTable::default();
         neighbours.learn(Instant::from_secs(1), peer(), MAC, true);
         let later = Instant::from_secs(60);
-        assert_eq!(neighbours.find(later, peer()), Found::At(MAC));
-        assert_eq!(neighbours.next_question(later), Some(Question { about: peer(), to: Some(MAC) }));
+        assert_eq!(neighbours.find(later, peer()), NeighbourAnswer::At(MAC));
+        assert_eq!(neighbours.next_question(later), Some(NeighbourQuestion { about: peer(), to: Some(MAC) }));
         neighbours.confirm(later, peer(), MAC);
         assert_eq!(neighbours.poll_timeout(), None);
     }
 
     #[test]
     fn the_table_is_bounded() {
-        let mut neighbours = Neighbours::default();
+        let mut neighbours = NeighbourTable::default();
         for number in 0..3000_u32 {
             let who = IpAddr::from((0x0a00_0001 + number).to_be_bytes());
             neighbours.learn(Instant::from_secs(u64::from(number)), who, MAC, true);
@@ -285,7 +286,7 @@ mod tests {
 
     #[test]
     fn those_that_merely_asked_make_room_before_those_that_are_used_or_awaited() {
-        let mut neighbours = Neighbours::default();
+        let mut neighbours = NeighbourTable::default();
         let (now, used) = (Instant::from_secs(1), "10.0.0.3".parse().expect("an address"));
         neighbours.learn(now, used, MAC, true);
         neighbours.find(now, used);

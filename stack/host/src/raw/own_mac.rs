@@ -1,4 +1,4 @@
-//! Tracks our own Ethernet address: a device may get another one while it is used.
+//! Tracks our own Ethernet address, which may change while the device is used.
 //!
 //! The address is read before each ARP or NDP message of ours. It is also read when the kernel and the frame disagree
 //! on whether the frame is for us. An idle link reads nothing.
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hopwise_core::{Cast, Instant};
 
-use super::ethernet::{self, Frame, Mac, Protocol};
+use super::ethernet::{self, EthernetFrame, Mac, Protocol};
 use super::{Raw, arp, ndp};
 
 /// The least time between two reads because of frames, which any host can send.
@@ -42,7 +42,7 @@ impl OwnMac {
 }
 
 impl Raw {
-    pub(super) fn doubt_mac(&mut self, now: Instant, frame: &Frame, cast: Cast) {
+    pub(super) fn doubt_mac(&mut self, now: Instant, frame: &EthernetFrame, cast: Cast) {
         if self.own.is_doubted(now, frame.to, cast) {
             self.look_at_mac(now);
         }

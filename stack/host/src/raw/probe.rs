@@ -9,10 +9,10 @@ use rustix::event::{PollFd, PollFlags};
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
 use super::arp;
-use super::ethernet::{BROADCAST, ETHERNET, Frame, Mac, Protocol, header};
+use super::ethernet::{BROADCAST, ETHERNET, EthernetFrame, Mac, Protocol, header};
 use super::socket::{Got, PacketSocket};
 use crate::clock::Clock;
-use crate::counters::Tally;
+use crate::counters::LinkTally;
 use crate::poller::wait_for;
 
 /// The probes of RFC 5227 §2.1.1: one may be lost.
@@ -43,7 +43,7 @@ fn ask(socket: &mut PacketSocket, own: Mac, address: Ipv4Addr) {
     let question = arp::question(own, Ipv4Addr::UNSPECIFIED.into(), address.into());
     let head = header(BROADCAST, own, Protocol::Arp);
     let frame = [&[0; VIRTIO_NET_HDR_LEN][..], &head, &question].concat();
-    let mut tally = Tally::new();
+    let mut tally = LinkTally::new();
     socket.put(&frame, &mut tally);
     socket.flush(&mut tally);
 }
@@ -58,7 +58,7 @@ fn take(socket: &mut PacketSocket, own: Mac, address: Ipv4Addr, found: &mut Vec<
 
 /// The station in a frame that uses the address: in an answer, or in a question of its own.
 fn holder(frame: &[u8], own: Mac, address: Ipv4Addr) -> Option<StationAddress> {
-    let head = Frame::parse(frame).filter(|head| head.protocol == Protocol::Arp)?;
+    let head = EthernetFrame::parse(frame).filter(|head| head.protocol == Protocol::Arp)?;
     let seen = arp::parse(&frame[ETHERNET..])?;
     let is_it = seen.sender == IpAddr::V4(address) && seen.mac != own && head.from != own;
     is_it.then_some(StationAddress(seen.mac))

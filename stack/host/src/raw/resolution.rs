@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use hopwise_core::Instant;
 
-use super::ethernet::{self, Frame, Mac, Protocol};
-use super::neighbours::Question;
+use super::ethernet::{self, EthernetFrame, Mac, Protocol};
+use super::neighbours::NeighbourQuestion;
 use super::{Raw, arp, ndp};
 use crate::counters::LinkDrop;
 use crate::frames::EthernetHeader;
@@ -27,7 +27,7 @@ impl Raw {
     /// Returns whether the packet was NDP, and has been handled.
     pub(super) fn take_ndp(&mut self, now: Instant, ethernet: EthernetHeader, packet: &[u8]) -> bool {
         let Some(seen) = ndp::parse(packet) else { return false };
-        let Some(Frame { from, .. }) = Frame::parse(&ethernet) else { return false };
+        let Some(EthernetFrame { from, .. }) = EthernetFrame::parse(&ethernet) else { return false };
         self.keep(now, Direction::In, ethernet, packet);
         let target = IpAddr::V6(seen.target);
         if let (Some(sender), Some(mac)) = (seen.sender, seen.mac) {
@@ -56,7 +56,7 @@ impl Raw {
         self.socket.flush(&mut self.tally);
     }
 
-    fn ask(&mut self, now: Instant, question: Question) {
+    fn ask(&mut self, now: Instant, question: NeighbourQuestion) {
         let Some(source) = self.source_for(question.about) else { return };
         self.look_at_mac(now);
         match (source, question.about) {

@@ -12,9 +12,8 @@ use rustix::net::netdevice;
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
 use super::RIGHTS;
-use super::ethernet::{ETHERNET, Mac};
-use super::tag::{self, Tag};
-use crate::counters::{LinkDrop, Tally};
+use super::ethernet::{ControlRoom, ETHERNET, Mac, Tag};
+use crate::counters::{LinkDrop, LinkTally};
 use crate::link::LinkError;
 use crate::netlink;
 
@@ -24,7 +23,7 @@ const MOST_BYTES: usize = VIRTIO_NET_HDR_LEN + ETHERNET + 65_535;
 /// The size of the receive buffer. A burst that comes while the machine is busy has to fit.
 const BUFFER_BYTES: c_int = 8 << 20;
 
-/// The flag of calls that do not wait. Its type is that of the C library, and musl's has no sign.
+/// The flag of calls that do not wait. Each C library has a type of its own for it, and musl's has no sign.
 #[cfg(not(target_env = "musl"))]
 const DONT_WAIT: c_int = libc::MSG_DONTWAIT;
 #[cfg(target_env = "musl")]
@@ -35,7 +34,7 @@ pub(crate) struct PacketSocket {
     fd: OwnedFd,
     device: String,
     input: Vec<u8>,
-    arrived: Vec<Arrived>,
+    arrived: Vec<ArrivedFrame>,
     next: usize,
     output: Vec<Vec<u8>>,
     /// Frames of `output` that wait to leave.
@@ -58,14 +57,14 @@ pub(crate) enum Got {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Arrived {
+struct ArrivedFrame {
     bytes: usize,
     cast: Cast,
     tag: Tag,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum TakenFrame {
     Yes,
     No,
 }
@@ -130,7 +129,7 @@ impl PacketSocket {
                 Err(_) => return Got::Nothing,
             }
         }
-        let Arrived { bytes, cast, tag } = self.arrived[self.next];
+        let ArrivedFrame { bytes, cast, tag } = self.arrived[self.next];
         let bytes = bytes.min(into.len());
         let at = self.next * MOST_BYTES;
         into[..bytes].copy_from_slice(&self.input[at..at + bytes]);
@@ -157,7 +156,7 @@ impl PacketSocket {
             [libc::sockaddr_ll; BATCH],
             [libc::mmsghdr; BATCH],
         ) = unsafe { (mem::zeroed(), mem::zeroed(), mem::zeroed()) };
-        let mut controls = [tag::Control::default(); BATCH];
+        let mut controls = [ControlRoom::default(); BATCH];
         for (nth, buffer) in self.input.chunks_exact_mut(MOST_BYTES).enumerate() {
             slices[nth] = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
             let header = &mut headers[nth].msg_hdr;
@@ -166,7 +165,7 @@ impl PacketSocket {
             header.msg_name = (&raw mut names[nth]).cast();
             header.msg_namelen = as_u32(size_of::<libc::sockaddr_ll>());
             header.msg_control = controls[nth].0.as_mut_ptr().cast();
-            header.msg_controllen = size_of::<tag::Control>() as _;
+            header.msg_controllen = size_of::<ControlRoom>() as _;
         }
         // SAFETY: each header names one buffer of `input`, one of `names` and one of `controls`, all with their true
         // lengths, and all outlive the call.
@@ -184,7 +183,7 @@ impl PacketSocket {
             return if error.kind() == io::ErrorKind::WouldBlock { Ok(()) } else { Err(error) };
         }
         let arrived = headers[..count as usize].iter().zip(&names).zip(&controls);
-        self.arrived.extend(arrived.map(|((header, name), control)| Arrived {
+        self.arrived.extend(arrived.map(|((header, name), control)| ArrivedFrame {
             bytes: header.msg_len as usize,
             cast: cast(name.sll_pkttype),
             tag: control.tag(),
@@ -193,23 +192,23 @@ impl PacketSocket {
     }
 
     /// Takes a frame, with its header, into the batch that leaves with the next flush.
-    pub(crate) fn put(&mut self, frame: &[u8], tally: &mut Tally) -> Taken {
+    pub(crate) fn put(&mut self, frame: &[u8], tally: &mut LinkTally) -> TakenFrame {
         if self.waiting == BATCH {
             self.flush(tally);
         }
-        let Some(slot) = self.output.get_mut(self.waiting) else { return Taken::No };
+        let Some(slot) = self.output.get_mut(self.waiting) else { return TakenFrame::No };
         slot.clear();
         slot.extend_from_slice(frame);
         self.waiting += 1;
-        Taken::Yes
+        TakenFrame::Yes
     }
 
     pub(crate) fn is_flushed(&self) -> bool {
         self.waiting == 0
     }
 
-    /// Sends the batch, or as much of it as there is room for.
-    pub(crate) fn flush(&mut self, tally: &mut Tally) {
+    /// Sends the frames of the batch for which there is room.
+    pub(crate) fn flush(&mut self, tally: &mut LinkTally) {
         let mut sent = 0;
         while sent < self.waiting {
             match self.write(sent) {

@@ -16,7 +16,7 @@ use hopwise_core::wire::{IpHeader, IpView, UdpView, protocol, udp};
 use hopwise_core::{Cast, Instant, Transmit};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 
-use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::counters::{LinkCounters, LinkDrop, LinkTally};
 use crate::link::{Arrived, Link, MAX_PACKET, Received, Sent};
 use crate::{netlink, sys};
 
@@ -34,15 +34,15 @@ pub struct ControlSocket {
     socket: UdpSocket,
     message: Vec<u8>,
     packet: Vec<u8>,
-    tally: Tally,
+    tally: LinkTally,
 }
 
 /// The facts about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Heard {
+struct MessageFacts {
     bytes: usize,
     from: SocketAddrV4,
-    /// The destination address in the packet: ours, or that of all neighbours.
+    /// The destination address in the packet: ours, or the address of all neighbours.
     to: Ipv4Addr,
     ttl: u8,
 }
@@ -72,12 +72,12 @@ impl ControlSocket {
             socket,
             message: vec![0; MOST_BYTES],
             packet: Vec::with_capacity(MAX_PACKET),
-            tally: Tally::new(),
+            tally: LinkTally::new(),
         })
     }
 
     /// Reads the next message, if one has come.
-    fn read(&mut self) -> io::Result<Option<Heard>> {
+    fn read(&mut self) -> io::Result<Option<MessageFacts>> {
         let into = &mut self.message;
         let mut slice = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         let mut control = [0_u64; CONTROL_BYTES / 8];
@@ -100,7 +100,7 @@ impl ControlSocket {
         let from = Ipv4Addr::from_bits(u32::from_be(name.sin_addr.s_addr));
         let (ttl, to) = read_control(&header);
         let from = SocketAddrV4::new(from, u16::from_be(name.sin_port));
-        Ok(Some(Heard { bytes: bytes as usize, from, to, ttl }))
+        Ok(Some(MessageFacts { bytes: bytes as usize, from, to, ttl }))
     }
 
     /// Sends the message of a packet with its addresses, ports and TTL. The source is an address of this machine on any
@@ -176,7 +176,7 @@ fn read_control(header: &libc::msghdr) -> (u8, Ipv4Addr) {
 }
 
 /// A message as the packet that it came in, to that port.
-fn write_packet(heard: Heard, port: u16, message: &[u8], packet: &mut Vec<u8>) {
+fn write_packet(heard: MessageFacts, port: u16, message: &[u8], packet: &mut Vec<u8>) {
     let (src, dst) = ((*heard.from.ip()).into(), heard.to.into());
     let header = IpHeader { hop_limit: heard.ttl, ..IpHeader::plain(src, dst, protocol::UDP) };
     packet.clear();

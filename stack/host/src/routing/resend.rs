@@ -43,7 +43,7 @@ impl Resender {
         Ok(Resender { device: device.to_owned(), index, v4, v6: open(AddressFamily::INET6).ok() })
     }
 
-    /// Returns whether the interface is there. One that was made anew under its name is another one.
+    /// Returns whether the interface is there. A device that was made anew under its name does not count.
     pub(crate) fn has_device(&self) -> bool {
         netdevice::name_to_index(&self.v4, &self.device).is_ok_and(|index| index == self.index)
     }

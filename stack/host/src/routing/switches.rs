@@ -1,8 +1,8 @@
 //! Sets switches of the kernel below /proc/sys/net, and restores them when the last daemon that set them ends.
 //!
 //! Each old value is in a file on disk before it changes (`crate::journal`). A killed daemon leaves that file: the next
-//! daemon with the same file, or `repair`, restores the old values.
-//! Daemons in one network namespace see each other's switches by `shared`.
+//! daemon that opens it, or `repair`, restores the old values. Daemons in one network namespace see each other's
+//! switches by `shared`.
 
 mod change;
 mod shared;
@@ -12,17 +12,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::journal::{self, Journal, OF_SWITCHES};
-use change::Change;
+use change::SwitchChange;
 use shared::{ChangeLock, Needed};
 
 const KERNEL: &str = "/proc/sys/net";
 
-/// The switches that one daemon holds. Dropping it restores those that no other daemon needs.
+/// The switches that one daemon holds. Dropping it restores the switches that no other daemon needs.
 #[derive(Debug)]
 pub struct Switches {
     kernel: PathBuf,
     journal: Journal,
-    changes: Vec<Change>,
+    changes: Vec<SwitchChange>,
     needed: Needed,
 }
 
@@ -56,7 +56,7 @@ impl Switches {
         let now = fs::read_to_string(&path)?.trim().to_owned();
         // Another daemon has recorded the old value.
         let before = self.needed.others(key)?.into_iter().next().map_or(now.clone(), |named| named.before);
-        let change = Change::new(key, before, value);
+        let change = SwitchChange::new(key, before, value);
         self.needed.hold(&change)?;
         if !self.changes.contains(&change) {
             self.journal.note(&change.line())?;
@@ -104,7 +104,7 @@ impl Switches {
     }
 
     /// The switch of all interfaces that a lower value of this one waits for: no filter goes before that one is back.
-    fn keeps(&self, change: &Change) -> Option<String> {
+    fn keeps(&self, change: &SwitchChange) -> Option<String> {
         let (all, level) = change.raised()?;
         let now = fs::read_to_string(self.kernel.join(&all));
         let is_back = now.is_ok_and(|now| now.trim().parse::<u8>().is_ok_and(|now| now >= level));
@@ -158,7 +158,7 @@ impl Switches {
 struct PutBack {
     count: usize,
     /// Another daemon needs them, or they were not found.
-    left: Vec<Change>,
+    left: Vec<SwitchChange>,
 }
 
 impl Drop for Switches {
@@ -175,8 +175,8 @@ impl Drop for Switches {
     }
 }
 
-fn text(changes: &[Change]) -> String {
-    changes.iter().map(Change::line).collect()
+fn text(changes: &[SwitchChange]) -> String {
+    changes.iter().map(SwitchChange::line).collect()
 }
 
 /// The lines that name a change, as a daemon writes them.
@@ -190,7 +190,7 @@ pub fn left_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Restores the switches that a killed daemon left in this file, and removes it. Returns the number of switches. A file
-/// of another network namespace stays as it is. The users are those of [`Switches::open`].
+/// of another network namespace stays as it is. For the users see [`Switches::open`].
 pub fn repair(path: &Path, users: &[u32]) -> io::Result<usize> {
     let (journal, lines) = Journal::open_here(path, users)?;
     let (kernel, changes) = (Path::new(KERNEL), change::read(&lines));

@@ -19,26 +19,26 @@ const AT_ONCE: usize = 1_024;
 
 /// The watch of one interface.
 #[derive(Debug)]
-pub struct Watch {
+pub struct InterfaceWatch {
     fd: OwnedFd,
 }
 
 /// A packet that passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passing {
+pub struct PassingPacket {
     /// The source of the packet.
     pub src: Ipv4Addr,
     /// The destination of the packet.
     pub dst: Ipv4Addr,
     /// The IP protocol of its payload.
     pub protocol: u8,
-    /// It came in; otherwise it leaves.
+    /// True if it came in, false if it leaves.
     pub came_in: bool,
 }
 
-impl Watch {
+impl InterfaceWatch {
     /// Begins to watch; this takes CAP_NET_RAW.
-    pub fn open(device: &str) -> io::Result<Watch> {
+    pub fn open(device: &str) -> io::Result<InterfaceWatch> {
         let index = netlink::index_of(device).map_err(io::Error::other)?;
         let every = as_u16(libc::ETH_P_ALL as usize).to_be();
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -58,11 +58,11 @@ impl Watch {
         let len = as_u32(size_of::<libc::sockaddr_ll>());
         // SAFETY: the address is of that length and outlives the call.
         let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const name).cast(), len) };
-        if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(Watch { fd }) }
+        if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(InterfaceWatch { fd }) }
     }
 
     /// Hands over the packets that have passed since the last call.
-    pub fn look(&self, sink: &mut dyn FnMut(Passing)) {
+    pub fn look(&self, sink: &mut dyn FnMut(PassingPacket)) {
         let mut header = [0; HEADER];
         for _ in 0..AT_ONCE {
             // SAFETY: plain data for which zeros are a value.
@@ -83,13 +83,13 @@ impl Watch {
                 let address =
                     |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
                 let came_in = from.sll_pkttype != libc::PACKET_OUTGOING;
-                sink(Passing { src: address(12), dst: address(16), protocol: header[9], came_in });
+                sink(PassingPacket { src: address(12), dst: address(16), protocol: header[9], came_in });
             }
         }
     }
 }
 
-impl AsFd for Watch {
+impl AsFd for InterfaceWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -107,7 +107,7 @@ mod tests {
             println!("skipped: a look beside a flood: packet sockets take root");
             return;
         }
-        let watch = Watch::open("lo").expect("root may");
+        let watch = InterfaceWatch::open("lo").expect("root may");
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let send = || drop(socket.send_to(&[0; 20], socket.local_addr().expect("bound")));
         send();

@@ -1,6 +1,6 @@
 //! State that handles share with the driver: the driver behind a lock, and the wakers that wait.
 
-mod finish;
+mod finished;
 mod unpushed;
 
 use std::future::poll_fn;
@@ -11,22 +11,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
-use tokio::io::unix::AsyncFd;
-use tokio::runtime::{Handle, RuntimeFlavor};
-
 use hopwise_core::endpoint::{ConnId, SendError};
 use hopwise_core::trace::StateName;
 use hopwise_core::{Endpoint, Instant};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::clock::Clock;
 use crate::counters::LinkCounters;
 use crate::driver::{Driver, Iteration};
+use crate::fork;
 use crate::poller::Poller;
-use crate::stack::Waiting;
+use crate::stack::{Drives, Waiting};
 use crate::sys;
-pub(crate) use unpushed::Bytes;
+use finished::Finished;
 use unpushed::Unpushed;
+
+pub(crate) use unpushed::Bytes;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -38,8 +40,10 @@ pub(crate) struct Shared {
     is_stopping: AtomicBool,
     /// No thread or task drives any more.
     is_over: AtomicBool,
-    /// Notified when a stop has nothing left to wait for.
-    finished: Condvar,
+    /// Told when a stop has nothing left to wait for.
+    finished: Finished,
+    /// The process whose stack it is.
+    process: u64,
 }
 
 #[derive(Debug)]
@@ -59,7 +63,7 @@ struct Inner {
 struct Unheard {
     /// Bytes that programs have written.
     written: usize,
-    /// From as many bytes on, a write also reads the links.
+    /// The number of bytes from which on a write also reads the links.
     written_most: usize,
     /// The number of packets that had left by then.
     packets_out: u64,
@@ -103,12 +107,19 @@ impl Shared {
             is_ending: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
-            finished: Condvar::new(),
+            finished: Finished::default(),
+            process: fork::process(),
         }
     }
 
     pub(crate) fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// Returns whether this process is a child of the one whose stack it is. The child must take no lock, since a
+    /// thread that it does not have may hold it, and must send nothing.
+    pub(crate) fn is_of_parent(&self) -> bool {
+        self.process != fork::process()
     }
 
     pub(crate) fn counters(&self) -> Vec<LinkCounters> {
@@ -220,7 +231,7 @@ impl Shared {
             self.inner.lock().waiting.take_back(due);
         }
         if is_finished {
-            self.finished.notify_all();
+            self.finished.tell();
             self.poller.wake();
         }
     }
@@ -349,7 +360,9 @@ impl Shared {
         if let Err(error) = self.poller.wait(&self.clock, Some(until), &mut ready) {
             tell_of_end(&error);
         }
-        self.iterate(&ready);
+        if !self.is_of_parent() {
+            self.iterate(&ready);
+        }
     }
 
     pub(crate) fn end(&self) {
@@ -431,6 +444,53 @@ fn tell_of_end(error: &io::Error) {
 /// TIME-WAIT sends the peer nothing by itself.
 fn is_any_under_way(endpoint: &Endpoint) -> bool {
     endpoint.states().any(|state| !matches!(state, StateName::TimeWait | StateName::Closed))
+}
+
+/// The time for answers to peers of connections that a stop has reset. It is longer than the least RTO of Linux.
+const LAST_ANSWERS: Duration = Duration::from_millis(300);
+
+impl Shared {
+    /// Closes all connections and waits, driven by the own thread or by the caller. Returns the number of connections
+    /// that it reset; none in a child that a signal's handler forks meanwhile.
+    pub(crate) fn finish(&self, deadline: Duration, drives: Drives) -> Option<usize> {
+        let until = self.clock.now() + deadline;
+        self.is_stopping.store(true, Ordering::Release);
+        self.act(|now, endpoint, _| endpoint.close_all(now));
+        while !self.is_of_parent() {
+            let mut inner = self.inner.lock();
+            let now = self.clock.now();
+            if is_any_under_way(inner.driver.machine()) && now < until && !self.is_over() {
+                inner.is_finishing = true;
+                let told = self.finished.told();
+                drop(inner);
+                self.wait_to_finish(told, until, drives);
+                continue;
+            }
+            let reset = inner.driver.act(|now, endpoint| endpoint.abort_all(now));
+            drop(inner);
+            if reset > 0 {
+                self.answer_last_questions(drives);
+            }
+            return Some(reset).filter(|_| !self.is_of_parent());
+        }
+        None
+    }
+
+    /// Drives for a moment after the RSTs. A peer whose number is another one, since data was under way, asks back (RFC
+    /// 5961 §3.2) or sends data again. Without an answer it would hold its end for a quarter of an hour.
+    fn answer_last_questions(&self, drives: Drives) {
+        let until = self.clock.now() + LAST_ANSWERS;
+        while !self.is_of_parent() && !self.is_over() && self.clock.now() < until {
+            self.wait_to_finish(self.finished.told(), until, drives);
+        }
+    }
+
+    fn wait_to_finish(&self, told: u32, until: Instant, drives: Drives) {
+        match drives {
+            Drives::Thread => self.finished.wait(told, until.since(self.clock.now())),
+            Drives::Runtime => self.drive_once(until),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -18,66 +18,50 @@ use crate::stack::{Bytes, Side, Waiting};
 /// The most that a file gives at once. A processor's second cache keeps it until it leaves.
 const CHUNK: usize = 256 << 10;
 
-impl TcpStream {
-    /// Writes at most `most` bytes, which `fill` puts into the send buffer itself. `fill` gets the room that there is
-    /// now in one piece, and returns the number of bytes that it put there. Its error becomes the error of this call.
-    ///
-    /// The whole stack waits while `fill` runs: it must not block. A call of any stack's streams from there would wait
-    /// for ever. An example is `|room| socket.try_read(room)` with a socket of the kernel's. More bytes than its room
-    /// make this panic.
-    pub async fn write_with(
-        &self,
-        most: usize,
-        fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        self.held.write_with(most, fill).await
-    }
+/// The writes of a whole stream and of its half that writes.
+macro_rules! write_in_place {
+    ($($stream:ty),+) => {$(
+        impl $stream {
+            /// Writes at most `most` bytes, which `fill` puts into the send buffer itself. `fill` gets the room that
+            /// there is now in one piece, and returns the number of bytes that it put there. Its error becomes the
+            /// error of this call.
+            ///
+            /// The whole stack waits while `fill` runs: it must not block. A call of any stack's streams from there
+            /// would wait for ever. An example is `|room| socket.try_read(room)` with a socket of the kernel's. More
+            /// bytes than its room make this panic.
+            pub async fn write_with(
+                &self,
+                most: usize,
+                fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
+            ) -> io::Result<usize> {
+                self.held.write_with(most, fill).await
+            }
 
-    /// [`write_with`](TcpStream::write_with), without a wait. It fails with [`WouldBlock`](io::ErrorKind::WouldBlock)
-    /// where there is no room.
-    pub fn try_write_with(
-        &self,
-        most: usize,
-        fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        self.held.try_write_with(most, fill)
-    }
+            /// [`write_with`](Self::write_with), without a wait. It fails with
+            /// [`WouldBlock`](io::ErrorKind::WouldBlock) where there is no room.
+            pub fn try_write_with(
+                &self,
+                most: usize,
+                fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
+            ) -> io::Result<usize> {
+                self.held.try_write_with(most, fill)
+            }
 
-    /// Sends `bytes` of a file from an offset, or those up to its end. Returns their number. The file's own position
-    /// does not matter and stays.
-    ///
-    /// The file is read into the send buffer without a copy between. Parts that are not in memory are read by a thread
-    /// of the runtime's for blocking work: a slow disk stops nothing else. Without a runtime of tokio's such a part is
-    /// an error. After an error, or if this is not awaited to its end, some bytes may have been sent.
-    pub async fn send_file(&self, file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
-        self.held.send_file(file, offset, bytes).await
-    }
+            /// Sends `bytes` of a file from an offset, or fewer if the file ends before. Returns their number. The
+            /// file's own position does not matter and stays.
+            ///
+            /// The file is read into the send buffer without a copy between. Parts that are not in memory are read by a
+            /// thread of the runtime's for blocking work: a slow disk stops nothing else. Without a runtime of tokio's
+            /// such a part is an error. After an error, or if this is not awaited to its end, some bytes may have been
+            /// sent.
+            pub async fn send_file(&self, file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
+                self.held.send_file(file, offset, bytes).await
+            }
+        }
+    )+};
 }
 
-impl OwnedWriteHalf {
-    /// [`TcpStream::write_with`].
-    pub async fn write_with(
-        &self,
-        most: usize,
-        fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        self.held.write_with(most, fill).await
-    }
-
-    /// [`TcpStream::try_write_with`].
-    pub fn try_write_with(
-        &self,
-        most: usize,
-        fill: impl FnMut(&mut [u8]) -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        self.held.try_write_with(most, fill)
-    }
-
-    /// [`TcpStream::send_file`].
-    pub async fn send_file(&self, file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
-        self.held.send_file(file, offset, bytes).await
-    }
-}
+write_in_place!(TcpStream, OwnedWriteHalf);
 
 impl Held {
     async fn write_with(

@@ -145,6 +145,9 @@ impl TcpListener {
 
 impl Drop for TcpListener {
     fn drop(&mut self) {
+        if self.stack.shared().is_of_parent() {
+            return;
+        }
         self.stack.shared().act(|now, endpoint, waiting| {
             waiting.leave_listener(self.id);
             endpoint.stop_listening(now, self.id);

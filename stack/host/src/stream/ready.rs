@@ -20,8 +20,8 @@ impl TcpStream {
         at_once(self.held.recv_or(into, |_| {}))
     }
 
-    /// Writes as much as there is room for, without a wait. It fails with [`WouldBlock`](io::ErrorKind::WouldBlock)
-    /// where there is none.
+    /// Writes the bytes for which there is room, without a wait. It fails with
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) where there is none.
     pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
         if data.is_empty() {
             return Ok(0);
@@ -41,8 +41,8 @@ impl TcpStream {
         poll_fn(|cx| self.poll_write_ready(cx)).await
     }
 
-    /// Waits for one of both, and returns those that hold. Priority and errors have no readiness of their own here: an
-    /// error makes a stream readable and writable.
+    /// Waits for one of both, and returns which of them hold. Priority and errors have no readiness of their own here:
+    /// an error makes a stream readable and writable.
     pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         poll_fn(|cx| {
             let mut ready = Ready::EMPTY;

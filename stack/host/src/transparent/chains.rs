@@ -1,10 +1,29 @@
 //! The chains of the nft table: they mark SYNs to be held, and lead packets of caught connections to their sockets.
+//!
+//! Two chains of `input` note caught SYNs in sets. The first one stands behind the firewall and before NAT. A caught
+//! SYN that it has not seen was dropped by this machine's firewall or by its filter of reverse paths. The last one
+//! stands behind all others. A SYN that did not come there was dropped in between, or NAT has given it another source.
+//! A sender in the name of a host can bring that about, by packets that make connection tracking enter the connection
+//! first: it says nothing of the firewall. A SYN with another source finds no way that waits for it. The last chain
+//! drops it, so that its host is not answered. The firewall has nothing to do with the end of a SYN that is in both
+//! sets, such as a reset from its host.
+//!
+//! Such a sender can also make tracking call packets of a caught connection invalid. They become untracked, so that a
+//! firewall that drops invalid packets lets them in.
+//!
+//! The kernel answers questions about the sets, not a program: a confined process may run none.
 
 use std::fmt::Write as _;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use rustix::net::netlink::NETFILTER;
+
 use super::{CAUGHT, HELD, TransparentConfig};
+use crate::netlink::ask::{ask, open};
+use crate::netlink::message::NetlinkMessage;
 use crate::nfqueue::family;
+use crate::nfqueue::rules::{INET, SUBSYSTEM, terminated};
 
 /// The beginning of the name of our table. The number of the table of routing follows.
 const TABLE: &str = "hopwise_transparent_";
@@ -12,6 +31,13 @@ const TABLE: &str = "hopwise_transparent_";
 /// seldom at all.
 const ARRIVED_FOR: u32 = 30;
 const MOST_ARRIVED: u32 = 65_535;
+/// The place of the first chain that notes: NAT changes sources at 100.
+const BEFORE_NAT: i32 = 99;
+/// The place of the last chain: connection tracking enters connections at the greatest number.
+const BEFORE_ENTERED: i32 = i32::MAX - 1;
+/// The kinds of addresses that no other host has. Behind these chains the kernel drops IPv4 packets from such a source,
+/// so that a caught SYN from there would not come in. An answer to IPv6 would stay on this machine.
+const NO_HOSTS: &str = "local, broadcast, multicast, anycast";
 /// A SYN that begins a connection.
 const SYN: &str = "tcp flags & (fin | syn | rst | ack) == syn";
 
@@ -24,9 +50,10 @@ pub(super) fn name(number: u32) -> String {
     format!("{TABLE}{number}")
 }
 
-/// The set of caught SYNs of an address's version that have come in.
-pub(super) fn arrivals_of(address: IpAddr) -> &'static str {
-    if address.is_ipv4() { "arrived4" } else { "arrived6" }
+/// The sets of caught SYNs of an address's version: of those that the firewall has let in, and of those that have come
+/// to a listener.
+pub(super) fn arrivals_of(address: IpAddr) -> [&'static str; 2] {
+    if address.is_ipv4() { ["arrived4", "taken4"] } else { ["arrived6", "taken6"] }
 }
 
 /// The chains, before and after the place of iptables' table `mangle` (-150). `queues` if nft itself can hold packets.
@@ -69,7 +96,8 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
     }
     if !config.interfaces.is_empty() {
         let quoted: Vec<_> = config.interfaces.iter().map(|name| format!("\"{name}\"")).collect();
-        let from = format!("iifname {{ {} }} {SYN}{others} fib daddr type != local", quoted.join(", "));
+        let hosts = format!("fib daddr type != local fib saddr type != {{ {NO_HOSTS} }}");
+        let from = format!("iifname {{ {} }} {SYN}{others} {hosts}", quoted.join(", "));
         for spared in &config.spared {
             let _ = write!(rules, "{} daddr {spared} return; ", family(*spared));
         }
@@ -94,9 +122,10 @@ fn ports_of(config: &TransparentConfig) -> String {
     if ports.is_empty() { String::new() } else { format!(" tcp dport {{ {} }}", ports.join(", ")) }
 }
 
-/// Hands caught SYNs to the listeners. A SYN that went on because nobody reads the queue loses its mark.
+/// Hands caught SYNs to the listeners. A SYN that went on because nobody reads the queue loses its mark. `notrack`
+/// changes only packets for which connection tracking has found no place.
 fn end(ports: &[SocketAddr]) -> String {
-    let mut rules = String::new();
+    let mut rules = format!("meta mark & {CAUGHT:#x} == {CAUGHT:#x} notrack; ");
     for listener in ports {
         let version = if listener.is_ipv4() { "ipv4" } else { "ipv6" };
         let _ = write!(
@@ -110,29 +139,107 @@ fn end(ports: &[SocketAddr]) -> String {
     format!("chain end {{ type filter hook prerouting priority -149; policy accept; {rules}}}; ")
 }
 
-/// Notes caught SYNs that have passed all other chains of `input`: this one has the last priority. A host repeats its
-/// SYN, and that lengthens the stay in the set.
+/// Notes caught SYNs before NAT, and those of them that come to the end unchanged. A host repeats its SYN, and that
+/// lengthens the stay in the set. The last copy tells whether they come to the end.
 fn arrive(ports: &[SocketAddr]) -> String {
-    let (mut sets, mut rules) = (String::new(), String::new());
+    let (mut sets, mut arrive, mut take) = (String::new(), String::new(), String::new());
     for listener in ports {
-        let (set, family) = (arrivals_of(listener.ip()), family(listener.ip()));
-        let address = if listener.is_ipv4() { "ipv4_addr" } else { "ipv6_addr" };
+        let ([arrived, taken], family) = (arrivals_of(listener.ip()), family(listener.ip()));
+        let (address, version) =
+            if listener.is_ipv4() { ("ipv4_addr", "ipv4") } else { ("ipv6_addr", "ipv6") };
+        let ends = format!("{family} saddr . tcp sport . {family} daddr . tcp dport");
+        let caught = format!("meta nfproto {version} meta mark & {CAUGHT:#x} == {CAUGHT:#x} {SYN}");
         // Writing to a String does not fail.
+        for set in [arrived, taken] {
+            let _ = write!(
+                sets,
+                "set {set} {{ type {address} . inet_service . {address} . inet_service; flags dynamic,timeout; timeout \
+                 {ARRIVED_FOR}s; size {MOST_ARRIVED}; }}; "
+            );
+        }
         let _ = write!(
-            sets,
-            "set {set} {{ type {address} . inet_service . {address} . inet_service; flags dynamic,timeout; timeout \
-             {ARRIVED_FOR}s; size {MOST_ARRIVED}; }}; "
+            arrive,
+            "{caught} update @{arrived} {{ {ends} }}; {caught} delete @{taken} {{ {ends} }}; "
         );
-        let _ = write!(
-            rules,
-            "meta mark & {CAUGHT:#x} == {CAUGHT:#x} {SYN} update @{set} {{ {family} saddr . tcp sport . {family} daddr \
-             . tcp dport }}; "
-        );
+        let _ = write!(take, "{caught} {ends} != @{arrived} drop; {caught} update @{taken} {{ {ends} }}; ");
     }
     if ports.is_empty() {
         return String::new();
     }
-    format!("{sets}chain arrive {{ type filter hook input priority {}; policy accept; {rules}}}; ", i32::MAX)
+    let chain = |name, priority, rules| {
+        format!("chain {name} {{ type filter hook input priority {priority}; policy accept; {rules}}}; ")
+    };
+    sets + &chain("arrive", BEFORE_NAT, arrive) + &chain("take", BEFORE_ENTERED, take)
+}
+
+/// A question for an element of a set, and its attributes (linux/netfilter/nf_tables.h).
+const GET_ELEMENT: u16 = SUBSYSTEM | 13;
+const IN_TABLE: u16 = 1;
+const IN_SET: u16 = 2;
+const ELEMENTS: u16 = 3;
+const ELEMENT: u16 = 1;
+const KEY: u16 = 1;
+const VALUE: u16 = 1;
+
+/// The end of a caught SYN on its way through this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// The firewall, or the filter of reverse paths, dropped it.
+    Dropped,
+    /// The firewall let it in. It was lost behind: in connection tracking, by NAT or in a late chain.
+    Lost,
+    /// It came to a listener.
+    Taken,
+}
+
+/// The sets of a table.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    table: String,
+}
+
+impl Arrivals {
+    pub(super) fn of(table: u32) -> Arrivals {
+        Arrivals { table: name(table) }
+    }
+
+    /// The end of the last caught SYN of the connection from a host to a server, within the last seconds.
+    pub fn of_last(&self, ends: (SocketAddr, SocketAddr)) -> io::Result<Arrival> {
+        let [arrived, taken] = arrivals_of(ends.0.ip());
+        Ok(if self.has(taken, ends)? {
+            Arrival::Taken
+        } else if self.has(arrived, ends)? {
+            Arrival::Lost
+        } else {
+            Arrival::Dropped
+        })
+    }
+
+    fn has(&self, set: &str, (host, server): (SocketAddr, SocketAddr)) -> io::Result<bool> {
+        let key = [field(host), field(server)].concat();
+        let question = NetlinkMessage::new(GET_ELEMENT, 0, 0)
+            .fixed(&[INET, 0, 0, 0])
+            .attribute(IN_TABLE, &terminated(&self.table))
+            .attribute(IN_SET, &terminated(set))
+            .nest(ELEMENTS, |list| {
+                list.nest(ELEMENT, |element| element.nest(KEY, |data| data.attribute(VALUE, &key)))
+            });
+        match ask(open(Some(NETFILTER))?, question, |_| {}) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+            asked => asked.map(|()| true),
+        }
+    }
+}
+
+/// An address and a port in a key: each part fills words of four bytes.
+fn field(end: SocketAddr) -> Vec<u8> {
+    let mut bytes = match end.ip() {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    bytes.extend_from_slice(&end.port().to_be_bytes());
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
 }
 
 #[cfg(test)]
@@ -156,17 +263,21 @@ mod tests {
         let chains = of(&config(), &ports, true);
         for rule in [
             "ip daddr 10.2.0.9 return; iifname { \"lan0\", \"lan1\" } tcp flags & (fin | syn | rst | ack) == syn tcp \
-             dport != { 5000, 5001 } fib daddr type != local tcp dport { 80, 8000-8100 } ip daddr 10.2.0.0/16 meta \
-             mark set meta mark | 0x2000000; ",
+             dport != { 5000, 5001 } fib daddr type != local fib saddr type != { local, broadcast, multicast, \
+             anycast } tcp dport { 80, 8000-8100 } ip daddr 10.2.0.0/16 meta mark set meta mark | 0x2000000; ",
             " ip6 daddr fd02::/64 meta mark set meta mark | 0x2000000; ",
             "meta mark & 0x2000000 == 0x2000000 queue flags bypass to 7300; ",
             "meta nfproto ipv4 tproxy ip to :5000 accept; ",
             "meta nfproto ipv6 tproxy ip6 to :5001 accept; ",
             "meta mark set meta mark & 0xfdffffff; ",
-            "set arrived6 { type ipv6_addr . inet_service . ipv6_addr . inet_service; flags dynamic,timeout; timeout \
-             30s; size 65535; }; chain arrive { type filter hook input priority 2147483647; policy accept; meta mark & \
-             0x4000000 == 0x4000000 tcp flags & (fin | syn | rst | ack) == syn update @arrived4 { ip saddr . tcp sport \
-             . ip daddr . tcp dport }; ",
+            "set taken6 { type ipv6_addr . inet_service . ipv6_addr . inet_service; flags dynamic,timeout; timeout \
+             30s; size 65535; }; ",
+            "chain arrive { type filter hook input priority 99; policy accept; meta nfproto ipv4 meta mark & 0x4000000 \
+             == 0x4000000 tcp flags & (fin | syn | rst | ack) == syn update @arrived4 { ip saddr . tcp sport . ip \
+             daddr . tcp dport }; ",
+            "chain take { type filter hook input priority 2147483646; policy accept; meta nfproto ipv4 meta mark & \
+             0x4000000 == 0x4000000 tcp flags & (fin | syn | rst | ack) == syn ip saddr . tcp sport . ip daddr . tcp \
+             dport != @arrived4 drop; ",
         ] {
             assert!(chains.contains(rule), "{rule} in {chains}");
         }
@@ -178,5 +289,11 @@ mod tests {
         let chains = of(&TransparentConfig { interfaces: Vec::new(), ..config() }, &[], true);
         assert!(chains.contains("socket transparent 1") && !chains.contains("iifname"), "{chains}");
         assert!(!chains.contains("queue") && !chains.contains("tproxy"), "{chains}");
+    }
+
+    #[test]
+    fn each_part_of_a_key_fills_its_words() {
+        assert_eq!(field(SocketAddr::from(([10, 1, 0, 2], 0x1234))), [10, 1, 0, 2, 0x12, 0x34, 0, 0]);
+        assert_eq!(field("[fd01::2]:80".parse().expect("an address")).len(), 20);
     }
 }

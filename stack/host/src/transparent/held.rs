@@ -1,14 +1,21 @@
-//! SYNs that the kernel holds until someone has decided.
+//! SYNs that the kernel holds until the node has decided, and the [`Bypass`] that lets SYNs go on in place of a node
+//! that hangs.
+//!
+//! The bypass shares the socket of the node's queue: the kernel gives packets to that socket alone, and takes verdicts
+//! from it alone. A hang therefore takes no setting up, and its end no putting back. The bypass does not see a SYN that
+//! the node has read. Its host sends it again.
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use hopwise_core::wire::{Checksums, IpView, TcpView, protocol};
+use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::unix::AsyncFd;
 
+use super::likeness::Likeness;
 use super::{CAUGHT, HELD};
-use crate::nfqueue::socket::{Judge, Queue, Queued, Verdict};
+use crate::nfqueue::socket::{Judge, NetfilterQueue, QueueVerdict, QueuedPacket};
 use crate::sys::readable;
 
 /// The kinds of the options with which a host signs each segment: MD5 (RFC 2385) and TCP-AO (RFC 5925).
@@ -31,6 +38,8 @@ pub struct Syn {
     pub dscp: u8,
     /// True if the host signs its segments, and takes signed answers alone.
     pub is_signed: bool,
+    /// What a firewall may decide by.
+    pub like: Likeness,
 }
 
 /// A SYN that waits. One that is dropped without a decision waits until its queue ends, and is gone then.
@@ -56,19 +65,19 @@ impl HeldSyn {
 
     /// Forgets it: another copy waits, or its host sends it again.
     pub fn forget(&self) -> io::Result<()> {
-        self.judge.say(self.id, Verdict::Drop)
+        self.judge.say(self.id, QueueVerdict::Drop)
     }
 }
 
 /// The SYNs that come into a queue.
 #[derive(Debug)]
 pub struct HeldSyns {
-    queue: Queue,
+    queue: NetfilterQueue,
     ready: AsyncFd<OwnedFd>,
 }
 
 impl HeldSyns {
-    pub(super) fn new(queue: Queue) -> io::Result<HeldSyns> {
+    pub(super) fn new(queue: NetfilterQueue) -> io::Result<HeldSyns> {
         let ready = readable(queue.descriptor().try_clone_to_owned()?)?;
         Ok(HeldSyns { queue, ready })
     }
@@ -90,14 +99,14 @@ impl HeldSyns {
     }
 }
 
-/// A SYN that the kernel or a firewall may drop for its form is not caught: it would never come in, and look like one
-/// of a host whose SYNs a firewall drops. The kernel drops some IPv4 options behind the queue, and connection tracking
-/// finds wrong headers and checksums. The queue has the kernel complete the checksums of its own packets.
-fn read(queued: &Queued<'_>) -> Option<Syn> {
-    const PLAIN_V4: usize = 20;
+/// A SYN that the kernel may drop for its form is not caught: it would never come in, and look like one of a host whose
+/// SYNs a firewall drops. The kernel drops some IPv4 options and extension headers behind the queue, and connection
+/// tracking finds wrong headers and checksums. The queue has the kernel complete the checksums of its own packets.
+fn read(queued: &QueuedPacket<'_>) -> Option<Syn> {
+    const PLAIN: [usize; 2] = [20, 40];
     let ip = IpView::parse(queued.packet).ok()?;
-    let has_options = ip.src.is_ipv4() && ip.header_len > PLAIN_V4;
-    if ip.protocol != protocol::TCP || ip.fragment.is_some() || has_options {
+    let is_plain = ip.header_len == PLAIN[usize::from(ip.src.is_ipv6())];
+    if ip.protocol != protocol::TCP || ip.fragment.is_some() || !is_plain {
         return None;
     }
     let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).ok()?;
@@ -109,6 +118,7 @@ fn read(queued: &Queued<'_>) -> Option<Syn> {
         hop_limit: ip.hop_limit,
         dscp: ip.dscp,
         is_signed: is_signed(ip.payload),
+        like: Likeness::of_syn(queued, ip.header_len),
     })
 }
 
@@ -125,6 +135,40 @@ fn is_signed(segment: &[u8]) -> bool {
             [_, len, ..] if *len >= 2 => options.get(usize::from(*len)..).unwrap_or_default(),
             _ => return false,
         };
+    }
+}
+
+/// The queue of a node that may hang.
+#[derive(Debug)]
+pub struct Bypass(NetfilterQueue);
+
+impl Bypass {
+    /// `socket` belongs to the node's queue with this number.
+    pub fn new(socket: OwnedFd, queue: u16) -> Bypass {
+        Bypass(NetfilterQueue::bound(socket, queue))
+    }
+
+    /// Lets SYNs go until something can be read from `node`, or its other end is closed. Returns their number.
+    pub fn let_go_until(&mut self, node: BorrowedFd<'_>) -> io::Result<u64> {
+        let mut gone = 0;
+        loop {
+            let mut fds = [
+                PollFd::new(&node, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.0.descriptor(), PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Err(rustix::io::Errno::INTR) => continue,
+                done => done?,
+            };
+            if !fds[0].revents().is_empty() {
+                return Ok(gone);
+            }
+            let judge = self.0.judge();
+            while let Some(syn) = self.0.next()? {
+                judge.accept_with(syn.id, syn.mark & !HELD)?;
+                gone += 1;
+            }
+        }
     }
 }
 
@@ -166,7 +210,9 @@ mod tests {
 
     #[test]
     fn a_syn_that_a_kernel_or_a_firewall_drops_for_its_form_is_not_caught() {
-        let taken = |packet: &[u8]| read(&Queued { id: 1, mark: 0, interface: 2, packet });
+        let taken = |packet: &[u8]| {
+            read(&QueuedPacket { id: 1, mark: 0, interface: 2, port: 0, sender: &[], packet })
+        };
         let syn = taken(&packet(&[])).expect("a plain one");
         assert_eq!((syn.from.to_string(), syn.seq), ("10.1.0.2:80".to_owned(), 9));
         for options in [&[0x83, 7, 8, 1, 2, 3, 4, 0][..], &[7, 3, 0, 0], &[1, 1, 1, 1]] {

@@ -1,20 +1,21 @@
-//! The one rule that iptables sets where the kernel's nft has no queues: marked SYNs go into the queue.
+//! The one rule that iptables sets where the kernel's nft has no queues: marked SYNs go into the queue. And all rules
+//! and routes that killed transparent nodes left.
 //!
-//! It matches a mark that our table of nft alone sets. A rule that a killed process leaves does nothing, and the
-//! next start replaces it.
+//! The rule matches a mark that our table of nft alone sets. A rule that a killed process leaves does nothing, since
+//! the table that marked packets is gone. The next start replaces the rule.
 
 use std::collections::BTreeSet;
 use std::io;
 
-use super::HELD;
+use super::{HELD, TransparentError, chains, failed, ways};
 use crate::nfqueue::left_chains;
 use crate::nfqueue::rules::{IPTABLES, clear_by, removing, removing_made, restore};
 use crate::nft::tables;
-use crate::undo::Undo;
+use crate::running::UndoCommand;
 
 #[derive(Debug)]
 pub(super) struct InIptables {
-    _undo: Undo,
+    _undo: UndoCommand,
 }
 
 impl InIptables {
@@ -25,17 +26,17 @@ impl InIptables {
             clear_by(&clearing(program, queue));
             restore(program, &rules(queue)).inspect_err(|_| clear_by(&cleared))?;
         }
-        Ok(InIptables { _undo: Undo::by(&format!("{cleared}{}true", removing_made(&before)))? })
+        Ok(InIptables { _undo: UndoCommand::by(&format!("{cleared}{}true", removing_made(&before)))? })
     }
 }
 
 /// The queues into which rules of killed processes lead.
-pub(super) fn left() -> io::Result<BTreeSet<u16>> {
+pub(super) fn queues_left() -> io::Result<BTreeSet<u16>> {
     left_chains(CHAIN_OF)
 }
 
 /// Removes the rule into this queue.
-pub(super) fn remove(queue: u16) {
+pub(super) fn remove_queue(queue: u16) {
     IPTABLES.iter().for_each(|program| clear_by(&clearing(program, queue)));
 }
 
@@ -56,6 +57,43 @@ fn rules(queue: u16) -> String {
 /// The commands that remove the rule.
 fn clearing(program: &str, queue: u16) -> String {
     removing(program, ("mangle", "PREROUTING"), &chain(queue))
+}
+
+/// Things that killed processes left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftRulesAndRoutes {
+    /// The tables of routing that have a route and a rule.
+    pub tables: BTreeSet<u32>,
+    /// The netfilter queues into which a rule of iptables leads.
+    pub queues: BTreeSet<u16>,
+}
+
+impl LeftRulesAndRoutes {
+    /// Returns whether nothing was left.
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.queues.is_empty()
+    }
+}
+
+/// Looks for them. The table of a process that runs stands in nft, and its queue has a reader.
+pub fn left() -> Result<LeftRulesAndRoutes, TransparentError> {
+    let standing = tables().map_err(failed("list the tables of nft"))?;
+    let stands = |table: &u32| {
+        let wanted = format!("table {}", chains::table(*table));
+        standing.lines().any(|line| line == wanted)
+    };
+    let mut tables = ways::tables().map_err(TransparentError::Routing)?;
+    tables.retain(|table| !stands(table));
+    let queues = queues_left().map_err(failed("list the rules of iptables"))?;
+    Ok(LeftRulesAndRoutes { tables, queues })
+}
+
+/// Removes them, and returns what stays.
+pub fn remove_left() -> Result<LeftRulesAndRoutes, TransparentError> {
+    let LeftRulesAndRoutes { tables, queues } = left()?;
+    queues.into_iter().for_each(remove_queue);
+    ways::remove(&tables).map_err(TransparentError::Routing)?;
+    left()
 }
 
 #[cfg(test)]

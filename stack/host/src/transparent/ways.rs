@@ -16,14 +16,14 @@ use crate::netlink::{
 };
 
 #[derive(Debug)]
-pub(super) struct Ways {
+pub(super) struct HostWays {
     made: Vec<(RuleMessage, RouteMessage)>,
 }
 
-impl Ways {
-    pub(super) fn open(table: u32) -> Result<Ways, NetlinkError> {
+impl HostWays {
+    pub(super) fn open(table: u32) -> Result<HostWays, NetlinkError> {
         let loopback = index_of("lo")?;
-        let mut ways = Ways { made: Vec::new() };
+        let mut ways = HostWays { made: Vec::new() };
         let made = &mut ways.made;
         blocking(async move |handle| {
             check_table(&handle, table, loopback).await?;
@@ -117,7 +117,7 @@ async fn rule(handle: &Handle, any: IpAddr, table: u32) -> Result<RuleMessage, N
     Ok(message)
 }
 
-impl Drop for Ways {
+impl Drop for HostWays {
     fn drop(&mut self) {
         let made = std::mem::take(&mut self.made);
         let taken_back = blocking(async move |handle| {

@@ -23,7 +23,7 @@ const LAST_QUOTING_V6: i32 = 127;
 
 /// The places that jumps lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum JumpTarget {
     Quoted,
     V6,
     Ports,
@@ -38,12 +38,12 @@ fn by_their_ports() -> Vec<Instruction> {
     code.op(LOAD_BYTE, 0, 0, 0);
     code.op(MOVE, 7, 0, 0);
     code.op(SHIFT_RIGHT, 0, 0, 4);
-    code.jump(JUMP_IF, (0, 0), 6, Place::V6);
-    code.jump(JUMP_UNLESS, (0, 0), 4, Place::Other);
+    code.jump(JUMP_IF, (0, 0), 6, JumpTarget::V6);
+    code.jump(JUMP_UNLESS, (0, 0), 4, JumpTarget::Other);
     ports_of_v4(&mut code);
-    code.here(Place::V6);
+    code.here(JumpTarget::V6);
     ports_of_v6(&mut code);
-    code.here(Place::Ports);
+    code.here(JumpTarget::Ports);
     code.op(LOAD_HALF_AT, 0, 7, 0);
     code.op(MOVE, 8, 0, 0);
     code.op(LOAD_HALF_AT, 0, 7, 2);
@@ -51,60 +51,60 @@ fn by_their_ports() -> Vec<Instruction> {
     code.op(MULTIPLY, 0, 0, MIXER.cast_signed());
     code.op(SHIFT_RIGHT_32, 0, 0, 16);
     code.op(EXIT, 0, 0, 0);
-    code.here(Place::Other);
+    code.here(JumpTarget::Other);
     code.op(MOVE_IMMEDIATE, 0, 0, 0);
     code.op(EXIT, 0, 0, 0);
     code.finish()
 }
 
 /// Register 7 becomes the offset of the ports.
-fn ports_of_v4(code: &mut Code<Place>) {
+fn ports_of_v4(code: &mut Code<JumpTarget>) {
     code.op(LOAD_HALF, 0, 0, 6);
     code.op(AND, 0, 0, 0x1fff);
-    code.jump(JUMP_UNLESS, (0, 0), 0, Place::Other); // fragments but the first
+    code.jump(JUMP_UNLESS, (0, 0), 0, JumpTarget::Other); // fragments but the first
     code.op(LOAD_BYTE, 0, 0, 9);
     code.op(AND, 7, 0, 0xf);
     code.op(SHIFT_LEFT, 7, 0, 2);
-    code.jump(JUMP_IF, (0, 0), TCP, Place::Ports);
-    code.jump(JUMP_UNLESS, (0, 0), ICMP, Place::Other);
+    code.jump(JUMP_IF, (0, 0), TCP, JumpTarget::Ports);
+    code.jump(JUMP_UNLESS, (0, 0), ICMP, JumpTarget::Other);
     code.op(LOAD_BYTE_AT, 0, 7, 0);
     let [unreachable, exceeded, wrong_header] = QUOTING;
-    code.jump(JUMP_IF, (0, 0), unreachable, Place::Quoted);
-    code.jump(JUMP_IF, (0, 0), exceeded, Place::Quoted);
-    code.jump(JUMP_UNLESS, (0, 0), wrong_header, Place::Other);
-    code.here(Place::Quoted);
+    code.jump(JUMP_IF, (0, 0), unreachable, JumpTarget::Quoted);
+    code.jump(JUMP_IF, (0, 0), exceeded, JumpTarget::Quoted);
+    code.jump(JUMP_UNLESS, (0, 0), wrong_header, JumpTarget::Other);
+    code.here(JumpTarget::Quoted);
     // The quoted packet begins after 8 bytes of ICMP.
     code.op(LOAD_BYTE_AT, 0, 7, 8);
     code.op(MOVE, 8, 0, 0);
     code.op(SHIFT_RIGHT, 0, 0, 4);
-    code.jump(JUMP_UNLESS, (0, 0), 4, Place::Other);
+    code.jump(JUMP_UNLESS, (0, 0), 4, JumpTarget::Other);
     code.op(LOAD_BYTE_AT, 0, 7, 8 + 9);
-    code.jump(JUMP_UNLESS, (0, 0), TCP, Place::Other);
+    code.jump(JUMP_UNLESS, (0, 0), TCP, JumpTarget::Other);
     code.op(AND, 8, 0, 0xf);
     code.op(SHIFT_LEFT, 8, 0, 2);
     code.op(ADD, 7, 8, 0);
     code.op(ADD_IMMEDIATE, 7, 0, 8);
-    code.jump(JUMP, (0, 0), 0, Place::Ports);
+    code.jump(JUMP, (0, 0), 0, JumpTarget::Ports);
 }
 
 /// As [`ports_of_v4`].
-fn ports_of_v6(code: &mut Code<Place>) {
+fn ports_of_v6(code: &mut Code<JumpTarget>) {
     code.op(LOAD_BYTE, 0, 0, 6);
     code.op(MOVE_IMMEDIATE, 7, 0, 40);
-    code.jump(JUMP_IF, (0, 0), TCP, Place::Ports);
-    code.jump(JUMP_UNLESS, (0, 0), ICMP_V6, Place::Other);
+    code.jump(JUMP_IF, (0, 0), TCP, JumpTarget::Ports);
+    code.jump(JUMP_UNLESS, (0, 0), ICMP_V6, JumpTarget::Other);
     code.op(LOAD_BYTE, 0, 0, 40);
-    code.jump(JUMP_ABOVE, (0, 0), LAST_QUOTING_V6, Place::Other);
+    code.jump(JUMP_ABOVE, (0, 0), LAST_QUOTING_V6, JumpTarget::Other);
     code.op(LOAD_BYTE, 0, 0, 48 + 6);
-    code.jump(JUMP_UNLESS, (0, 0), TCP, Place::Other);
+    code.jump(JUMP_UNLESS, (0, 0), TCP, JumpTarget::Other);
     code.op(MOVE_IMMEDIATE, 7, 0, 48 + 40);
 }
 
 /// 2^32 divided by the golden ratio.
 const MIXER: u32 = 0x9e37_79b1;
 
-/// A hash that is the same for both directions of a flow. Linux' clients take even ports first: the plain sum would use
-/// one of two queues alone.
+/// A hash that both directions of a flow share. Linux' clients take even ports first: the plain sum would use one of
+/// two queues alone.
 pub(crate) fn mixed(one_port: u16, other_port: u16) -> u16 {
     let sum = u32::from(one_port) + u32::from(other_port);
     (sum.wrapping_mul(MIXER) >> 16) as u16

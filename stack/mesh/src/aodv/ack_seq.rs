@@ -6,7 +6,7 @@ use hopwise_core::trace::DropReason;
 
 use super::Settings;
 use super::messages::{Extension, Extensions};
-use crate::on_demand::ack_seq::{AckSeqs, Said, Statement};
+use crate::on_demand::ack_seq::{AckSeqs, FlowEntry, Statement};
 use crate::routing::Cx;
 
 /// Extension types without registration, from the range that may be skipped.
@@ -41,7 +41,7 @@ pub(super) fn read(
     own: Ipv4Addr,
     peer: Ipv4Addr,
     extensions: &Extensions<'_>,
-) -> Result<Vec<Said>, DropReason> {
+) -> Result<Vec<FlowEntry>, DropReason> {
     seqs.read(own, peer, extensions.find(ACK_SEQ), extensions.find(SIGNED_ACK_SEQ))
 }
 

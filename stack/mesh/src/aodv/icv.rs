@@ -1,4 +1,4 @@
-//! Integrity check values of AODV's messages, for which RFC 3561 has no form. They are an extension behind all others
+//! Integrity check values of AODV's messages, for which RFC 3561 has no form. They are the last extension of a message
 //! (§9), which each hop removes and writes anew. It holds the key's id, a time stamp, and half of an HMAC-SHA-256. The
 //! latter covers the IP addresses, the TTL, the message and the extension up to there.
 

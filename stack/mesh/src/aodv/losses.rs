@@ -5,11 +5,12 @@ use std::time::Duration;
 use hopwise_core::Seq;
 use hopwise_core::agent::PathEvent;
 
-use super::{AodvRules, Settings};
+use super::Settings;
+use crate::constants::RuleSet;
 use crate::on_demand::testing::scenarios::seconds;
 use crate::on_demand::testing::{Net, address};
 
-fn settings(rules: AodvRules) -> Settings {
+fn settings(rules: RuleSet) -> Settings {
     Settings {
         jitter: Duration::ZERO,
         local_repair: false,
@@ -20,7 +21,7 @@ fn settings(rules: AodvRules) -> Settings {
 }
 
 fn of_both_rules() -> [Settings; 2] {
-    [AodvRules::Rfc3561, AodvRules::Ns2].map(settings)
+    [RuleSet::Standard, RuleSet::Ns2].map(settings)
 }
 
 fn count(net: &Net, part: &str) -> usize {
@@ -61,10 +62,10 @@ fn the_source_of_a_lost_packet_asks_for_a_route_at_once() {
 
 #[test]
 fn who_loses_its_own_link_asks_at_once() {
-    for rules in [AodvRules::Rfc3561, AodvRules::Ns2] {
+    for rules in [RuleSet::Standard, RuleSet::Ns2] {
         for search_at_once in [true, false] {
             // ns-2's rules have no hellos: the packet itself shows the loss, and is lost.
-            let hello = rules == AodvRules::Rfc3561;
+            let hello = rules == RuleSet::Standard;
             let mut net = Net::chain(3, &Settings { search_at_once, hello, ..settings(rules) });
             net.tells = !hello;
             net.send(2, 0);

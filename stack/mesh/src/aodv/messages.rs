@@ -2,12 +2,7 @@
 
 use hopwise_core::narrow::as_u8;
 
-mod extensions;
-
 use std::net::Ipv4Addr;
-
-pub(crate) use extensions::HELLO_INTERVAL;
-pub use extensions::{Extension, Extensions};
 
 const RREQ: u8 = 1;
 const RREP: u8 = 2;
@@ -35,7 +30,7 @@ const NO_DELETE: u8 = 0x80;
 
 /// The bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedMessage;
 
 /// Requests a route (§5.1). `J` and `R` are for multicast, which is not supported: they are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +45,7 @@ pub struct Rreq {
     pub is_destination_only: bool,
     /// The hops from the originator to the node that sent this copy.
     pub hop_count: u8,
-    /// The number of the request; with the originator it tells copies of one request from others.
+    /// The number of the request; with the originator it identifies the copies of one request.
     pub id: u32,
     /// The node that is sought.
     pub dst: Ipv4Addr,
@@ -94,7 +89,7 @@ pub struct Rerr {
 
 /// The four messages of AODV.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum AodvMessage {
     /// A request for a route.
     Rreq(Rreq),
     /// A route, in answer to a request or as a hello.
@@ -110,19 +105,19 @@ pub(crate) const MOST_UNREACHABLE: usize = 255;
 /// No route is as long as this.
 pub(crate) const MOST_HOPS: u8 = 250;
 
-impl Message {
+impl AodvMessage {
     /// Reads a message and the extensions behind it.
-    pub fn parse(bytes: &[u8]) -> Result<(Message, Extensions<'_>), Malformed> {
+    pub fn parse(bytes: &[u8]) -> Result<(AodvMessage, Extensions<'_>), MalformedMessage> {
         let (message, used) = match bytes.first() {
-            Some(&RREQ) => (Message::Rreq(Rreq::parse(bytes)?), RREQ_BYTES),
-            Some(&RREP) => (Message::Rrep(Rrep::parse(bytes)?), RREP_BYTES),
+            Some(&RREQ) => (AodvMessage::Rreq(Rreq::parse(bytes)?), RREQ_BYTES),
+            Some(&RREP) => (AodvMessage::Rrep(Rrep::parse(bytes)?), RREP_BYTES),
             Some(&RERR) => {
                 let rerr = Rerr::parse(bytes)?;
                 let used = RERR_BYTES + UNREACHABLE_BYTES * rerr.unreachable.len();
-                (Message::Rerr(rerr), used)
+                (AodvMessage::Rerr(rerr), used)
             }
-            Some(&RREP_ACK) if bytes.len() >= 2 => (Message::RrepAck, 2),
-            _ => return Err(Malformed),
+            Some(&RREP_ACK) if bytes.len() >= 2 => (AodvMessage::RrepAck, 2),
+            _ => return Err(MalformedMessage),
         };
         Ok((message, Extensions::parse(&bytes[used..])?))
     }
@@ -130,10 +125,10 @@ impl Message {
     /// Appends the message in the form of the RFC, without extensions.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
-            Message::Rreq(rreq) => rreq.emit(out),
-            Message::Rrep(rrep) => rrep.emit(out),
-            Message::Rerr(rerr) => rerr.emit(out),
-            Message::RrepAck => out.extend([RREP_ACK, 0]),
+            AodvMessage::Rreq(rreq) => rreq.emit(out),
+            AodvMessage::Rrep(rrep) => rrep.emit(out),
+            AodvMessage::Rerr(rerr) => rerr.emit(out),
+            AodvMessage::RrepAck => out.extend([RREP_ACK, 0]),
         }
     }
 }
@@ -151,9 +146,9 @@ fn flag(is_set: bool, bit: u8) -> u8 {
 }
 
 impl Rreq {
-    fn parse(bytes: &[u8]) -> Result<Rreq, Malformed> {
+    fn parse(bytes: &[u8]) -> Result<Rreq, MalformedMessage> {
         if bytes.len() < RREQ_BYTES {
-            return Err(Malformed);
+            return Err(MalformedMessage);
         }
         let flags = bytes[1];
         Ok(Rreq {
@@ -186,9 +181,9 @@ impl Rreq {
 }
 
 impl Rrep {
-    fn parse(bytes: &[u8]) -> Result<Rrep, Malformed> {
+    fn parse(bytes: &[u8]) -> Result<Rrep, MalformedMessage> {
         if bytes.len() < RREP_BYTES {
-            return Err(Malformed);
+            return Err(MalformedMessage);
         }
         Ok(Rrep {
             is_repair: bytes[1] & RREP_REPAIR != 0,
@@ -218,14 +213,14 @@ impl Rerr {
         (bytes.saturating_sub(RERR_BYTES) / UNREACHABLE_BYTES).clamp(1, MOST_UNREACHABLE)
     }
 
-    fn parse(bytes: &[u8]) -> Result<Rerr, Malformed> {
+    fn parse(bytes: &[u8]) -> Result<Rerr, MalformedMessage> {
         if bytes.len() < RERR_BYTES {
-            return Err(Malformed);
+            return Err(MalformedMessage);
         }
         let count = usize::from(bytes[3]);
-        let listed = bytes[RERR_BYTES..].get(..UNREACHABLE_BYTES * count).ok_or(Malformed)?;
+        let listed = bytes[RERR_BYTES..].get(..UNREACHABLE_BYTES * count).ok_or(MalformedMessage)?;
         if count == 0 {
-            return Err(Malformed);
+            return Err(MalformedMessage);
         }
         let of = |chunk: &[u8]| (address(chunk, 0), word(chunk, 4));
         Ok(Rerr {
@@ -245,7 +240,7 @@ impl Rerr {
 }
 
 /// The bytes of a message, and the extensions behind it.
-pub(crate) fn bytes_of(message: &Message, extensions: &[u8]) -> Vec<u8> {
+pub(crate) fn bytes_of(message: &AodvMessage, extensions: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     message.emit(&mut bytes);
     bytes.extend(extensions);
@@ -254,3 +249,68 @@ pub(crate) fn bytes_of(message: &Message, extensions: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests;
+
+// The extensions that may follow a message: type, length, bytes (RFC 3561 §9).
+
+/// The time between a node's hellos, in milliseconds.
+pub(crate) const HELLO_INTERVAL: u8 = 1;
+/// Receivers may not skip unknown types from here on.
+const MUST_KNOW: u8 = 128;
+
+/// An extension: a type, and the bytes of its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extension<'a> {
+    /// The type. Receivers that do not know it skip one below 128, and refuse the message from 128 on.
+    pub kind: u8,
+    /// The value, of 255 bytes at most.
+    pub data: &'a [u8],
+}
+
+/// Extensions whose lengths were checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extensions<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Extensions<'a> {
+    fn parse(bytes: &'a [u8]) -> Result<Extensions<'a>, MalformedMessage> {
+        let mut rest = bytes;
+        while let [kind, len, behind @ ..] = rest {
+            if *kind >= MUST_KNOW {
+                return Err(MalformedMessage);
+            }
+            rest = behind.get(usize::from(*len)..).ok_or(MalformedMessage)?;
+        }
+        if rest.is_empty() { Ok(Extensions { bytes }) } else { Err(MalformedMessage) }
+    }
+
+    /// All extensions, in the order of the message.
+    pub fn iter(&self) -> impl Iterator<Item = Extension<'a>> {
+        let mut rest = self.bytes;
+        std::iter::from_fn(move || {
+            let [kind, len, behind @ ..] = rest else { return None };
+            let (data, behind) = behind.split_at_checked(usize::from(*len))?;
+            rest = behind;
+            Some(Extension { kind: *kind, data })
+        })
+    }
+
+    /// The value of the first extension of this type.
+    pub fn find(&self, kind: u8) -> Option<&'a [u8]> {
+        self.iter().find(|extension| extension.kind == kind).map(|extension| extension.data)
+    }
+
+    /// The bytes as they came, to be passed on.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+impl Extension<'_> {
+    /// Appends it in the form of the RFC; a value of more than 255 bytes panics.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        assert!(self.data.len() <= usize::from(u8::MAX), "an extension's length is one byte");
+        out.extend([self.kind, as_u8(self.data.len())]);
+        out.extend(self.data);
+    }
+}

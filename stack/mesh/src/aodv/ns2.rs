@@ -4,7 +4,7 @@
 //!   wrap.
 //! - The rule of the first request: the last known hop count begins at "infinite". The first request therefore crosses
 //!   the whole network, and no ring ever begins with 5.
-//! - The rule of the defective repair: see `ns2/repair.rs`.
+//! - The rule of the defective repair: see `ns2/errors.rs`.
 //! - The rule of the purge: a MAC that gives a data packet up takes all others for that next hop out of the queue.
 //! - The rule of jitter: a broadcast that is passed on waits up to 10 ms, a node's own leaves at once.
 //! - The rule of the ARP gap: packets of the buffer leave 10 ms apart, on the route that was known when it was found.
@@ -12,25 +12,34 @@
 
 mod discovery;
 mod errors;
-mod repair;
-mod replies;
 mod requests;
 mod table;
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use hopwise_core::agent::Path;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkId, NextHop, Rx};
 
-use super::messages::{Extensions, MOST_HOPS, Message, Rrep, Rreq};
-use super::seen::Seen;
+use super::SeenRequest;
+use super::messages::{AodvMessage, Extensions, MOST_HOPS, Rrep, Rreq};
 use super::settings::Settings;
-use super::{Config, PORT, Trust, ack_seq, desk};
+use super::{PORT, ack_seq, desk};
 use crate::on_demand::rank::Wish;
 use crate::on_demand::{Desk, path_of, v4};
-use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
-use table::{Entry, Flag, Table};
+use crate::protocol::RoutingSetup;
+use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
+use table::{Flag, Ns2Entry, Ns2Table};
+
+/// The time between two packets that leave the buffer once their route is found.
+const BUFFER_GAP: Duration = Duration::from_millis(10);
+/// The time after a failed route discovery before the next one for the same destination.
+const REST: Duration = Duration::from_secs(10);
+/// The lifetime of a reverse route to the originator of a request.
+const REVERSE_ROUTE_LIFE: Duration = Duration::from_secs(6);
+/// The time between two removals of expired routes.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A node that routes as ns-2 does.
 #[derive(Debug)]
@@ -39,31 +48,30 @@ pub(crate) struct Ns2Aodv {
     desk: Desk,
     seq: u32,
     request_id: u32,
-    table: Table,
-    seen: Seen,
+    table: Ns2Table,
+    seen: SeenRequest,
     next_sweep: Instant,
 }
 
 impl Ns2Aodv {
-    pub(super) fn new(config: Config) -> Ns2Aodv {
-        // the rules of ns-2 have no signatures.
-        let config = Config { trust: Trust { keys: None, ..config.trust }, ..config };
-        let mut desk = desk(&config);
-        let settings = config.settings;
-        let next_sweep = Instant::ZERO + desk.outbox.chance.up_to(settings.sweep_interval);
+    pub(super) fn new(settings: Settings, mut setup: RoutingSetup) -> Ns2Aodv {
+        // The rules of ns-2 have no signatures.
+        setup.trust.keys = None;
+        let mut desk = desk(&settings, setup);
+        let next_sweep = Instant::ZERO + desk.outbox.chance.up_to(SWEEP_INTERVAL);
         Ns2Aodv {
             desk,
             seq: 0,
             request_id: 1,
-            table: Table::default(),
-            seen: Seen::default(),
+            table: Ns2Table::default(),
+            seen: SeenRequest::default(),
             next_sweep,
             settings,
         }
     }
 
     /// Releases the packets that wait for a route, each later than the one before by `apart`.
-    fn release(&mut self, now: Instant, dst: Ipv4Addr, apart: std::time::Duration) {
+    fn release(&mut self, now: Instant, dst: Ipv4Addr, apart: Duration) {
         if self.desk.buffer.has(dst)
             && let Some(entry) = self.table.get_mut(dst)
         {
@@ -87,7 +95,7 @@ impl Ns2Aodv {
 
     fn believe(&mut self, peer: Ipv4Addr, extensions: &Extensions<'_>) {
         let said = ack_seq::read(&mut self.desk.ack_seqs, self.desk.own, peer, extensions);
-        let hops = self.table.get(peer).and_then(Entry::usable_hops);
+        let hops = self.table.get(peer).and_then(Ns2Entry::usable_hops);
         self.desk.tell_arrivals(peer, said, hops);
     }
 
@@ -110,7 +118,7 @@ impl Ns2Aodv {
                 self.desk.drop_waiting(dst);
                 self.report_route(dst);
             } else if entry.flag == Flag::Up {
-                self.release(now, dst, self.settings.buffer_gap);
+                self.release(now, dst, BUFFER_GAP);
             } else if entry.is_wanted || self.desk.buffer.has(dst) {
                 self.ask(cx, dst);
             }
@@ -123,8 +131,8 @@ impl Routing for Ns2Aodv {
         Some(PORT)
     }
 
-    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
-        let Some(dst) = v4(packet.dst) else { return Verdict::Drop(DropReason::NoRoute) };
+    fn route(&mut self, cx: &Cx<'_>, packet: &RoutedPacket<'_>) -> RoutingVerdict {
+        let Some(dst) = v4(packet.dst) else { return RoutingVerdict::Drop(DropReason::NoRoute) };
         let is_own = packet.from.is_none();
         let entry = self.table.entry(dst);
         let is_first = is_own && !entry.is_ours;
@@ -142,27 +150,27 @@ impl Routing for Ns2Aodv {
                 if is_first {
                     self.report_route(dst);
                 }
-                Verdict::Forward { link, via }
+                RoutingVerdict::Forward { link, via }
             }
             _ if is_own => {
                 self.desk.keep(cx.now, (dst, Wish::SURE), packet);
                 self.ask(cx, dst);
-                Verdict::Keep
+                RoutingVerdict::Keep
             }
             Flag::InRepair => {
                 self.desk.keep(cx.now, (dst, Wish::SURE), packet);
-                Verdict::Keep
+                RoutingVerdict::Keep
             }
             Flag::Down => {
                 let unreachable = vec![(dst, entry.seq)];
                 self.send_error(None, unreachable);
-                Verdict::Drop(DropReason::NoRoute)
+                RoutingVerdict::Drop(DropReason::NoRoute)
             }
         }
     }
 
-    fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
-        let (Some(from), Ok((message, extensions))) = (v4(control.src), Message::parse(control.message))
+    fn handle_control(&mut self, cx: &Cx<'_>, control: &ControlMessage<'_>) {
+        let (Some(from), Ok((message, extensions))) = (v4(control.src), AodvMessage::parse(control.message))
         else {
             self.desk.dropped(DropReason::RoutingMalformed, 0);
             return;
@@ -172,21 +180,27 @@ impl Routing for Ns2Aodv {
             return;
         }
         match message {
-            Message::Rreq(Rreq { hop_count, .. }) | Message::Rrep(Rrep { hop_count, .. })
+            AodvMessage::Rreq(Rreq { hop_count, .. }) | AodvMessage::Rrep(Rrep { hop_count, .. })
                 if hop_count >= MOST_HOPS =>
             {
                 self.desk.dropped(DropReason::RoutingMalformed, 0);
             }
-            Message::Rreq(rreq) => self.take_request(cx, from, control, &rreq, &extensions),
-            Message::Rrep(rrep) => self.take_reply(cx, from, control.link, &rrep, &extensions),
-            Message::Rerr(rerr) => self.take_error(cx, from, control.link, &rerr),
-            Message::RrepAck => {}
+            AodvMessage::Rreq(rreq) => self.take_request(cx, from, control, &rreq, &extensions),
+            AodvMessage::Rrep(rrep) => self.take_reply(cx, from, control.link, &rrep, &extensions),
+            AodvMessage::Rerr(rerr) => self.take_error(cx, from, control.link, &rerr),
+            AodvMessage::RrepAck => {}
         }
     }
 
     fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
 
-    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
+    fn on_undelivered(
+        &mut self,
+        cx: &Cx<'_>,
+        link: LinkId,
+        to: IpAddr,
+        packet: &RoutedPacket<'_>,
+    ) -> Undelivered {
         let (Some(to), Some(dst)) = (v4(to), v4(packet.dst)) else { return Undelivered::Drop };
         self.take_failure(cx, link, (to, dst), packet)
     }
@@ -194,7 +208,7 @@ impl Routing for Ns2Aodv {
     fn handle_timeout(&mut self, cx: &Cx<'_>) {
         self.desk.drop_late(cx.now);
         if self.next_sweep <= cx.now {
-            self.next_sweep = cx.now + self.settings.sweep_interval;
+            self.next_sweep = cx.now + SWEEP_INTERVAL;
             self.sweep(cx);
         }
     }
@@ -204,7 +218,7 @@ impl Routing for Ns2Aodv {
         Some(first.min(self.desk.outbox.next().unwrap_or(Instant::FAR)))
     }
 
-    fn poll_order(&mut self, now: Instant) -> Option<Order> {
+    fn poll_order(&mut self, now: Instant) -> Option<RoutingOrder> {
         self.desk.outbox.pop(now)
     }
 
@@ -214,7 +228,7 @@ impl Routing for Ns2Aodv {
     }
 
     fn path(&self, peer: IpAddr) -> Path {
-        path_of(v4(peer).and_then(|peer| self.table.get(peer)).and_then(Entry::usable_hops))
+        path_of(v4(peer).and_then(|peer| self.table.get(peer)).and_then(Ns2Entry::usable_hops))
     }
 
     fn counts(&self) -> (u64, u64) {

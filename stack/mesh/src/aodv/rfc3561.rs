@@ -15,23 +15,25 @@ mod repair;
 mod replies;
 mod requests;
 mod table;
-mod uses;
 
+use std::mem::take;
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use hopwise_core::agent::Path;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Cast, Instant, LinkId, NextHop, Rx};
 
-use super::messages::{Extensions, MOST_HOPS, Message, Rrep, Rreq};
-use super::seen::Seen;
+use super::SeenRequest;
+use super::messages::{AodvMessage, Extensions, MOST_HOPS, Rrep, Rreq};
 use super::settings::Settings;
-use super::{Config, PORT, ack_seq, desk, icv};
+use super::{PORT, ack_seq, desk, icv};
 use crate::on_demand::rank::{Wish, is_answer};
 use crate::on_demand::rates::{Errors, Throttle};
 use crate::on_demand::searches::Searches;
-use crate::on_demand::{Change, Desk, Keys, OnDemand, all_changed, path_of, v4};
-use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use crate::on_demand::{Desk, Keys, OnDemand, RouteChange, all_changed, path_of, v4};
+use crate::protocol::RoutingSetup;
+use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
 use discovery::Plan;
 use links::Links;
 use table::{Offer, OwnUse, Route, State, Table, Taken};
@@ -50,7 +52,7 @@ pub struct Aodv {
     table: Table,
     searches: Searches<Plan>,
     links: Links,
-    seen: Seen,
+    seen: SeenRequest,
     errors: Errors,
     /// Limits on messages of neighbours, and on messages that these cause.
     heard: Throttle,
@@ -62,7 +64,10 @@ pub struct Aodv {
     wakes_by: Instant,
 }
 
-/// The wait of a node that has lost its numbers is put off by so many delete periods at most.
+/// The time between two removals of expired routes.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The largest number of delete periods by which the wait of a node that has lost its numbers is put off.
 const MOST_PUT_OFF: u32 = 3;
 
 /// The neighbour and the link that a message came from.
@@ -74,10 +79,10 @@ struct Via {
 
 impl Aodv {
     /// A node without routes, at time 0.
-    pub fn new(config: Config) -> Aodv {
-        let mut desk = desk(&config);
-        let Config { settings, serves, wakes_at, .. } = config;
-        let next_sweep = Instant::ZERO + desk.outbox.chance.up_to(settings.sweep_interval);
+    pub fn new(settings: Settings, mut setup: RoutingSetup) -> Aodv {
+        let (serves, wakes_at) = (take(&mut setup.serves), setup.wakes_at);
+        let mut desk = desk(&settings, setup);
+        let next_sweep = Instant::ZERO + desk.outbox.chance.up_to(SWEEP_INTERVAL);
         Aodv {
             serves,
             seq: 0,
@@ -85,7 +90,7 @@ impl Aodv {
             table: Table::new(settings.most_routes, settings.delete_period()),
             searches: Searches::new(settings.rreq_ratelimit),
             links: Links::new(desk.outbox.chance.up_to(settings.hello_interval)),
-            seen: Seen::default(),
+            seen: SeenRequest::default(),
             errors: Errors::new(settings.rerr_ratelimit),
             heard: Throttle::new(settings.message_ratelimit),
             answers: Throttle::new(settings.answer_ratelimit),
@@ -111,7 +116,7 @@ impl Aodv {
             route.lives_at_least(until);
             // Own packets that waited use it now.
             route.own_use.iter_mut().for_each(|used| used.until = until);
-            self.desk.release(now, dst, (route.link, route.next_hop), self.settings.buffer_gap);
+            self.desk.release(now, dst, (route.link, route.next_hop), Duration::ZERO);
         }
     }
 
@@ -151,7 +156,7 @@ impl Aodv {
     }
 
     /// A data packet keeps the routes to both its ends alive (§6.2).
-    fn refresh(&mut self, now: Instant, packet: &Routed<'_>) {
+    fn refresh(&mut self, now: Instant, packet: &RoutedPacket<'_>) {
         let until = now + self.settings.active_route_timeout;
         self.note_own_use(now, packet);
         for end in [v4(packet.dst), v4(packet.src)].into_iter().flatten() {
@@ -182,9 +187,9 @@ impl Aodv {
 
     /// Returns whether only a neighbour can have sent it. Routers do not pass broadcasts on, and every router lowers
     /// the TTL that messages to one node have (RFC 5082). A RREQ is always broadcast (§6.3), whatever its TTL.
-    fn is_near(&self, control: &Control<'_>, message: &Message) -> bool {
+    fn is_near(&self, control: &ControlMessage<'_>, message: &AodvMessage) -> bool {
         let is_for_one = control.cast != Cast::ToAll && control.dst != IpAddr::V4(Ipv4Addr::BROADCAST);
-        let is_right = !is_for_one || (control.hop_limit == NEAR && !matches!(message, Message::Rreq(_)));
+        let is_right = !is_for_one || (control.hop_limit == NEAR && !matches!(message, AodvMessage::Rreq(_)));
         is_right || !self.settings.gtsm
     }
 
@@ -196,7 +201,7 @@ impl Aodv {
 impl OnDemand for Aodv {
     fn note_use(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr) {
         let (src, dst) = (IpAddr::V4(src), IpAddr::V4(dst));
-        self.refresh(now, &Routed { src, dst, from: None, hop_limit: 1, id: 0, packet: &[] });
+        self.refresh(now, &RoutedPacket { src, dst, from: None, hop_limit: 1, id: 0, packet: &[] });
     }
 
     fn note_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr) {
@@ -242,7 +247,7 @@ impl OnDemand for Aodv {
         self.table.iter().filter(is_valid).map(row).collect()
     }
 
-    fn changes(&mut self, now: Instant) -> Vec<Change> {
+    fn changes(&mut self, now: Instant) -> Vec<RouteChange> {
         let Some(noted) = self.table.changes.take() else {
             return all_changed(self.routes(now));
         };
@@ -259,15 +264,15 @@ impl Routing for Aodv {
         Some(PORT)
     }
 
-    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
+    fn route(&mut self, cx: &Cx<'_>, packet: &RoutedPacket<'_>) -> RoutingVerdict {
         let dst = v4(packet.dst).filter(|dst| self.desk.trust.covers(*dst));
-        let Some(dst) = dst else { return Verdict::Drop(DropReason::NoRoute) };
+        let Some(dst) = dst else { return RoutingVerdict::Drop(DropReason::NoRoute) };
         let now = cx.now;
         if let Some(route) = self.table.valid(now, dst) {
             let is_first = packet.from.is_none() && !route.is_ours;
             route.is_ours |= is_first;
             let verdict =
-                Verdict::Forward { link: route.link, via: NextHop::Neighbour(route.next_hop.into()) };
+                RoutingVerdict::Forward { link: route.link, via: NextHop::Neighbour(route.next_hop.into()) };
             self.refresh(now, packet);
             if self.settings.rerr_to_source {
                 self.note_user(now, packet, dst);
@@ -281,27 +286,27 @@ impl Routing for Aodv {
         if packet.from.is_none() {
             let wish = self.desk.wish(now, packet, self.searches.is_known(dst));
             if self.searches.rests(now, dst, wish.rank) {
-                return Verdict::Drop(DropReason::NoRoute);
+                return RoutingVerdict::Drop(DropReason::NoRoute);
             }
             self.table.want(now, dst);
             self.note_own_use(now, packet);
             self.report_route(dst);
             self.desk.keep(now, (dst, wish), packet);
             self.search(cx, packet.src, (dst, wish));
-            return Verdict::Keep;
+            return RoutingVerdict::Keep;
         }
         if self.table.get(dst).is_some_and(|route| route.state == State::InRepair) {
             self.desk.keep(now, (dst, Wish::PASSED_ON), packet);
-            return Verdict::Keep;
+            return RoutingVerdict::Keep;
         }
         self.refuse_data(now, dst);
-        Verdict::Drop(DropReason::NoRoute)
+        RoutingVerdict::Drop(DropReason::NoRoute)
     }
 
-    fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
+    fn handle_control(&mut self, cx: &Cx<'_>, control: &ControlMessage<'_>) {
         let Some(opened) = self.desk.open(cx.now, control) else { return };
         let opened = if self.desk.is_signed() { opened } else { icv::strip(opened) };
-        let (Some(from), Ok((message, extensions))) = (v4(control.src), Message::parse(opened)) else {
+        let (Some(from), Ok((message, extensions))) = (v4(control.src), AodvMessage::parse(opened)) else {
             self.desk.dropped(DropReason::RoutingMalformed, 0);
             return;
         };
@@ -318,27 +323,33 @@ impl Routing for Aodv {
         let via = Via { from, link: control.link };
         self.links.heard(cx.now, from, self.settings.hello_life());
         match message {
-            Message::Rreq(Rreq { hop_count, .. }) | Message::Rrep(Rrep { hop_count, .. })
+            AodvMessage::Rreq(Rreq { hop_count, .. }) | AodvMessage::Rrep(Rrep { hop_count, .. })
                 if hop_count >= MOST_HOPS =>
             {
                 self.desk.dropped(DropReason::RoutingMalformed, 0);
             }
-            Message::Rreq(rreq) => self.take_request(cx, via, control.hop_limit, &rreq, &extensions),
-            Message::Rrep(rrep) if control.cast == Cast::ToAll => {
+            AodvMessage::Rreq(rreq) => self.take_request(cx, via, control.hop_limit, &rreq, &extensions),
+            AodvMessage::Rrep(rrep) if control.cast == Cast::ToAll => {
                 self.take_hello(cx.now, via, &rrep, &extensions);
             }
-            Message::Rrep(rrep) => self.take_reply(cx, via, &rrep, &extensions),
-            Message::Rerr(rerr) => {
+            AodvMessage::Rrep(rrep) => self.take_reply(cx, via, &rrep, &extensions),
+            AodvMessage::Rerr(rerr) => {
                 self.take_error(cx.now, via, &rerr);
                 self.ask_for_lost(cx);
             }
-            Message::RrepAck => self.links.acknowledged(from),
+            AodvMessage::RrepAck => self.links.acknowledged(from),
         }
     }
 
     fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
 
-    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
+    fn on_undelivered(
+        &mut self,
+        cx: &Cx<'_>,
+        link: LinkId,
+        to: IpAddr,
+        packet: &RoutedPacket<'_>,
+    ) -> Undelivered {
         let (Some(from), Some(dst)) = (v4(to), v4(packet.dst)) else { return Undelivered::Drop };
         let fate = self.take_failure(cx, Via { from, link }, dst, packet);
         self.ask_for_lost(cx);
@@ -349,7 +360,7 @@ impl Routing for Aodv {
         let now = cx.now;
         self.desk.drop_late(now);
         if self.next_sweep <= now {
-            self.next_sweep = now + self.settings.sweep_interval;
+            self.next_sweep = now + SWEEP_INTERVAL;
             self.sweep(now);
         }
         self.go_on_searching(cx);
@@ -367,7 +378,7 @@ impl Routing for Aodv {
         times.into_iter().flatten().chain([self.next_sweep]).min()
     }
 
-    fn poll_order(&mut self, now: Instant) -> Option<Order> {
+    fn poll_order(&mut self, now: Instant) -> Option<RoutingOrder> {
         self.desk.next_order(now)
     }
 
@@ -385,7 +396,7 @@ impl Routing for Aodv {
         (self.desk.discoveries, self.desk.failures)
     }
 
-    /// Its own number, and those of destinations as they are once their routes are given up.
+    /// Its own number, and the destinations' numbers as they are once their routes are given up.
     fn numbers(&self) -> Vec<(Ipv4Addr, u32)> {
         let of = |(dst, route): (Ipv4Addr, &Route)| Some((dst, route.number_when_given_up()?));
         std::iter::once((self.desk.own, self.seq)).chain(self.table.iter().filter_map(of)).collect()

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::messages::Message;
-use super::{Config, Interface, PORT, Settings, Trust, routing};
-use crate::on_demand::testing::{Birth, LINK, Protocol, behind, short};
+use super::messages::AodvMessage;
+use super::{PORT, Settings, Trust, routing};
+use crate::on_demand::testing::{Protocol, short};
+use crate::protocol::RoutingSetup;
 use crate::routing::Routing;
 
 impl Protocol for Settings {
@@ -12,16 +13,8 @@ impl Protocol for Settings {
         PORT
     }
 
-    fn router(&self, birth: &Birth) -> Box<dyn Routing> {
-        routing(Config {
-            settings: self.clone(),
-            interfaces: vec![Interface { link: LINK, address: birth.address }],
-            serves: vec![behind(birth.address)],
-            seed: birth.seed,
-            counter: birth.counter,
-            wakes_at: birth.wakes_at,
-            trust: Trust::simulated(self.signed),
-        })
+    fn router(&self, setup: RoutingSetup) -> Box<dyn Routing> {
+        routing(self.clone(), RoutingSetup { trust: Trust::simulated(self.signed), ..setup })
     }
 
     fn rest(&self) -> Duration {
@@ -33,27 +26,27 @@ impl Protocol for Settings {
     }
 
     fn describe(&self, ttl: u8, message: &[u8]) -> String {
-        match Message::parse(message).expect("what we write is a message").0 {
-            Message::Rreq(rreq) => format!(
+        match AodvMessage::parse(message).expect("what we write is a message").0 {
+            AodvMessage::Rreq(rreq) => format!(
                 "RREQ {}>{} seq {:?} hops {} ttl {ttl}",
                 short(rreq.origin.into()),
                 short(rreq.dst.into()),
                 rreq.dst_seq,
                 rreq.hop_count
             ),
-            Message::Rrep(rrep) => format!(
+            AodvMessage::Rrep(rrep) => format!(
                 "RREP {}>{} seq {} hops {}",
                 short(rrep.origin.into()),
                 short(rrep.dst.into()),
                 rrep.dst_seq,
                 rrep.hop_count
             ),
-            Message::Rerr(rerr) => {
+            AodvMessage::Rerr(rerr) => {
                 let gone =
                     rerr.unreachable.iter().map(|(dst, seq)| format!("{} {seq}", short((*dst).into())));
                 format!("RERR {}", gone.collect::<Vec<_>>().join(", "))
             }
-            Message::RrepAck => "RREP-ACK".to_owned(),
+            AodvMessage::RrepAck => "RREP-ACK".to_owned(),
         }
     }
 

@@ -1,20 +1,27 @@
-//! Route discovery: requests across the whole network, each with a longer timeout, then a rest.
+//! Route discovery: requests across the whole network, each with a longer timeout, then a rest. The requests
+//! of other nodes are remembered.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use hopwise_core::Instant;
 
 use super::messages::{RouteMessage, statement};
+use super::table::is_newer;
 use super::{Aodvv2, Cx, Route, v4};
 use crate::on_demand::rank::Wish;
-use crate::on_demand::searches::Begun;
+use crate::on_demand::rates::Origins;
+use crate::on_demand::searches::SearchStart;
 
 impl Aodvv2 {
     /// Starts a search for a destination, unless one is under way.
     pub(super) fn search(&mut self, cx: &Cx<'_>, src: IpAddr, (dst, wish): (Ipv4Addr, Wish)) {
         let origin = v4(src).filter(|src| self.serves.contains(src)).unwrap_or(self.desk.own);
         match self.searches.begin(dst, origin, wish, 1) {
-            Begun::Already => return,
-            Begun::Refused => self.give_search_up(dst),
-            Begun::New(gone) => {
+            SearchStart::Already => return,
+            SearchStart::Refused => self.give_search_up(dst),
+            SearchStart::New(gone) => {
                 self.desk.discoveries += 1;
                 if let Some((gone, _)) = gone {
                     self.give_search_up(gone);
@@ -68,5 +75,99 @@ impl Aodvv2 {
     fn give_search_up(&mut self, dst: Ipv4Addr) {
         self.table.forget_wish(dst);
         self.desk.drop_waiting(dst);
+    }
+}
+
+/// The largest number of remembered requests; beyond it the oldest are forgotten.
+const MOST: usize = 8_192;
+
+/// The origin and the target of a request.
+type OriginAndTarget = (Ipv4Addr, Ipv4Addr);
+
+/// Requests that a node has processed. One is redundant after one that was as new and as near. Their number is bounded.
+#[derive(Debug, Default)]
+pub(super) struct ProcessedRequests {
+    /// With number and metric, and the time until which it is remembered.
+    known: BTreeMap<OriginAndTarget, (u16, u8, Instant)>,
+    /// In the order of their time.
+    until: VecDeque<(Instant, OriginAndTarget)>,
+    origins: Origins,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestNews {
+    New,
+    Redundant,
+    /// Its origin sends more requests than it may.
+    Flood,
+}
+
+impl ProcessedRequests {
+    pub(super) fn note(
+        &mut self,
+        now: Instant,
+        pair: OriginAndTarget,
+        (seq, metric): (u16, u8),
+        memory: Duration,
+        rate: u32,
+    ) -> RequestNews {
+        while let Some((until, oldest)) = self.until.front().copied()
+            && (until <= now || self.until.len() >= MOST)
+        {
+            self.until.pop_front();
+            // It may have been renewed since.
+            if self.known.get(&oldest).is_some_and(|(.., known_until)| *known_until == until) {
+                self.known.remove(&oldest);
+            }
+        }
+        if let Some((known, best, _)) = self.known.get(&pair) {
+            let is_redundant = is_newer(*known, seq) || (*known == seq && *best <= metric);
+            if is_redundant {
+                return RequestNews::Redundant;
+            }
+        }
+        self.known.insert(pair, (seq, metric, now + memory));
+        self.until.push_back((now + memory, pair));
+        if rate > 0 && self.origins.count(now, pair.0) > rate { RequestNews::Flood } else { RequestNews::New }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMORY: Duration = Duration::from_secs(12);
+    const PAIR: OriginAndTarget = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 9));
+
+    #[test]
+    fn a_request_is_redundant_unless_it_is_newer_or_nearer() {
+        let mut seen = ProcessedRequests::default();
+        let mut note = |s, what| seen.note(Instant::from_secs(s), PAIR, what, MEMORY, 0);
+        for (s, what, expected) in [
+            (0, (7, 3), RequestNews::New),
+            (1, (7, 3), RequestNews::Redundant),
+            (1, (7, 4), RequestNews::Redundant),
+            (2, (7, 2), RequestNews::New),
+            (3, (6, 1), RequestNews::Redundant),
+            (13, (7, 2), RequestNews::Redundant),
+            (14, (7, 2), RequestNews::New),
+            (14, (8, 9), RequestNews::New),
+        ] {
+            assert_eq!(note(s, what), expected, "{what:?} after {s} s");
+        }
+    }
+
+    #[test]
+    fn a_flood_of_requests_is_told_and_takes_bounded_memory() {
+        let mut seen = ProcessedRequests::default();
+        let mut note = |dst: u32, seq| {
+            let pair = (PAIR.0, Ipv4Addr::from_bits(dst));
+            seen.note(Instant::ZERO, pair, (seq, 1), MEMORY, 20)
+        };
+        assert_eq!((0..100).filter(|seq| note(1, *seq) == RequestNews::New).count(), 20);
+        for dst in 0..50_000 {
+            let _ = note(dst, 200);
+        }
+        assert!(seen.known.len() <= MOST && seen.until.len() <= MOST);
     }
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, NextHop, QueueClass};
 
-use super::messages::{Refused, Rerr};
+use super::messages::{MessageRefusal, Rerr};
 use super::table::is_newer;
-use super::{Aodvv2, Cx, Order, PORT, Routed, Undelivered, Via};
+use super::{Aodvv2, Cx, MessageVia, PORT, RoutedPacket, RoutingOrder, Undelivered};
 use crate::on_demand::is_message;
 use crate::on_demand::rates::Cause;
-use crate::rfc5444::Message;
+use crate::rfc5444::Rfc5444Message;
 
 /// The largest number of remembered errors.
 const MOST_LATEST: usize = 4_096;
@@ -40,9 +40,9 @@ impl Aodvv2 {
     pub(super) fn take_failure(
         &mut self,
         cx: &Cx<'_>,
-        via: Via,
+        via: MessageVia,
         dst: Ipv4Addr,
-        packet: &Routed<'_>,
+        packet: &RoutedPacket<'_>,
     ) -> Undelivered {
         let now = cx.now;
         // A reply is sent again, and its receiver is blacklisted in the end; other routes over it are lost now.
@@ -54,7 +54,7 @@ impl Aodvv2 {
         if let Some(route) = other {
             let (link, to) = (route.link, NextHop::Neighbour(route.next_hop.into()));
             let packet = packet.packet.to_vec();
-            self.desk.outbox.push(Order::Send { link, to, class: QueueClass::Data, packet });
+            self.desk.outbox.push(RoutingOrder::Send { link, to, class: QueueClass::Data, packet });
             self.break_link(now, via);
             return Undelivered::Kept;
         }
@@ -73,13 +73,13 @@ impl Aodvv2 {
         Undelivered::Kept
     }
 
-    fn break_link(&mut self, now: Instant, via: Via) {
+    fn break_link(&mut self, now: Instant, via: MessageVia) {
         self.lose_neighbour(now, via);
-        self.desk.outbox.push(Order::Reroute { link: via.link, via: via.from.into() });
+        self.desk.outbox.push(RoutingOrder::Reroute { link: via.link, via: via.from.into() });
     }
 
-    /// Gives up all routes over a neighbour, and reports those in use to all neighbours.
-    pub(super) fn lose_neighbour(&mut self, now: Instant, via: Via) {
+    /// Gives up all routes over a neighbour, and reports the routes in use to all neighbours.
+    pub(super) fn lose_neighbour(&mut self, now: Instant, via: MessageVia) {
         self.neighbours.lost(via.from);
         let gone = self.table.over(via.from);
         self.desk.failures += u64::from(!gone.is_empty());
@@ -87,7 +87,7 @@ impl Aodvv2 {
         self.tell_of((now, Cause::Break), None, None, &active);
     }
 
-    /// Returns those that were in use, with their numbers.
+    /// Returns the routes that were in use, with their numbers.
     fn give_up(&mut self, now: Instant, gone: &[Ipv4Addr]) -> Vec<(Ipv4Addr, Option<u16>)> {
         let mut active = Vec::new();
         for dst in gone {
@@ -110,12 +110,17 @@ impl Aodvv2 {
             seq = route.seq();
         }
         let back = src.and_then(|src| self.table.valid(now, src));
-        let to = back.map(|route| Via { from: route.next_hop, link: route.link });
+        let to = back.map(|route| MessageVia { from: route.next_hop, link: route.link });
         self.tell_of((now, Cause::Data), src, to, &[(dst, seq)]);
     }
 
     /// A neighbour's error: routes over it are given up.
-    pub(super) fn take_error(&mut self, now: Instant, via: Via, message: &Message) -> Result<(), Refused> {
+    pub(super) fn take_error(
+        &mut self,
+        now: Instant,
+        via: MessageVia,
+        message: &Rfc5444Message,
+    ) -> Result<(), MessageRefusal> {
         let rerr = Rerr::parse(message)?;
         let mut gone = Vec::new();
         let trust = self.desk.trust.clone();
@@ -135,7 +140,7 @@ impl Aodvv2 {
             return Ok(());
         }
         let back = rerr.pkt_source.and_then(|src| self.table.valid(now, src));
-        let to = back.map(|route| Via { from: route.next_hop, link: route.link });
+        let to = back.map(|route| MessageVia { from: route.next_hop, link: route.link });
         self.tell_of((now, Cause::Break), rerr.pkt_source, to, &active);
         Ok(())
     }
@@ -145,7 +150,7 @@ impl Aodvv2 {
         &mut self,
         (now, cause): (Instant, Cause),
         pkt_source: Option<Ipv4Addr>,
-        to: Option<Via>,
+        to: Option<MessageVia>,
         unreachable: &[(Ipv4Addr, Option<u16>)],
     ) {
         let rest = self.settings.rerr_timeout;

@@ -8,11 +8,11 @@ use hopwise_core::trace::DropReason;
 
 use super::messages::{ADDRESS_TYPE, HOP_COUNT, PATH_METRIC, Rerr, RouteMessage, SEQ_NUM, rrep_ack};
 use super::tests::{Alone, messages_of, settings, way};
-use super::{Cx, HOP_LIMIT, Routing, Trust};
-use crate::on_demand::OnDemand;
+use super::{Cx, HOP_LIMIT, Routing};
 use crate::on_demand::testing::scenarios::{self, reasons, seconds};
 use crate::on_demand::testing::{Ends, LINK, address};
-use crate::rfc5444::{Message, Packet, Tlv};
+use crate::on_demand::{OnDemand, Trust};
+use crate::rfc5444::{Packet, Rfc5444Message, Tlv};
 
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
 
@@ -109,7 +109,7 @@ fn a_neighbour_that_was_asked_nothing_confirms_nothing() {
 #[test]
 fn a_packet_full_of_requests_for_an_acknowledgement_gets_one() {
     let mut alone = Alone::new(settings());
-    let messages: Vec<Message> = std::iter::repeat_n(rrep_ack(true), 150).collect();
+    let messages: Vec<Rfc5444Message> = std::iter::repeat_n(rrep_ack(true), 150).collect();
     let packet = Packet { messages, ..Packet::default() }.bytes().expect("short enough");
     let orders = alone.hear(address(2), address(2), HOP_LIMIT, &packet);
     assert_eq!(messages_of(&orders), [(NextHop::Neighbour(address(2).into()), rrep_ack(false))]);
@@ -137,7 +137,7 @@ fn made_up() -> impl Iterator<Item = Ipv4Addr> {
 }
 
 /// Lets a second pass, and returns what the router sends at its end.
-fn a_second_later(alone: &mut Alone) -> Vec<(NextHop, Message)> {
+fn a_second_later(alone: &mut Alone) -> Vec<(NextHop, Rfc5444Message)> {
     alone.now += seconds(1);
     alone.router.handle_timeout(&Cx { now: alone.now, endpoint: &Ends::default() });
     messages_of(&alone.orders())

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use crate::on_demand::ack_seq::Statement;
-use crate::rfc5444::{Address, AddressBlock, AddressTlv, Message, Tlv, Value};
+use crate::rfc5444::{Address, AddressBlock, AddressTlv, Rfc5444Message, Tlv, TlvValue};
 use hopwise_core::narrow::as_u8;
 
 /// Message types; the draft leaves the numbers to a registry that never had them, and all implementations use these.
@@ -42,7 +42,7 @@ pub(crate) const MOST_UNREACHABLE: usize = 200;
 
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum MessageRefusal {
     /// A part that the draft requires is missing or has another form.
     Malformed,
     /// It is well formed, but not supported here: IPv6, networks, other metrics.
@@ -92,20 +92,21 @@ fn time(code: u8) -> Duration {
 
 impl RouteMessage {
     /// `shows` is the address type to which this kind of message offers a route.
-    fn parse(message: &Message, shows: u8) -> Result<RouteMessage, Refused> {
-        let hop_limit = message.hop_limit.ok_or(Refused::Malformed)?;
+    fn parse(message: &Rfc5444Message, shows: u8) -> Result<RouteMessage, MessageRefusal> {
+        let hop_limit = message.hop_limit.ok_or(MessageRefusal::Malformed)?;
         let (block, to) = find(message, shows)?;
         let other = find(message, if shows == ORIG { TARG } else { ORIG })?;
-        let seq = block.said(SEQ_NUM, 0, to).and_then(short).ok_or(Refused::Malformed)?;
-        let (kind, metric) = block.said_of_any(PATH_METRIC, to).ok_or(Refused::Malformed)?;
+        let seq = block.said(SEQ_NUM, 0, to).and_then(short).ok_or(MessageRefusal::Malformed)?;
+        let (kind, metric) = block.said_of_any(PATH_METRIC, to).ok_or(MessageRefusal::Malformed)?;
         if kind != HOP_COUNT {
-            return Err(Refused::Foreign);
+            return Err(MessageRefusal::Foreign);
         }
-        let [metric] = *metric else { return Err(Refused::Malformed) };
-        let other_seq = other.0.said(SEQ_NUM, 0, other.1).map(|seq| short(seq).ok_or(Refused::Malformed));
+        let [metric] = *metric else { return Err(MessageRefusal::Malformed) };
+        let other_seq =
+            other.0.said(SEQ_NUM, 0, other.1).map(|seq| short(seq).ok_or(MessageRefusal::Malformed));
         let validity = block.said(VALIDITY_TIME, 0, to).and_then(|value| value.first().copied()).map(time);
         if seq == 0 {
-            return Err(Refused::Malformed); // 0 stands for an unknown number.
+            return Err(MessageRefusal::Malformed); // 0 stands for an unknown number.
         }
         Ok(RouteMessage {
             hop_limit,
@@ -118,16 +119,16 @@ impl RouteMessage {
         })
     }
 
-    pub(crate) fn of_rreq(message: &Message) -> Result<RouteMessage, Refused> {
+    pub(crate) fn of_rreq(message: &Rfc5444Message) -> Result<RouteMessage, MessageRefusal> {
         RouteMessage::parse(message, ORIG)
     }
 
     /// Reads a RREP, whatever its type field says.
-    pub fn of_rrep(message: &Message) -> Result<RouteMessage, Refused> {
+    pub fn of_rrep(message: &Rfc5444Message) -> Result<RouteMessage, MessageRefusal> {
         RouteMessage::parse(message, TARG)
     }
 
-    fn message(&self, kind: u8, shows: u8) -> Message {
+    fn message(&self, kind: u8, shows: u8) -> Rfc5444Message {
         let of = |address: Ipv4Addr| (Address::from(address), 32);
         let (addresses, to) = match shows {
             ORIG => (vec![of(self.to), of(self.other)], 0),
@@ -139,53 +140,53 @@ impl RouteMessage {
                 extension: 0,
                 first: 0,
                 last: 1,
-                value: Value::Each(vec![ORIG, TARG]),
+                value: TlvValue::Each(vec![ORIG, TARG]),
             },
             AddressTlv::of(PATH_METRIC, HOP_COUNT, to, &[self.metric]),
             AddressTlv::of(SEQ_NUM, 0, to, &self.seq.to_be_bytes()),
         ];
         tlvs.extend(self.other_seq.map(|seq| AddressTlv::of(SEQ_NUM, 0, 1 - to, &seq.to_be_bytes())));
-        Message {
+        Rfc5444Message {
             hop_limit: Some(self.hop_limit),
             blocks: vec![AddressBlock { addresses, tlvs }],
-            ..Message::new(kind, 4)
+            ..Rfc5444Message::new(kind, 4)
         }
     }
 
     /// The message as a RREQ.
-    pub fn rreq(&self) -> Message {
+    pub fn rreq(&self) -> Rfc5444Message {
         self.message(RREQ, ORIG)
     }
 
     /// The message as a RREP.
-    pub fn rrep(&self) -> Message {
+    pub fn rrep(&self) -> Rfc5444Message {
         self.message(RREP, TARG)
     }
 }
 
 /// The address of that type, with its block.
-fn find(message: &Message, wanted: u8) -> Result<(&AddressBlock, usize), Refused> {
+fn find(message: &Rfc5444Message, wanted: u8) -> Result<(&AddressBlock, usize), MessageRefusal> {
     for block in &message.blocks {
         let is_wanted = |index: &usize| block.said(ADDRESS_TYPE, 0, *index) == Some(&[wanted]);
         if let Some(index) = (0..block.addresses.len()).find(is_wanted) {
             return Ok((block, index));
         }
     }
-    Err(Refused::Malformed)
+    Err(MessageRefusal::Malformed)
 }
 
-fn host(block: &AddressBlock, index: usize) -> Result<Ipv4Addr, Refused> {
+fn host(block: &AddressBlock, index: usize) -> Result<Ipv4Addr, MessageRefusal> {
     let (address, bits) = block.addresses[index];
-    address.v4().filter(|_| bits == address.bits()).ok_or(Refused::Foreign)
+    address.v4().filter(|_| bits == address.bits()).ok_or(MessageRefusal::Foreign)
 }
 
 /// The same message one hop on.
-pub(crate) fn passed_on(message: &Message, hop_limit: u8, metric: u8) -> Message {
-    let mut passed = Message { hop_limit: Some(hop_limit), ..message.clone() };
+pub(crate) fn passed_on(message: &Rfc5444Message, hop_limit: u8, metric: u8) -> Rfc5444Message {
+    let mut passed = Rfc5444Message { hop_limit: Some(hop_limit), ..message.clone() };
     for tlv in passed.blocks.iter_mut().flat_map(|block| &mut block.tlvs) {
         // A TLV without a value goes on as it came: the message grows by no byte.
-        if (tlv.kind, tlv.extension) == (PATH_METRIC, HOP_COUNT) && tlv.value != Value::None {
-            tlv.value = Value::Shared(vec![metric]);
+        if (tlv.kind, tlv.extension) == (PATH_METRIC, HOP_COUNT) && tlv.value != TlvValue::None {
+            tlv.value = TlvValue::Shared(vec![metric]);
         }
     }
     passed
@@ -202,8 +203,8 @@ impl Rerr {
     }
 
     /// Reads a RERR, whatever its type field says.
-    pub fn parse(message: &Message) -> Result<Rerr, Refused> {
-        let hop_limit = message.hop_limit.ok_or(Refused::Malformed)?;
+    pub fn parse(message: &Rfc5444Message) -> Result<Rerr, MessageRefusal> {
+        let hop_limit = message.hop_limit.ok_or(MessageRefusal::Malformed)?;
         let mut rerr = Rerr { hop_limit, pkt_source: None, unreachable: Vec::new() };
         for block in &message.blocks {
             for index in 0..block.addresses.len() {
@@ -217,37 +218,40 @@ impl Rerr {
                 }
             }
         }
-        if rerr.unreachable.is_empty() { Err(Refused::Malformed) } else { Ok(rerr) }
+        if rerr.unreachable.is_empty() { Err(MessageRefusal::Malformed) } else { Ok(rerr) }
     }
 
     /// There is at least one, and at most `MOST_UNREACHABLE`.
-    pub fn message(&self) -> Message {
+    pub fn message(&self) -> Rfc5444Message {
         let unreachable = self.unreachable.iter().map(|(dst, _)| *dst);
         let addresses = unreachable.chain(self.pkt_source).map(|address| (address.into(), 32)).collect();
         let last = as_u8(self.unreachable.len() - 1);
         let mut types = vec![UNREACHABLE; self.unreachable.len()];
         types.extend(self.pkt_source.map(|_| PKT_SOURCE));
-        let value = if types.len() == 1 { Value::Shared(types) } else { Value::Each(types) };
+        let value = if types.len() == 1 { TlvValue::Shared(types) } else { TlvValue::Each(types) };
         let all = as_u8(self.unreachable.len() + usize::from(self.pkt_source.is_some()) - 1);
         let mut tlvs = vec![
             AddressTlv { kind: ADDRESS_TYPE, extension: 0, first: 0, last: all, value },
-            AddressTlv { kind: PATH_METRIC, extension: HOP_COUNT, first: 0, last, value: Value::None },
+            AddressTlv { kind: PATH_METRIC, extension: HOP_COUNT, first: 0, last, value: TlvValue::None },
         ];
         for ((_, seq), index) in self.unreachable.iter().zip(0..) {
             tlvs.extend(seq.map(|seq| AddressTlv::of(SEQ_NUM, 0, index, &seq.to_be_bytes())));
         }
         let blocks = vec![AddressBlock { addresses, tlvs }];
-        Message { hop_limit: Some(self.hop_limit), blocks, ..Message::new(RERR, 4) }
+        Rfc5444Message { hop_limit: Some(self.hop_limit), blocks, ..Rfc5444Message::new(RERR, 4) }
     }
 }
 
 /// A request for an acknowledgement, or an acknowledgement.
-pub fn rrep_ack(is_request: bool) -> Message {
+pub fn rrep_ack(is_request: bool) -> Rfc5444Message {
     let request = Tlv { kind: ACK_REQ, extension: 0, value: Vec::new() };
-    Message { tlvs: is_request.then_some(request).into_iter().collect(), ..Message::new(RREP_ACK, 4) }
+    Rfc5444Message {
+        tlvs: is_request.then_some(request).into_iter().collect(),
+        ..Rfc5444Message::new(RREP_ACK, 4)
+    }
 }
 
-pub(crate) fn is_request(message: &Message) -> bool {
+pub(crate) fn is_request(message: &Rfc5444Message) -> bool {
     message.tlv(ACK_REQ, 0).is_some()
 }
 
@@ -260,7 +264,7 @@ pub(crate) fn statement(said: Statement) -> Tlv {
 }
 
 /// The arrivals in a message: open, signed.
-pub(crate) fn statements(message: &Message) -> (Option<&[u8]>, Option<&[u8]>) {
+pub(crate) fn statements(message: &Rfc5444Message) -> (Option<&[u8]>, Option<&[u8]>) {
     (message.tlv(ACK_SEQ, OPEN), message.tlv(ACK_SEQ, SIGNED))
 }
 
@@ -321,22 +325,36 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_foreign_is_refused() {
-        let read = |spoil: fn(&mut Message)| {
+        let read = |spoil: fn(&mut Rfc5444Message)| {
             let mut message = rreq().rreq();
             spoil(&mut message);
             RouteMessage::of_rreq(&message)
         };
-        assert_eq!(read(|message| message.hop_limit = None), Err(Refused::Malformed));
-        assert_eq!(read(|message| message.blocks.clear()), Err(Refused::Malformed));
+        assert_eq!(read(|message| message.hop_limit = None), Err(MessageRefusal::Malformed));
+        assert_eq!(read(|message| message.blocks.clear()), Err(MessageRefusal::Malformed));
         for index in 0..3 {
             let mut message = rreq().rreq();
             message.blocks[0].tlvs.remove(index);
-            assert_eq!(RouteMessage::of_rreq(&message), Err(Refused::Malformed), "without TLV {index}");
+            assert_eq!(
+                RouteMessage::of_rreq(&message),
+                Err(MessageRefusal::Malformed),
+                "without TLV {index}"
+            );
         }
-        assert_eq!(read(|m| m.blocks[0].tlvs[2].value = Value::Shared(vec![0, 0])), Err(Refused::Malformed));
-        assert_eq!(read(|m| m.blocks[0].tlvs[2].value = Value::Shared(vec![1])), Err(Refused::Malformed));
-        assert_eq!(read(|m| m.blocks[0].tlvs[1].extension = 7), Err(Refused::Foreign), "another metric");
-        assert_eq!(read(|m| m.blocks[0].addresses[0].1 = 24), Err(Refused::Foreign), "a network");
+        assert_eq!(
+            read(|m| m.blocks[0].tlvs[2].value = TlvValue::Shared(vec![0, 0])),
+            Err(MessageRefusal::Malformed)
+        );
+        assert_eq!(
+            read(|m| m.blocks[0].tlvs[2].value = TlvValue::Shared(vec![1])),
+            Err(MessageRefusal::Malformed)
+        );
+        assert_eq!(
+            read(|m| m.blocks[0].tlvs[1].extension = 7),
+            Err(MessageRefusal::Foreign),
+            "another metric"
+        );
+        assert_eq!(read(|m| m.blocks[0].addresses[0].1 = 24), Err(MessageRefusal::Foreign), "a network");
     }
 
     #[test]

@@ -7,14 +7,17 @@ use std::time::Duration;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkId};
 
+use super::Settings;
 use super::messages::rrep_ack;
-use super::settings::Settings;
-use super::{Aodvv2, Cx, Via};
-use crate::on_demand::room::{MOST_NEIGHBOURS as MOST, Standing, gives_way};
-use crate::rfc5444::Message;
+use super::{Aodvv2, Cx, MessageVia};
+use crate::on_demand::shares::{MOST_NEIGHBOURS as MOST, NeighbourStanding, gives_way};
+use crate::rfc5444::Rfc5444Message;
+
+/// The number of retries of an RREP that is not acknowledged.
+const RREP_RETRIES: u8 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LinkState {
     /// Frames of it arrive here; ours may not arrive there.
     Heard,
     Confirmed,
@@ -26,52 +29,52 @@ enum State {
 struct Awaited {
     until: Instant,
     tries: u8,
-    reply: Option<Message>,
+    reply: Option<Rfc5444Message>,
     /// A request of the neighbour that is processed once our frames are known to reach it.
-    held: Option<Message>,
+    held: Option<Rfc5444Message>,
 }
 
 #[derive(Clone, Debug)]
-struct Neighbour {
+struct NeighbourState {
     link: LinkId,
-    state: State,
+    state: LinkState,
     heard: Instant,
     awaited: Option<Awaited>,
-    watched: Option<Watch>,
+    watched: Option<NextHopWatch>,
     /// It has not answered a probe yet.
     owes_life: bool,
 }
 
-impl Neighbour {
-    fn standing(&self) -> Standing {
+impl NeighbourState {
+    fn standing(&self) -> NeighbourStanding {
         match self.state {
-            _ if self.watched.is_some() => Standing::InUse,
-            State::Heard => Standing::Heard,
-            State::Blacklisted(_) => Standing::Blacklisted,
-            State::Confirmed => Standing::Confirmed,
+            _ if self.watched.is_some() => NeighbourStanding::InUse,
+            LinkState::Heard => NeighbourStanding::Heard,
+            LinkState::Blacklisted(_) => NeighbourStanding::Blacklisted,
+            LinkState::Confirmed => NeighbourStanding::Confirmed,
         }
     }
 }
 
 /// A next hop in use, which is probed.
 #[derive(Clone, Copy, Debug)]
-struct Watch {
+struct NextHopWatch {
     until: Instant,
     asks_at: Instant,
     unanswered: u8,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Neighbours(BTreeMap<Ipv4Addr, Neighbour>);
+pub(super) struct Neighbours(BTreeMap<Ipv4Addr, NeighbourState>);
 
 impl Neighbours {
-    pub(super) fn heard(&mut self, now: Instant, via: Via) {
+    pub(super) fn heard(&mut self, now: Instant, via: MessageVia) {
         if self.0.len() >= MOST && !self.0.contains_key(&via.from) && !self.give_up_oldest() {
             return;
         }
-        let new = Neighbour {
+        let new = NeighbourState {
             link: via.link,
-            state: State::Heard,
+            state: LinkState::Heard,
             heard: now,
             awaited: None,
             watched: None,
@@ -92,18 +95,18 @@ impl Neighbours {
     }
 
     pub(super) fn is_confirmed(&self, neighbour: Ipv4Addr) -> bool {
-        self.0.get(&neighbour).is_some_and(|known| known.state == State::Confirmed)
+        self.0.get(&neighbour).is_some_and(|known| known.state == LinkState::Confirmed)
     }
 
     pub(super) fn is_blacklisted(&mut self, now: Instant, neighbour: Ipv4Addr) -> bool {
         let Some(known) = self.0.get_mut(&neighbour) else { return false };
         match known.state {
-            State::Blacklisted(until) if until > now => true,
-            State::Blacklisted(_) => {
-                known.state = State::Heard;
+            LinkState::Blacklisted(until) if until > now => true,
+            LinkState::Blacklisted(_) => {
+                known.state = LinkState::Heard;
                 false
             }
-            State::Heard | State::Confirmed => false,
+            LinkState::Heard | LinkState::Confirmed => false,
         }
     }
 
@@ -120,23 +123,23 @@ impl Neighbours {
     }
 
     /// Returns a request that was held until now.
-    fn confirm(&mut self, neighbour: Ipv4Addr) -> Option<Message> {
+    fn confirm(&mut self, neighbour: Ipv4Addr) -> Option<Rfc5444Message> {
         let known = self.0.get_mut(&neighbour)?;
-        known.state = State::Confirmed;
+        known.state = LinkState::Confirmed;
         known.awaited.take()?.held
     }
 
     pub(super) fn lost(&mut self, neighbour: Ipv4Addr) {
         if let Some(known) = self.0.get_mut(&neighbour) {
             known.watched = None;
-            if known.state == State::Confirmed {
-                known.state = State::Heard;
+            if known.state == LinkState::Confirmed {
+                known.state = LinkState::Heard;
             }
         }
     }
 
     /// A retry repeats the newest reply.
-    pub(super) fn await_ack(&mut self, neighbour: Ipv4Addr, until: Instant, reply: Option<Message>) {
+    pub(super) fn await_ack(&mut self, neighbour: Ipv4Addr, until: Instant, reply: Option<Rfc5444Message>) {
         if let Some(known) = self.0.get_mut(&neighbour) {
             let before = known.awaited.take();
             let tries = before.as_ref().map_or(0, |awaited| awaited.tries);
@@ -146,30 +149,32 @@ impl Neighbours {
     }
 
     /// Probes a next hop in use, if no link layer reports losses.
-    pub(super) fn note_use(&mut self, now: Instant, via: Via, settings: &Settings) {
+    pub(super) fn note_use(&mut self, now: Instant, via: MessageVia, settings: &Settings) {
         if !settings.hello {
             return;
         }
         if !self.0.contains_key(&via.from) {
-            // It has made room for others.
+            // It has made room for other neighbours.
             self.heard(now, via);
         }
         if let Some(known) = self.0.get_mut(&via.from) {
             let until = now + settings.active_interval;
-            let new = Watch { until, asks_at: now + settings.hello_interval, unanswered: 0 };
-            known.watched = Some(Watch { until, ..known.watched.unwrap_or(new) });
+            let new = NextHopWatch { until, asks_at: now + settings.hello_interval, unanswered: 0 };
+            known.watched = Some(NextHopWatch { until, ..known.watched.unwrap_or(new) });
         }
     }
 
     pub(super) fn forget(&mut self, now: Instant, life: Duration) {
         self.0.retain(|_, known| match known.state {
-            State::Blacklisted(until) => until > now,
-            State::Heard | State::Confirmed => known.awaited.is_some() || now.since(known.heard) <= life,
+            LinkState::Blacklisted(until) => until > now,
+            LinkState::Heard | LinkState::Confirmed => {
+                known.awaited.is_some() || now.since(known.heard) <= life
+            }
         });
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
-        let of = |known: &Neighbour| {
+        let of = |known: &NeighbourState| {
             [known.awaited.as_ref().map(|awaited| awaited.until), known.watched.map(|watch| watch.asks_at)]
         };
         self.0.values().flat_map(of).flatten().min()
@@ -178,7 +183,7 @@ impl Neighbours {
 
 impl Aodvv2 {
     /// A neighbour acknowledges that our frames reach it.
-    pub(super) fn take_ack(&mut self, cx: &Cx<'_>, via: Via) {
+    pub(super) fn take_ack(&mut self, cx: &Cx<'_>, via: MessageVia) {
         if self.neighbours.settle(via.from) {
             self.confirm(cx, via);
         } else {
@@ -187,7 +192,7 @@ impl Aodvv2 {
     }
 
     /// Requests an acknowledgement of a neighbour, unless one is due, and holds its newest request until then.
-    pub(super) fn hold(&mut self, now: Instant, via: Via, request: &Message) {
+    pub(super) fn hold(&mut self, now: Instant, via: MessageVia, request: &Rfc5444Message) {
         if !self.neighbours.is_asked(via.from) {
             if !self.may_answer(now, via) {
                 return;
@@ -202,7 +207,7 @@ impl Aodvv2 {
     }
 
     /// Routes that waited for this neighbour are used now, and its request is processed.
-    pub(super) fn confirm(&mut self, cx: &Cx<'_>, via: Via) {
+    pub(super) fn confirm(&mut self, cx: &Cx<'_>, via: MessageVia) {
         let held = self.neighbours.confirm(via.from);
         for dst in self.table.confirm(cx.now, via.from) {
             self.found(cx.now, dst);
@@ -214,11 +219,11 @@ impl Aodvv2 {
     }
 
     /// Our frames do not reach a neighbour: its messages are ignored for a while.
-    fn blacklist(&mut self, cx: &Cx<'_>, via: Via) {
+    fn blacklist(&mut self, cx: &Cx<'_>, via: MessageVia) {
         let until = cx.now + self.settings.max_blacklist_time;
         self.lose_neighbour(cx.now, via);
         if let Some(known) = self.neighbours.0.get_mut(&via.from) {
-            (known.state, known.awaited) = (State::Blacklisted(until), None);
+            (known.state, known.awaited) = (LinkState::Blacklisted(until), None);
         }
         for dst in self.table.doubt(via.from) {
             let is_ours = self.table.get(dst).is_some_and(|route| route.is_ours);
@@ -232,10 +237,10 @@ impl Aodvv2 {
     /// Handles missing acknowledgements and due probes.
     pub(super) fn watch_neighbours(&mut self, cx: &Cx<'_>) {
         let now = cx.now;
-        let of = |(from, known): (&Ipv4Addr, &Neighbour)| {
+        let of = |(from, known): (&Ipv4Addr, &NeighbourState)| {
             let is_late = known.awaited.as_ref().is_some_and(|awaited| awaited.until <= now);
             let is_to_ask = known.watched.is_some_and(|watch| watch.asks_at <= now);
-            (is_late || is_to_ask).then_some((Via { from: *from, link: known.link }, is_late))
+            (is_late || is_to_ask).then_some((MessageVia { from: *from, link: known.link }, is_late))
         };
         let due: Vec<_> = self.neighbours.0.iter().filter_map(of).collect();
         for (via, is_late) in due {
@@ -247,11 +252,11 @@ impl Aodvv2 {
         }
     }
 
-    fn ask_again(&mut self, cx: &Cx<'_>, via: Via) {
-        let (retries, wait) = (self.settings.rrep_retries, self.settings.rrep_ack_sent_timeout);
+    fn ask_again(&mut self, cx: &Cx<'_>, via: MessageVia) {
+        let wait = self.settings.rrep_ack_sent_timeout;
         let Some(known) = self.neighbours.0.get_mut(&via.from) else { return };
         let Some(awaited) = known.awaited.as_mut() else { return };
-        if awaited.tries >= retries {
+        if awaited.tries >= RREP_RETRIES {
             self.blacklist(cx, via);
             return;
         }
@@ -263,7 +268,7 @@ impl Aodvv2 {
         }
     }
 
-    fn ask_for_life(&mut self, now: Instant, via: Via) {
+    fn ask_for_life(&mut self, now: Instant, via: MessageVia) {
         let (interval, most) = (self.settings.hello_interval, self.settings.allowed_hello_loss);
         let Some(known) = self.neighbours.0.get_mut(&via.from) else { return };
         let Some(watch) = &mut known.watched else { return };

@@ -1,16 +1,21 @@
-//! Received RREQs: the reverse route is learned, then their target replies or they are passed on.
+//! Received RREQs and RREPs. A request makes the reverse route, then its target replies or it is passed on.
 
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::messages::{Refused, RouteMessage, passed_on};
-use super::seen::Request;
-use super::table::{Offer, Taken, is_newer};
-use super::{Aodvv2, Cx, Via};
-use crate::rfc5444::Message;
+use super::discovery::RequestNews;
+use super::messages::{MessageRefusal, RouteMessage, passed_on, rrep_ack};
+use super::table::{OfferResult, OfferedRoute, is_newer};
+use super::{Aodvv2, Cx, MessageVia};
+use crate::rfc5444::Rfc5444Message;
 
 impl Aodvv2 {
-    pub(super) fn take_request(&mut self, cx: &Cx<'_>, via: Via, message: &Message) -> Result<(), Refused> {
+    pub(super) fn take_request(
+        &mut self,
+        cx: &Cx<'_>,
+        via: MessageVia,
+        message: &Rfc5444Message,
+    ) -> Result<(), MessageRefusal> {
         let now = cx.now;
         let rreq = RouteMessage::of_rreq(message)?;
         let trust = &self.desk.trust;
@@ -31,14 +36,14 @@ impl Aodvv2 {
         }
         let (memory, rate) = (self.settings.rtemsg_entry_time, self.settings.relay_ratelimit);
         match self.seen.note(now, (rreq.to, rreq.other), (rreq.seq, metric), memory, rate) {
-            Request::New => {}
-            Request::Redundant => return Ok(()),
-            Request::Flood => {
+            RequestNews::New => {}
+            RequestNews::Redundant => return Ok(()),
+            RequestNews::Flood => {
                 self.desk.dropped(DropReason::RoutingRateLimited, 0);
                 return Ok(());
             }
         }
-        if self.learn(now, via, &rreq, metric) == Taken::No
+        if self.learn(now, via, &rreq, metric) == OfferResult::No
             || self.is_asleep(now)
             || !self.may_answer(now, via)
         {
@@ -65,20 +70,26 @@ impl Aodvv2 {
     }
 
     /// Takes the route in a message: at once over a confirmed neighbour, else after a confirmation.
-    pub(super) fn learn(&mut self, now: Instant, via: Via, message: &RouteMessage, metric: u8) -> Taken {
+    pub(super) fn learn(
+        &mut self,
+        now: Instant,
+        via: MessageVia,
+        message: &RouteMessage,
+        metric: u8,
+    ) -> OfferResult {
         let ends = message.validity.map(|validity| now + validity);
-        let offer = Offer { seq: message.seq, metric, link: via.link, next_hop: via.from, ends };
+        let offer = OfferedRoute { seq: message.seq, metric, link: via.link, next_hop: via.from, ends };
         if !self.neighbours.is_confirmed(via.from) {
             return self.table.offer_unconfirmed(now, message.to, &offer);
         }
         let taken = self.table.offer(now, message.to, &offer);
-        if taken == Taken::Yes {
+        if taken == OfferResult::Yes {
             self.found(now, message.to);
         }
         taken
     }
 
-    fn answer(&mut self, cx: &Cx<'_>, via: Via, rreq: &RouteMessage) {
+    fn answer(&mut self, cx: &Cx<'_>, via: MessageVia, rreq: &RouteMessage) {
         if let Some(asked) = rreq.other_seq
             && is_newer(asked, self.seq)
         {
@@ -97,5 +108,59 @@ impl Aodvv2 {
         let said = self.desk.ack_seqs.write(cx, rreq.other, rreq.to);
         message.tlvs.extend(said.map(super::messages::statement));
         self.send_reply(cx.now, via, message);
+    }
+}
+
+/// Received RREPs are passed on, each to one neighbour. An unconfirmed neighbour has to acknowledge it.
+impl Aodvv2 {
+    /// Sends a reply to a neighbour; with a request for an acknowledgement if our frames may not reach it.
+    pub(super) fn send_reply(&mut self, now: Instant, to: MessageVia, reply: Rfc5444Message) {
+        let mut messages = vec![reply.clone()];
+        if !self.neighbours.is_confirmed(to.from) {
+            messages.push(rrep_ack(true));
+            self.neighbours.await_ack(to.from, now + self.settings.rrep_ack_sent_timeout, Some(reply));
+        }
+        self.tell_neighbour(to, messages);
+    }
+
+    pub(super) fn take_reply(
+        &mut self,
+        cx: &Cx<'_>,
+        via: MessageVia,
+        message: &Rfc5444Message,
+    ) -> Result<(), MessageRefusal> {
+        let now = cx.now;
+        let rrep = RouteMessage::of_rrep(message)?;
+        let trust = &self.desk.trust;
+        let is_covered = trust.covers(rrep.to) && trust.covers(rrep.other);
+        if !is_covered || !self.is_awaited(now, &rrep) {
+            self.desk.dropped(DropReason::RoutingRefused, 0);
+            return Ok(());
+        }
+        // It answers our request, so that our frames reach it.
+        self.confirm(cx, via);
+        let is_for_us = self.is_mine(rrep.other);
+        if is_for_us {
+            self.believe(rrep.other, rrep.to, message);
+        }
+        let Some(metric) = self.longer(&rrep) else { return Ok(()) };
+        if self.is_mine(rrep.to) || self.learn(now, via, &rrep, metric) == OfferResult::No {
+            return Ok(());
+        }
+        if is_for_us || self.is_asleep(now) || rrep.hop_limit <= 1 || !self.may_answer(now, via) {
+            return Ok(());
+        }
+        let back = self.table.get_mut(now, rrep.other).and_then(|route| route.newest().copied());
+        if let Some(back) = back.filter(|back| back.next_hop != via.from) {
+            let to = MessageVia { from: back.next_hop, link: back.link };
+            self.send_reply(now, to, passed_on(message, rrep.hop_limit - 1, metric));
+        }
+        Ok(())
+    }
+
+    /// Returns whether it answers a request that this node made or passed on.
+    fn is_awaited(&self, now: Instant, rrep: &RouteMessage) -> bool {
+        let is_looked_for = self.is_mine(rrep.other) && self.searches.has(rrep.to);
+        is_looked_for || self.desk.was_asked(now, (rrep.other, rrep.to))
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The rule prevents loops: a distance that a node has advertised binds it. It takes no route that is older, or as old
 //! and longer, during the validity of its own route and after it. The next hop of a valid route therefore has a newer
-//! number, or the same one and a smaller metric. A route over an unconfirmed neighbour waits beside the valid one until
-//! the neighbour is confirmed. It may be advertised only without an older valid route, which the receiver of the
+//! number, or an equal number and a smaller metric. A route over an unconfirmed neighbour waits next to the valid route
+//! until the neighbour is confirmed. It may be advertised only without an older valid route, which the receiver of the
 //! advertisement could be on. The draft lacks this rule, and has a loop there.
 
 use std::collections::BTreeMap;
@@ -12,12 +12,11 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkId};
 
-use crate::on_demand::changes::Changes;
-use crate::on_demand::shares::Shares;
+use crate::on_demand::shares::{Changes, Shares};
 
 /// A route in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Offer {
+pub(super) struct OfferedRoute {
     pub(super) seq: u16,
     pub(super) metric: u8,
     pub(super) link: LinkId,
@@ -29,12 +28,12 @@ pub(super) struct Offer {
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     /// The last route that was taken; `None` for a destination that was only searched for.
-    way: Option<Offer>,
+    way: Option<OfferedRoute>,
     is_valid: bool,
     /// The newest number that was taken or advertised, and the least metric with it.
     bound: Option<(u16, u8)>,
     /// A route over a neighbour that our frames may not reach.
-    pub(super) unconfirmed: Option<Offer>,
+    pub(super) unconfirmed: Option<OfferedRoute>,
     waits_until: Instant,
     learned: Instant,
     used: Option<Instant>,
@@ -49,7 +48,7 @@ pub(super) struct Route {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum OfferResult {
     Yes,
     /// The known route is as good or better, or there is no room for one more.
     No,
@@ -77,7 +76,7 @@ impl Route {
         }
     }
 
-    pub(super) fn valid(&self) -> Option<&Offer> {
+    pub(super) fn valid(&self) -> Option<&OfferedRoute> {
         self.way.as_ref().filter(|_| self.is_valid)
     }
 
@@ -98,7 +97,7 @@ impl Route {
     }
 
     /// The route of a reply: the newest one, confirmed or not.
-    pub(super) fn newest(&self) -> Option<&Offer> {
+    pub(super) fn newest(&self) -> Option<&OfferedRoute> {
         self.unconfirmed.as_ref().or_else(|| self.valid())
     }
 
@@ -106,7 +105,7 @@ impl Route {
         self.until = self.until.max(until);
     }
 
-    fn yields_to(&self, offer: &Offer) -> bool {
+    fn yields_to(&self, offer: &OfferedRoute) -> bool {
         match self.bound {
             None => true,
             Some((seq, metric)) if seq == offer.seq && self.is_valid => offer.metric < metric,
@@ -116,7 +115,7 @@ impl Route {
         }
     }
 
-    fn take(&mut self, now: Instant, offer: &Offer) {
+    fn take(&mut self, now: Instant, offer: &OfferedRoute) {
         (self.way, self.is_valid, self.bound) = (Some(*offer), true, Some((offer.seq, offer.metric)));
         self.learned = now;
         if self.unconfirmed.is_some_and(|waiting| !is_newer(waiting.seq, offer.seq)) {
@@ -139,7 +138,7 @@ impl Route {
 }
 
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct RouteTable {
     routes: BTreeMap<Ipv4Addr, Route>,
     shares: Shares,
     pub(super) changes: Changes,
@@ -150,10 +149,10 @@ pub(super) struct Table {
     waits: Duration,
 }
 
-impl Table {
-    pub(super) fn new(most: u32, max_idletime: Duration, remembers: Duration, waits: Duration) -> Table {
+impl RouteTable {
+    pub(super) fn new(most: u32, max_idletime: Duration, remembers: Duration, waits: Duration) -> RouteTable {
         let (shares, changes) = (Shares::new(most), Changes::default());
-        Table { routes: BTreeMap::new(), shares, changes, max_idletime, remembers, waits }
+        RouteTable { routes: BTreeMap::new(), shares, changes, max_idletime, remembers, waits }
     }
 
     pub(super) fn get(&self, dst: Ipv4Addr) -> Option<&Route> {
@@ -175,12 +174,12 @@ impl Table {
         self.routes.get_mut(&dst)
     }
 
-    pub(super) fn valid_at(&self, now: Instant, dst: Ipv4Addr) -> Option<&Offer> {
+    pub(super) fn valid_at(&self, now: Instant, dst: Ipv4Addr) -> Option<&OfferedRoute> {
         self.routes.get(&dst).filter(|route| !route.is_over(now, self.max_idletime))?.valid()
     }
 
     /// The valid route to `dst`, if there is one.
-    pub(super) fn valid(&mut self, now: Instant, dst: Ipv4Addr) -> Option<Offer> {
+    pub(super) fn valid(&mut self, now: Instant, dst: Ipv4Addr) -> Option<OfferedRoute> {
         self.get_mut(now, dst)?.valid().copied()
     }
 
@@ -214,32 +213,37 @@ impl Table {
     }
 
     /// A route over a confirmed neighbour is taken, if it is better.
-    pub(super) fn offer(&mut self, now: Instant, dst: Ipv4Addr, offer: &Offer) -> Taken {
+    pub(super) fn offer(&mut self, now: Instant, dst: Ipv4Addr, offer: &OfferedRoute) -> OfferResult {
         match self.entry_of(now, dst, Some(offer.next_hop)).filter(|route| route.yields_to(offer)) {
             Some(route) => {
                 route.take(now, offer);
-                Taken::Yes
+                OfferResult::Yes
             }
-            None => Taken::No,
+            None => OfferResult::No,
         }
     }
 
     /// A route over an unconfirmed neighbour waits.
-    pub(super) fn offer_unconfirmed(&mut self, now: Instant, dst: Ipv4Addr, offer: &Offer) -> Taken {
+    pub(super) fn offer_unconfirmed(
+        &mut self,
+        now: Instant,
+        dst: Ipv4Addr,
+        offer: &OfferedRoute,
+    ) -> OfferResult {
         let (until, waits) = (now + self.remembers, self.waits);
         let by = Some(offer.next_hop);
         let Some(route) = self.entry_of(now, dst, by).filter(|route| route.yields_to(offer)) else {
-            return Taken::No;
+            return OfferResult::No;
         };
         let is_better = route.unconfirmed.is_none_or(|waiting| {
             is_newer(offer.seq, waiting.seq) || (offer.seq == waiting.seq && offer.metric < waiting.metric)
         });
         if !is_better {
-            return Taken::No;
+            return OfferResult::No;
         }
         (route.unconfirmed, route.waits_until) = (Some(*offer), now + waits);
         route.lives_at_least(until);
-        Taken::Yes
+        OfferResult::Yes
     }
 
     /// A neighbour is confirmed: returns the destinations whose waiting routes over it were taken.
@@ -288,7 +292,7 @@ impl Table {
         self.routes.iter().filter(|(_, route)| is_over(route)).map(|(dst, _)| *dst).collect()
     }
 
-    /// Gives up unused routes, and forgets those given up long ago. Calls `gone` for each one given up.
+    /// Gives up unused routes, and forgets routes that were given up long ago. Calls `gone` for each one given up.
     pub(super) fn sweep(&mut self, now: Instant, gone: &mut dyn FnMut(Ipv4Addr)) {
         let (idle, until) = (self.max_idletime, now + self.remembers);
         let (shares, changes) = (&mut self.shares, &mut self.changes);
@@ -310,7 +314,7 @@ impl Table {
     }
 
     /// The routes that are valid now.
-    pub(super) fn iter_valid(&self, now: Instant) -> impl Iterator<Item = (Ipv4Addr, &Route, &Offer)> {
+    pub(super) fn iter_valid(&self, now: Instant) -> impl Iterator<Item = (Ipv4Addr, &Route, &OfferedRoute)> {
         self.routes
             .iter()
             .filter(move |(_, route)| !route.is_over(now, self.max_idletime))
@@ -332,25 +336,25 @@ mod tests {
     const OTHER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
     const NOW: Instant = Instant::from_secs(1);
 
-    fn offer(seq: u16, metric: u8, next_hop: Ipv4Addr) -> Offer {
-        Offer { seq, metric, link: LinkId(0), next_hop, ends: None }
+    fn offer(seq: u16, metric: u8, next_hop: Ipv4Addr) -> OfferedRoute {
+        OfferedRoute { seq, metric, link: LinkId(0), next_hop, ends: None }
     }
 
-    fn table() -> Table {
+    fn table() -> RouteTable {
         let mut table =
-            Table::new(16, Duration::from_secs(200), Duration::from_secs(300), Duration::from_secs(12));
-        assert_eq!(table.offer(NOW, DST, &offer(10, 4, VIA)), Taken::Yes);
+            RouteTable::new(16, Duration::from_secs(200), Duration::from_secs(300), Duration::from_secs(12));
+        assert_eq!(table.offer(NOW, DST, &offer(10, 4, VIA)), OfferResult::Yes);
         table
     }
 
     #[test]
     fn a_valid_route_yields_to_a_newer_number_or_to_a_shorter_way() {
         for (seq, metric, taken) in [
-            (11, 9, Taken::Yes),
-            (10, 3, Taken::Yes),
-            (10, 4, Taken::No),
-            (10, 5, Taken::No),
-            (9, 1, Taken::No),
+            (11, 9, OfferResult::Yes),
+            (10, 3, OfferResult::Yes),
+            (10, 4, OfferResult::No),
+            (10, 5, OfferResult::No),
+            (9, 1, OfferResult::No),
         ] {
             assert_eq!(table().offer(NOW, DST, &offer(seq, metric, OTHER)), taken, "{seq}/{metric}");
         }
@@ -358,9 +362,12 @@ mod tests {
 
     #[test]
     fn a_route_that_is_gone_yields_to_nobody_who_was_farther_away() {
-        for (seq, metric, taken) in
-            [(11, 9, Taken::Yes), (10, 4, Taken::Yes), (10, 5, Taken::No), (9, 1, Taken::No)]
-        {
+        for (seq, metric, taken) in [
+            (11, 9, OfferResult::Yes),
+            (10, 4, OfferResult::Yes),
+            (10, 5, OfferResult::No),
+            (9, 1, OfferResult::No),
+        ] {
             let mut table = table();
             table.give_up(NOW, DST);
             assert_eq!(table.valid(NOW, DST), None);
@@ -380,8 +387,8 @@ mod tests {
     #[test]
     fn a_way_over_who_may_not_hear_us_waits_beside_the_route() {
         let mut table = table();
-        assert_eq!(table.offer_unconfirmed(NOW, DST, &offer(11, 2, OTHER)), Taken::Yes);
-        assert_eq!(table.offer_unconfirmed(NOW, DST, &offer(11, 3, OTHER)), Taken::No);
+        assert_eq!(table.offer_unconfirmed(NOW, DST, &offer(11, 2, OTHER)), OfferResult::Yes);
+        assert_eq!(table.offer_unconfirmed(NOW, DST, &offer(11, 3, OTHER)), OfferResult::No);
         assert_eq!(table.valid(NOW, DST).map(|way| way.next_hop), Some(VIA));
         assert_eq!(table.get(DST).and_then(Route::newest).map(|way| way.next_hop), Some(OTHER));
         assert_eq!(table.confirm(NOW, OTHER), [DST]);
@@ -399,8 +406,8 @@ mod tests {
         table.give_up(NOW, DST);
         table.peek_mut(DST).expect("it is known").tell_of_unconfirmed();
         table.doubt(OTHER);
-        assert_eq!(table.offer(NOW, DST, &offer(11, 3, VIA)), Taken::No);
-        assert_eq!(table.offer(NOW, DST, &offer(11, 2, VIA)), Taken::Yes);
+        assert_eq!(table.offer(NOW, DST, &offer(11, 3, VIA)), OfferResult::No);
+        assert_eq!(table.offer(NOW, DST, &offer(11, 2, VIA)), OfferResult::Yes);
     }
 
     #[test]
@@ -423,7 +430,7 @@ mod tests {
         assert_eq!(table.len(), 1);
         table.sweep(at(503), &mut |_| panic!("given up once"));
         assert_eq!(table.len(), 0);
-        let short = Offer { ends: Some(at(600)), ..offer(10, 4, VIA) };
+        let short = OfferedRoute { ends: Some(at(600)), ..offer(10, 4, VIA) };
         table.offer(at(510), DST, &short);
         assert_eq!(table.valid(at(601), DST), None, "the message said until when");
     }
@@ -433,7 +440,7 @@ mod tests {
         let mut table = table();
         let mut taken = |by: Ipv4Addr, from: u32| {
             let all = (from..from + 100).map(|n| table.offer(NOW, Ipv4Addr::from_bits(n), &offer(1, 1, by)));
-            all.filter(|taken| *taken == Taken::Yes).count()
+            all.filter(|taken| *taken == OfferResult::Yes).count()
         };
         assert_eq!(taken(VIA, 0), 3, "a neighbour has a quarter");
         assert_eq!((taken(OTHER, 100), taken(DST, 200), taken(Ipv4Addr::LOCALHOST, 300)), (4, 4, 0));

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use super::messages::{self, Rerr, RouteMessage};
-use super::{Aodvv2, Config, Interface, PORT, Settings, Trust};
-use crate::on_demand::testing::{Birth, LINK, Protocol, behind, short};
-use crate::rfc5444::{Message, Packet};
+use super::{Aodvv2, PORT, Settings};
+use crate::on_demand::Trust;
+use crate::on_demand::testing::{Protocol, short};
+use crate::protocol::RoutingSetup;
+use crate::rfc5444::{Packet, Rfc5444Message};
 use crate::routing::Routing;
 
 impl Protocol for Settings {
@@ -13,17 +15,8 @@ impl Protocol for Settings {
         PORT
     }
 
-    fn router(&self, birth: &Birth) -> Box<dyn Routing> {
-        Box::new(Aodvv2::new(Config {
-            settings: self.clone(),
-            interfaces: vec![Interface { link: LINK, address: birth.address }],
-            serves: vec![behind(birth.address)],
-            seq: 0,
-            seed: birth.seed,
-            counter: birth.counter,
-            wakes_at: birth.wakes_at,
-            trust: Trust::simulated(self.signed),
-        }))
+    fn router(&self, setup: RoutingSetup) -> Box<dyn Routing> {
+        Box::new(Aodvv2::new(self.clone(), RoutingSetup { trust: Trust::simulated(self.signed), ..setup }))
     }
 
     fn rest(&self) -> Duration {
@@ -45,7 +38,7 @@ impl Protocol for Settings {
     }
 }
 
-fn describe(message: &Message) -> String {
+fn describe(message: &Rfc5444Message) -> String {
     let name = |address| short(std::net::IpAddr::V4(address));
     match message.kind {
         messages::RREQ => {

@@ -7,8 +7,9 @@ use hopwise_core::{Cast, Seq};
 
 use super::messages::{Rerr, RouteMessage, rrep_ack};
 use super::*;
+use crate::on_demand::Trust;
 use crate::on_demand::testing::scenarios::{self, reasons, seconds};
-use crate::on_demand::testing::{Ends, LINK, Net, address};
+use crate::on_demand::testing::{Ends, LINK, Net, address, setup};
 
 pub(super) fn settings() -> Settings {
     Settings { jitter: Duration::ZERO, ..Settings::default() }
@@ -148,16 +149,20 @@ pub(super) struct Alone {
 
 impl Alone {
     pub(super) fn new(settings: Settings) -> Alone {
-        let interfaces = vec![Interface { link: LINK, address: address(0) }];
-        let serves = vec![address(20)];
         let network = Some("10.0.0.0/8".parse().expect("a network"));
-        let (wakes_at, trust) = (Instant::ZERO, Trust { network, mtu: 1_500, keys: None });
-        let config = Config { settings, interfaces, serves, seq: 0, seed: 1, counter: 0, wakes_at, trust };
-        Alone { router: Aodvv2::new(config), now: Instant::from_secs(1) }
+        let trust = Trust { network, mtu: 1_500, keys: None };
+        let setup = RoutingSetup { serves: vec![address(20)], trust, ..setup(address(0), 1) };
+        Alone { router: Aodvv2::new(settings, setup), now: Instant::from_secs(1) }
     }
 
-    pub(super) fn hear(&mut self, from: Ipv4Addr, by: Ipv4Addr, hop_limit: u8, message: &[u8]) -> Vec<Order> {
-        let control = Control {
+    pub(super) fn hear(
+        &mut self,
+        from: Ipv4Addr,
+        by: Ipv4Addr,
+        hop_limit: u8,
+        message: &[u8],
+    ) -> Vec<RoutingOrder> {
+        let control = ControlMessage {
             link: LINK,
             from: Some(by.into()),
             cast: Cast::ToAll,
@@ -170,11 +175,11 @@ impl Alone {
         self.orders()
     }
 
-    pub(super) fn orders(&mut self) -> Vec<Order> {
+    pub(super) fn orders(&mut self) -> Vec<RoutingOrder> {
         std::iter::from_fn(|| self.router.poll_order(self.now)).collect()
     }
 
-    pub(super) fn hear_message(&mut self, from: usize, message: Message) -> Vec<Order> {
+    pub(super) fn hear_message(&mut self, from: usize, message: Rfc5444Message) -> Vec<RoutingOrder> {
         let from = address(from);
         self.hear(from, from, HOP_LIMIT, &Packet::of(message).bytes().expect("short enough"))
     }
@@ -196,9 +201,9 @@ pub(super) fn way(to: usize, other: usize, seq: u16, metric: u8) -> RouteMessage
 }
 
 /// The messages among a router's orders, with their receivers.
-pub(super) fn messages_of(orders: &[Order]) -> Vec<(NextHop, Message)> {
-    let messages = |order: &Order| match order {
-        Order::Send { to, packet, .. } => {
+pub(super) fn messages_of(orders: &[RoutingOrder]) -> Vec<(NextHop, Rfc5444Message)> {
+    let messages = |order: &RoutingOrder| match order {
+        RoutingOrder::Send { to, packet, .. } => {
             let packet = Packet::parse(&packet[28..]).ok()?;
             Some(packet.messages.into_iter().map(|message| (*to, message)).collect::<Vec<_>>())
         }
@@ -312,7 +317,7 @@ fn what_comes_from_off_the_link_from_no_host_or_of_another_kind_is_refused() {
     let mut foreign = way(2, 9, 1, 0).rreq();
     foreign.blocks[0].tlvs[1].extension = 9;
     assert_eq!(reasons(&alone.hear_message(2, foreign)), [DropReason::RoutingRefused], "another metric");
-    let other = Message { hop_limit: Some(1), ..Message::new(0, 4) };
+    let other = Rfc5444Message { hop_limit: Some(1), ..Rfc5444Message::new(0, 4) };
     assert!(alone.hear_message(2, other).is_empty(), "another protocol's message is none of ours");
 }
 
@@ -369,7 +374,7 @@ fn a_request_for_an_acknowledgement_is_answered_to_who_asks() {
 
 #[test]
 fn requests_and_replies_say_what_has_arrived_and_are_believed_where_the_key_is_right() {
-    for key in [None, Some(crate::on_demand::Key::new([3; 32]))] {
+    for key in [None, Some(Key::new([3; 32]))] {
         let mut net = Net::chain(4, &Settings { ack_seq: true, key, ..settings() });
         net.ends[0].0.push((address(3).into(), (5_001, 40_000), Seq(77)));
         net.ends[3].0.push((address(0).into(), (40_000, 5_001), Seq(99)));

@@ -2,15 +2,15 @@ use hopwise_core::agent::PathEvent;
 
 use super::originators::Originator;
 use super::*;
-use crate::on_demand::testing::{Birth, Ends, LINK, Net, Protocol, address, short};
+use crate::on_demand::testing::{Ends, LINK, Net, Protocol, address, setup, short};
 
 impl Protocol for Settings {
     fn port(&self) -> u16 {
         PORT
     }
 
-    fn router(&self, birth: &Birth) -> Box<dyn Routing> {
-        Box::new(node(self, birth.address, birth.seed))
+    fn router(&self, setup: RoutingSetup) -> Box<dyn Routing> {
+        Box::new(Batman::new(self.clone(), setup))
     }
 
     fn rest(&self) -> Duration {
@@ -42,8 +42,7 @@ impl Protocol for Settings {
 }
 
 fn node(settings: &Settings, address: Ipv4Addr, seed: u64) -> Batman {
-    let interfaces = vec![Interface { link: LINK, address }];
-    Batman::new(Config { settings: settings.clone(), interfaces, seed })
+    Batman::new(settings.clone(), setup(address, seed))
 }
 
 fn secs(secs: u64) -> Duration {
@@ -126,7 +125,7 @@ impl Alone {
     }
 
     fn take_bytes(&mut self, neighbour: usize, message: &[u8]) {
-        let control = Control {
+        let control = ControlMessage {
             link: LINK,
             from: Some(address(neighbour).into()),
             cast: hopwise_core::Cast::ToAll,
@@ -219,10 +218,10 @@ fn a_node_that_starts_again_is_known_at_once() {
 
 #[test]
 fn what_is_silent_is_forgotten_after_its_time() {
-    let mut net = Net::chain(3, &Settings { purge_timeout: secs(20), ..Settings::default() });
+    let mut net = Net::chain(3, &Settings::default());
     net.run_for(secs(10));
     net.isolate(2);
-    net.run_for(secs(15));
+    net.run_for(PURGE_TIMEOUT - secs(5));
     assert_eq!(via(&net, 0, 2), Some(address(1).into()), "counts alone are believed");
     net.run_for(secs(10));
     assert_eq!([via(&net, 0, 2), via(&net, 1, 2)], [None, None]);
@@ -312,8 +311,9 @@ fn messages_that_tell_nothing_are_ignored() {
 
 #[test]
 fn any_bytes_are_taken() {
-    let settings = Settings { most_originators: 8, ..Settings::default() };
+    let settings = Settings::default();
     let mut alone = Alone::new(&[1], &settings);
+    alone.router.originators.most = 8;
     let (mut chance, mut most) = (Net::new(0, &settings, 7), 0);
     for _ in 0..20_000 {
         let mut below = |bound| chance.below(bound);

@@ -10,7 +10,7 @@ use super::options::{MOST_ADDRESSES, has_repeats};
 
 /// The origin of a route. An overheard route never pushes out one that was requested or used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Learned {
+pub(super) enum RouteOrigin {
     Asked,
     Overheard,
 }
@@ -19,7 +19,7 @@ pub(super) enum Learned {
 struct CachedRoute {
     /// From the first neighbour to the last node.
     nodes: Vec<Ipv4Addr>,
-    learned: Learned,
+    learned: RouteOrigin,
     until: Instant,
     /// Grows with every use, and every time that the route is learned again.
     stamp: u64,
@@ -50,7 +50,7 @@ impl Cache {
     }
 
     /// Adds a route that begins with the first neighbour, unless it is a loop or too long for a header.
-    pub(super) fn add(&mut self, now: Instant, nodes: &[Ipv4Addr], learned: Learned) {
+    pub(super) fn add(&mut self, now: Instant, nodes: &[Ipv4Addr], learned: RouteOrigin) {
         let is_too_long = nodes.len() > MOST_ADDRESSES;
         if nodes.is_empty() || is_too_long || nodes.contains(&self.own) || has_repeats(nodes) {
             return;
@@ -69,19 +69,19 @@ impl Cache {
                 route.until = until;
             }
             route.stamp = stamp;
-            if learned == Learned::Asked {
+            if learned == RouteOrigin::Asked {
                 route.learned = learned;
             }
         } else {
             self.has_changed = true;
             self.routes.push(CachedRoute { nodes: nodes.to_vec(), learned, until, stamp });
         }
-        self.make_room(Learned::Asked, self.most_asked);
-        self.make_room(Learned::Overheard, self.most_overheard);
+        self.make_room(RouteOrigin::Asked, self.most_asked);
+        self.make_room(RouteOrigin::Overheard, self.most_overheard);
     }
 
     /// Removes the routes that were used or learned longest ago.
-    fn make_room(&mut self, learned: Learned, most: usize) {
+    fn make_room(&mut self, learned: RouteOrigin, most: usize) {
         while self.routes.iter().filter(|route| route.learned == learned).count() > most {
             let of_kind = self.routes.iter().enumerate().filter(|(_, route)| route.learned == learned);
             let Some((oldest, _)) = of_kind.min_by_key(|(_, route)| route.stamp) else { return };
@@ -107,7 +107,7 @@ impl Cache {
         let (n, hops) = self.best(now, dst)?;
         self.stamps += 1;
         let route = &mut self.routes[n];
-        (route.stamp, route.learned) = (self.stamps, Learned::Asked);
+        (route.stamp, route.learned) = (self.stamps, RouteOrigin::Asked);
         Some(&self.routes[n].nodes[..hops])
     }
 
@@ -129,7 +129,7 @@ impl Cache {
         self.has_changed = true;
     }
 
-    /// Removes routes that are the beginning of another one.
+    /// Removes routes that are the beginning of a longer route.
     fn join(&mut self) {
         let mut n = 0;
         while n < self.routes.len() {
@@ -160,7 +160,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Learned::{Asked, Overheard};
+    use RouteOrigin::{Asked, Overheard};
 
     const LIFE: Duration = Duration::from_secs(300);
 

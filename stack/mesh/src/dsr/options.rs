@@ -8,7 +8,9 @@ use hopwise_core::wire::protocol;
 
 mod content;
 
-pub use content::{Arrivals, DsrOption, Problem, Reply, Request, RouteError, SourceRoute};
+pub use content::{
+    ArrivalsOption, DsrOption, RouteError, RouteErrorReason, RouteReply, RouteRequest, SourceRoute,
+};
 
 const PAD_N: u8 = 0;
 /// An option number without registration; nodes that do not know it pass it on (§6).
@@ -25,7 +27,7 @@ const PAD_1: u8 = 224;
 const FIXED: usize = 4;
 /// Set in the header of the flow state extension, which is not supported here.
 const FLOW_STATE: u8 = 0x80;
-/// The action bits of an unknown option, beside the bit that requests an error (§6).
+/// The action bits of an unknown option, without the bit that requests an error (§6).
 const UNKNOWN_ACTION: u8 = 0x60;
 const UNKNOWN_IS_ERROR: u8 = 0x80;
 const MUST_REMOVE: u8 = 0x20;
@@ -44,11 +46,11 @@ pub(crate) const MOST_SALVAGES: u8 = 15;
 
 /// The bytes are no such header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedOptions;
 
 /// A DSR Options header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct OptionsHeader {
     /// The protocol of what follows.
     pub next: u8,
     /// The options in their order, without padding.
@@ -57,9 +59,9 @@ pub struct Header {
 
 /// A header as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct ReadOptions {
     /// The header without the options that are to be removed.
-    pub header: Header,
+    pub header: OptionsHeader,
     /// Length of the header in bytes.
     pub len: usize,
     /// Offset of the source route's Segments Left field.
@@ -71,17 +73,17 @@ pub struct Read {
     pub(crate) is_to_be_dropped: bool,
 }
 
-impl Header {
+impl OptionsHeader {
     /// Reads the header at the beginning of `bytes`.
-    pub fn parse(bytes: &[u8]) -> Result<Read, Malformed> {
-        let [next, flags, high, low, rest @ ..] = bytes else { return Err(Malformed) };
+    pub fn parse(bytes: &[u8]) -> Result<ReadOptions, MalformedOptions> {
+        let [next, flags, high, low, rest @ ..] = bytes else { return Err(MalformedOptions) };
         if flags & FLOW_STATE != 0 {
-            return Err(Malformed);
+            return Err(MalformedOptions);
         }
         let len = usize::from(u16::from_be_bytes([*high, *low]));
-        let mut options = rest.get(..len).ok_or(Malformed)?;
-        let mut read = Read {
-            header: Header { next: *next, options: Vec::new() },
+        let mut options = rest.get(..len).ok_or(MalformedOptions)?;
+        let mut read = ReadOptions {
+            header: OptionsHeader { next: *next, options: Vec::new() },
             len: FIXED + len,
             segments_at: None,
             unsupported: None,
@@ -93,8 +95,8 @@ impl Header {
                 options = behind;
                 continue;
             }
-            let (size, behind) = behind.split_first().ok_or(Malformed)?;
-            let (data, behind) = behind.split_at_checked(usize::from(*size)).ok_or(Malformed)?;
+            let (size, behind) = behind.split_first().ok_or(MalformedOptions)?;
+            let (data, behind) = behind.split_at_checked(usize::from(*size)).ok_or(MalformedOptions)?;
             let at = FIXED + len - options.len();
             options = behind;
             read.take(*kind, data, at)?;
@@ -134,26 +136,26 @@ impl Header {
     }
 }
 
-impl Read {
+impl ReadOptions {
     /// `at` is the option's offset in the header.
-    fn take(&mut self, kind: u8, data: &[u8], at: usize) -> Result<(), Malformed> {
+    fn take(&mut self, kind: u8, data: &[u8], at: usize) -> Result<(), MalformedOptions> {
         let option = match kind {
             PAD_N => return Ok(()),
             REQUEST => {
                 self.only_one(|option| matches!(option, DsrOption::Request(_)))?;
-                DsrOption::Request(Request {
+                DsrOption::Request(RouteRequest {
                     id: half(data, 0)?,
                     target: host(data, 2)?,
-                    addresses: hosts(data.get(6..).ok_or(Malformed)?)?,
+                    addresses: hosts(data.get(6..).ok_or(MalformedOptions)?)?,
                 })
             }
             REPLY => {
-                let (flags, rest) = data.split_first().ok_or(Malformed)?;
+                let (flags, rest) = data.split_first().ok_or(MalformedOptions)?;
                 let addresses = hosts(rest)?;
                 if addresses.is_empty() {
-                    return Err(Malformed);
+                    return Err(MalformedOptions);
                 }
-                DsrOption::Reply(Reply { is_last_external: flags & LAST_EXTERNAL != 0, addresses })
+                DsrOption::Reply(RouteReply { is_last_external: flags & LAST_EXTERNAL != 0, addresses })
             }
             ERROR => DsrOption::Error(error(data)?),
             ACK_REQUEST => DsrOption::AckRequest { id: exactly(data, 2).and_then(|data| half(data, 0))? },
@@ -166,7 +168,7 @@ impl Read {
                 self.segments_at = Some(at + 3);
                 DsrOption::Route(source_route(data)?)
             }
-            ARRIVALS => DsrOption::Arrivals(Arrivals {
+            ARRIVALS => DsrOption::Arrivals(ArrivalsOption {
                 of: host(data, 0)?,
                 flows: data[size_of::<Ipv4Addr>()..].to_vec(),
             }),
@@ -190,8 +192,8 @@ impl Read {
     }
 
     /// Refuses a second option of a kind: it would contradict the first.
-    fn only_one(&self, is_same: impl Fn(&DsrOption) -> bool) -> Result<(), Malformed> {
-        if self.header.options.iter().any(is_same) { Err(Malformed) } else { Ok(()) }
+    fn only_one(&self, is_same: impl Fn(&DsrOption) -> bool) -> Result<(), MalformedOptions> {
+        if self.header.options.iter().any(is_same) { Err(MalformedOptions) } else { Ok(()) }
     }
 }
 
@@ -219,9 +221,11 @@ impl DsrOption {
             }
             DsrOption::Error(error) => {
                 let (kind, about): (u8, &[u8]) = match &error.problem {
-                    Problem::Unreachable(node) => (NODE_UNREACHABLE, &node.octets()),
-                    Problem::NotSupported { option } => (OPTION_NOT_SUPPORTED, std::slice::from_ref(option)),
-                    Problem::Other { kind } => (*kind, &[]),
+                    RouteErrorReason::Unreachable(node) => (NODE_UNREACHABLE, &node.octets()),
+                    RouteErrorReason::NotSupported { option } => {
+                        (OPTION_NOT_SUPPORTED, std::slice::from_ref(option))
+                    }
+                    RouteErrorReason::Other { kind } => (*kind, &[]),
                 };
                 begin(out, ERROR, 10 + about.len());
                 out.extend([kind, error.salvage & 0x0f]);
@@ -242,7 +246,7 @@ impl DsrOption {
                 out.extend(route.word().to_be_bytes());
                 write(&route.addresses, out);
             }
-            DsrOption::Arrivals(Arrivals { of, flows }) => {
+            DsrOption::Arrivals(ArrivalsOption { of, flows }) => {
                 begin(out, ARRIVALS, 4 + flows.len());
                 write(&[*of], out);
                 out.extend_from_slice(flows);
@@ -265,12 +269,12 @@ impl SourceRoute {
     }
 }
 
-fn source_route(data: &[u8]) -> Result<SourceRoute, Malformed> {
+fn source_route(data: &[u8]) -> Result<SourceRoute, MalformedOptions> {
     let word = half(data, 0)?;
     let addresses = hosts(&data[2..])?;
     let segments_left = (word & 0x3f) as u8;
     if usize::from(segments_left) > addresses.len() {
-        return Err(Malformed);
+        return Err(MalformedOptions);
     }
     Ok(SourceRoute {
         is_first_external: word & 0x8000 != 0,
@@ -281,41 +285,43 @@ fn source_route(data: &[u8]) -> Result<SourceRoute, Malformed> {
     })
 }
 
-fn error(data: &[u8]) -> Result<RouteError, Malformed> {
-    let [kind, salvage, ..] = data else { return Err(Malformed) };
+fn error(data: &[u8]) -> Result<RouteError, MalformedOptions> {
+    let [kind, salvage, ..] = data else { return Err(MalformedOptions) };
     let (src, dst) = (host(data, 2)?, host(data, 6)?);
     let about = &data[10..];
     let problem = match *kind {
-        NODE_UNREACHABLE => Problem::Unreachable(exactly(about, 4).and_then(|about| host(about, 0))?),
-        OPTION_NOT_SUPPORTED => Problem::NotSupported { option: exactly(about, 1)?[0] },
-        kind => Problem::Other { kind },
+        NODE_UNREACHABLE => {
+            RouteErrorReason::Unreachable(exactly(about, 4).and_then(|about| host(about, 0))?)
+        }
+        OPTION_NOT_SUPPORTED => RouteErrorReason::NotSupported { option: exactly(about, 1)?[0] },
+        kind => RouteErrorReason::Other { kind },
     };
     Ok(RouteError { salvage: salvage & 0x0f, src, dst, problem })
 }
 
-fn exactly(data: &[u8], len: usize) -> Result<&[u8], Malformed> {
-    if data.len() == len { Ok(data) } else { Err(Malformed) }
+fn exactly(data: &[u8], len: usize) -> Result<&[u8], MalformedOptions> {
+    if data.len() == len { Ok(data) } else { Err(MalformedOptions) }
 }
 
-fn half(data: &[u8], at: usize) -> Result<u16, Malformed> {
-    let bytes = data.get(at..).and_then(<[u8]>::first_chunk::<2>).ok_or(Malformed)?;
+fn half(data: &[u8], at: usize) -> Result<u16, MalformedOptions> {
+    let bytes = data.get(at..).and_then(<[u8]>::first_chunk::<2>).ok_or(MalformedOptions)?;
     Ok(u16::from_be_bytes(*bytes))
 }
 
 /// An address that a node may have.
-fn host(data: &[u8], at: usize) -> Result<Ipv4Addr, Malformed> {
-    let bytes = data.get(at..).and_then(<[u8]>::first_chunk::<4>).ok_or(Malformed)?;
+fn host(data: &[u8], at: usize) -> Result<Ipv4Addr, MalformedOptions> {
+    let bytes = data.get(at..).and_then(<[u8]>::first_chunk::<4>).ok_or(MalformedOptions)?;
     let address = Ipv4Addr::from(*bytes);
-    if is_host(address) { Ok(address) } else { Err(Malformed) }
+    if is_host(address) { Ok(address) } else { Err(MalformedOptions) }
 }
 
 /// Addresses to the end, none of them twice.
-fn hosts(data: &[u8]) -> Result<Vec<Ipv4Addr>, Malformed> {
+fn hosts(data: &[u8]) -> Result<Vec<Ipv4Addr>, MalformedOptions> {
     if !data.len().is_multiple_of(4) || data.len() > 4 * MOST_ADDRESSES {
-        return Err(Malformed);
+        return Err(MalformedOptions);
     }
     let addresses: Vec<_> = (0..data.len()).step_by(4).map(|at| host(data, at)).collect::<Result<_, _>>()?;
-    if has_repeats(&addresses) { Err(Malformed) } else { Ok(addresses) }
+    if has_repeats(&addresses) { Err(MalformedOptions) } else { Ok(addresses) }
 }
 
 /// Returns whether a node occurs twice: such a route is a loop.

@@ -1,15 +1,19 @@
-//! A packet with a DSR header, taken apart, and the path in its source route.
+//! A packet with a DSR header, taken apart, the path in its source route, and the arrivals that it tells of.
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 use hopwise_core::wire::IpView;
 
-use super::PROTOCOL;
-use super::options::{DsrOption, Header, NOTHING, Read, SourceRoute, has_repeats};
-use crate::forward::take_one_hop;
+use super::options::{
+    ArrivalsOption, DsrOption, NOTHING, OptionsHeader, ReadOptions, SourceRoute, has_repeats,
+};
+use super::{Dsr, PROTOCOL, RoutingOrder};
+use crate::on_demand::ack_seq::Statement;
 use crate::on_demand::is_host;
-use crate::shim::with_header;
+use crate::routing::Cx;
+use crate::shim::{take_one_hop, with_header};
 
 #[derive(Debug)]
 pub(super) struct Parcel<'a> {
@@ -19,18 +23,18 @@ pub(super) struct Parcel<'a> {
     pub(super) src: Ipv4Addr,
     pub(super) dst: Ipv4Addr,
     pub(super) hop_limit: u8,
-    pub(super) read: Read,
+    pub(super) read: ReadOptions,
 }
 
 /// All nodes of a packet's path, and the index of the next receiver. The node before that one sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Walk {
+pub(super) struct PathWalk {
     pub(super) nodes: Vec<Ipv4Addr>,
     pub(super) to: usize,
     pub(super) salvage: u8,
 }
 
-impl Walk {
+impl PathWalk {
     pub(super) fn sender(&self) -> Ipv4Addr {
         self.nodes[self.to - 1]
     }
@@ -53,7 +57,7 @@ impl<'a> Parcel<'a> {
         if view.protocol != PROTOCOL {
             return Ok(None);
         }
-        let read = Header::parse(view.payload).map_err(|_| DropReason::RoutingMalformed)?;
+        let read = OptionsHeader::parse(view.payload).map_err(|_| DropReason::RoutingMalformed)?;
         let packet = &packet[..view.header_len + view.payload.len()];
         let (ip_len, hop_limit) = (view.header_len, view.hop_limit);
         Ok(Some(Parcel { packet, ip_len, src, dst, hop_limit, read }))
@@ -76,7 +80,7 @@ impl<'a> Parcel<'a> {
     }
 
     /// The path of its source route. For a salvaged packet it begins with the node that salvaged it.
-    pub(super) fn walk(&self) -> Result<Option<Walk>, DropReason> {
+    pub(super) fn walk(&self) -> Result<Option<PathWalk>, DropReason> {
         let Some(route) = self.read.header.route() else { return Ok(None) };
         let visited = route.addresses.len() - usize::from(route.segments_left);
         let is_whole = route.salvage == 0;
@@ -89,7 +93,7 @@ impl<'a> Parcel<'a> {
         if to == 0 || has_repeats(&nodes) || !(is_host(nodes[0]) && is_host(self.dst)) {
             return Err(DropReason::RoutingMalformed);
         }
-        Ok(Some(Walk { nodes, to, salvage: route.salvage }))
+        Ok(Some(PathWalk { nodes, to, salvage: route.salvage }))
     }
 
     /// The packet without our header.
@@ -110,7 +114,7 @@ impl<'a> Parcel<'a> {
 
     /// The packet with other options.
     pub(super) fn with_options(&self, options: Vec<DsrOption>) -> Option<Vec<u8>> {
-        let header = Header { next: self.read.header.next, options }.bytes();
+        let header = OptionsHeader { next: self.read.header.next, options }.bytes();
         with_header(self.packet, (self.ip_len, self.read.len), PROTOCOL, &header)
     }
 
@@ -120,4 +124,45 @@ impl<'a> Parcel<'a> {
         let others = self.options().iter().filter(is_other).cloned();
         self.with_options(std::iter::once(DsrOption::Route(route)).chain(others).collect())
     }
+}
+
+/// S1 of TCP-pgy over DSR: an option for one other node, with the arrivals at a node.
+///
+/// A request carries its origin's arrivals to its target, and the target's reply carries the target's. A node on the
+/// route that replies from its cache hands the origin's option on to the target, as AODV's gratuitous RREP does. The
+/// option is not signed: DSR runs in simulations alone.
+impl Dsr {
+    /// The arrivals option for a request or a reply to `peer`, if there is one to send.
+    pub(super) fn arrivals_for(&mut self, cx: &Cx<'_>, peer: Ipv4Addr) -> Option<DsrOption> {
+        let of = self.desk.own;
+        match self.desk.ack_seqs.write(cx, of, peer)? {
+            Statement::Open(flows) | Statement::Signed(flows) => {
+                Some(DsrOption::Arrivals(ArrivalsOption { of, flows }))
+            }
+        }
+    }
+
+    /// Takes the arrivals at peers from a packet for this node.
+    pub(super) fn believe(&mut self, now: Instant, parcel: &Parcel<'_>) {
+        let own = self.desk.own;
+        for ArrivalsOption { of, flows } in arrivals_in(parcel).filter(|said| said.of != own) {
+            let said = self.desk.ack_seqs.read(own, *of, Some(flows), None);
+            let hops = self.cache.hops(now, *of);
+            self.desk.tell_arrivals(*of, said, hops);
+        }
+    }
+
+    /// A packet that carries the arrivals at a request's origin to the target.
+    pub(super) fn hand_on(&mut self, parcel: &Parcel<'_>, way: &[Ipv4Addr]) -> Option<RoutingOrder> {
+        let said =
+            arrivals_in(parcel).find(|said| said.of == parcel.src).filter(|_| self.settings.ack_seq)?;
+        self.control(way, vec![DsrOption::Arrivals(said.clone())])
+    }
+}
+
+fn arrivals_in<'a>(parcel: &'a Parcel<'_>) -> impl Iterator<Item = &'a ArrivalsOption> {
+    parcel.options().iter().filter_map(|option| match option {
+        DsrOption::Arrivals(said) => Some(said),
+        _ => None,
+    })
 }

@@ -7,9 +7,9 @@ use hopwise_core::Cast;
 use hopwise_core::agent::PathEvent;
 use hopwise_testing::make::ms;
 
-use super::options::{Problem, Reply, Request};
+use super::options::{RouteErrorReason, RouteReply, RouteRequest};
 use super::*;
-use crate::on_demand::testing::{Birth, Ends, LINK, Net, Protocol, address, short};
+use crate::on_demand::testing::{Ends, LINK, Net, Protocol, address, setup, short};
 
 impl Protocol for Settings {
     fn port(&self) -> u16 {
@@ -20,8 +20,8 @@ impl Protocol for Settings {
         Some(PROTOCOL)
     }
 
-    fn router(&self, birth: &Birth) -> Box<dyn Routing> {
-        Box::new(router_at(birth.address, self.clone(), birth.seed))
+    fn router(&self, setup: RoutingSetup) -> Box<dyn Routing> {
+        Box::new(Dsr::new(self.clone(), setup))
     }
 
     fn rest(&self) -> Duration {
@@ -33,7 +33,7 @@ impl Protocol for Settings {
     }
 
     fn describe(&self, ttl: u8, message: &[u8]) -> String {
-        let read = Header::parse(message).expect("what we write is a header");
+        let read = OptionsHeader::parse(message).expect("what we write is a header");
         let said: Vec<_> = read.header.options.iter().map(|option| text(option, ttl)).collect();
         let carries = if read.header.next == NOTHING { "" } else { " data" };
         said.join(" ") + carries
@@ -55,7 +55,7 @@ fn text(option: &DsrOption, ttl: u8) -> String {
         }
         DsrOption::Reply(reply) => format!("REP [{}]", names(&reply.addresses)),
         DsrOption::Error(error) => match error.problem {
-            Problem::Unreachable(node) => {
+            RouteErrorReason::Unreachable(node) => {
                 let (src, dst) = (short(error.src.into()), short(error.dst.into()));
                 format!("ERR {src}-{} for {dst}", short(node.into()))
             }
@@ -74,7 +74,7 @@ fn text(option: &DsrOption, ttl: u8) -> String {
 }
 
 fn router_at(address: Ipv4Addr, settings: Settings, seed: u64) -> Dsr {
-    Dsr::new(Config { settings, interfaces: vec![Interface { link: LINK, address }], seed })
+    Dsr::new(settings, setup(address, seed))
 }
 
 /// No replies from caches and no overhearing: discovery alone.
@@ -178,7 +178,7 @@ fn who_knows_a_way_answers_and_passes_nothing_on() {
 #[test]
 fn an_answer_from_the_cache_waits_the_longer_the_farther_the_target_is() {
     let mut dsr = router_at(address(1), Settings { promiscuous: false, ..Settings::default() }, 3);
-    dsr.cache.add(Instant::ZERO, &[address(2), address(3), address(4)], Learned::Overheard);
+    dsr.cache.add(Instant::ZERO, &[address(2), address(3), address(4)], RouteOrigin::Overheard);
     hear_request(&mut dsr, 7, 4, &[]);
     let due = dsr.poll_timeout().expect("the answer waits");
     // Four hops from the origin: three units, and less than one by chance.
@@ -189,10 +189,10 @@ fn an_answer_from_the_cache_waits_the_longer_the_farther_the_target_is() {
 fn no_answer_from_the_cache_leads_in_a_circle() {
     let settings = Settings { promiscuous: false, ..Settings::default() };
     let mut dsr = router_at(address(1), settings, 3);
-    dsr.cache.add(Instant::ZERO, &[address(2), address(0), address(4)], Learned::Overheard);
+    dsr.cache.add(Instant::ZERO, &[address(2), address(0), address(4)], RouteOrigin::Overheard);
     hear_request(&mut dsr, 7, 4, &[]);
     assert!(dsr.pending.is_empty(), "the origin is on that way");
-    dsr.cache.add(Instant::ZERO, &[address(5), address(6), address(4)], Learned::Overheard);
+    dsr.cache.add(Instant::ZERO, &[address(5), address(6), address(4)], RouteOrigin::Overheard);
     hear_request(&mut dsr, 8, 4, &[]);
     assert_eq!(dsr.pending.len(), 1);
 }
@@ -201,7 +201,7 @@ fn no_answer_from_the_cache_leads_in_a_circle() {
 fn hear_request(dsr: &mut Dsr, id: u16, target: usize, through: &[usize]) {
     let addresses: Vec<_> = through.iter().map(|node| address(*node)).collect();
     let from = *addresses.last().unwrap_or(&address(0));
-    let request = DsrOption::Request(Request { id, target: address(target), addresses });
+    let request = DsrOption::Request(RouteRequest { id, target: address(target), addresses });
     let mut origin = router_at(address(0), Settings::default(), 1);
     let packet = origin.packet(Ipv4Addr::BROADCAST, 9, vec![request]);
     hand_in(dsr, from, Cast::ToAll, &packet);
@@ -221,7 +221,9 @@ fn hand_in(dsr: &mut Dsr, from: Ipv4Addr, cast: Cast, packet: &[u8]) -> Option<V
 fn on_its_way(nodes: &[usize], to: usize) -> Vec<u8> {
     let route: Vec<_> = nodes[1..].iter().map(|node| address(*node)).collect();
     let mut source = router_at(address(nodes[0]), Settings::default(), 1);
-    let Some(Order::Send { mut packet, .. }) = source.control(&route, Vec::new()) else { panic!("a packet") };
+    let Some(RoutingOrder::Send { mut packet, .. }) = source.control(&route, Vec::new()) else {
+        panic!("a packet")
+    };
     for _ in 1..to {
         packet = Parcel::read(&packet).unwrap().unwrap().passed_on();
     }
@@ -231,7 +233,7 @@ fn on_its_way(nodes: &[usize], to: usize) -> Vec<u8> {
 #[test]
 fn an_answer_that_who_asked_needs_no_more_is_not_sent() {
     let mut dsr = router_at(address(1), Settings::default(), 3);
-    dsr.cache.add(Instant::ZERO, &[address(2), address(3), address(4)], Learned::Overheard);
+    dsr.cache.add(Instant::ZERO, &[address(2), address(3), address(4)], RouteOrigin::Overheard);
     hear_request(&mut dsr, 7, 4, &[]);
     hand_in(&mut dsr, address(0), Cast::Overheard, &on_its_way(&[0, 5, 6, 7, 8, 4], 1));
     assert_eq!(dsr.pending.len(), 1, "five hops are more than four");
@@ -328,7 +330,7 @@ fn assert_sound(packet: &[u8], seed: u64) {
     let walk = parcel.walk().expect("no circle");
     assert!(walk.is_none_or(|walk| walk.salvage <= 15), "seed {seed}");
     for option in parcel.options() {
-        if let DsrOption::Reply(Reply { addresses, .. }) = option {
+        if let DsrOption::Reply(RouteReply { addresses, .. }) = option {
             assert!(!addresses.contains(&parcel.dst), "seed {seed}: a route through its own source");
         }
     }

@@ -30,11 +30,11 @@ pub const NOTHING: u8 = protocol::NO_NEXT_HEADER;
 
 /// The bytes are no such header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedHeader;
 
 /// The perimeter state of a packet that goes around, because no neighbour is closer to its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Around {
+pub struct PerimeterState {
     /// Lp: the position at which it left greedy mode.
     pub entered: Point,
     /// Lf: the point where the line from there to its destination meets the current face.
@@ -53,7 +53,7 @@ pub enum Body {
         /// The position of the destination when the packet left its source.
         destination: Point,
         /// The state of perimeter mode; `None` in greedy mode.
-        around: Option<Around>,
+        around: Option<PerimeterState>,
     },
 }
 
@@ -70,17 +70,17 @@ pub struct Header {
 
 impl Header {
     /// Reads the header at the beginning of `bytes`, and returns its length too.
-    pub fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let [kind, next, high, low, ..] = bytes else { return Err(Malformed) };
+    pub fn parse(bytes: &[u8]) -> Result<(Header, usize), MalformedHeader> {
+        let [kind, next, high, low, ..] = bytes else { return Err(MalformedHeader) };
         let len = usize::from(u16::from_be_bytes([*high, *low]));
         let expected = match *kind {
             BEACON => BEACON_BYTES,
             GREEDY => GREEDY_BYTES,
             PERIMETER => PERIMETER_BYTES,
-            _ => return Err(Malformed),
+            _ => return Err(MalformedHeader),
         };
         if len != expected || bytes.len() < len {
-            return Err(Malformed);
+            return Err(MalformedHeader);
         }
         let sender = point(bytes, 4);
         let body = match *kind {
@@ -89,9 +89,9 @@ impl Header {
             _ => {
                 let first_edge = (address(bytes, 36), address(bytes, 40));
                 if !is_host(first_edge.0) || !is_host(first_edge.1) {
-                    return Err(Malformed);
+                    return Err(MalformedHeader);
                 }
-                let around = Around { entered: point(bytes, 20), face: point(bytes, 28), first_edge };
+                let around = PerimeterState { entered: point(bytes, 20), face: point(bytes, 28), first_edge };
                 Body::Data { destination: point(bytes, 12), around: Some(around) }
             }
         };
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_goes_around_is_written_as_above() {
-        let around = Around {
+        let around = PerimeterState {
             entered: Point { x: 2, y: -1 },
             face: Point { x: 3, y: 4 },
             first_edge: (node(1), node(2)),
@@ -176,15 +176,15 @@ mod tests {
         let beacon = Header { next: NOTHING, sender: Point::default(), body: Body::Beacon }.bytes();
         assert_eq!(beacon.len(), 12);
         assert!(Header::parse(&beacon).is_ok());
-        assert_eq!(Header::parse(&beacon[..11]), Err(Malformed));
+        assert_eq!(Header::parse(&beacon[..11]), Err(MalformedHeader));
         let with = |at: usize, byte: u8| {
             let mut bytes = beacon.clone();
             bytes[at] = byte;
             Header::parse(&bytes)
         };
-        assert_eq!(with(0, 9), Err(Malformed));
-        assert_eq!(with(0, 2), Err(Malformed), "too short for what it says it is");
-        assert_eq!(with(3, 11), Err(Malformed));
+        assert_eq!(with(0, 9), Err(MalformedHeader));
+        assert_eq!(with(0, 2), Err(MalformedHeader), "too short for what it says it is");
+        assert_eq!(with(3, 11), Err(MalformedHeader));
     }
 
     proptest! {

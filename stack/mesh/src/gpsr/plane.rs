@@ -220,7 +220,7 @@ mod tests {
             let reversed: Vec<_> = positions.iter().rev().copied().collect();
             let other = first(at(x, y), Alike::Last, &reversed);
             let (Some(a), Some(b)) = (chosen, other) else { panic!("there are some") };
-            // Two in the same direction are equally good.
+            // Two neighbours in one direction are equally good.
             prop_assert_eq!(at(0, 0).to(a).cross(at(0, 0).to(b)), 0);
         }
     }

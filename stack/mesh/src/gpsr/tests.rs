@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use hopwise_core::Cast;
 
-use super::header::Around;
+use super::header::PerimeterState;
 use super::*;
-use crate::on_demand::testing::{Birth, Ends, LINK, Net, Protocol, address, short};
+use crate::on_demand::testing::{Ends, LINK, Net, Protocol, address, setup, short};
 
 /// The positions of nodes, in metres, and their settings.
 #[derive(Clone, Debug)]
@@ -32,8 +32,9 @@ impl Protocol for Field {
         Some(PROTOCOL)
     }
 
-    fn router(&self, birth: &Birth) -> Box<dyn Routing> {
-        Box::new(self.node(birth.address, birth.seed))
+    fn router(&self, setup: RoutingSetup) -> Box<dyn Routing> {
+        let positions = Box::new(Standing(self.positions.clone()));
+        Box::new(Gpsr::new(self.settings.clone(), RoutingSetup { positions, ..setup }))
     }
 
     fn rest(&self) -> Duration {
@@ -67,9 +68,8 @@ impl Field {
     }
 
     fn node(&self, address: Ipv4Addr, seed: u64) -> Gpsr {
-        let interfaces = vec![Interface { link: LINK, address }];
         let positions = Box::new(Standing(self.positions.clone()));
-        Gpsr::new(Config { settings: self.settings.clone(), interfaces, positions, seed })
+        Gpsr::new(self.settings.clone(), RoutingSetup { positions, ..setup(address, seed) })
     }
 
     fn is_in_range(&self, a: usize, b: usize) -> bool {
@@ -154,7 +154,7 @@ fn both_planar_graphs_lead_around_a_void_through_a_crowd() {
 
 #[test]
 fn an_end_that_cannot_be_reached_is_given_up_after_one_tour() {
-    // 6 is out of range of all others.
+    // Node 6 is out of range of all nodes.
     let mut positions = VOID.to_vec();
     positions[6] = (2_000, 0);
     let (way, arrived) = way(&mut Field::new(&positions).net(1), 6);
@@ -192,14 +192,14 @@ fn packets_that_wait_for_a_lost_neighbour_look_for_another_one() {
     hear_beacon(&mut gpsr, &field, 1);
     hear_beacon(&mut gpsr, &field, 2);
     let verdict = gpsr.route(&cx, &routed(&data(0, 3), 0, 3));
-    let Verdict::Wrapped { via, packet, .. } = verdict else { panic!("{verdict:?}") };
+    let RoutingVerdict::Wrapped { via, packet, .. } = verdict else { panic!("{verdict:?}") };
     assert_eq!(via, NextHop::Neighbour(address(2).into()));
     gpsr.neighbours.lose(address(2));
     let verdict = gpsr.route(&cx, &routed(&packet, 0, 3));
-    let Verdict::Wrapped { via, .. } = verdict else { panic!("{verdict:?}") };
+    let RoutingVerdict::Wrapped { via, .. } = verdict else { panic!("{verdict:?}") };
     assert_eq!(via, NextHop::Neighbour(address(1).into()));
     gpsr.neighbours.lose(address(1));
-    assert_eq!(gpsr.route(&cx, &routed(&packet, 0, 3)), Verdict::Drop(DropReason::NoRoute));
+    assert_eq!(gpsr.route(&cx, &routed(&packet, 0, 3)), RoutingVerdict::Drop(DropReason::NoRoute));
 }
 
 fn data(from: usize, to: usize) -> Vec<u8> {
@@ -208,16 +208,16 @@ fn data(from: usize, to: usize) -> Vec<u8> {
     packet
 }
 
-fn routed(packet: &[u8], from: usize, to: usize) -> Routed<'_> {
+fn routed(packet: &[u8], from: usize, to: usize) -> RoutedPacket<'_> {
     let (src, dst) = (address(from).into(), address(to).into());
-    Routed { src, dst, from: None, hop_limit: 64, id: 1, packet }
+    RoutedPacket { src, dst, from: None, hop_limit: 64, id: 1, packet }
 }
 
 fn beacon_of(field: &Field, node: usize) -> Vec<u8> {
     let mut sender = field.node(address(node), 1);
     sender.send_beacon(Instant::ZERO);
     match sender.poll_order(Instant::ZERO) {
-        Some(Order::Send { packet, .. }) => packet,
+        Some(RoutingOrder::Send { packet, .. }) => packet,
         other => panic!("{other:?}"),
     }
 }
@@ -236,7 +236,7 @@ fn hand_in(gpsr: &mut Gpsr, from: usize, cast: Cast, packet: &[u8]) -> Option<Dr
         gpsr.handle_wrapped(&Cx { now, endpoint: &ends }, &rx);
     }
     match gpsr.poll_order(now) {
-        Some(Order::Dropped { reason, .. }) => Some(reason),
+        Some(RoutingOrder::Dropped { reason, .. }) => Some(reason),
         _ => None,
     }
 }
@@ -250,7 +250,7 @@ fn whoever_is_heard_is_a_neighbour_until_it_has_been_silent_for_four_and_a_half_
     let mut other = field.node(address(2), 1);
     hear_beacon(&mut other, &field, 1);
     let cx = Cx { now: Instant::ZERO, endpoint: &Ends::default() };
-    let Verdict::Wrapped { packet, .. } = other.route(&cx, &routed(&data(2, 1), 2, 1)) else {
+    let RoutingVerdict::Wrapped { packet, .. } = other.route(&cx, &routed(&data(2, 1), 2, 1)) else {
         panic!("a way")
     };
     hand_in(&mut gpsr, 2, Cast::Overheard, &packet);
@@ -291,8 +291,11 @@ fn messages_that_lie_are_refused_and_neighbours_take_bounded_memory() {
     }
     assert_eq!(gpsr.neighbours.len(), 2);
     // A packet of another node does not go on without hops.
-    let around =
-        Around { entered: Point::default(), face: Point::default(), first_edge: (address(0), address(1)) };
+    let around = PerimeterState {
+        entered: Point::default(),
+        face: Point::default(),
+        first_edge: (address(0), address(1)),
+    };
     let body = Body::Data { destination: Point { x: 90_000, y: 0 }, around: Some(around) };
     let header = Header { next: 253, sender: Point { x: 100, y: 0 }, body };
     let mut packet = Vec::new();

@@ -1,5 +1,5 @@
 //! Frames of a mesh (IEEE 802.11-2020, 9.4.2 and 9.6): beacons, peering, and the elements of HWMP. A message is the
-//! Frame Control field and the body of the frame. Addresses of stations are made from those of nodes.
+//! Frame Control field and the body of the frame. The addresses of stations are made from nodes' IP addresses.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use hopwise_core::narrow::as_u8;
 /// Frame Control of a beacon and of an action frame.
 const BEACON: [u8; 2] = [0x80, 0];
 const ACTION: [u8; 2] = [0xd0, 0];
-/// Categories of action frames, and the codes of those that are used here.
+/// Categories of action frames, and the codes of the frames that are used here.
 const MESH: u8 = 13;
 const SELF_PROTECTED: u8 = 15;
 const PATH_SELECTION: u8 = 1;
@@ -37,7 +37,7 @@ const PROTOCOLS: [u8; 5] = [1, 1, 0, 1, 0];
 /// Mesh capabilities: more peers are welcome, and the station forwards.
 const ACCEPTS: u8 = 0x01;
 const FORWARDS: u8 = 0x08;
-/// Bytes of a beacon before its elements, and of a timestamp among them. No station here keeps time by others.
+/// Bytes of a beacon before its elements, and of a timestamp among them. No station here keeps time by other stations.
 const FIXED_BYTES: usize = 12;
 const TIMESTAMP: [u8; 8] = [0; 8];
 /// Only the target may answer (TO).
@@ -61,7 +61,7 @@ pub(super) enum Frame {
     Perr(Perr),
 }
 
-/// The identities of a peering: that of the sender, and that of the receiver where it is known.
+/// The identities of a peering: the sender's, and the receiver's where it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Peering {
     pub(super) own: u16,

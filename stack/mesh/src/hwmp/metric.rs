@@ -27,7 +27,7 @@ pub(super) const WORST: u32 = u32::MAX;
 
 /// Lost frames in percent, and the rate in steps of 100 kbit/s.
 type Losses = Average<20, 3>;
-type Rate = Average<8, 4>;
+type RateAverage = Average<8, 4>;
 
 /// Percent of lost frames with which a new path begins.
 const FIRST_LOSSES: u32 = 1;
@@ -38,18 +38,22 @@ const FRACTION: u32 = 8;
 
 /// The link to a neighbour as a node knows it, by the frames that it sent there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
+pub(super) struct LinkMetric {
     losses: Losses,
-    rate: Rate,
+    rate: RateAverage,
     /// The rate before a frame was acknowledged, in steps of 100 kbit/s.
     first: u32,
 }
 
-impl Link {
+impl LinkMetric {
     /// A link without frames so far, whose first ones leave at this rate. The first one that is acknowledged is the
     /// whole average of rates.
-    pub(super) fn new(first_kbps: u32) -> Link {
-        Link { losses: Losses::begin(FIRST_LOSSES), rate: Rate::begin(0), first: first_kbps.div_ceil(100) }
+    pub(super) fn new(first_kbps: u32) -> LinkMetric {
+        LinkMetric {
+            losses: Losses::begin(FIRST_LOSSES),
+            rate: RateAverage::begin(0),
+            first: first_kbps.div_ceil(100),
+        }
     }
 
     /// A path over the link is new. Losses before it count no more.
@@ -99,7 +103,7 @@ mod tests {
     #[test]
     fn a_link_costs_the_airtime_of_a_frame_and_of_its_retries() {
         let metric = |kbps, lost: u32, sent: u32| {
-            let mut link = Link::new(kbps);
+            let mut link = LinkMetric::new(kbps);
             (0..sent).for_each(|_| link.note_delivered(kbps));
             (0..lost).for_each(|_| link.note_lost());
             link.metric(95)
@@ -117,7 +121,7 @@ mod tests {
     #[test]
     fn the_first_loss_after_a_long_time_without_one_is_the_whole_average() {
         let losses_after = |delivered| {
-            let mut link = Link::new(11_000);
+            let mut link = LinkMetric::new(11_000);
             (0..delivered).for_each(|_| link.note_delivered(11_000));
             link.note_lost();
             link.losses()

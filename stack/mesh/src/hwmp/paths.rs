@@ -11,7 +11,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 
 use super::metric::is_clearly_better;
-use super::peers::Neighbour;
+use super::peers::PeerKey;
 
 /// A number this far from the known one is of a node that has started again.
 const SANE_DISTANCE: u32 = 32;
@@ -25,14 +25,14 @@ pub(super) fn is_newer(sn: u32, than: u32) -> bool {
 
 /// A packet of the node itself that waits for a path.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PathlessPacket {
     pub(super) id: u64,
     pub(super) packet: Vec<u8>,
 }
 
 /// A search for a path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Search {
+pub(super) struct PathSearch {
     pub(super) retries: u8,
     pub(super) timeout: Duration,
     /// When the next request is due; none before the first one has left.
@@ -43,8 +43,8 @@ pub(super) struct Search {
 
 /// News of a path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct News {
-    pub(super) via: Neighbour,
+pub(super) struct HwmpPathNews {
+    pub(super) via: PeerKey,
     pub(super) metric: u32,
     pub(super) hops: u8,
     pub(super) ends: Instant,
@@ -53,16 +53,16 @@ pub(super) struct News {
 #[derive(Debug)]
 pub(super) struct MeshPath {
     pub(super) is_active: bool,
-    pub(super) next_hop: Option<Neighbour>,
+    pub(super) next_hop: Option<PeerKey>,
     pub(super) metric: u32,
     pub(super) hops: u8,
     /// The newest number that was told, if any was.
     pub(super) sn: Option<u32>,
     pub(super) ends: Instant,
-    pub(super) search: Option<Search>,
+    pub(super) search: Option<PathSearch>,
     /// A request waits for its turn.
     pub(super) is_queued: bool,
-    pub(super) waiting: VecDeque<Waiting>,
+    pub(super) waiting: VecDeque<PathlessPacket>,
     /// Packets of the node itself use it.
     pub(super) is_ours: bool,
     pub(super) reported_hops: Option<u8>,
@@ -86,12 +86,12 @@ impl MeshPath {
     }
 
     /// The next hop of a path that may be used.
-    pub(super) fn via(&self) -> Option<Neighbour> {
+    pub(super) fn via(&self) -> Option<PeerKey> {
         self.next_hop.filter(|_| self.is_active)
     }
 
     /// Returns whether news with the destination's number replaces what is known.
-    pub(super) fn yields_to(&self, sn: u32, news: &News) -> bool {
+    pub(super) fn yields_to(&self, sn: u32, news: &HwmpPathNews) -> bool {
         let Some(known) = self.sn else { return true };
         if !self.is_active {
             let has_started_again = sn.abs_diff(known) > SANE_DISTANCE;
@@ -106,7 +106,7 @@ impl MeshPath {
     }
 
     /// Returns whether news of a neighbour itself, which has no number, replaces what is known.
-    pub(super) fn yields_to_neighbour(&self, news: &News) -> bool {
+    pub(super) fn yields_to_neighbour(&self, news: &HwmpPathNews) -> bool {
         let is_better = if self.next_hop == Some(news.via) {
             news.metric <= self.metric
         } else {
@@ -115,7 +115,7 @@ impl MeshPath {
         !self.is_active || is_better
     }
 
-    pub(super) fn take(&mut self, sn: Option<u32>, news: &News) {
+    pub(super) fn take(&mut self, sn: Option<u32>, news: &HwmpPathNews) {
         self.next_hop = Some(news.via);
         (self.metric, self.hops, self.is_active) = (news.metric, news.hops, true);
         self.sn = sn.or(self.sn);
@@ -126,7 +126,7 @@ impl MeshPath {
     }
 
     /// Keeps a packet until there is a path. Returns the oldest one if there are too many.
-    pub(super) fn keep(&mut self, most: u32, waiting: Waiting) -> Option<Waiting> {
+    pub(super) fn keep(&mut self, most: u32, waiting: PathlessPacket) -> Option<PathlessPacket> {
         let oldest = if self.waiting.len() >= most as usize { self.waiting.pop_front() } else { None };
         self.waiting.push_back(waiting);
         oldest
@@ -173,7 +173,7 @@ impl Paths {
     }
 
     /// Gives up all paths over a neighbour. Each destination gets a newer number. Returns both.
-    pub(super) fn lose(&mut self, now: Instant, via: Neighbour) -> Vec<(Ipv4Addr, u32)> {
+    pub(super) fn lose(&mut self, now: Instant, via: PeerKey) -> Vec<(Ipv4Addr, u32)> {
         let is_over = |path: &MeshPath| path.via() == Some(via) && path.ends >= now;
         let over = self.by_node.iter_mut().filter(|(_, path)| is_over(path));
         over.map(|(node, path)| {
@@ -185,8 +185,8 @@ impl Paths {
         .collect()
     }
 
-    /// Forgets all paths over a neighbour, also those that were lost before. Returns them.
-    pub(super) fn flush(&mut self, via: Neighbour) -> Vec<(Ipv4Addr, MeshPath)> {
+    /// Forgets all paths over a neighbour, also paths that were lost before. Returns them.
+    pub(super) fn flush(&mut self, via: PeerKey) -> Vec<(Ipv4Addr, MeshPath)> {
         self.by_node.extract_if(.., |_, path| path.next_hop == Some(via)).collect()
     }
 
@@ -215,9 +215,9 @@ mod tests {
 
     use super::*;
 
-    fn news(via: u8, metric: u32) -> News {
+    fn news(via: u8, metric: u32) -> HwmpPathNews {
         let via = (LinkId(0), Ipv4Addr::new(10, 0, 0, via));
-        News { via, metric, hops: 2, ends: Instant::from_secs(5) }
+        HwmpPathNews { via, metric, hops: 2, ends: Instant::from_secs(5) }
     }
 
     fn known(sn: u32, metric: u32) -> MeshPath {
@@ -247,7 +247,7 @@ mod tests {
         let mut paths = Paths::new(1);
         let node = Ipv4Addr::new(10, 0, 0, 9);
         paths.entry(Instant::ZERO, node).expect("there is room").take(Some(1), &news(1, 10));
-        let early = News { ends: Instant::from_secs(1), ..news(1, 9) };
+        let early = HwmpPathNews { ends: Instant::from_secs(1), ..news(1, 9) };
         paths.entry(Instant::ZERO, node).expect("it is there").take(Some(2), &early);
         let mut is_active = |s| paths.get_mut(Instant::from_secs(s), node).expect("it is there").is_active;
         assert_eq!([5, 6].map(&mut is_active), [true, false]);

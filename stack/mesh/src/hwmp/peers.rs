@@ -1,7 +1,7 @@
 //! Mesh peering (IEEE 802.11-2020, 14.4): two nodes are peers once each has opened the peering and confirmed the
-//! other's. Nodes hear of each other by beacons, and listen to no path messages but those of peers.
+//! other's. Nodes hear of each other by beacons, and listen to path messages of peers alone.
 //!
-//! The steps are those of mac80211's station mesh entity, without its rejections: all nodes have one configuration.
+//! The steps follow mac80211's station mesh entity, without its rejections: all nodes have one configuration.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,16 +10,25 @@ use std::time::Duration;
 use hopwise_core::narrow::{as_u16, as_u32, as_usize};
 use hopwise_core::{Instant, LinkId};
 
+use super::Settings;
 use super::frames::{Frame, Peering};
-use super::metric::Link;
-use super::settings::Settings;
+use super::metric::LinkMetric;
 use crate::on_demand::Chance;
 
 /// A neighbour on a link.
-pub(super) type Neighbour = (LinkId, Ipv4Addr);
+pub(super) type PeerKey = (LinkId, Ipv4Addr);
 
 /// The largest number of neighbours that a node knows of, peers or not.
 const MOST_NEIGHBOURS: usize = 256;
+
+/// The time without a confirmation after which a node opens a peering again.
+const RETRY_TIMEOUT: Duration = Duration::from_millis(100);
+/// The number of times that a node opens a peering again.
+const MOST_RETRIES: u8 = 3;
+/// The time that a node whose peering was confirmed waits for the other side to open it.
+const OPEN_TIMEOUT: Duration = Duration::from_millis(100);
+/// The time after a failed peering before the next one.
+const HOLDING_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Reasons for the end of a peering.
 const CANCELLED: u16 = 52;
@@ -28,7 +37,7 @@ const MAX_RETRIES: u16 = 56;
 const CONFIRM_TIMEOUT: u16 = 57;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum PeerState {
     Listen,
     OpenSent,
     OpenReceived,
@@ -39,7 +48,7 @@ enum State {
 
 #[derive(Clone, Debug)]
 struct Peer {
-    state: State,
+    state: PeerState,
     /// Our identity of the peering and the peer's; 0 stands for none.
     own: u16,
     theirs: u16,
@@ -49,13 +58,13 @@ struct Peer {
     /// The end of the wait that the state has.
     until: Option<Instant>,
     heard: Instant,
-    link: Link,
+    link: LinkMetric,
 }
 
 impl Peer {
     fn new(now: Instant, first_kbps: u32) -> Peer {
         Peer {
-            state: State::Listen,
+            state: PeerState::Listen,
             own: 0,
             theirs: 0,
             reason: 0,
@@ -63,12 +72,12 @@ impl Peer {
             timeout: Duration::ZERO,
             until: None,
             heard: now,
-            link: Link::new(first_kbps),
+            link: LinkMetric::new(first_kbps),
         }
     }
 
     fn restart(&mut self) {
-        (self.state, self.own, self.theirs, self.reason) = (State::Listen, 0, 0, 0);
+        (self.state, self.own, self.theirs, self.reason) = (PeerState::Listen, 0, 0, 0);
         (self.retries, self.until) = (0, None);
     }
 
@@ -77,12 +86,12 @@ impl Peer {
     }
 
     fn close(&mut self, now: Instant, reason: u16, holding: Duration) {
-        (self.state, self.reason) = (State::Holding, reason);
+        (self.state, self.reason) = (PeerState::Holding, reason);
         self.wait(now, holding);
     }
 
     fn establish(&mut self) {
-        (self.state, self.until) = (State::Established, None);
+        (self.state, self.until) = (PeerState::Established, None);
     }
 
     fn peering(&self) -> Peering {
@@ -93,7 +102,7 @@ impl Peer {
 /// The neighbours of a node.
 #[derive(Debug)]
 pub(super) struct Peers {
-    by_neighbour: BTreeMap<Neighbour, Peer>,
+    by_neighbour: BTreeMap<PeerKey, Peer>,
     settings: Settings,
     /// Frames to a new neighbour leave at this rate.
     first_kbps: u32,
@@ -102,7 +111,7 @@ pub(super) struct Peers {
 
 /// The consequences of a step: frames for the neighbour, and whether it was a peer and is none any more.
 #[derive(Debug, Default)]
-pub(super) struct Step {
+pub(super) struct PeerStep {
     pub(super) frames: Vec<Frame>,
     pub(super) is_lost: bool,
 }
@@ -116,31 +125,32 @@ impl Peers {
         self.established() < self.settings.max_peer_links
     }
 
-    pub(super) fn is_peer(&self, neighbour: Neighbour) -> bool {
-        self.by_neighbour.get(&neighbour).is_some_and(|peer| peer.state == State::Established)
+    pub(super) fn is_peer(&self, neighbour: PeerKey) -> bool {
+        self.by_neighbour.get(&neighbour).is_some_and(|peer| peer.state == PeerState::Established)
     }
 
     #[cfg(test)]
-    pub(super) fn identity(&self, neighbour: Neighbour) -> u16 {
+    pub(super) fn identity(&self, neighbour: PeerKey) -> u16 {
         self.by_neighbour.get(&neighbour).map_or(0, |peer| peer.own)
     }
 
     /// The peer of that address, on any link.
-    pub(super) fn of(&self, node: Ipv4Addr) -> Option<Neighbour> {
-        let is_it =
-            |(neighbour, peer): &(&Neighbour, &Peer)| neighbour.1 == node && peer.state == State::Established;
+    pub(super) fn of(&self, node: Ipv4Addr) -> Option<PeerKey> {
+        let is_it = |(neighbour, peer): &(&PeerKey, &Peer)| {
+            neighbour.1 == node && peer.state == PeerState::Established
+        };
         self.by_neighbour.iter().find(is_it).map(|(neighbour, _)| *neighbour)
     }
 
-    pub(super) fn link_mut(&mut self, neighbour: Neighbour) -> Option<&mut Link> {
+    pub(super) fn link_mut(&mut self, neighbour: PeerKey) -> Option<&mut LinkMetric> {
         self.by_neighbour.get_mut(&neighbour).map(|peer| &mut peer.link)
     }
 
     pub(super) fn established(&self) -> u32 {
-        as_u32(self.by_neighbour.values().filter(|peer| peer.state == State::Established).count())
+        as_u32(self.by_neighbour.values().filter(|peer| peer.state == PeerState::Established).count())
     }
 
-    pub(super) fn note_heard(&mut self, now: Instant, neighbour: Neighbour) {
+    pub(super) fn note_heard(&mut self, now: Instant, neighbour: PeerKey) {
         if let Some(peer) = self.by_neighbour.get_mut(&neighbour) {
             peer.heard = now;
         }
@@ -157,7 +167,7 @@ impl Peers {
     }
 
     /// The entry of a neighbour, a new one if there is room.
-    fn entry(&mut self, now: Instant, neighbour: Neighbour) -> Option<&mut Peer> {
+    fn entry(&mut self, now: Instant, neighbour: PeerKey) -> Option<&mut Peer> {
         let has_room = self.by_neighbour.len() < MOST_NEIGHBOURS;
         if !has_room && !self.by_neighbour.contains_key(&neighbour) {
             return None;
@@ -167,87 +177,87 @@ impl Peers {
     }
 
     /// A neighbour's beacon: a node with room opens a peering.
-    pub(super) fn on_beacon(&mut self, now: Instant, neighbour: Neighbour, accepts: bool) -> Step {
+    pub(super) fn on_beacon(&mut self, now: Instant, neighbour: PeerKey, accepts: bool) -> PeerStep {
         let has_room = self.has_room();
-        let (own, retry_timeout) = (self.new_identity(), self.settings.retry_timeout);
-        let Some(peer) = self.entry(now, neighbour) else { return Step::default() };
-        if peer.state != State::Listen || !accepts || !has_room {
-            return Step::default();
+        let own = self.new_identity();
+        let Some(peer) = self.entry(now, neighbour) else { return PeerStep::default() };
+        if peer.state != PeerState::Listen || !accepts || !has_room {
+            return PeerStep::default();
         }
-        (peer.state, peer.own) = (State::OpenSent, own);
-        peer.wait(now, retry_timeout);
-        Step { frames: vec![Frame::Open(peer.peering())], is_lost: false }
+        (peer.state, peer.own) = (PeerState::OpenSent, own);
+        peer.wait(now, RETRY_TIMEOUT);
+        PeerStep { frames: vec![Frame::Open(peer.peering())], is_lost: false }
     }
 
     /// A neighbour opens a peering.
-    pub(super) fn on_open(&mut self, now: Instant, neighbour: Neighbour, theirs: u16) -> Step {
+    pub(super) fn on_open(&mut self, now: Instant, neighbour: PeerKey, theirs: u16) -> PeerStep {
         let has_room = self.has_room();
-        let (own, retry_timeout) = (self.new_identity(), self.settings.retry_timeout);
-        let Some(peer) = self.entry(now, neighbour) else { return Step::default() };
+        let own = self.new_identity();
+        let Some(peer) = self.entry(now, neighbour) else { return PeerStep::default() };
         if !has_room || peer.theirs != 0 && peer.theirs != theirs {
-            return Step::default();
+            return PeerStep::default();
         }
         peer.theirs = theirs;
         let mut frames = Vec::new();
         match peer.state {
-            State::Listen => {
-                (peer.state, peer.own) = (State::OpenReceived, own);
-                peer.wait(now, retry_timeout);
+            PeerState::Listen => {
+                (peer.state, peer.own) = (PeerState::OpenReceived, own);
+                peer.wait(now, RETRY_TIMEOUT);
                 frames.extend([Frame::Open(peer.peering()), Frame::Confirm(peer.peering())]);
             }
-            State::OpenSent => {
-                peer.state = State::OpenReceived;
+            PeerState::OpenSent => {
+                peer.state = PeerState::OpenReceived;
                 frames.push(Frame::Confirm(peer.peering()));
             }
-            State::ConfirmReceived => {
+            PeerState::ConfirmReceived => {
                 peer.establish();
                 frames.push(Frame::Confirm(peer.peering()));
             }
-            State::OpenReceived | State::Established => frames.push(Frame::Confirm(peer.peering())),
-            State::Holding => frames.push(Frame::Close(peer.peering())),
+            PeerState::OpenReceived | PeerState::Established => frames.push(Frame::Confirm(peer.peering())),
+            PeerState::Holding => frames.push(Frame::Close(peer.peering())),
         }
-        Step { frames, is_lost: false }
+        PeerStep { frames, is_lost: false }
     }
 
     /// A neighbour confirms our peering.
-    pub(super) fn on_confirm(&mut self, now: Instant, neighbour: Neighbour, said: Peering) -> Step {
+    pub(super) fn on_confirm(&mut self, now: Instant, neighbour: PeerKey, said: Peering) -> PeerStep {
         let has_room = self.has_room();
-        let Some(peer) = self.by_neighbour.get_mut(&neighbour) else { return Step::default() };
+        let Some(peer) = self.by_neighbour.get_mut(&neighbour) else { return PeerStep::default() };
         let is_of_other = peer.own != said.peer || peer.theirs != 0 && peer.theirs != said.own;
         if !has_room || is_of_other {
-            return Step::default();
+            return PeerStep::default();
         }
         peer.theirs = said.own;
         match peer.state {
-            State::OpenSent => {
-                peer.state = State::ConfirmReceived;
-                peer.wait(now, self.settings.confirm_timeout);
+            PeerState::OpenSent => {
+                peer.state = PeerState::ConfirmReceived;
+                peer.wait(now, OPEN_TIMEOUT);
             }
-            State::OpenReceived => peer.establish(),
-            State::Holding => {
-                return Step { frames: vec![Frame::Close(peer.peering())], is_lost: false };
+            PeerState::OpenReceived => peer.establish(),
+            PeerState::Holding => {
+                return PeerStep { frames: vec![Frame::Close(peer.peering())], is_lost: false };
             }
-            State::Listen | State::ConfirmReceived | State::Established => {}
+            PeerState::Listen | PeerState::ConfirmReceived | PeerState::Established => {}
         }
-        Step::default()
+        PeerStep::default()
     }
 
     /// A neighbour ends the peering. A peer may have started again, so that its identities do not matter.
-    pub(super) fn on_close(&mut self, now: Instant, neighbour: Neighbour, said: Peering) -> Step {
-        let Some(peer) = self.by_neighbour.get_mut(&neighbour) else { return Step::default() };
-        let was_peer = peer.state == State::Established;
+    pub(super) fn on_close(&mut self, now: Instant, neighbour: PeerKey, said: Peering) -> PeerStep {
+        let Some(peer) = self.by_neighbour.get_mut(&neighbour) else { return PeerStep::default() };
+        let was_peer = peer.state == PeerState::Established;
         let is_of_other = peer.theirs != said.own || said.peer != 0 && peer.own != said.peer;
         if !was_peer && is_of_other {
-            return Step::default();
+            return PeerStep::default();
         }
         match peer.state {
-            State::Listen | State::Holding => {
+            PeerState::Listen | PeerState::Holding => {
                 peer.restart();
-                Step::default()
+                PeerStep::default()
             }
             _ => {
-                peer.close(now, CLOSE_RECEIVED, self.settings.holding_timeout);
-                Step { frames: vec![Frame::Close(peer.peering())], is_lost: was_peer }
+                peer.close(now, CLOSE_RECEIVED, HOLDING_TIMEOUT);
+                PeerStep { frames: vec![Frame::Close(peer.peering())], is_lost: was_peer }
             }
         }
     }
@@ -257,38 +267,39 @@ impl Peers {
     }
 
     /// Does what is due: opens peerings again, gives them up, or ends the wait after that.
-    pub(super) fn handle_timeout(&mut self, now: Instant) -> Vec<(Neighbour, Frame)> {
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Vec<(PeerKey, Frame)> {
         let mut frames = Vec::new();
         let due =
             self.by_neighbour.iter_mut().filter(|(_, peer)| peer.until.is_some_and(|until| until <= now));
         for (neighbour, peer) in due {
-            let may_retry = peer.retries < self.settings.max_retries;
+            let may_retry = peer.retries < MOST_RETRIES;
             match peer.state {
-                State::OpenSent | State::OpenReceived if may_retry => {
+                PeerState::OpenSent | PeerState::OpenReceived if may_retry => {
                     peer.retries += 1;
                     let time = peer.timeout + self.chance.up_to(peer.timeout);
                     peer.wait(now, time);
                     frames.push((*neighbour, Frame::Open(peer.peering())));
                 }
-                State::OpenSent | State::OpenReceived | State::ConfirmReceived => {
-                    let is_confirmed = peer.state == State::ConfirmReceived;
+                PeerState::OpenSent | PeerState::OpenReceived | PeerState::ConfirmReceived => {
+                    let is_confirmed = peer.state == PeerState::ConfirmReceived;
                     let reason = if is_confirmed { CONFIRM_TIMEOUT } else { MAX_RETRIES };
-                    peer.close(now, reason, self.settings.holding_timeout);
+                    peer.close(now, reason, HOLDING_TIMEOUT);
                     frames.push((*neighbour, Frame::Close(peer.peering())));
                 }
-                State::Listen | State::Established | State::Holding => peer.restart(),
+                PeerState::Listen | PeerState::Established | PeerState::Holding => peer.restart(),
             }
         }
         frames
     }
 
-    /// Forgets neighbours that were silent for long. Returns those that were peers, with a last frame for each.
-    pub(super) fn forget(&mut self, now: Instant) -> Vec<(Neighbour, Frame)> {
+    /// Forgets neighbours that were silent for long. Returns the neighbours that were peers, with a last frame for
+    /// each.
+    pub(super) fn forget(&mut self, now: Instant) -> Vec<(PeerKey, Frame)> {
         let is_silent = |peer: &Peer| now.since(peer.heard) > self.settings.plink_timeout;
         let gone: Vec<_> = self.by_neighbour.extract_if(.., |_, peer| is_silent(peer)).collect();
-        let last = |(neighbour, peer): (Neighbour, Peer)| {
+        let last = |(neighbour, peer): (PeerKey, Peer)| {
             let close = Frame::Close(Peering { reason: CANCELLED, ..peer.peering() });
-            (peer.state == State::Established).then_some((neighbour, close))
+            (peer.state == PeerState::Established).then_some((neighbour, close))
         };
         gone.into_iter().filter_map(last).collect()
     }

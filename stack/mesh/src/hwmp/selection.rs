@@ -1,4 +1,4 @@
-//! Requests, replies and errors: how a node searches for a path, and what it does with the messages of others.
+//! Requests, replies and errors: how a node searches for a path, and what it does with messages of other nodes.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,27 +8,31 @@ use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
 use super::frames::{Frame, Perr, Prep, Preq};
-use super::paths::{News, Search, is_newer};
-use super::peers::Neighbour;
-use super::{Hwmp, TIME_UNIT};
+use super::paths::{HwmpPathNews, PathSearch, is_newer};
+use super::peers::PeerKey;
+use super::{Hwmp, LINK_FAIL_THRESHOLD, TIME_UNIT};
 use crate::on_demand::{is_host, v4};
 
 /// Reasons of errors.
 pub(super) const NO_FORWARDING: u16 = 62;
 pub(super) const UNREACHABLE: u16 = 63;
 
+/// The time for which a node keeps its sequence number: that of a message across the network.
+const NET_DIAMETER_TRAVERSAL_TIME: Duration = Duration::from_millis(50);
+/// The least time between two error messages of a node: a hundred units of 802.11.
+const PERR_MIN_INTERVAL: Duration = Duration::from_millis(102);
 /// The largest number of requests that wait for their turn.
 const MOST_QUEUED: usize = 64;
 
 /// A request that waits for its turn.
 #[derive(Clone, Copy, Debug)]
-struct Queued {
+struct QueuedRequest {
     node: Ipv4Addr,
-    kind: Kind,
+    kind: RequestKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum RequestKind {
     First,
     /// There is a path, which ends soon: the target alone may answer.
     Refresh,
@@ -42,14 +46,14 @@ pub(super) struct Selection {
     /// When the number last changed.
     sn_changed: Option<Instant>,
     preq_id: u32,
-    queue: VecDeque<Queued>,
+    queue: VecDeque<QueuedRequest>,
     last_preq: Option<Instant>,
     next_perr: Option<Instant>,
 }
 
 /// A node that a message tells of, as it was where the message comes from.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct ToldNode {
     node: Ipv4Addr,
     sn: u32,
     metric: u32,
@@ -60,21 +64,20 @@ struct Told {
 impl Hwmp {
     /// A newer number, unless the last one is so new that all nodes may not have heard of it.
     fn renew_sn(&mut self, now: Instant) {
-        let keep = self.settings.net_diameter_traversal_time;
-        if self.selection.sn_changed.is_none_or(|changed| now > changed + keep) {
+        if self.selection.sn_changed.is_none_or(|changed| now > changed + NET_DIAMETER_TRAVERSAL_TIME) {
             self.selection.sn = self.selection.sn.wrapping_add(1);
             self.selection.sn_changed = Some(now);
         }
     }
 
-    /// Queues a request for a path, unless there is one. Returns false if too many others wait for their turn.
+    /// Queues a request for a path, unless there is one. Returns false if too many searches wait for their turn.
     pub(super) fn ask(&mut self, now: Instant, node: Ipv4Addr, is_refresh: bool) -> bool {
-        let kind = if is_refresh { Kind::Refresh } else { Kind::First };
+        let kind = if is_refresh { RequestKind::Refresh } else { RequestKind::First };
         let is_searched = self.paths.get(node).is_none_or(|path| path.search.is_some());
-        is_searched || self.queue(now, Queued { node, kind })
+        is_searched || self.queue(now, QueuedRequest { node, kind })
     }
 
-    fn queue(&mut self, now: Instant, queued: Queued) -> bool {
+    fn queue(&mut self, now: Instant, queued: QueuedRequest) -> bool {
         let is_full = self.selection.queue.len() >= MOST_QUEUED;
         let Some(path) = self.paths.known_mut(queued.node) else { return false };
         if !path.is_queued {
@@ -108,21 +111,21 @@ impl Hwmp {
     }
 
     /// Sends a request whose turn it is.
-    fn start(&mut self, now: Instant, Queued { node, kind }: Queued) {
+    fn start(&mut self, now: Instant, QueuedRequest { node, kind }: QueuedRequest) {
         let first_timeout = self.settings.min_discovery_timeout;
         let Some(path) = self.paths.get_mut(now, node) else { return };
         path.is_queued = false;
         let search = match (kind, path.search) {
-            (Kind::First | Kind::Refresh, Some(_)) => return,
-            (Kind::First | Kind::Refresh, None) => {
-                Search { retries: 0, timeout: first_timeout, until: None, is_answered: false }
+            (RequestKind::First | RequestKind::Refresh, Some(_)) => return,
+            (RequestKind::First | RequestKind::Refresh, None) => {
+                PathSearch { retries: 0, timeout: first_timeout, until: None, is_answered: false }
             }
-            (Kind::Retry, Some(search)) if !search.is_answered => search,
-            (Kind::Retry, _) => return self.end_answered(now, node),
+            (RequestKind::Retry, Some(search)) if !search.is_answered => search,
+            (RequestKind::Retry, _) => return self.end_answered(now, node),
         };
-        path.search = Some(Search { until: Some(now + search.timeout), ..search });
+        path.search = Some(PathSearch { until: Some(now + search.timeout), ..search });
         let target_sn = path.sn.unwrap_or(0);
-        if kind == Kind::First {
+        if kind == RequestKind::First {
             self.discoveries += 1;
         }
         self.renew_sn(now);
@@ -135,7 +138,7 @@ impl Hwmp {
             originator_sn: self.selection.sn,
             lifetime: time_units(self.settings.active_path_timeout),
             metric: 0,
-            target_only: kind == Kind::Refresh,
+            target_only: kind == RequestKind::Refresh,
             target: node,
             target_sn,
         };
@@ -160,13 +163,13 @@ impl Hwmp {
         }
         if search.retries < most {
             let (retries, timeout) = (search.retries + 1, search.timeout * 2);
-            path.search = Some(Search { retries, timeout, until: None, is_answered: false });
+            path.search = Some(PathSearch { retries, timeout, until: None, is_answered: false });
             path.is_queued = false;
-            if !self.queue(now, Queued { node, kind: Kind::Retry })
+            if !self.queue(now, QueuedRequest { node, kind: RequestKind::Retry })
                 && let Some(path) = self.paths.known_mut(node)
             {
-                // Too many others wait for their turn: this one waits as long again.
-                path.search = Some(Search { until: Some(now + search.timeout), ..search });
+                // Too many searches wait for their turn: this search waits as long again.
+                path.search = Some(PathSearch { until: Some(now + search.timeout), ..search });
             }
             return;
         }
@@ -194,14 +197,13 @@ impl Hwmp {
 
     /// Takes what a request or a reply tells of a node and of the neighbour that brought it. Returns the metric of the
     /// whole path if the message goes on.
-    fn learn(&mut self, now: Instant, from: Neighbour, told: &Told) -> Option<u32> {
-        let most_losses = self.settings.link_fail_threshold;
-        let last_hop = self.peers.link_mut(from)?.metric(most_losses);
+    fn learn(&mut self, now: Instant, from: PeerKey, told: &ToldNode) -> Option<u32> {
+        let last_hop = self.peers.link_mut(from)?.metric(LINK_FAIL_THRESHOLD);
         let metric = told.metric.saturating_add(last_hop);
         let ends = now + TIME_UNIT.saturating_mul(told.lifetime);
         let mut goes_on = told.node != self.own;
         if goes_on {
-            let news = News { via: from, metric, hops: told.hops, ends };
+            let news = HwmpPathNews { via: from, metric, hops: told.hops, ends };
             let path = self.paths.entry(now, told.node)?;
             goes_on = path.yields_to(told.sn, &news);
             if goes_on {
@@ -210,7 +212,7 @@ impl Hwmp {
             }
         }
         if told.node != from.1 {
-            let news = News { via: from, metric: last_hop, hops: 1, ends };
+            let news = HwmpPathNews { via: from, metric: last_hop, hops: 1, ends };
             let path = self.paths.entry(now, from.1)?;
             if path.yields_to_neighbour(&news) {
                 path.take(None, &news);
@@ -221,7 +223,7 @@ impl Hwmp {
     }
 
     /// There is a new path.
-    fn found(&mut self, node: Ipv4Addr, via: Neighbour) {
+    fn found(&mut self, node: Ipv4Addr, via: PeerKey) {
         if let Some(link) = self.peers.link_mut(via) {
             link.begin_path();
         }
@@ -229,11 +231,11 @@ impl Hwmp {
         self.release(node);
     }
 
-    pub(super) fn take_preq(&mut self, now: Instant, from: Neighbour, preq: &Preq) {
+    pub(super) fn take_preq(&mut self, now: Instant, from: PeerKey, preq: &Preq) {
         if !is_host(preq.originator) || !is_host(preq.target) {
             return self.dropped(DropReason::RoutingRefused, 0);
         }
-        let told = Told {
+        let told = ToldNode {
             node: preq.originator,
             sn: preq.originator_sn,
             metric: preq.metric,
@@ -269,7 +271,7 @@ impl Hwmp {
     }
 
     /// Answers a request with the number of its target, and with the metric from here.
-    fn reply(&mut self, now: Instant, to: Neighbour, preq: &Preq, (target_sn, metric): (u32, u32)) {
+    fn reply(&mut self, now: Instant, to: PeerKey, preq: &Preq, (target_sn, metric): (u32, u32)) {
         let prep = Prep {
             hop_count: 0,
             ttl: self.settings.element_ttl,
@@ -284,11 +286,11 @@ impl Hwmp {
         self.tell(at, to, &Frame::Prep(prep));
     }
 
-    pub(super) fn take_prep(&mut self, now: Instant, from: Neighbour, prep: &Prep) {
+    pub(super) fn take_prep(&mut self, now: Instant, from: PeerKey, prep: &Prep) {
         if !is_host(prep.originator) || !is_host(prep.target) {
             return self.dropped(DropReason::RoutingRefused, 0);
         }
-        let told = Told {
+        let told = ToldNode {
             node: prep.target,
             sn: prep.target_sn,
             metric: prep.metric,
@@ -305,7 +307,7 @@ impl Hwmp {
         self.tell(at, next, &Frame::Prep(Prep { hop_count, ttl, metric, ..*prep }));
     }
 
-    pub(super) fn take_perr(&mut self, now: Instant, from: Neighbour, perr: &Perr) {
+    pub(super) fn take_perr(&mut self, now: Instant, from: PeerKey, perr: &Perr) {
         if perr.ttl <= 1 {
             return;
         }
@@ -336,11 +338,11 @@ impl Hwmp {
     }
 
     /// Errors leave at a bounded rate. The rest is lost.
-    fn send_error(&mut self, now: Instant, to: Option<Neighbour>, perr: &Perr) {
+    fn send_error(&mut self, now: Instant, to: Option<PeerKey>, perr: &Perr) {
         if self.selection.next_perr.is_some_and(|next| now < next) {
             return;
         }
-        self.selection.next_perr = Some(now + self.settings.perr_min_interval);
+        self.selection.next_perr = Some(now + PERR_MIN_INTERVAL);
         let at = self.soon(now);
         match to {
             Some(to) => self.tell(at, to, &Frame::Perr(*perr)),

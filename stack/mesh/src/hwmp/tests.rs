@@ -4,15 +4,15 @@ use hopwise_core::agent::PathEvent;
 
 use super::frames::{Perr, Preq};
 use super::*;
-use crate::on_demand::testing::{Birth, Ends, KBPS, LINK, Net, Protocol, address, short};
+use crate::on_demand::testing::{Ends, KBPS, LINK, Net, Protocol, address, setup, short};
 
 impl Protocol for Settings {
     fn port(&self) -> u16 {
         PORT
     }
 
-    fn router(&self, birth: &Birth) -> Box<dyn Routing> {
-        Box::new(node(self, birth.address, birth.seed))
+    fn router(&self, setup: RoutingSetup) -> Box<dyn Routing> {
+        Box::new(Hwmp::new(self.clone(), RoutingSetup { first_kbps: KBPS, ..setup }))
     }
 
     fn rest(&self) -> Duration {
@@ -50,8 +50,7 @@ impl Protocol for Settings {
 }
 
 fn node(settings: &Settings, address: Ipv4Addr, seed: u64) -> Hwmp {
-    let interfaces = vec![Interface { link: LINK, address }];
-    Hwmp::new(Config { settings: settings.clone(), interfaces, first_kbps: KBPS, seed })
+    Hwmp::new(settings.clone(), RoutingSetup { first_kbps: KBPS, ..setup(address, seed) })
 }
 
 fn ms(ms: u64) -> Duration {
@@ -113,7 +112,7 @@ fn strangers_are_not_believed() {
     let preq = Frame::Preq(request(address(1), address(0)));
     for frame in [perr, preq] {
         hear(&mut router, Instant::ZERO, 1, &frame.bytes());
-        let refused = Order::Dropped { reason: DropReason::RoutingRefused, id: 0 };
+        let refused = RoutingOrder::Dropped { reason: DropReason::RoutingRefused, id: 0 };
         let order = router.poll_order(Instant::ZERO).map(|order| format!("{order:?}"));
         assert_eq!(order, Some(format!("{refused:?}")));
     }
@@ -143,7 +142,7 @@ fn befriend(router: &mut Hwmp, now: Instant, from: usize) {
 }
 
 fn hear(router: &mut Hwmp, now: Instant, from: usize, message: &[u8]) {
-    let control = Control {
+    let control = ControlMessage {
         link: LINK,
         from: Some(address(from).into()),
         cast: hopwise_core::Cast::ToAll,
@@ -237,17 +236,18 @@ fn a_search_without_an_answer_waits_twice_as_long_each_time_and_drops_what_waits
 
 #[test]
 fn the_oldest_packet_gives_way_where_too_many_wait_for_a_path() {
-    let mut router = node(&Settings { frame_queue: 2, ..Settings::default() }, address(0), 1);
+    let mut router = node(&Settings::default(), address(0), 1);
     let cx = Cx { now: Instant::ZERO, endpoint: &Ends::default() };
     let (src, dst) = (address(0).into(), address(5).into());
     let mut send = |id| {
-        let packet = Routed { src, dst, from: None, hop_limit: 31, id, packet: &[1, 2, 3] };
-        assert_eq!(router.route(&cx, &packet), Verdict::Keep);
+        let packet = RoutedPacket { src, dst, from: None, hop_limit: 31, id, packet: &[1, 2, 3] };
+        assert_eq!(router.route(&cx, &packet), RoutingVerdict::Keep);
     };
-    (1..=3).for_each(&mut send);
+    (1..=u64::from(FRAME_QUEUE) + 1).for_each(&mut send);
     let orders: Vec<_> = std::iter::from_fn(|| router.poll_order(Instant::ZERO)).collect();
-    let dropped =
-        |order: &Order| matches!(order, Order::Dropped { reason: DropReason::RouteBufferFull, id: 1 });
+    let dropped = |order: &RoutingOrder| {
+        matches!(order, RoutingOrder::Dropped { reason: DropReason::RouteBufferFull, id: 1 })
+    };
     assert_eq!(orders.iter().filter(|order| dropped(order)).count(), 1, "{orders:?}");
 }
 
@@ -365,8 +365,9 @@ fn any_frame(below: &mut dyn FnMut(usize) -> usize) -> Frame {
 
 #[test]
 fn any_bytes_are_taken() {
-    let settings = Settings { most_paths: 8, ..Settings::default() };
+    let settings = Settings::default();
     let mut router = node(&settings, address(0), 1);
+    router.paths = Paths::new(8);
     let (mut chance, mut now, mut most) = (Net::new(0, &settings, 7), Instant::ZERO, 0);
     for _ in 0..20_000 {
         let mut below = |bound| chance.below(bound);

@@ -29,8 +29,7 @@ impl Node {
         Some(self.hand_over(now, link, queued?, out))
     }
 
-    /// Appends the next packet that fits beside those that the link holds to `out`, and returns its id. All leave in
-    /// one frame.
+    /// Appends to `out` the next packet for which the link has room, and returns its id. All leave in one frame.
     pub fn poll_beside(
         &mut self,
         now: Instant,

@@ -8,8 +8,8 @@ use hopwise_core::trace::DropReason;
 use hopwise_core::wire::IpView;
 use hopwise_core::{Instant, LinkId};
 
-use super::{Ends, FORWARDED, Node};
-use crate::routing::{Order, Purged};
+use super::{FORWARDED, Node, PacketEnds};
+use crate::routing::{Purged, RoutingOrder};
 
 impl Node {
     /// Carries out routing's orders, and queues what the endpoint sends in response.
@@ -17,7 +17,7 @@ impl Node {
         loop {
             let mut has_told = false;
             while let Some(order) = self.routing.poll_order(now) {
-                has_told |= matches!(order, Order::Tell { .. });
+                has_told |= matches!(order, RoutingOrder::Tell { .. });
                 self.obey(now, order);
             }
             if !has_told {
@@ -27,24 +27,24 @@ impl Node {
         }
     }
 
-    fn obey(&mut self, now: Instant, order: Order) {
+    fn obey(&mut self, now: Instant, order: RoutingOrder) {
         match order {
-            Order::Send { link, to, class, packet } => {
+            RoutingOrder::Send { link, to, class, packet } => {
                 self.forwarded += 1;
                 let id = FORWARDED | self.forwarded;
                 self.enqueue(now, link, Queued { to, class, id, at: now, packet });
             }
-            Order::Purge { link, via, what } => {
+            RoutingOrder::Purge { link, via, what } => {
                 for gone in self.take_out(link, via, what) {
                     self.dropped(now, gone.id, DropReason::Purged);
                     self.keep_buffer(gone.packet);
                 }
             }
-            Order::Reroute { link, via } => self.reroute(now, link, via),
-            Order::Tell { peer, ports, event, path } => {
+            RoutingOrder::Reroute { link, via } => self.reroute(now, link, via),
+            RoutingOrder::Tell { peer, ports, event, path } => {
                 self.endpoint.handle_path(now, peer, ports, &event, &path);
             }
-            Order::Dropped { reason, id } => self.dropped(now, id, reason),
+            RoutingOrder::Dropped { reason, id } => self.dropped(now, id, reason),
         }
     }
 
@@ -67,7 +67,7 @@ impl Node {
         for Queued { id, packet, .. } in self.take_out(link, via, Purged::Data) {
             let Ok(view) = IpView::parse(&packet) else { continue };
             let from = (!self.is_ours(view.src)).then_some(view.src);
-            let way = Ends { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit };
+            let way = PacketEnds { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit };
             self.send_on(now, way, id, packet);
         }
     }

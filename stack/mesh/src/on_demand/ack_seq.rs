@@ -1,10 +1,10 @@
 //! S1 of TCP-pgy: routing messages carry the arrivals at a node.
 //!
 //! A flow's entry holds the sender's port, the receiver's, and the receiver's `rcv_nxt`. A RREQ carries entries of its
-//! origin to its destination, a RREP those of its destination to its origin, if it may carry any. The gratuitous RREP
-//! to the destination carries the RREQ's entries. With a key, a counter and a tag go along, and other messages are not
-//! believed. Entries are only passed on: a connection uses no number that is not in flight, and `snd_una` never moves
-//! by it. The protocol decides how entries stand in a message.
+//! origin to its destination, and a RREP entries of its destination to its origin, if it may carry any. The gratuitous
+//! RREP to the destination carries the RREQ's entries. With a key, a counter and a tag go along, and other messages are
+//! not believed. Entries are only passed on: a connection uses no number that is not in flight, and `snd_una` never
+//! moves by it. The protocol decides how entries stand in a message.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -35,7 +35,7 @@ pub(crate) enum Statement {
 }
 
 /// One flow's entry in a message: its ports (the sender's, the receiver's) and the number.
-pub(crate) type Said = ((u16, u16), PathEvent);
+pub(crate) type FlowEntry = ((u16, u16), PathEvent);
 
 impl AckSeqs {
     /// Counters begin above `counter`, which must grow from one start to the next.
@@ -73,7 +73,7 @@ impl AckSeqs {
         peer: Ipv4Addr,
         open: Option<&[u8]>,
         signed: Option<&[u8]>,
-    ) -> Result<Vec<Said>, DropReason> {
+    ) -> Result<Vec<FlowEntry>, DropReason> {
         if !self.is_on {
             return Ok(Vec::new());
         }
@@ -103,7 +103,7 @@ fn parts(data: &[u8]) -> Option<([u8; COUNTER_BYTES], &[u8], &[u8])> {
     Some((*counter, flows, tag))
 }
 
-fn said(flow: &[u8]) -> Said {
+fn said(flow: &[u8]) -> FlowEntry {
     let port = |at: usize| u16::from_be_bytes([flow[at], flow[at + 1]]);
     let seq = u32::from_be_bytes([flow[4], flow[5], flow[6], flow[7]]);
     ((port(0), port(2)), PathEvent::AckSeq(Seq(seq)))

@@ -3,9 +3,9 @@
 //!
 //! Time stamps are nanoseconds of the sender's clock, and grow. A receiver takes each of them once. It knows the last
 //! ones of each neighbour, and may also compare them with its own clock. A stamp far ahead of that clock is never
-//! taken: it would lock out all later messages once the sender's clock is right. A sender whose clock was so far ahead
-//! leaves those stamps behind. It does not forget them: if it was the clock's jump back that was wrong, neighbours have
-//! taken them, and want newer ones.
+//! taken: it would lock out all later messages once the sender's clock is right. A sender whose clock was that far
+//! ahead leaves its high stamps behind. It does not forget them: if it was the clock's jump back that was wrong,
+//! neighbours have taken them, and want newer ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 
 use super::key::Key;
-use super::room::MOST_NEIGHBOURS;
+use super::shares::MOST_NEIGHBOURS;
 
 /// One or two keys: the first signs, both are accepted, so that a network can change its key while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Keys {
     }
 }
 
-/// The parts of the IP packet that a check value covers beside the message: addresses and TTL.
+/// The parts of the IP packet that a check value covers together with the message: addresses and TTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Envelope {
     pub(crate) src: [u8; 4],
@@ -70,7 +70,7 @@ pub(crate) type Verify = for<'m> fn(&Keys, &Envelope, &'m [u8]) -> Option<(u64, 
 
 /// A protocol's functions for time stamps and check values.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Form {
+pub(crate) struct AuthForm {
     pub(crate) sign: Sign,
     pub(crate) verify: Verify,
     /// The bytes that a signature adds to a message.
@@ -80,11 +80,11 @@ pub(crate) struct Form {
 #[derive(Debug)]
 pub(crate) struct Auth {
     pub(crate) keys: Keys,
-    pub(crate) form: Form,
+    pub(crate) form: AuthForm,
     /// The wall clock's time at an instant, in nanoseconds.
     clock: (Instant, u64),
     signed: Signed,
-    heard: BTreeMap<Ipv4Addr, Heard>,
+    heard: BTreeMap<Ipv4Addr, NeighbourStamps>,
 }
 
 /// The largest number of packets that may overtake one, and the longest delay of an overtaken one, in nanoseconds.
@@ -103,7 +103,7 @@ fn is_ahead(clock: u64, stamp: u64, most: u64) -> bool {
 }
 
 /// The first stamp of a node whose clock is at `clock`, and which has kept these stamps. Stamps of a clock that was far
-/// ahead are left behind: no neighbour takes them. A clock above the others is enough by itself, so that repeated
+/// ahead are left behind: no neighbour takes them. A clock above all stamps is enough by itself, so that repeated
 /// starts push no stamp ahead of it.
 pub fn first_stamp(clock: u64, kept: &[u64]) -> u64 {
     let highest = kept.iter().filter(|stamp| !is_ahead(clock, **stamp, MOST_AHEAD)).max();
@@ -152,13 +152,13 @@ impl Signed {
 
 /// The time stamps of one neighbour.
 #[derive(Debug, Default)]
-struct Heard {
+struct NeighbourStamps {
     /// Older stamps are refused.
     floor: u64,
     recent: BTreeSet<u64>,
 }
 
-impl Heard {
+impl NeighbourStamps {
     fn is_new(&mut self, stamp: u64) -> bool {
         if self.recent.is_empty() {
             self.floor = stamp;
@@ -179,7 +179,7 @@ impl Heard {
 impl Auth {
     /// `first` is above all stamps that the node ever signed. It also counts as the clock's time until
     /// [`set_clock`](Auth::set_clock).
-    pub(crate) fn new(keys: Keys, form: Form, first: u64) -> Auth {
+    pub(crate) fn new(keys: Keys, form: AuthForm, first: u64) -> Auth {
         Auth { keys, form, clock: (Instant::ZERO, first), signed: Signed::new(first), heard: BTreeMap::new() }
     }
 
@@ -220,13 +220,13 @@ impl Auth {
         self.within().map_or(MOST_AHEAD, |within| within.min(MOST_AHEAD))
     }
 
-    /// The stamp for the next packet. No two packets have the same.
+    /// The stamp for the next packet. No two packets have one stamp.
     fn stamp(&mut self, now: Instant) -> Option<u64> {
         let clock = self.clock(now);
         self.signed.next(clock, self.most_ahead())
     }
 
-    /// The last stamp that was used, then those that were left behind.
+    /// The last stamp that was used, then the stamps that were left behind.
     pub(crate) fn signed(&self) -> Vec<u64> {
         let Signed { last, tops } = &self.signed;
         std::iter::once(*last).chain(tops.iter().copied().filter(|top| top != last)).collect()
@@ -234,7 +234,7 @@ impl Auth {
 
     /// The newest stamp of each neighbour.
     pub(crate) fn heard(&self) -> Vec<(Ipv4Addr, u64)> {
-        let newest = |(from, heard): (&Ipv4Addr, &Heard)| Some((*from, *heard.recent.last()?));
+        let newest = |(from, heard): (&Ipv4Addr, &NeighbourStamps)| Some((*from, *heard.recent.last()?));
         self.heard.iter().filter_map(newest).collect()
     }
 
@@ -243,7 +243,7 @@ impl Auth {
     pub(crate) fn remember(&mut self, signed: &[u64], heard: &[(Ipv4Addr, u64)]) {
         signed.iter().for_each(|stamp| self.signed.add(*stamp));
         for (from, stamp) in heard.iter().take(MOST_NEIGHBOURS) {
-            let known = Heard { floor: stamp.saturating_add(1), recent: BTreeSet::from([*stamp]) };
+            let known = NeighbourStamps { floor: stamp.saturating_add(1), recent: BTreeSet::from([*stamp]) };
             self.heard.insert(*from, known);
         }
     }
@@ -268,7 +268,7 @@ mod tests {
     use crate::rfc5444::icv;
 
     const FROM: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-    const FORM: Form = Form { sign: |_, _, _, _| None, verify: |_, _, _| None, cost: 0 };
+    const FORM: AuthForm = AuthForm { sign: |_, _, _, _| None, verify: |_, _, _| None, cost: 0 };
 
     fn keys(clock_within: Option<Duration>) -> Keys {
         Keys::new(vec![(1, Key::new([1; 32]))], clock_within).expect("one key")
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_network_changes_its_key_while_it_runs() {
-        let form = Form { sign: icv::sign, verify: icv::verify, cost: icv::COST };
+        let form = AuthForm { sign: icv::sign, verify: icv::verify, cost: icv::COST };
         let keys = |ids: &[u8]| {
             let keys = ids.iter().map(|id| (*id, Key::new([*id; 32]))).collect();
             Keys::new(keys, None).expect("one or two")
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn a_packet_may_be_overtaken_by_some_others_and_no_further() {
         let second = 1_000_000_000;
-        let mut heard = Heard::default();
+        let mut heard = NeighbourStamps::default();
         for (stamp, is_new) in [
             (5 * second, true),
             (5 * second - 1, false),
@@ -333,7 +333,7 @@ mod tests {
         ] {
             assert_eq!(heard.is_new(stamp), is_new, "{stamp}");
         }
-        let mut heard = Heard::default();
+        let mut heard = NeighbourStamps::default();
         assert!((0..200).all(|n| heard.is_new(1_000 + 2 * n)));
         assert!(heard.recent.len() <= MOST_RECENT);
         assert!(!heard.is_new(1_001) && heard.is_new(1_397) && !heard.is_new(1_397));

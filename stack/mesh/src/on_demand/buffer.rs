@@ -8,8 +8,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::lane::most_crowded;
-use super::rank::Wish;
+use super::rank::{Wish, most_crowded};
 
 /// The largest number of packets that wait for routes, and their longest wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +20,7 @@ pub(crate) struct BufferBounds {
 }
 
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct HeldPackets {
     pub(crate) dst: Ipv4Addr,
     pub(crate) id: u64,
     pub(crate) packet: Vec<u8>,
@@ -31,7 +30,7 @@ pub(crate) struct Waiting {
 
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<HeldPackets>,
     bounds: BufferBounds,
 }
 
@@ -50,7 +49,7 @@ impl Buffer {
         packet: &[u8],
     ) -> Option<(u64, DropReason)> {
         let until = now + self.bounds.time;
-        self.waiting.push_back(Waiting { dst, id, packet: packet.to_vec(), wish, until });
+        self.waiting.push_back(HeldPackets { dst, id, packet: packet.to_vec(), wish, until });
         let is_full = self.waiting.len() > self.bounds.packets as usize;
         let gone = if is_full { self.waiting.remove(self.victim(now)) } else { None };
         gone.map(|gone| {
@@ -67,9 +66,9 @@ impl Buffer {
             return 0;
         }
         let lowest = self.waiting.iter().map(|waiting| waiting.wish.rank).min();
-        let of_lowest = |(_, waiting): &(usize, &Waiting)| Some(waiting.wish.rank) == lowest;
+        let of_lowest = |(_, waiting): &(usize, &HeldPackets)| Some(waiting.wish.rank) == lowest;
         let of_lowest: Vec<_> = self.waiting.iter().enumerate().filter(of_lowest).collect();
-        let place = |(_, waiting): &(usize, &Waiting)| {
+        let place = |(_, waiting): &(usize, &HeldPackets)| {
             let [source, is_named, protocol, port, last] = waiting.wish.lane.0;
             [source, is_named, protocol, port, last, waiting.dst.to_bits()]
         };
@@ -88,7 +87,7 @@ impl Buffer {
     }
 
     /// Takes all packets for this destination, in their order.
-    pub(crate) fn take(&mut self, dst: Ipv4Addr) -> Vec<Waiting> {
+    pub(crate) fn take(&mut self, dst: Ipv4Addr) -> Vec<HeldPackets> {
         if !self.has(dst) {
             return Vec::new();
         }
@@ -112,13 +111,13 @@ impl Buffer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lane::Lane;
+    use super::super::rank::Lane;
     use super::super::rank::Rank;
     use super::*;
 
     const BOUNDS: BufferBounds = BufferBounds { packets: 2, time: Duration::from_secs(30), is_shared: false };
 
-    fn ids(taken: &[Waiting]) -> Vec<u64> {
+    fn ids(taken: &[HeldPackets]) -> Vec<u64> {
         taken.iter().map(|waiting| waiting.id).collect()
     }
 

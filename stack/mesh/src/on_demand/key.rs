@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_tag_is_that_of_rfc_4231() {
-        // RFC 4231's key of 20 bytes 0x0b gives the same result when it is padded with zeros.
+        // RFC 4231's key of 20 bytes 0x0b gives an equal result when it is padded with zeros.
         let mut key = [0; 32];
         key[..20].fill(0x0b);
         let tag = Key::new(key).tag(&[b"Hi ", b"There"]);

@@ -9,7 +9,7 @@ use hopwise_core::wire::{Ecn, IpHeader, IpView, UdpView, protocol, udp};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
 use super::{Envelope, v4};
-use crate::routing::Order;
+use crate::routing::RoutingOrder;
 
 /// A link of the protocol, and the node's address there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +58,8 @@ pub(crate) struct Manners {
 #[derive(Debug)]
 pub(crate) struct Outbox {
     manners: Manners,
-    ready: VecDeque<Order>,
-    later: BTreeMap<(Instant, u64), Order>,
+    ready: VecDeque<RoutingOrder>,
+    later: BTreeMap<(Instant, u64), RoutingOrder>,
     filed: u64,
     /// Identification field of the last packet.
     packets: u16,
@@ -72,17 +72,17 @@ impl Outbox {
         Outbox { manners, ready: VecDeque::new(), later: BTreeMap::new(), filed: 0, packets: 0, chance }
     }
 
-    pub(crate) fn push(&mut self, order: Order) {
+    pub(crate) fn push(&mut self, order: RoutingOrder) {
         self.ready.push_back(order);
     }
 
-    pub(crate) fn push_at(&mut self, at: Instant, order: Order) {
+    pub(crate) fn push_at(&mut self, at: Instant, order: RoutingOrder) {
         self.filed += 1;
         self.later.insert((at, self.filed), order);
     }
 
     /// Moves due orders to the ready ones, then takes the first ready one.
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<Order> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<RoutingOrder> {
         while let Some(first) = self.later.first_entry()
             && first.key().0 <= now
         {
@@ -96,14 +96,20 @@ impl Outbox {
     }
 
     /// A message as a whole packet from the interface's address.
-    pub(crate) fn order(&mut self, from: &Interface, to: Receiver, ttl: u8, message: &[u8]) -> Order {
+    pub(crate) fn order(
+        &mut self,
+        from: &Interface,
+        to: MessageReceiver,
+        ttl: u8,
+        message: &[u8],
+    ) -> RoutingOrder {
         let (dst, to) = match to {
-            Receiver::Everyone => (self.manners.everyone, NextHop::All),
-            Receiver::Neighbour(address) => (address, NextHop::Neighbour(address.into())),
+            MessageReceiver::Everyone => (self.manners.everyone, NextHop::All),
+            MessageReceiver::Neighbour(address) => (address, NextHop::Neighbour(address.into())),
         };
         self.packets = self.packets.wrapping_add(1);
         let packet = packet_of((from.address, dst), ttl, self.packets, self.manners.port, message);
-        Order::Send { link: from.link, to, class: QueueClass::Routing, packet }
+        RoutingOrder::Send { link: from.link, to, class: QueueClass::Routing, packet }
     }
 }
 
@@ -141,7 +147,7 @@ pub(crate) fn rewritten(
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Receiver {
+pub(crate) enum MessageReceiver {
     Everyone,
     Neighbour(Ipv4Addr),
 }

@@ -1,4 +1,4 @@
-//! Limits on the number of events in a second.
+//! Limits on the number of events in a second; that of a node's own requests is in `searches`.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,15 +10,15 @@ const WINDOW: Duration = Duration::from_secs(1);
 
 /// At most `most` events in every second that begins with the first of them; 0 sets no limit.
 #[derive(Debug)]
-pub(crate) struct Rate {
+pub(crate) struct EventRate {
     most: u32,
     began: Instant,
     count: u32,
 }
 
-impl Rate {
-    pub(crate) fn new(most: u32) -> Rate {
-        Rate { most, began: Instant::ZERO, count: 0 }
+impl EventRate {
+    pub(crate) fn new(most: u32) -> EventRate {
+        EventRate { most, began: Instant::ZERO, count: 0 }
     }
 
     /// Takes one, or returns the time of the next one.
@@ -103,7 +103,7 @@ impl Origins {
     }
 }
 
-/// All neighbours together may do that many times as much as one of them.
+/// The limit for all neighbours together, as a multiple of the limit for one neighbour.
 const NEIGHBOURS_IN_ALL: u32 = 4;
 
 /// At most `each` events a second for each neighbour, and a few times as many for all of them; 0 sets no limit.
@@ -111,16 +111,17 @@ const NEIGHBOURS_IN_ALL: u32 = 4;
 pub(crate) struct Throttle {
     each: u32,
     neighbours: Origins,
-    all: Rate,
+    all: EventRate,
 }
 
 impl Throttle {
     pub(crate) fn new(each: u32) -> Throttle {
-        let all = Rate::new(each.saturating_mul(NEIGHBOURS_IN_ALL));
+        let all = EventRate::new(each.saturating_mul(NEIGHBOURS_IN_ALL));
         Throttle { each, neighbours: Origins::default(), all }
     }
 
-    /// Takes one for that neighbour, if there is one left. A neighbour over its limit takes none from the others.
+    /// Takes one for that neighbour, if there is one left. A neighbour over its limit takes none of the other
+    /// neighbours' share.
     pub(crate) fn take(&mut self, now: Instant, neighbour: Ipv4Addr) -> bool {
         self.each == 0 || (self.neighbours.count(now, neighbour) <= self.each && self.all.take(now).is_ok())
     }
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn ten_a_second_and_not_one_more() {
-        let mut rate = Rate::new(10);
+        let mut rate = EventRate::new(10);
         let taken = (0..30).filter(|n| rate.take(Instant::from_millis(1_000 + n)).is_ok());
         assert_eq!(taken.count(), 10);
         assert_eq!(rate.take(Instant::from_millis(1_999)), Err(Instant::from_millis(2_000)));

@@ -12,20 +12,19 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 
-use super::lane::{Lane, Served, most_crowded};
-use super::rank::{Rank, Wish};
+use super::rank::{Lane, Rank, ServedLanes, Wish, most_crowded};
 
 /// The largest number of simultaneous searches.
 const MOST_SEARCHES: usize = 256;
-/// As many searches wait for their first request as get a request in so many seconds beside retries.
+/// The seconds of requests, retries not counted, that may wait: more searches do not wait for their first request.
 const LONGEST_WAIT: u32 = 4;
-/// The largest number of destinations that rest, and of those known to answer.
+/// The largest number of resting destinations, and of destinations known to answer.
 const MOST_REMEMBERED: usize = 4_096;
 /// The time for which a finished rest is remembered.
 const REMEMBERED: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SearchState {
     /// It waits for its turn.
     Waits,
     /// A request is under way, and its timeout is this time.
@@ -38,7 +37,7 @@ struct Search<P> {
     origin: Ipv4Addr,
     plan: P,
     wish: Wish,
-    state: State,
+    state: SearchState,
     /// Requests so far.
     asked: u32,
     /// Its number in the order in which searches began.
@@ -55,7 +54,7 @@ struct Rest {
 
 /// The outcome of an attempt to begin a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Begun<P> {
+pub(crate) enum SearchStart<P> {
     /// There is one already.
     Already,
     /// All waiting searches have a higher rank.
@@ -71,26 +70,27 @@ pub(crate) struct Searches<P> {
     limit: RateLimit,
     /// The last requests of lanes, for first requests and for retries. The two alternate. With one memory for both, one
     /// lane would always be first and the other would always retry.
-    firsts: Served,
-    retries: Served,
+    firsts: ServedLanes,
+    retries: ServedLanes,
     rests: BTreeMap<Ipv4Addr, Rest>,
-    /// Destinations that have answered: those of the node's searches, and those of answers, which strangers choose.
-    known: Known,
-    known_of_answers: Known,
+    /// Destinations that have answered: the targets of the node's searches, and the targets of its answers, which
+    /// strangers choose.
+    known: AnsweredDestinations,
+    known_of_answers: AnsweredDestinations,
 }
 
 impl<P: Copy> Searches<P> {
-    /// Allows so many requests a second; 0 sets no limit.
+    /// Allows `rate` requests a second; 0 sets no limit.
     pub(crate) fn new(rate: u32) -> Searches<P> {
         Searches {
             by_dst: BTreeMap::new(),
             begun: 0,
             limit: RateLimit::new(rate),
-            firsts: Served::default(),
-            retries: Served::default(),
+            firsts: ServedLanes::default(),
+            retries: ServedLanes::default(),
             rests: BTreeMap::new(),
-            known: Known::default(),
-            known_of_answers: Known::default(),
+            known: AnsweredDestinations::default(),
+            known_of_answers: AnsweredDestinations::default(),
         }
     }
 
@@ -98,8 +98,8 @@ impl<P: Copy> Searches<P> {
     pub(crate) fn next(&self, wakes_at: Instant) -> Option<Instant> {
         let allowed_at = self.limit.next().max(wakes_at);
         let due = |search: &Search<P>| match search.state {
-            State::Waits => allowed_at,
-            State::Asked(until) => until,
+            SearchState::Waits => allowed_at,
+            SearchState::Asked(until) => until,
         };
         self.by_dst.values().map(due).min()
     }
@@ -127,10 +127,10 @@ impl<P: Copy> Searches<P> {
         known.note(dst);
     }
 
-    pub(crate) fn begin(&mut self, dst: Ipv4Addr, origin: Ipv4Addr, wish: Wish, plan: P) -> Begun<P> {
+    pub(crate) fn begin(&mut self, dst: Ipv4Addr, origin: Ipv4Addr, wish: Wish, plan: P) -> SearchStart<P> {
         if self.by_dst.contains_key(&dst) {
             self.want_more(dst, wish);
-            return Begun::Already;
+            return SearchStart::Already;
         }
         let victim = if self.waiting(true).count() >= self.limit.most_waiting() {
             self.lowest(self.waiting(true).collect())
@@ -140,15 +140,15 @@ impl<P: Copy> Searches<P> {
             None
         };
         if victim.is_some_and(|(_, least)| least.wish.rank > wish.rank) {
-            return Begun::Refused;
+            return SearchStart::Refused;
         }
         if let Some((gone, _)) = victim {
             self.by_dst.remove(&gone);
         }
         self.begun += 1;
-        let search = Search { origin, plan, wish, state: State::Waits, asked: 0, nth: self.begun };
+        let search = Search { origin, plan, wish, state: SearchState::Waits, asked: 0, nth: self.begun };
         self.by_dst.insert(dst, search);
-        Begun::New(victim.map(|(gone, search)| (gone, search.plan)))
+        SearchStart::New(victim.map(|(gone, search)| (gone, search.plan)))
     }
 
     /// A destination that several packets want gets the best of their places, so that a stranger's packet spoils none.
@@ -190,18 +190,19 @@ impl<P: Copy> Searches<P> {
     ) -> Option<(Ipv4Addr, Ipv4Addr, P)> {
         let [has_first, has_retry] = [true, false].map(|is_first| self.waiting(is_first).next().is_some());
         let attempt = self.limit.take(now, has_first, has_retry)?;
-        let dst = self.most_wanted(attempt == Attempt::First)?;
+        let dst = self.most_wanted(attempt == SearchAttempt::First)?;
         let search = self.by_dst.get_mut(&dst)?;
         let served = if search.asked == 0 { &mut self.firsts } else { &mut self.retries };
         served.note(search.wish.rank, search.wish.lane);
         search.asked += 1;
-        search.state = State::Asked(now + patience(&search.plan));
+        search.state = SearchState::Asked(now + patience(&search.plan));
         Some((dst, search.origin, search.plan))
     }
 
     /// The searches that wait for their first request, or for a retry.
     fn waiting(&self, is_first: bool) -> impl Iterator<Item = (&Ipv4Addr, &Search<P>)> {
-        let waits = move |search: &Search<P>| search.state == State::Waits && (search.asked == 0) == is_first;
+        let waits =
+            move |search: &Search<P>| search.state == SearchState::Waits && (search.asked == 0) == is_first;
         self.by_dst.iter().filter(move |(_, search)| waits(search))
     }
 
@@ -216,7 +217,7 @@ impl<P: Copy> Searches<P> {
 
     /// The searches whose timeout is over.
     pub(crate) fn unanswered(&self, now: Instant) -> Vec<(Ipv4Addr, P)> {
-        let is_due = |search: &Search<P>| matches!(search.state, State::Asked(until) if until <= now);
+        let is_due = |search: &Search<P>| matches!(search.state, SearchState::Asked(until) if until <= now);
         let due = self.by_dst.iter().filter(|(_, search)| is_due(search));
         due.map(|(dst, search)| (*dst, search.plan)).collect()
     }
@@ -224,7 +225,7 @@ impl<P: Copy> Searches<P> {
     /// Queues a search for a retry.
     pub(crate) fn go_on(&mut self, dst: Ipv4Addr, plan: P) {
         if let Some(search) = self.by_dst.get_mut(&dst) {
-            (search.plan, search.state) = (plan, State::Waits);
+            (search.plan, search.state) = (plan, SearchState::Waits);
         }
     }
 
@@ -257,7 +258,7 @@ impl<P: Copy> Searches<P> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
+enum SearchAttempt {
     First,
     Retry,
 }
@@ -273,7 +274,7 @@ struct RateLimit {
     began: Instant,
     firsts: u32,
     retries: u32,
-    last: Attempt,
+    last: SearchAttempt,
     /// Requests wait, and the next one is not before then.
     next: Option<Instant>,
     /// Only retries wait for it.
@@ -287,7 +288,7 @@ impl RateLimit {
             began: Instant::ZERO,
             firsts: 0,
             retries: 0,
-            last: Attempt::Retry,
+            last: SearchAttempt::Retry,
             next: None,
             is_for_retries: false,
         }
@@ -305,7 +306,7 @@ impl RateLimit {
         }
     }
 
-    fn take(&mut self, now: Instant, has_first: bool, has_retry: bool) -> Option<Attempt> {
+    fn take(&mut self, now: Instant, has_first: bool, has_retry: bool) -> Option<SearchAttempt> {
         if !has_first && !has_retry {
             self.next = None;
             return None;
@@ -321,13 +322,13 @@ impl RateLimit {
             (self.next, self.is_for_retries) = (Some(self.began + WINDOW), !has_first);
             return None;
         };
-        *(if attempt == Attempt::First { &mut self.firsts } else { &mut self.retries }) += 1;
+        *(if attempt == SearchAttempt::First { &mut self.firsts } else { &mut self.retries }) += 1;
         (self.last, self.is_for_retries) = (attempt, false);
         self.next = self.next.map(|_| now + WINDOW / self.most.max(1));
         Some(attempt)
     }
 
-    fn choose(&self, has_first: bool, has_retry: bool) -> Option<Attempt> {
+    fn choose(&self, has_first: bool, has_retry: bool) -> Option<SearchAttempt> {
         let is_free = self.most == 0;
         if !is_free && self.firsts + self.retries >= self.most {
             return None;
@@ -337,21 +338,21 @@ impl RateLimit {
         let retry = has_retry && (is_free || self.retries < self.most.div_ceil(2));
         match (first, retry, self.last) {
             (false, false, _) => None,
-            (true, false, _) | (true, true, Attempt::Retry) => Some(Attempt::First),
-            (false, true, _) | (true, true, Attempt::First) => Some(Attempt::Retry),
+            (true, false, _) | (true, true, SearchAttempt::Retry) => Some(SearchAttempt::First),
+            (false, true, _) | (true, true, SearchAttempt::First) => Some(SearchAttempt::Retry),
         }
     }
 }
 
 /// Destinations that have answered; at the bound the one that was noted first is forgotten.
 #[derive(Debug, Default)]
-struct Known {
+struct AnsweredDestinations {
     noted: BTreeMap<Ipv4Addr, u64>,
     order: BTreeSet<(u64, Ipv4Addr)>,
     count: u64,
 }
 
-impl Known {
+impl AnsweredDestinations {
     fn has(&self, dst: Ipv4Addr) -> bool {
         self.noted.contains_key(&dst)
     }
@@ -380,7 +381,7 @@ mod tests {
         Ipv4Addr::from_bits(n)
     }
 
-    fn begin(searches: &mut Searches<u8>, n: u32, rank: Rank) -> Begun<u8> {
+    fn begin(searches: &mut Searches<u8>, n: u32, rank: Rank) -> SearchStart<u8> {
         searches.begin(address(n), address(0), Wish { rank, lane: Lane::OTHERS }, 0)
     }
 
@@ -396,7 +397,7 @@ mod tests {
     #[test]
     fn retries_take_half_of_a_second_and_leave_the_other_half() {
         let mut searches = Searches::new(4);
-        (1..=4).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Sure), Begun::New(None)));
+        (1..=4).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Sure), SearchStart::New(None)));
         assert_eq!(
             requests(&mut searches, 1),
             [1, 2, 3, 4],
@@ -409,7 +410,7 @@ mod tests {
         };
         assert_eq!(late(&mut searches, 2), 4);
         assert_eq!(requests(&mut searches, 2), [1, 2], "half, also when nobody else waits");
-        (5..=7).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Sure), Begun::New(None)));
+        (5..=7).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Sure), SearchStart::New(None)));
         assert_eq!(requests(&mut searches, 2), [5]);
         assert_eq!(searches.next(Instant::ZERO), Some(Instant::from_millis(2_250)));
         let evenly = [2_249, 2_250, 2_500, 3_000, 3_250, 3_500].map(Instant::from_millis);
@@ -420,7 +421,7 @@ mod tests {
             "in turn, one after the other"
         );
         let mut one = Searches::new(1);
-        (1..=2).for_each(|n| assert_eq!(begin(&mut one, n, Rank::Sure), Begun::New(None)));
+        (1..=2).for_each(|n| assert_eq!(begin(&mut one, n, Rank::Sure), SearchStart::New(None)));
         assert_eq!([1, 2].map(|s| requests(&mut one, s)), [[1], [2]]);
         begin(&mut one, 3, Rank::Sure);
         late(&mut one, 9);
@@ -430,13 +431,13 @@ mod tests {
     #[test]
     fn the_oldest_of_the_lowest_rank_gives_way_and_the_most_wanted_goes_first() {
         let mut searches = Searches::new(2);
-        assert_eq!(begin(&mut searches, 1, Rank::Sure), Begun::New(None));
-        (2..=4).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Answer), Begun::New(None)));
-        assert_eq!(begin(&mut searches, 5, Rank::Answer), Begun::New(Some((address(2), 0))));
-        assert_eq!(begin(&mut searches, 6, Rank::Sure), Begun::New(Some((address(3), 0))));
-        assert_eq!(begin(&mut searches, 4, Rank::Sure), Begun::Already);
-        assert_eq!(begin(&mut searches, 7, Rank::Sure), Begun::New(Some((address(5), 0))));
-        assert_eq!(begin(&mut searches, 8, Rank::Answer), Begun::Refused);
+        assert_eq!(begin(&mut searches, 1, Rank::Sure), SearchStart::New(None));
+        (2..=4).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Answer), SearchStart::New(None)));
+        assert_eq!(begin(&mut searches, 5, Rank::Answer), SearchStart::New(Some((address(2), 0))));
+        assert_eq!(begin(&mut searches, 6, Rank::Sure), SearchStart::New(Some((address(3), 0))));
+        assert_eq!(begin(&mut searches, 4, Rank::Sure), SearchStart::Already);
+        assert_eq!(begin(&mut searches, 7, Rank::Sure), SearchStart::New(Some((address(5), 0))));
+        assert_eq!(begin(&mut searches, 8, Rank::Answer), SearchStart::Refused);
         let at = [1_000, 2_000, 2_500].map(Instant::from_millis);
         assert_eq!(at.map(|now| requests_at(&mut searches, now)), [vec![1, 4], vec![6], vec![7]]);
     }
@@ -446,11 +447,11 @@ mod tests {
         let mut searches = Searches::new(2);
         let lane = |port| Wish { rank: Rank::Unsure, lane: Lane([1, 0, 17, port, 0]) };
         let mut begin = |n, port| searches.begin(address(n), address(0), lane(port), 0);
-        (1..=4).for_each(|n| assert_eq!(begin(n, 53), Begun::New(None)));
-        assert_eq!(begin(9, 40), Begun::New(Some((address(1), 0))));
-        (10..=50).for_each(|n| assert!(matches!(begin(n, 53), Begun::New(Some(_)))));
-        assert_eq!([begin(9, 53), begin(50, 41)], [Begun::Already; 2], "both are in the emptier lane");
-        (51..=90).for_each(|n| assert!(matches!(begin(n, 53), Begun::New(Some(_)))));
+        (1..=4).for_each(|n| assert_eq!(begin(n, 53), SearchStart::New(None)));
+        assert_eq!(begin(9, 40), SearchStart::New(Some((address(1), 0))));
+        (10..=50).for_each(|n| assert!(matches!(begin(n, 53), SearchStart::New(Some(_)))));
+        assert_eq!([begin(9, 53), begin(50, 41)], [SearchStart::Already; 2], "both are in the emptier lane");
+        (51..=90).for_each(|n| assert!(matches!(begin(n, 53), SearchStart::New(Some(_)))));
         assert_eq!(requests(&mut searches, 1), [9, 50]);
     }
 
@@ -486,7 +487,7 @@ mod tests {
         assert_eq!((searches.rests.len(), searches.known.noted.len()), (MOST_REMEMBERED, MOST_REMEMBERED));
         assert_eq!(searches.known.order.len(), MOST_REMEMBERED);
         assert!(searches.is_known(address(4_999)), "answers to others push none out that was looked for");
-        (0..1_000).for_each(|n| assert_ne!(begin(&mut searches, n, Rank::Answer), Begun::Refused));
+        (0..1_000).for_each(|n| assert_ne!(begin(&mut searches, n, Rank::Answer), SearchStart::Refused));
         assert_eq!(searches.by_dst.len(), MOST_SEARCHES);
     }
 }

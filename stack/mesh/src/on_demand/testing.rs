@@ -15,13 +15,21 @@ use hopwise_core::endpoint::PathSeam;
 use hopwise_core::wire::{IpHeader, IpView, UdpView};
 use hopwise_core::{Cast, Instant, LinkId, NextHop, Rx, Seq};
 
+use super::Interface;
 use super::outbox::Chance;
-use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use crate::protocol::RoutingSetup;
+use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
 use names::node_of;
 pub(crate) use names::{address, behind, short};
-pub(crate) use protocol::{Birth, Protocol};
+pub(crate) use protocol::Protocol;
 
 pub(crate) const LINK: LinkId = LinkId(0);
+
+/// A node on the one link of the network.
+pub(crate) fn setup(address: Ipv4Addr, seed: u64) -> RoutingSetup {
+    RoutingSetup::new(vec![Interface { link: LINK, address }], seed)
+}
+
 /// The delay of a packet to a neighbour, and the time that a link layer tries.
 const HOP: Duration = Duration::from_millis(2);
 const TRIES: Duration = Duration::from_millis(9);
@@ -123,12 +131,9 @@ impl Net {
     }
 
     fn router(&self, node: usize, wakes_at: Instant) -> Box<dyn Routing> {
-        self.protocol.router(&Birth {
-            address: address(node),
-            seed: self.seed.wrapping_mul(1_000) + node as u64,
-            counter: self.now.0,
-            wakes_at,
-        })
+        let (own, seed) = (address(node), self.seed.wrapping_mul(1_000) + node as u64);
+        let (serves, counter) = (vec![behind(own)], self.now.0);
+        self.protocol.router(RoutingSetup { serves, counter, wakes_at, ..setup(own, seed) })
     }
 
     /// Restarts the node without any state.
@@ -200,11 +205,11 @@ impl Net {
     fn route(&mut self, node: usize, from: Option<IpAddr>, packet: Vec<u8>) {
         let view = IpView::parse(&packet).expect("a packet of ours");
         let (src, dst, hop_limit) = (view.src, view.dst, view.hop_limit);
-        let routed = Routed { src, dst, from, hop_limit, id: 1, packet: &packet };
+        let routed = RoutedPacket { src, dst, from, hop_limit, id: 1, packet: &packet };
         let cx = Cx { now: self.now, endpoint: &self.ends[node] };
         match self.routers[node].route(&cx, &routed) {
-            Verdict::Forward { via: NextHop::Neighbour(via), .. } => self.put(node, via, packet),
-            Verdict::Wrapped { via: NextHop::Neighbour(via), packet, .. } => {
+            RoutingVerdict::Forward { via: NextHop::Neighbour(via), .. } => self.put(node, via, packet),
+            RoutingVerdict::Wrapped { via: NextHop::Neighbour(via), packet, .. } => {
                 self.write_down(node, &packet);
                 self.put(node, via, packet);
             }
@@ -236,9 +241,9 @@ impl Net {
     fn obey(&mut self, node: usize) {
         while let Some(order) = self.routers[node].poll_order(self.now) {
             match order {
-                Order::Send { to, packet, .. } => self.send_order(node, to, packet),
-                Order::Tell { peer, event, .. } => self.path_events.push((node, peer, event)),
-                Order::Purge { .. } | Order::Reroute { .. } | Order::Dropped { .. } => {}
+                RoutingOrder::Send { to, packet, .. } => self.send_order(node, to, packet),
+                RoutingOrder::Tell { peer, event, .. } => self.path_events.push((node, peer, event)),
+                RoutingOrder::Purge { .. } | RoutingOrder::Reroute { .. } | RoutingOrder::Dropped { .. } => {}
             }
         }
     }
@@ -322,7 +327,7 @@ impl Net {
             Event::GivenUp { from, to, packet } if self.tells => {
                 let view = IpView::parse(&packet).expect("a packet of ours");
                 let is_own = view.src == IpAddr::V4(address(from));
-                let routed = Routed {
+                let routed = RoutedPacket {
                     src: view.src,
                     dst: view.dst,
                     from: (!is_own).then_some(view.src),
@@ -353,7 +358,7 @@ impl Net {
                 self.delivered.push((node_of(src), to));
             }
         } else if let Some((_, message)) = control_of(&packet, self.protocol.port()) {
-            let control = Control {
+            let control = ControlMessage {
                 link: LINK,
                 from: Some(address(from).into()),
                 cast,
@@ -368,7 +373,7 @@ impl Net {
             let IpAddr::V4(src) = view.src else { return };
             self.delivered.push((node_of(src), to));
         } else if view.hop_limit > 1 && view.src != IpAddr::V4(address(to)) {
-            crate::forward::take_one_hop(&mut packet);
+            crate::shim::take_one_hop(&mut packet);
             self.route(to, Some(address(from).into()), packet);
         }
     }

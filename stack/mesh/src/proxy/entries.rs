@@ -20,7 +20,7 @@ use super::read::FlowKey;
 use ranks::{Has, Ranks};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum ProxyEntry {
     /// The start of the entry.
     Brief(Instant),
     Lasting,
@@ -44,8 +44,8 @@ pub(super) struct Charge {
 impl Charge {
     pub(super) const NONE: Charge = Charge { bytes: 0, is_lasting: false };
 
-    pub(super) fn new(entry: Entry, bytes: usize) -> Charge {
-        Charge { bytes, is_lasting: entry == Entry::Lasting }
+    pub(super) fn new(entry: ProxyEntry, bytes: usize) -> Charge {
+        Charge { bytes, is_lasting: entry == ProxyEntry::Lasting }
     }
 
     fn counts_for(self, key: &FlowKey) -> IpAddr {
@@ -54,11 +54,11 @@ impl Charge {
 }
 
 /// The oldest of each mobile comes first.
-type Brief = (IpAddr, Instant, u16, SocketAddr);
+type BriefEntry = (IpAddr, Instant, u16, SocketAddr);
 
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    brief: BTreeSet<Brief>,
+    brief: BTreeSet<BriefEntry>,
     over: BTreeSet<(Instant, FlowKey)>,
     mobiles: BTreeMap<IpAddr, Has>,
     /// Ordered by bytes alone.
@@ -71,7 +71,7 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// Entries with so many bytes of memory.
+    /// Entries that share `most_bytes` of memory.
     pub(super) fn new(most_bytes: usize) -> Entries {
         Entries { most_bytes, ..Entries::default() }
     }
@@ -86,31 +86,31 @@ impl Entries {
         self.all.bytes
     }
 
-    pub(super) fn enter(&mut self, key: FlowKey, entry: Entry) {
+    pub(super) fn enter(&mut self, key: FlowKey, entry: ProxyEntry) {
         let is_free = match entry {
-            Entry::Over(since) => self.over.insert((since, key)),
-            Entry::Brief(since) => self.brief.insert(brief(since, key)),
-            Entry::Lasting => true,
+            ProxyEntry::Over(since) => self.over.insert((since, key)),
+            ProxyEntry::Brief(since) => self.brief.insert(brief(since, key)),
+            ProxyEntry::Lasting => true,
         };
         debug_assert!(is_free, "an entry is made once");
         self.change(key.mobile.ip(), |has| match entry {
-            Entry::Over(_) => {}
-            Entry::Brief(_) => has.brief += 1,
-            Entry::Lasting => has.lasting += 1,
+            ProxyEntry::Over(_) => {}
+            ProxyEntry::Brief(_) => has.brief += 1,
+            ProxyEntry::Lasting => has.lasting += 1,
         });
     }
 
-    pub(super) fn leave(&mut self, key: FlowKey, entry: Entry) {
+    pub(super) fn leave(&mut self, key: FlowKey, entry: ProxyEntry) {
         let was_taken = match entry {
-            Entry::Over(since) => self.over.remove(&(since, key)),
-            Entry::Brief(since) => self.brief.remove(&brief(since, key)),
-            Entry::Lasting => true,
+            ProxyEntry::Over(since) => self.over.remove(&(since, key)),
+            ProxyEntry::Brief(since) => self.brief.remove(&brief(since, key)),
+            ProxyEntry::Lasting => true,
         };
         debug_assert!(was_taken, "an entry is removed once");
         self.change(key.mobile.ip(), |has| match entry {
-            Entry::Over(_) => {}
-            Entry::Brief(_) => has.brief -= 1,
-            Entry::Lasting => has.lasting -= 1,
+            ProxyEntry::Over(_) => {}
+            ProxyEntry::Brief(_) => has.brief -= 1,
+            ProxyEntry::Lasting => has.lasting -= 1,
         });
     }
 
@@ -180,12 +180,12 @@ impl Entries {
         if self.is_modest(mobile) { Memory::Plenty } else { left }
     }
 
-    /// Returns whether a flow with this charge may keep a packet of so many more bytes.
+    /// Returns whether a flow with this charge may keep a packet of `more` bytes.
     pub(super) fn has_room(&self, key: &FlowKey, charge: Charge, more: usize) -> bool {
         self.all.bytes + more <= self.most_bytes || self.is_modest(charge.counts_for(key))
     }
 
-    /// A mobile with less than its share of the first half has room whatever others hold: they give way.
+    /// A mobile with less than its share of the first half has room whatever other mobiles hold: they give way.
     fn is_modest(&self, mobile: IpAddr) -> bool {
         let source = self.of(Source::of(mobile));
         let of_source = self.most_bytes / 2 / self.all.holders.max(1) as usize;
@@ -225,11 +225,11 @@ impl Entries {
     }
 }
 
-fn brief(since: Instant, key: FlowKey) -> Brief {
+fn brief(since: Instant, key: FlowKey) -> BriefEntry {
     (key.mobile.ip(), since, key.mobile.port(), key.fixed)
 }
 
-fn key_of((mobile, _, port, fixed): &Brief) -> FlowKey {
+fn key_of((mobile, _, port, fixed): &BriefEntry) -> FlowKey {
     FlowKey { mobile: SocketAddr::new(*mobile, *port), fixed: *fixed }
 }
 

@@ -8,12 +8,12 @@ use hopwise_core::narrow::as_u32;
 use hopwise_core::wire::{Flags, SackBlock, TcpView, Timestamps};
 use hopwise_core::{Instant, Seq};
 
-use super::read::Read;
-use super::rtt::RoundTrips;
+use super::read::ReadPacket;
+use super::rtt::SideRoundTrips;
 use send_space::SendSpace;
 
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct FlowFacts {
     pub(super) has_timestamps: bool,
     has_sack: bool,
     dialect: Dialect,
@@ -32,16 +32,16 @@ pub(super) struct Facts {
     window_bytes: u32,
     mss: u32,
     /// The mobile's newest values. An ACK in its name has to bear them, or the fixed end takes it for an older one.
-    pub(super) newest: Newest,
+    pub(super) newest: NewestValues,
     blocks: Vec<SackBlock>,
-    pub(super) trips: RoundTrips,
+    pub(super) trips: SideRoundTrips,
     /// Indexed by the sending side.
     spaces: [SendSpace; 2],
 }
 
 /// The newest values of the mobile, sent with data or without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Newest {
+pub(super) struct NewestValues {
     /// One past the highest number that it has sent.
     pub(super) next: Option<Seq>,
     pub(super) timestamps: Option<Timestamps>,
@@ -49,7 +49,7 @@ pub(super) struct Newest {
     pub(super) window: u16,
 }
 
-impl Newest {
+impl NewestValues {
     fn see(&mut self, tcp: &TcpView<'_>, says: Says) {
         let next = tcp.seq + tcp.sequence_len();
         let is_late = self.is_after(tcp);
@@ -83,9 +83,14 @@ impl Newest {
 /// Flags whose segments no agent may hold.
 const CONTROLS: Flags = Flags(0x01 | 0x02 | 0x04 | 0x20 | 0x40 | 0x80);
 
-impl Facts {
+impl FlowFacts {
     /// Notes a segment and classifies it; `None` if neither end can have sent it.
-    pub(super) fn see<'a>(&mut self, now: Instant, from: Side, read: &'a Read<'_>) -> Option<Passing<'a>> {
+    pub(super) fn see<'a>(
+        &mut self,
+        now: Instant,
+        from: Side,
+        read: &'a ReadPacket<'_>,
+    ) -> Option<Passing<'a>> {
         let tcp = &read.tcp;
         if !self.fits(from, tcp) {
             return None;
@@ -163,7 +168,7 @@ impl Facts {
 
     fn forget_numbers(&mut self) {
         (self.acked, self.passed, self.promised, self.data_end, self.asked) = Default::default();
-        self.newest = Newest::default();
+        self.newest = NewestValues::default();
         self.blocks.clear();
     }
 
@@ -184,7 +189,7 @@ impl Facts {
     }
 
     /// A repeated SYN has no effect later (RFC 5961 §4).
-    fn see_syn(&mut self, from: Side, read: &Read<'_>) {
+    fn see_syn(&mut self, from: Side, read: &ReadPacket<'_>) {
         let (options, has_ack) = (&read.tcp.options, read.tcp.flags.contains(Flags::ACK));
         if self.spaces[from as usize].is_settled() {
             return;

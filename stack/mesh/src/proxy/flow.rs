@@ -8,7 +8,6 @@
 
 mod keep;
 mod orders;
-mod stage;
 
 use std::time::Duration;
 
@@ -19,12 +18,11 @@ use hopwise_core::trace::{Lacking, TraceKind};
 use hopwise_core::wire::{Flags, TcpView};
 use hopwise_core::{Instant, Seq};
 
-use super::copies::Copies;
-use super::entries::{Charge, Entry};
-use super::facts::Facts;
-use super::outbox::Outbox;
-use super::read::Read;
-use super::store::Store;
+use super::entries::{Charge, ProxyEntry};
+use super::facts::FlowFacts;
+use super::outbox::{Copies, Outbox};
+use super::read::ReadPacket;
+use super::store::PacketStore;
 use keep::Keeps;
 
 /// After this pause a flow that ran out of memory may keep packets again, while the link is up.
@@ -40,13 +38,13 @@ enum Attention {
 }
 
 #[derive(Debug)]
-pub(super) struct Flow {
+pub(super) struct ProxyFlow {
     pub(super) number: u32,
     agent: Box<dyn BaseStationAgent>,
     attention: Attention,
-    pub(super) facts: Facts,
-    acks: Store,
-    data: Store,
+    pub(super) facts: FlowFacts,
+    acks: PacketStore,
+    data: PacketStore,
     /// The largest number of bytes that one flow may keep.
     most_bytes: usize,
     /// The mobile's newest pure ACK that went on or was replaced by a written one, and its copies.
@@ -63,7 +61,7 @@ pub(super) struct Flow {
     has_finished: [bool; 2],
     /// By side: it sent a segment other than a RST.
     has_spoken: [bool; 2],
-    pub(super) entry: Entry,
+    pub(super) entry: ProxyEntry,
     /// Its memory for waiting packets, as the entries count it.
     pub(super) charge: Charge,
     /// The agent's deadline, as the table has it.
@@ -72,7 +70,7 @@ pub(super) struct Flow {
 
 /// The packet at hand.
 #[derive(Clone, Copy)]
-pub(super) struct AtHand<'a> {
+pub(super) struct CurrentPacket<'a> {
     pub(super) id: u64,
     pub(super) packet: &'a [u8],
     pub(super) tcp: &'a TcpView<'a>,
@@ -84,32 +82,32 @@ pub(super) struct AtHand<'a> {
     pub(super) has_room: bool,
 }
 
-impl<'a> AtHand<'a> {
+impl<'a> CurrentPacket<'a> {
     pub(super) fn new(
         id: u64,
         packet: &'a [u8],
-        read: &'a Read<'_>,
+        read: &'a ReadPacket<'_>,
         link: Option<LinkNews>,
         has_room: bool,
-    ) -> AtHand<'a> {
-        AtHand { id, packet, tcp: &read.tcp, pattern: read.pattern, link, has_room }
+    ) -> CurrentPacket<'a> {
+        CurrentPacket { id, packet, tcp: &read.tcp, pattern: read.pattern, link, has_room }
     }
 }
 
-impl Flow {
+impl ProxyFlow {
     pub(super) fn new(
         number: u32,
         agent: Box<dyn BaseStationAgent>,
         most_bytes: usize,
         now: Instant,
-    ) -> Flow {
-        Flow {
+    ) -> ProxyFlow {
+        ProxyFlow {
             number,
             agent,
             attention: Attention::NotYet,
-            facts: Facts::default(),
-            acks: Store::default(),
-            data: Store::default(),
+            facts: FlowFacts::default(),
+            acks: PacketStore::default(),
+            data: PacketStore::default(),
             most_bytes,
             pure_ack: Vec::new(),
             copies: Copies::default(),
@@ -119,7 +117,7 @@ impl Flow {
             was_reset: false,
             has_finished: [false; 2],
             has_spoken: [false; 2],
-            entry: Entry::Brief(now),
+            entry: ProxyEntry::Brief(now),
             charge: Charge::NONE,
             due: None,
         }
@@ -149,7 +147,7 @@ impl Flow {
         self.acks.bytes() + self.data.bytes()
     }
 
-    fn store(&mut self, of: Side) -> &mut Store {
+    fn store(&mut self, of: Side) -> &mut PacketStore {
         match of {
             Side::Mobile => &mut self.acks,
             Side::Fixed => &mut self.data,
@@ -157,7 +155,7 @@ impl Flow {
     }
 
     fn view(&self) -> FlowView {
-        let count = |store: &Store| u32::try_from(store.len()).unwrap_or(u32::MAX);
+        let count = |store: &PacketStore| u32::try_from(store.len()).unwrap_or(u32::MAX);
         let mut view = self.facts.view();
         (view.held_acks, view.cached_packets) = (count(&self.acks), count(&self.data));
         view.cached_bytes = self.data.payload_bytes();
@@ -169,8 +167,8 @@ impl Flow {
         &mut self,
         now: Instant,
         from: Side,
-        read: &Read<'_>,
-        at_hand: AtHand<'_>,
+        read: &ReadPacket<'_>,
+        at_hand: CurrentPacket<'_>,
         out: &mut Outbox,
     ) {
         let Some(passing) = self.facts.see(now, from, read) else {
@@ -263,7 +261,7 @@ impl Flow {
         }
     }
 
-    fn settle(&mut self, passing: &Passing<'_>, fate: Fate, at_hand: AtHand<'_>, out: &mut Outbox) {
+    fn settle(&mut self, passing: &Passing<'_>, fate: Fate, at_hand: CurrentPacket<'_>, out: &mut Outbox) {
         let (now, from) = (passing.now, passing.from);
         match fate {
             Fate::Forward => {
@@ -284,7 +282,7 @@ impl Flow {
         }
     }
 
-    fn note_gone(&mut self, passing: &Passing<'_>, at_hand: AtHand<'_>) {
+    fn note_gone(&mut self, passing: &Passing<'_>, at_hand: CurrentPacket<'_>) {
         if let (Side::Mobile, Some(ack)) = (passing.from, passing.ack) {
             self.facts.note_passed(passing.now, ack);
             let is_newest = matches!(passing.kind, Kind::Ack(says) if says != Says::Less);
@@ -294,8 +292,32 @@ impl Flow {
         }
     }
 
-    fn forward(&mut self, passing: &Passing<'_>, at_hand: AtHand<'_>, out: &mut Outbox) {
+    fn forward(&mut self, passing: &Passing<'_>, at_hand: CurrentPacket<'_>, out: &mut Outbox) {
         self.note_gone(passing, at_hand);
         out.pass(passing.now, passing.from.other(), at_hand.id, at_hand.packet);
+    }
+}
+
+/// The stage of a flow: whether both ends have spoken, and whether it has ended.
+impl ProxyFlow {
+    /// As far as can be known: one end may still send for as long as it likes after the other's FIN. Kept packets are
+    /// still to be sent.
+    pub(in crate::proxy) fn has_ended(&self) -> bool {
+        (self.was_reset || self.has_finished == [true; 2]) && self.kept_packets() == 0
+    }
+
+    /// Returns whether both sides were seen and the agent can serve it.
+    pub(in crate::proxy) fn earns_a_lasting_entry(&self) -> bool {
+        self.has_spoken == [true; 2] && self.is_attended()
+    }
+
+    /// Returns whether both ends have spoken and the flow has not ended.
+    pub(in crate::proxy) fn is_under_way(&self) -> bool {
+        self.has_spoken == [true; 2] && !self.has_ended()
+    }
+
+    /// Notes the SYN that passed before the flow was in the table.
+    pub(in crate::proxy) fn begin(&mut self, now: Instant, from: Side, syn: &ReadPacket<'_>) {
+        self.has_spoken[from as usize] |= self.facts.see(now, from, syn).is_some();
     }
 }

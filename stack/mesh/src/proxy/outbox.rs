@@ -1,12 +1,10 @@
-//! The packets that leave a base station, in one queue for each side, and the trace.
+//! The packets that leave a base station, in one queue for each side, the copies of ACKs, and the trace.
 
-mod queue;
+use std::collections::{BTreeMap, VecDeque};
 
-use hopwise_core::agent::{Because, Side};
+use hopwise_core::agent::{AdvertisedWindow, Because, Side};
 use hopwise_core::trace::{DropReason, TraceKind, TraceRing};
 use hopwise_core::{Instant, Seq};
-
-use queue::Queue;
 
 /// The largest number of spare buffers for later packets.
 const SPARE: usize = 256;
@@ -15,7 +13,7 @@ const LEAST_BYTES: usize = 16 << 20;
 
 /// A packet that leaves as soon as its link is polled.
 #[derive(Debug)]
-pub(super) struct Leaving {
+pub(super) struct LeavingNow {
     pub(super) id: u64,
     /// It has not waited, and a router would put it even into a full queue.
     pub(super) is_passing: bool,
@@ -26,8 +24,8 @@ pub(super) struct Leaving {
 
 #[derive(Debug)]
 pub(super) struct Outbox {
-    to_fixed: Queue,
-    to_mobile: Queue,
+    to_fixed: LinkQueue,
+    to_mobile: LinkQueue,
     /// The largest number of packets, and of their bytes, that wait for each link.
     most_queued: usize,
     most_bytes: usize,
@@ -38,7 +36,7 @@ pub(super) struct Outbox {
     pub(super) unfit: u64,
     /// The number of times that memory, or one flow's part of it, was too small.
     pub(super) overflows: u64,
-    /// Waiting packets that gave way to those of other mobiles.
+    /// Waiting packets that gave way to packets of other mobiles.
     pub(super) pushed_out: u64,
 }
 
@@ -46,8 +44,8 @@ impl Outbox {
     /// As many bytes as may be kept may wait for a link: all kept packets can leave at once.
     pub(super) fn new(most_queued: usize, most_kept_bytes: usize, trace_events: usize) -> Outbox {
         Outbox {
-            to_fixed: Queue::default(),
-            to_mobile: Queue::default(),
+            to_fixed: LinkQueue::default(),
+            to_mobile: LinkQueue::default(),
             most_queued,
             most_bytes: most_kept_bytes.max(LEAST_BYTES),
             trace: TraceRing::new(trace_events),
@@ -77,14 +75,14 @@ impl Outbox {
         }
     }
 
-    pub(super) fn queue(&mut self, to: Side) -> &mut Queue {
+    pub(super) fn queue(&mut self, to: Side) -> &mut LinkQueue {
         match to {
             Side::Fixed => &mut self.to_fixed,
             Side::Mobile => &mut self.to_mobile,
         }
     }
 
-    pub(super) fn send(&mut self, now: Instant, to: Side, leaving: Leaving) {
+    pub(super) fn send(&mut self, now: Instant, to: Side, leaving: LeavingNow) {
         let (most_queued, most_bytes) = (self.most_queued, self.most_bytes);
         let queue = self.queue(to);
         if queue.len() >= most_queued || queue.bytes() + leaving.packet.len() > most_bytes {
@@ -98,7 +96,7 @@ impl Outbox {
     /// Sends a packet untouched and at once.
     pub(super) fn pass(&mut self, now: Instant, to: Side, id: u64, packet: &[u8]) {
         let packet = self.copy(packet);
-        self.send(now, to, Leaving { id, is_passing: true, replaceable: None, packet });
+        self.send(now, to, LeavingNow { id, is_passing: true, replaceable: None, packet });
     }
 
     /// Takes the place of the flow's last waiting pure ACK, or the end of the queue.
@@ -109,7 +107,7 @@ impl Outbox {
             self.recycle(packet);
             return;
         }
-        self.send(now, to, Leaving { id, is_passing: false, replaceable: Some(flow), packet });
+        self.send(now, to, LeavingNow { id, is_passing: false, replaceable: Some(flow), packet });
     }
 
     pub(super) fn dropped(&mut self, now: Instant, flow: u32, id: u64, reason: DropReason) {
@@ -123,22 +121,142 @@ impl Outbox {
 
 /// The trace's label for a packet that is kept or released.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Label {
+pub(super) struct TraceLabel {
     pub(super) from: Side,
     pub(super) number: Seq,
     pub(super) len: u32,
     pub(super) because: Because,
 }
 
-impl Label {
+impl TraceLabel {
     pub(super) fn kept(self) -> TraceKind {
-        let Label { from, number, len, because } = self;
+        let TraceLabel { from, number, len, because } = self;
         TraceKind::Kept { from, number, len, because }
     }
 
     pub(super) fn released(self) -> TraceKind {
-        let Label { from, number, len, because } = self;
+        let TraceLabel { from, number, len, because } = self;
         TraceKind::Released { from, number, len, because }
+    }
+}
+
+/// The largest number of copies of an ACK, the mobile's own included.
+const MOST_COPIES: u8 = 2;
+/// The largest number of duplicates that go ahead of an ACK that waits.
+pub(super) const MOST_DUPLICATES: u8 = 2;
+
+/// The number of times that an ACK has left, with its own window and with a closed one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    open: u8,
+    closed: u8,
+}
+
+/// Counts how often an ACK has left a base station (invariant P3): of each ACK at most two copies leave, and of a held
+/// ACK that went out with its duplicates three. The fourth would show a loss (RFC 5681 §3.2). A newly written ACK is
+/// counted by its number and window.
+///
+/// These are the copies of the mobile's newest pure ACK, and of the one written from it with the highest other number.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Copies {
+    own: Times,
+    another: Option<Seq>,
+    of_another: Times,
+}
+
+impl Copies {
+    /// The ACK went on once.
+    pub(super) const SAID: Copies =
+        Copies { own: Times { open: 1, closed: 0 }, another: None, of_another: Times { open: 0, closed: 0 } };
+
+    /// The ACK went on, behind its duplicates.
+    pub(super) fn said_behind(duplicates: u8) -> Copies {
+        Copies { own: Times { open: 1 + duplicates, closed: 0 }, ..Copies::default() }
+    }
+
+    /// The number of `wanted` copies that may leave with this number; `own` is the number of the ACK itself. A window
+    /// is closed only while the ACK that opens it again may leave, too.
+    pub(super) fn take(&mut self, wanted: u8, number: Seq, own: Seq, window: AdvertisedWindow) -> u8 {
+        let times = if number == own {
+            &mut self.own
+        } else {
+            // The count of a number that was passed by is no longer known.
+            if self.another.is_some_and(|another| number < another) {
+                return 0;
+            }
+            if self.another != Some(number) {
+                (self.another, self.of_another) = (Some(number), Times::default());
+            }
+            &mut self.of_another
+        };
+        if window == AdvertisedWindow::Zero && times.open >= MOST_COPIES {
+            return 0;
+        }
+        let left = if window == AdvertisedWindow::Zero { &mut times.closed } else { &mut times.open };
+        let taken = wanted.min(MOST_COPIES.saturating_sub(*left));
+        *left += taken;
+        taken
+    }
+
+    /// Returns whether it may leave once more as it is, and counts it.
+    pub(super) fn take_own(&mut self) -> bool {
+        let may_leave = self.own.open < MOST_COPIES;
+        self.own.open += u8::from(may_leave);
+        may_leave
+    }
+}
+
+/// The packets that wait for one link, and the place of each flow's last pure ACK among them.
+#[derive(Debug, Default)]
+pub(in crate::proxy) struct LinkQueue {
+    waiting: VecDeque<LeavingNow>,
+    /// The bytes of these packets.
+    bytes: usize,
+    /// The number of packets that have left.
+    gone: u64,
+    /// By flow: how many packets came before the last replaceable one.
+    replaceable: BTreeMap<u32, u64>,
+}
+
+impl LinkQueue {
+    pub(in crate::proxy) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(in crate::proxy) fn front(&self) -> Option<&LeavingNow> {
+        self.waiting.front()
+    }
+
+    fn push(&mut self, leaving: LeavingNow) {
+        let before = self.gone + self.waiting.len() as u64;
+        self.replaceable.extend(leaving.replaceable.map(|flow| (flow, before)));
+        self.bytes += leaving.packet.len();
+        self.waiting.push_back(leaving);
+    }
+
+    pub(in crate::proxy) fn pop(&mut self) -> Option<LeavingNow> {
+        let leaving = self.waiting.pop_front()?;
+        self.bytes -= leaving.packet.len();
+        if let Some(flow) = leaving.replaceable
+            && self.replaceable.get(&flow) == Some(&self.gone)
+        {
+            self.replaceable.remove(&flow);
+        }
+        self.gone += 1;
+        Some(leaving)
+    }
+
+    /// Puts a packet in place of the last one of this flow that can be replaced; returns the id of that.
+    fn replace_last_of(&mut self, flow: u32, id: u64, packet: &mut Vec<u8>) -> Option<u64> {
+        let before = self.replaceable.get(&flow)? - self.gone;
+        let last = self.waiting.get_mut(usize::try_from(before).ok()?)?;
+        self.bytes = self.bytes - last.packet.len() + packet.len();
+        std::mem::swap(&mut last.packet, packet);
+        Some(std::mem::replace(&mut last.id, id))
     }
 }
 
@@ -163,5 +281,35 @@ mod tests {
         assert!(out.queue(Side::Mobile).pop().is_some());
         out.pass(now, Side::Mobile, 1_001, &[0; 60_000]);
         assert_eq!(out.queue(Side::Mobile).len(), waiting);
+    }
+
+    fn leaving(id: u64, replaceable: Option<u32>) -> LeavingNow {
+        LeavingNow { id, is_passing: false, replaceable, packet: vec![0; id as usize] }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_last_packet_of_a_flow_is_found_wherever_it_stands(
+            flows in proptest::collection::vec(proptest::option::of(0u32..4), 0..100),
+            pops in proptest::collection::vec(proptest::bool::ANY, 100),
+        ) {
+            let mut queue = LinkQueue::default();
+            for ((id, flow), pops) in (0..).zip(flows).zip(pops) {
+                queue.push(leaving(id, flow));
+                if pops {
+                    queue.pop();
+                }
+                for flow in 0..4 {
+                    let last = queue.waiting.iter().rev().find(|other| other.replaceable == Some(flow));
+                    let last = last.map(|leaving| leaving.id);
+                    let mut other = vec![0; id as usize + 7];
+                    proptest::prop_assert_eq!(queue.replace_last_of(flow, id, &mut other), last);
+                }
+                let bytes = queue.waiting.iter().map(|leaving| leaving.packet.len()).sum::<usize>();
+                proptest::prop_assert_eq!(queue.bytes(), bytes);
+            }
+            while queue.pop().is_some() {}
+            proptest::prop_assert!(queue.replaceable.is_empty());
+        }
     }
 }

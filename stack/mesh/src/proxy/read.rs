@@ -23,7 +23,7 @@ impl FlowKey {
     }
 }
 
-pub(super) struct Read<'a> {
+pub(super) struct ReadPacket<'a> {
     pub(super) key: FlowKey,
     pub(super) tcp: TcpView<'a>,
     pub(super) ce: bool,
@@ -32,7 +32,7 @@ pub(super) struct Read<'a> {
 }
 
 /// `None` for a packet that is no whole TCP segment: a base station does not handle it.
-pub(super) fn read(packet: &[u8], from: Side, checksums: Checksums) -> Option<Read<'_>> {
+pub(super) fn read(packet: &[u8], from: Side, checksums: Checksums) -> Option<ReadPacket<'_>> {
     let ip = IpView::parse(packet).ok()?;
     if ip.protocol != protocol::TCP || ip.fragment.is_some() || ip.source_route.is_some() {
         return None;
@@ -45,7 +45,7 @@ pub(super) fn read(packet: &[u8], from: Side, checksums: Checksums) -> Option<Re
     };
     let pattern = pattern(packet, &ip);
     let dialect = if tcp.flags.contains(Flags::SYN) { dialect(ip.payload) } else { Dialect::Other };
-    Some(Read { key, ce: ip.ecn == Ecn::Ce, tcp, pattern, dialect })
+    Some(ReadPacket { key, ce: ip.ecn == Ecn::Ce, tcp, pattern, dialect })
 }
 
 /// The packet without padding behind it, if it can serve as a pattern for ACKs. IP options and extension headers do not
@@ -75,7 +75,7 @@ pub(super) fn without_data(packet: &[u8]) -> Option<Vec<u8>> {
     Some(bare)
 }
 
-/// A packet [without data](without_data), with so many zeros behind it. Its checksum is not right then.
+/// A packet [without data](without_data), with `data` zeros behind it. Its checksum is not right then.
 pub(super) fn with_zeros(bare: &[u8], data: usize) -> Option<Vec<u8>> {
     let (ip, _) = parse(bare)?;
     let mut packet = Vec::with_capacity(bare.len() + data);

@@ -3,22 +3,23 @@
 //! Data of one end is acknowledged before the other end has it. P2 and P3 do not hold here, and such a flow ends with
 //! its proxy. The proxy limits its memory, since all flows share it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_core::agent::{AgentMaker, Side};
-use hopwise_core::endpoint::{ConnectOptions, Cookies, Event, EventKind, ListenOptions, Memory};
+use hopwise_core::endpoint::{
+    ConnId, ConnectOptions, Cookies, EndpointConfig, Event, EventKind, LinkConfig, ListenOptions, Memory,
+    RecvError, Route,
+};
+use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, CloseReason, TcpConfig};
 use hopwise_core::trace::StateName::{self, Closed, SynSent, TimeWait};
 use hopwise_core::wire::{Checksums, Flags};
-use hopwise_core::{Instant, LinkId, Machine, Payload, Rx, Seq, Transmit};
+use hopwise_core::{Endpoint, Instant, LinkId, Machine, NextHop, Payload, Rx, Seq, Transmit};
 
-use super::entries::Entry;
+use super::entries::ProxyEntry;
 use super::read::{FlowKey, parse, without_data};
-use half::Half;
-
-mod half;
 
 /// Each half has one link: the side that it faces.
 const LINK: LinkId = LinkId(0);
@@ -28,14 +29,14 @@ const MOST_CONNECTIONS: usize = 4;
 
 /// The parameters of both halves.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Making {
+pub(super) struct HalfParameters {
     /// The most that each half holds in each direction.
     pub(super) buffer_bytes: u32,
     pub(super) key: [u8; 32],
     pub(super) checksums: Checksums,
 }
 
-impl Making {
+impl HalfParameters {
     fn tcp(&self) -> Arc<TcpConfig> {
         let limits = |limits: BufferLimits| {
             let max = self.buffer_bytes;
@@ -106,7 +107,7 @@ impl Relay {
         from: Side,
         (key, opened): (FlowKey, Seq),
         syn: &[u8],
-        making: &Making,
+        making: &HalfParameters,
         makers: [Box<dyn AgentMaker>; 2],
     ) -> Option<Relay> {
         let [one, other] = makers;
@@ -146,9 +147,9 @@ impl Relay {
         }
     }
 
-    /// Returns whether this SYN begins another connection with the same ports. Any host can forge one, so that it ends
-    /// no connection that an end may still need. A half with a connection challenges it (RFC 5961 §4). An honest end
-    /// sends it again, and then finds the ports free.
+    /// Returns whether this SYN begins another connection with the flow's ports. Any host can forge one, so that it
+    /// ends no connection that an end may still need. A half with a connection challenges it (RFC 5961 §4). An honest
+    /// end sends it again, and then finds the ports free.
     pub(super) fn gives_way(&mut self, now: Instant, from: Side, (seq, syn): (Seq, &[u8])) -> bool {
         if let Some(unanswered) = &mut self.unanswered {
             if from == self.opener {
@@ -335,13 +336,13 @@ impl Relay {
     }
 
     /// The entry that this relay deserves, given its present one.
-    pub(super) fn entry(&self, now: Instant, has: Entry) -> Entry {
+    pub(super) fn entry(&self, now: Instant, has: ProxyEntry) -> ProxyEntry {
         let is_open = self.halves.iter().all(|half| half.conn.is_some());
         match has {
-            Entry::Over(_) => has,
-            _ if self.is_ending && !self.is_between_ends() => Entry::Over(now),
-            Entry::Brief(_) if is_open => Entry::Lasting,
-            Entry::Brief(_) | Entry::Lasting => has,
+            ProxyEntry::Over(_) => has,
+            _ if self.is_ending && !self.is_between_ends() => ProxyEntry::Over(now),
+            ProxyEntry::Brief(_) if is_open => ProxyEntry::Lasting,
+            ProxyEntry::Brief(_) | ProxyEntry::Lasting => has,
         }
     }
 
@@ -396,3 +397,65 @@ impl Relay {
 
 #[cfg(test)]
 mod tests;
+
+// One TCP of a flow that is cut in two.
+
+/// A TCP that faces one side and stands for the other.
+#[derive(Debug)]
+struct Half {
+    endpoint: Endpoint,
+    conn: Option<ConnId>,
+    /// The other half has all received data, and the end of it.
+    has_ended: bool,
+}
+
+impl Half {
+    /// A half with the address of `of`.
+    fn new(
+        of: IpAddr,
+        making: &HalfParameters,
+        tcp: Arc<TcpConfig>,
+        maker: Box<dyn AgentMaker>,
+    ) -> Option<Half> {
+        let nowhere = match of {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let link = LinkConfig::wire(LINK.0, MTU, vec![Prefix::host(of)]);
+        let config = EndpointConfig {
+            routes: vec![Route { to: Prefix::new(nowhere, 0).ok()?, link: LINK, via: NextHop::Link }],
+            tcp,
+            trace_events: 0,
+            most_connections: MOST_CONNECTIONS,
+            checksums: making.checksums,
+            ..EndpointConfig::new(link, making.key)
+        };
+        let endpoint = Endpoint::new(config, maker).ok()?;
+        Some(Half { endpoint, conn: None, has_ended: false })
+    }
+
+    fn is_at_end(&mut self, now: Instant) -> bool {
+        let Some(conn) = self.conn else { return false };
+        matches!(self.endpoint.recv(now, conn, &mut []), Err(RecvError::Finished))
+    }
+
+    fn abort(&mut self, now: Instant) {
+        if let Some(conn) = self.conn {
+            // It may have ended already.
+            let _ = self.endpoint.abort(now, conn);
+        }
+    }
+
+    /// Closes this half: it continues by itself until all its data has arrived.
+    fn let_go(&mut self, now: Instant) {
+        if let Some(conn) = self.conn {
+            // It may have been closed before.
+            let _ = self.endpoint.close(now, conn);
+        }
+    }
+
+    /// Returns whether its connection is gone.
+    fn is_over(&self, now: Instant) -> bool {
+        self.conn.is_none_or(|conn| self.endpoint.info(now, conn).is_err())
+    }
+}

@@ -1,4 +1,4 @@
-//! All cut flows of a proxy: their deadlines, those with something to send, and their memory.
+//! All cut flows of a proxy: their deadlines, the flows with something to send, and their memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,8 +8,8 @@ use std::time::Duration;
 use hopwise_core::agent::Side;
 use hopwise_core::{Instant, Seq, Transmit};
 
-use super::entries::{Charge, Entries, Entry};
-use super::outbox::{Leaving, Outbox};
+use super::entries::{Charge, Entries, ProxyEntry};
+use super::outbox::{LeavingNow, Outbox};
 use super::read::FlowKey;
 use super::relay::{Relay, place};
 
@@ -28,7 +28,7 @@ pub(super) struct Books<'a> {
 #[derive(Debug)]
 struct Filed {
     relay: Relay,
-    entry: Entry,
+    entry: ProxyEntry,
     charge: Charge,
     due: Option<Instant>,
     /// Its place in `Relays::still`.
@@ -78,7 +78,7 @@ impl Relays {
 
     /// Files a relay of a flow that has none.
     pub(super) fn insert(&mut self, now: Instant, key: FlowKey, relay: Relay, books: &mut Books<'_>) {
-        let entry = Entry::Brief(now);
+        let entry = ProxyEntry::Brief(now);
         let filed = Filed { relay, entry, charge: Charge::NONE, due: None, still: None, numbers: [None; 2] };
         books.entries.enter(key, entry);
         let before = self.all.insert(key, Box::new(filed));
@@ -147,7 +147,7 @@ impl Relays {
         }
     }
 
-    /// Takes one packet. A relay that has sent comes after the others.
+    /// Takes one packet. A relay that has sent comes last.
     pub(super) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -189,7 +189,7 @@ impl Relays {
             let mut packet = Vec::new();
             while filed.relay.poll_transmit(now, to, &mut packet).is_some() {
                 let (id, packet) = (books.out.next_id(), std::mem::take(&mut packet));
-                books.out.send(now, to, Leaving { id, is_passing: false, replaceable: None, packet });
+                books.out.send(now, to, LeavingNow { id, is_passing: false, replaceable: None, packet });
             }
         }
         self.forget(key, books);
@@ -216,7 +216,7 @@ impl Relays {
         }
     }
 
-    /// Queues it behind all others, unless it already has a number.
+    /// Queues it last, unless it already has a number.
     fn wait(&mut self, key: FlowKey, to: Side) {
         let Some(filed) = self.all.get_mut(&key) else { return };
         let number = &mut filed.numbers[place(to)];
@@ -270,7 +270,7 @@ impl Relays {
         self.all.get(key).map(|filed| &filed.relay)
     }
 
-    /// Compares the entries with each relay, and counts relays without a lasting entry. Other flows keep so many bytes.
+    /// Compares the entries with each relay, and counts relays without a lasting entry. Other flows keep `kept` bytes.
     pub(super) fn check(&self, entries: &Entries, kept: usize) -> usize {
         let held: usize = self.all.values().map(|filed| filed.relay.held()).sum();
         assert_eq!(entries.bytes(), held + kept);
@@ -280,7 +280,7 @@ impl Relays {
         let holders = self.all.iter().filter(|(_, filed)| filed.relay.held() > 0);
         let still = holders.map(|(key, filed)| (key.mobile.ip(), filed.relay.moved_at, *key));
         assert_eq!(self.still, still.collect());
-        self.all.values().filter(|filed| filed.entry != Entry::Lasting).count()
+        self.all.values().filter(|filed| filed.entry != ProxyEntry::Lasting).count()
     }
 }
 

@@ -8,8 +8,8 @@ use hopwise_core::agent::Because;
 use hopwise_core::endpoint::Memory;
 
 use super::Proxy;
-use super::entries::{Charge, Entries, Entry};
-use super::flow::Flow;
+use super::entries::{Charge, Entries, ProxyEntry};
+use super::flow::ProxyFlow;
 use super::read::FlowKey;
 use super::relays::{Books, Relays};
 
@@ -101,7 +101,7 @@ impl Proxy {
         if !is_due(&mut self.sweeps.brief, now) {
             return;
         }
-        let is_over = |flow: &Flow| now.since(flow.seen_at) >= BRIEF && flow.kept_packets() == 0;
+        let is_over = |flow: &ProxyFlow| now.since(flow.seen_at) >= BRIEF && flow.kept_packets() == 0;
         let brief = self.entries.brief_flows();
         let is_over = |key: &FlowKey| {
             self.flows.get(key).is_some_and(is_over) || self.relays.has_no_opener(key, now, BRIEF)
@@ -117,7 +117,8 @@ impl Proxy {
         }
         let (relays, mut books) = self.relays();
         relays.sweep(now, IDLE, &mut books);
-        let is_over = |flow: &Flow| now.since(flow.seen_at) >= if flow.has_ended() { ENDED } else { IDLE };
+        let is_over =
+            |flow: &ProxyFlow| now.since(flow.seen_at) >= if flow.has_ended() { ENDED } else { IDLE };
         let over: Vec<_> = self.flows.iter().filter(|(_, flow)| is_over(flow)).map(|(key, _)| *key).collect();
         over.iter().for_each(|key| self.let_go_of(now, key));
     }
@@ -147,10 +148,10 @@ impl Proxy {
     }
 
     /// Gives a flow a lasting entry, once both sides were seen and its agent serves it.
-    pub(super) fn update_entry(entries: &mut Entries, key: FlowKey, flow: &mut Flow) {
-        if flow.entry != Entry::Lasting && flow.earns_a_lasting_entry() {
-            entries.leave(key, std::mem::replace(&mut flow.entry, Entry::Lasting));
-            entries.enter(key, Entry::Lasting);
+    pub(super) fn update_entry(entries: &mut Entries, key: FlowKey, flow: &mut ProxyFlow) {
+        if flow.entry != ProxyEntry::Lasting && flow.earns_a_lasting_entry() {
+            entries.leave(key, std::mem::replace(&mut flow.entry, ProxyEntry::Lasting));
+            entries.enter(key, ProxyEntry::Lasting);
         }
         let charge = Charge::new(flow.entry, flow.kept_bytes());
         entries.hold(key, std::mem::replace(&mut flow.charge, charge), charge);

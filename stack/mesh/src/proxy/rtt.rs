@@ -8,12 +8,12 @@ use hopwise_core::wire::Timestamps;
 
 /// The sample in progress of one direction: a TSval and its time. One at a time is enough, and costs no memory.
 #[derive(Debug, Default)]
-struct Probe {
+struct SampleInProgress {
     under_way: Option<(u32, Instant)>,
     rtt: Rtt,
 }
 
-impl Probe {
+impl SampleInProgress {
     /// Notes a departing TSval; returns whether its echo is now awaited.
     fn went(&mut self, now: Instant, value: u32) -> bool {
         let begins = self.under_way.is_none();
@@ -57,13 +57,13 @@ fn take(rtt: &mut Rtt, sample: Duration) {
 
 /// The round trips of both sides, and their sum as the fixed end sees it.
 #[derive(Debug, Default)]
-pub(super) struct RoundTrips {
-    to_fixed: Probe,
-    to_mobile: Probe,
+pub(super) struct SideRoundTrips {
+    to_fixed: SampleInProgress,
+    to_mobile: SampleInProgress,
     whole: Rtt,
 }
 
-impl RoundTrips {
+impl SideRoundTrips {
     /// Returns whether it echoes the value that [`on_mobile`](RoundTrips::on_mobile) noted.
     pub(super) fn on_fixed(&mut self, now: Instant, timestamps: Timestamps) -> bool {
         let is_answer = self.to_fixed.came(now, timestamps.echo).is_some();
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_whole_round_trip_is_the_sum_of_both_parts() {
-        let mut trips = RoundTrips::default();
+        let mut trips = SideRoundTrips::default();
         let at = Instant::from_millis;
         assert!(trips.on_mobile(at(0), stamps(500, 90)));
         assert!(trips.on_fixed(at(30), stamps(100, 500)));
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn an_echo_that_is_older_or_newer_is_no_sample() {
-        let mut probe = Probe::default();
+        let mut probe = SampleInProgress::default();
         probe.went(Instant::ZERO, u32::MAX);
         assert_eq!(probe.came(Instant::from_millis(5), u32::MAX - 1), None);
         assert_eq!(probe.came(Instant::from_millis(9), 3), None);

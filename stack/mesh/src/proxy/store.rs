@@ -8,9 +8,10 @@ use hopwise_core::Seq;
 use hopwise_core::agent::Passing;
 
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptPacket {
     pub(super) id: u64,
-    /// The numbers at which it begins and ends. Without data both are equal, and not below those before it.
+    /// The numbers at which it begins and ends. Without data both are equal, and not below the numbers of earlier
+    /// packets.
     pub(super) seq: Seq,
     pub(super) end: Seq,
     pub(super) ack: Option<Seq>,
@@ -21,9 +22,17 @@ pub(super) struct Kept {
     pub(super) packet: Vec<u8>,
 }
 
-impl Kept {
-    pub(super) fn new(id: u64, passing: &Passing<'_>, packet: Vec<u8>, was_sent: bool) -> Kept {
-        Kept { id, seq: passing.seq, end: passing.end(), ack: passing.ack, was_sent, duplicates: 0, packet }
+impl KeptPacket {
+    pub(super) fn new(id: u64, passing: &Passing<'_>, packet: Vec<u8>, was_sent: bool) -> KeptPacket {
+        KeptPacket {
+            id,
+            seq: passing.seq,
+            end: passing.end(),
+            ack: passing.ack,
+            was_sent,
+            duplicates: 0,
+            packet,
+        }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -40,8 +49,8 @@ impl Kept {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Store {
-    waiting: VecDeque<Kept>,
+pub(super) struct PacketStore {
+    waiting: VecDeque<KeptPacket>,
     bytes: usize,
     payload_bytes: u32,
     /// The longest data since the store was last empty.
@@ -50,10 +59,10 @@ pub(super) struct Store {
     withheld: usize,
 }
 
-/// The memory of a packet beside its bytes.
-const OVERHEAD: usize = size_of::<Kept>();
+/// The memory of a packet without its bytes.
+const OVERHEAD: usize = size_of::<KeptPacket>();
 
-impl Store {
+impl PacketStore {
     pub(super) fn cost(packet: &[u8]) -> usize {
         packet.len() + OVERHEAD
     }
@@ -90,14 +99,14 @@ impl Store {
 
     /// Packets in order, from the first whose data may reach beyond this number. No search begins at the front: any
     /// host can fill a list with tiny segments.
-    fn that_may_reach(&self, seq: Seq) -> impl Iterator<Item = &Kept> {
+    fn that_may_reach(&self, seq: Seq) -> impl Iterator<Item = &KeptPacket> {
         let first = self.waiting.partition_point(|kept| kept.seq + self.longest <= seq);
         self.waiting.range(first..)
     }
 
     /// Inserts by invariant P1.
-    pub(super) fn put(&mut self, mut kept: Kept) {
-        self.bytes += Store::cost(&kept.packet);
+    pub(super) fn put(&mut self, mut kept: KeptPacket) {
+        self.bytes += PacketStore::cost(&kept.packet);
         self.payload_bytes += kept.len();
         self.longest = self.longest.max(kept.len());
         self.withheld += usize::from(!kept.was_sent);
@@ -111,13 +120,13 @@ impl Store {
         self.waiting.insert(place, kept);
     }
 
-    pub(super) fn pop(&mut self) -> Option<Kept> {
+    pub(super) fn pop(&mut self) -> Option<KeptPacket> {
         let kept = self.waiting.pop_front()?;
         // Unused capacity does not count as memory.
         if self.waiting.len() < self.waiting.capacity() / 4 {
             self.waiting.shrink_to(2 * self.waiting.len());
         }
-        self.bytes -= Store::cost(&kept.packet);
+        self.bytes -= PacketStore::cost(&kept.packet);
         self.payload_bytes -= kept.len();
         self.withheld -= usize::from(!kept.was_sent);
         if self.waiting.is_empty() {
@@ -127,17 +136,17 @@ impl Store {
     }
 
     /// The packet that waits longest.
-    pub(super) fn front_mut(&mut self) -> Option<&mut Kept> {
+    pub(super) fn front_mut(&mut self) -> Option<&mut KeptPacket> {
         self.waiting.front_mut()
     }
 
-    pub(super) fn find(&self, seq: Seq) -> Option<&Kept> {
+    pub(super) fn find(&self, seq: Seq) -> Option<&KeptPacket> {
         let mut before = self.that_may_reach(seq).take_while(|kept| kept.seq <= seq);
         before.find(|kept| kept.len() > 0 && seq < kept.end)
     }
 
     /// Removes the next data that ends at or below this number, and packets without data before it.
-    pub(super) fn pop_below(&mut self, below: Seq) -> Option<Kept> {
+    pub(super) fn pop_below(&mut self, below: Seq) -> Option<KeptPacket> {
         let first = self.waiting.front()?;
         if first.end <= below && first.len() > 0 { self.pop() } else { None }
     }
@@ -147,18 +156,18 @@ impl Store {
 mod tests {
     use super::*;
 
-    fn kept(seq: u32, len: u32) -> Kept {
+    fn kept(seq: u32, len: u32) -> KeptPacket {
         let (seq, packet) = (Seq(seq), vec![0; len as usize + 40]);
-        Kept { id: 0, seq, end: seq + len, ack: None, was_sent: false, duplicates: 0, packet }
+        KeptPacket { id: 0, seq, end: seq + len, ack: None, was_sent: false, duplicates: 0, packet }
     }
 
-    fn seqs(store: &mut Store) -> Vec<u32> {
+    fn seqs(store: &mut PacketStore) -> Vec<u32> {
         std::iter::from_fn(|| store.pop()).map(|kept| kept.seq.0).collect()
     }
 
     #[test]
     fn data_that_comes_late_goes_where_it_belongs_also_across_the_wrap() {
-        let mut store = Store::default();
+        let mut store = PacketStore::default();
         for seq in [u32::MAX - 99, 100, 0, 200] {
             store.put(kept(seq, 100));
         }
@@ -173,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_store_that_has_emptied_gives_its_memory_back() {
-        let mut store = Store::default();
+        let mut store = PacketStore::default();
         for seq in 0..1_000 {
             store.put(kept(seq, 1));
         }
@@ -186,17 +195,17 @@ mod tests {
 
     #[test]
     fn what_carries_no_data_stays_behind_what_came_before_it() {
-        let mut store = Store::default();
+        let mut store = PacketStore::default();
         for (seq, len) in [(100, 100), (200, 0), (200, 100), (300, 0), (0, 100)] {
             store.put(kept(seq, len));
         }
         assert_eq!(seqs(&mut store), [0, 100, 200, 200, 300]);
     }
 
-    /// A late ACK carries no data, and its number is below that of the packets before it.
+    /// A late ACK carries no data, and its number is below the numbers of earlier packets.
     #[test]
     fn what_carries_no_data_and_is_late_stays_behind_what_came_before_it() {
-        let mut store = Store::default();
+        let mut store = PacketStore::default();
         for (seq, len) in [(200, 100), (100, 0), (300, 100), (250, 50)] {
             store.put(kept(seq, len));
         }
@@ -206,11 +215,11 @@ mod tests {
 
     #[test]
     fn data_is_looked_for_only_where_it_may_be() {
-        let mut store = Store::default();
+        let mut store = PacketStore::default();
         for seq in 0..10_000 {
             store.put(kept(seq, 1));
         }
-        let looked_at = |store: &Store, seq: u32| {
+        let looked_at = |store: &PacketStore, seq: u32| {
             store.that_may_reach(Seq(seq)).take_while(|kept| kept.seq <= Seq(seq)).count()
         };
         assert!(store.has(Seq(9_000), Seq(9_100)) && !store.has(Seq(9_999), Seq(10_001)));
@@ -228,7 +237,7 @@ mod tests {
             segments in proptest::collection::vec((0u32..60, 0u32..20, proptest::bool::ANY), 0..60),
             first in proptest::num::u32::ANY,
         ) {
-            let (mut store, mut held) = (Store::default(), Vec::new());
+            let (mut store, mut held) = (PacketStore::default(), Vec::new());
             for (seq, len, pops) in segments {
                 store.put(kept(first.wrapping_add(seq), len));
                 held.push((seq, seq + len));

@@ -11,7 +11,7 @@ use hopwise_core::agent::Side;
 use hopwise_core::narrow::as_u32;
 use hopwise_core::wire::Flags;
 
-use super::read::{FlowKey, Read, with_zeros, without_data};
+use super::read::{FlowKey, ReadPacket, with_zeros, without_data};
 
 /// The largest number of SYNs. The oldest gives way.
 const MOST: usize = 4_096;
@@ -25,7 +25,7 @@ const MOST_NEAR: usize = 16;
 type Opening = (FlowKey, Side, u32);
 
 #[derive(Debug)]
-struct Syn {
+struct KeptSyn {
     /// The packet without its data, and the length of that.
     headers: Box<[u8]>,
     data: u32,
@@ -34,17 +34,17 @@ struct Syn {
 
 #[derive(Debug, Default)]
 pub(super) struct Syns {
-    all: BTreeMap<Opening, Syn>,
+    all: BTreeMap<Opening, KeptSyn>,
     in_order: BTreeMap<u64, Opening>,
     noted: u64,
 }
 
 impl Syns {
-    pub(super) fn note(&mut self, from: Side, read: &Read<'_>, packet: &[u8]) {
+    pub(super) fn note(&mut self, from: Side, read: &ReadPacket<'_>, packet: &[u8]) {
         let Some(headers) = without_data(packet) else { return };
         let opening = (read.key, from, read.tcp.seq.0);
         self.noted += 1;
-        let syn = Syn { headers: headers.into(), data: as_u32(read.tcp.payload.len()), nth: self.noted };
+        let syn = KeptSyn { headers: headers.into(), data: as_u32(read.tcp.payload.len()), nth: self.noted };
         if let Some(before) = self.all.insert(opening, syn) {
             self.in_order.remove(&before.nth);
         }
@@ -61,7 +61,7 @@ impl Syns {
     pub(super) fn answered(
         &mut self,
         from: Side,
-        answer: &Read<'_>,
+        answer: &ReadPacket<'_>,
         opened: Option<(Side, Seq)>,
     ) -> Option<Vec<u8>> {
         if !answer.tcp.flags.contains(Flags::SYN | Flags::ACK) {
@@ -78,7 +78,7 @@ impl Syns {
             near.take(MOST_NEAR).filter(|((_, _, seq), syn)| last.wrapping_sub(*seq) <= syn.data);
         let (opening, _) = fitting.next().filter(|((_, _, seq), _)| opened != Some((opener, Seq(*seq))))?;
         let opening = *opening;
-        let Syn { headers, data, nth } = self.all.remove(&opening)?;
+        let KeptSyn { headers, data, nth } = self.all.remove(&opening)?;
         self.in_order.remove(&nth);
         with_zeros(&headers, data as usize)
     }

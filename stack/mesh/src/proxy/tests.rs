@@ -507,8 +507,8 @@ fn the_first_rule_that_fits_says_which_agent() {
     assert!(error.to_string().contains("did you mean `ack-hold`?"), "{error}");
 }
 
-/// The values that distinguish ACKs. The mobile here sends no two with the same timestamp, though the radio may bring
-/// one twice.
+/// The values that distinguish ACKs. The mobile here sends no two packets with one timestamp, though the radio may
+/// bring a packet twice.
 fn said_in(packet: &[u8]) -> (u32, u16, Option<Timestamps>) {
     let read = read::read(packet, Side::Mobile, Checksums::Verify).expect("a segment that is whole");
     (read.tcp.ack.0, read.tcp.window, read.tcp.options.timestamps)

@@ -1,11 +1,11 @@
 //! Time stamps and integrity check values of whole packets (RFC 7182), as packet TLVs: HMAC with SHA-256. It covers the
-//! sender's address, that of the receiver and the packet without check values. Each hop signs anew, whatever else the
-//! packet holds.
+//! addresses of sender and receiver, and the packet without check values. Each hop signs anew, whatever else the packet
+//! holds.
 //!
 //! RFC 7182 covers the source alone (type extension 2). A packet to one neighbour then also holds for each other one:
 //! whoever hears it can readdress it, and that other one takes the sender for its neighbour. Ours therefore covers the
-//! destination, too, and has a type extension of the experimental range. All neighbours see the same destination of a
-//! multicast packet, which is the group's address.
+//! destination, too, and has a type extension of the experimental range. All neighbours see the group's address as the
+//! destination of a multicast packet.
 
 use super::Packet;
 use super::packet_flags;
@@ -27,15 +27,15 @@ pub(crate) const COST: usize = 2 + 4 + ICV_START + Key::WHOLE_TAG + 3 + 8;
 
 /// The parts of a packet's header.
 #[derive(Clone, Copy, Debug)]
-struct Head<'a> {
+struct HeaderParts<'a> {
     version: u8,
     seq: &'a [u8],
     tlvs: &'a [u8],
     messages: &'a [u8],
 }
 
-impl<'a> Head<'a> {
-    fn read(packet: &'a [u8]) -> Option<Head<'a>> {
+impl<'a> HeaderParts<'a> {
+    fn read(packet: &'a [u8]) -> Option<HeaderParts<'a>> {
         let (first, rest) = packet.split_first()?;
         let has = |flag: u8| first & flag != 0;
         let (seq, rest) = rest.split_at_checked(if has(packet_flags::SEQ) { 2 } else { 0 })?;
@@ -45,7 +45,7 @@ impl<'a> Head<'a> {
         } else {
             (&[][..], rest)
         };
-        Some(Head { version: first & 0xf0, seq, tlvs, messages })
+        Some(HeaderParts { version: first & 0xf0, seq, tlvs, messages })
     }
 
     /// The same packet with other TLVs.
@@ -65,7 +65,7 @@ impl<'a> Head<'a> {
 
 /// A TLV of a packet, and all of its bytes.
 #[derive(Clone, Copy, Debug)]
-struct Part<'a> {
+struct PacketTlv<'a> {
     kind: u8,
     extension: u8,
     value: &'a [u8],
@@ -73,7 +73,7 @@ struct Part<'a> {
 }
 
 /// `None` if the bytes are no TLVs of a packet.
-fn parts(mut rest: &[u8]) -> Option<Vec<Part<'_>>> {
+fn parts(mut rest: &[u8]) -> Option<Vec<PacketTlv<'_>>> {
     let mut parts = Vec::new();
     while let [kind, flags, behind @ ..] = rest {
         let has = |flag: u8| flags & flag != 0;
@@ -89,7 +89,7 @@ fn parts(mut rest: &[u8]) -> Option<Vec<Part<'_>>> {
         };
         let (value, behind) = behind.split_at_checked(len)?;
         let whole = &rest[..rest.len() - behind.len()];
-        parts.push(Part { kind: *kind, extension: *extension, value, whole });
+        parts.push(PacketTlv { kind: *kind, extension: *extension, value, whole });
         rest = behind;
     }
     rest.is_empty().then_some(parts)
@@ -98,7 +98,7 @@ fn parts(mut rest: &[u8]) -> Option<Vec<Part<'_>>> {
 /// The packet with a time stamp and a check value; `None` without room for them.
 pub(crate) fn sign(keys: &Keys, envelope: &Envelope, stamp: u64, packet: &[u8]) -> Option<Vec<u8>> {
     let (id, key) = keys.signing();
-    let head = Head::read(packet)?;
+    let head = HeaderParts::read(packet)?;
     let mut time = vec![TIMESTAMP, tlv_flags::VALUE, 8];
     time.extend(stamp.to_be_bytes());
     let others = [head.tlvs, &time].concat();
@@ -112,11 +112,11 @@ pub(crate) fn sign(keys: &Keys, envelope: &Envelope, stamp: u64, packet: &[u8]) 
 
 /// The time stamp of a packet whose check value is right, and the packet with its TLVs.
 pub(crate) fn verify<'m>(keys: &Keys, envelope: &Envelope, packet: &'m [u8]) -> Option<(u64, &'m [u8])> {
-    let head = Head::read(packet)?;
+    let head = HeaderParts::read(packet)?;
     let parts = parts(head.tlvs)?;
     let (icvs, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.kind == ICV);
     let unsigned = head.with(&others.iter().flat_map(|part| part.whole).copied().collect::<Vec<_>>())?;
-    let is_right = |icv: &Part<'_>| match icv.value {
+    let is_right = |icv: &PacketTlv<'_>| match icv.value {
         [SHA_256, HMAC, 1, id, tag @ ..] if icv.extension == WITH_BOTH_ENDS => {
             let covered: [&[u8]; 3] = [&envelope.src, &envelope.dst, &unsigned];
             keys.find(*id).is_some_and(|key| key.is_right_whole(&covered, tag))
@@ -132,7 +132,7 @@ pub(crate) fn verify<'m>(keys: &Keys, envelope: &Envelope, packet: &'m [u8]) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Message, Tlv};
+    use super::super::{Rfc5444Message, Tlv};
     use super::*;
 
     const ENVELOPE: Envelope = Envelope { src: [10, 0, 0, 1], dst: [224, 0, 0, 109], ttl: 255 };
@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn packets() -> Vec<Vec<u8>> {
-        let message = Message::new(13, 4);
+        let message = Rfc5444Message::new(13, 4);
         let tlvs = vec![Tlv { kind: 99, extension: 3, value: vec![7; 300] }];
         let full = Packet { seq: Some(513), tlvs, messages: vec![message.clone(), message.clone()] };
         let plain = [Packet::default(), Packet::of(message), full];

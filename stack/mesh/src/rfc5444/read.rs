@@ -1,8 +1,8 @@
 //! Bytes to packets. Every length is checked against the bytes that are there.
 
 use super::{
-    Address, AddressBlock, AddressTlv, LONGEST_ADDRESS, MOST_ADDRESSES, Malformed, Message, Packet, Tlv,
-    Value, block_flags, message_flags, packet_flags, tlv_flags,
+    Address, AddressBlock, AddressTlv, LONGEST_ADDRESS, MOST_ADDRESSES, MalformedPacket, Packet,
+    Rfc5444Message, Tlv, TlvValue, block_flags, message_flags, packet_flags, tlv_flags,
 };
 use hopwise_core::narrow::as_u8;
 
@@ -11,23 +11,23 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.rest.split_at_checked(len).ok_or(Malformed)?;
+    fn take(&mut self, len: usize) -> Result<&'a [u8], MalformedPacket> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(MalformedPacket)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    fn byte(&mut self) -> Result<u8, Malformed> {
-        let (first, rest) = self.rest.split_first().ok_or(Malformed)?;
+    fn byte(&mut self) -> Result<u8, MalformedPacket> {
+        let (first, rest) = self.rest.split_first().ok_or(MalformedPacket)?;
         self.rest = rest;
         Ok(*first)
     }
 
-    fn short(&mut self) -> Result<u16, Malformed> {
+    fn short(&mut self) -> Result<u16, MalformedPacket> {
         Ok(u16::from_be_bytes([self.byte()?, self.byte()?]))
     }
 
-    fn part(&mut self, len: usize) -> Result<Reader<'a>, Malformed> {
+    fn part(&mut self, len: usize) -> Result<Reader<'a>, MalformedPacket> {
         Ok(Reader { rest: self.take(len)? })
     }
 
@@ -40,16 +40,16 @@ impl<'a> Reader<'a> {
 fn where_set<T>(
     flags: u8,
     flag: u8,
-    take: impl FnOnce() -> Result<T, Malformed>,
-) -> Result<Option<T>, Malformed> {
+    take: impl FnOnce() -> Result<T, MalformedPacket>,
+) -> Result<Option<T>, MalformedPacket> {
     if flags & flag == 0 { Ok(None) } else { take().map(Some) }
 }
 
-pub(super) fn packet(bytes: &[u8]) -> Result<Packet, Malformed> {
+pub(super) fn packet(bytes: &[u8]) -> Result<Packet, MalformedPacket> {
     let mut reader = Reader { rest: bytes };
     let first = reader.byte()?;
     if first >> 4 != 0 {
-        return Err(Malformed); // Another version.
+        return Err(MalformedPacket); // Another version.
     }
     let seq = where_set(first, packet_flags::SEQ, || reader.short())?;
     let tlvs = where_set(first, packet_flags::TLVS, || tlv_block(&mut reader))?.unwrap_or_default();
@@ -63,14 +63,14 @@ pub(super) fn packet(bytes: &[u8]) -> Result<Packet, Malformed> {
 /// The bytes of type, flags, address length and message size.
 const MESSAGE_START: usize = 4;
 
-fn message(reader: &mut Reader<'_>, room: &mut usize) -> Result<Message, Malformed> {
+fn message(reader: &mut Reader<'_>, room: &mut usize) -> Result<Rfc5444Message, MalformedPacket> {
     let kind = reader.byte()?;
     let flags = reader.byte()?;
     let address_bytes = (flags & 0x0f) + 1;
-    let size = usize::from(reader.short()?).checked_sub(MESSAGE_START).ok_or(Malformed)?;
+    let size = usize::from(reader.short()?).checked_sub(MESSAGE_START).ok_or(MalformedPacket)?;
     let mut reader = reader.part(size)?;
     let originator = where_set(flags, message_flags::ORIGINATOR, || {
-        Address::new(reader.take(usize::from(address_bytes))?).ok_or(Malformed)
+        Address::new(reader.take(usize::from(address_bytes))?).ok_or(MalformedPacket)
     })?;
     let hop_limit = where_set(flags, message_flags::HOP_LIMIT, || reader.byte())?;
     let hop_count = where_set(flags, message_flags::HOP_COUNT, || reader.byte())?;
@@ -80,10 +80,10 @@ fn message(reader: &mut Reader<'_>, room: &mut usize) -> Result<Message, Malform
     while !reader.is_empty() {
         blocks.push(address_block(&mut reader, usize::from(address_bytes), room)?);
     }
-    Ok(Message { kind, address_bytes, originator, hop_limit, hop_count, seq, tlvs, blocks })
+    Ok(Rfc5444Message { kind, address_bytes, originator, hop_limit, hop_count, seq, tlvs, blocks })
 }
 
-fn tlv_block(reader: &mut Reader<'_>) -> Result<Vec<Tlv>, Malformed> {
+fn tlv_block(reader: &mut Reader<'_>) -> Result<Vec<Tlv>, MalformedPacket> {
     let len = usize::from(reader.short()?);
     let mut reader = reader.part(len)?;
     let mut tlvs = Vec::new();
@@ -91,7 +91,7 @@ fn tlv_block(reader: &mut Reader<'_>) -> Result<Vec<Tlv>, Malformed> {
         let kind = reader.byte()?;
         let flags = reader.byte()?;
         if flags & (tlv_flags::SINGLE_INDEX | tlv_flags::MULTI_INDEX | tlv_flags::MULTI_VALUE) != 0 {
-            return Err(Malformed); // There are no addresses to choose from.
+            return Err(MalformedPacket); // There are no addresses to choose from.
         }
         let extension = where_set(flags, tlv_flags::EXTENSION, || reader.byte())?.unwrap_or(0);
         tlvs.push(Tlv { kind, extension, value: value(&mut reader, flags)?.to_vec() });
@@ -99,10 +99,10 @@ fn tlv_block(reader: &mut Reader<'_>) -> Result<Vec<Tlv>, Malformed> {
     Ok(tlvs)
 }
 
-fn value<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<&'a [u8], Malformed> {
+fn value<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<&'a [u8], MalformedPacket> {
     let is_long = flags & tlv_flags::LONG != 0;
     if flags & tlv_flags::VALUE == 0 {
-        return if is_long { Err(Malformed) } else { Ok(&[]) };
+        return if is_long { Err(MalformedPacket) } else { Ok(&[]) };
     }
     let len = if is_long { usize::from(reader.short()?) } else { usize::from(reader.byte()?) };
     reader.take(len)
@@ -112,7 +112,7 @@ fn address_block(
     reader: &mut Reader<'_>,
     address_bytes: usize,
     room: &mut usize,
-) -> Result<AddressBlock, Malformed> {
+) -> Result<AddressBlock, MalformedPacket> {
     let count = usize::from(reader.byte()?);
     let flags = reader.byte()?;
     let both = |pair: u8| flags & pair == pair;
@@ -120,14 +120,14 @@ fn address_block(
         || both(block_flags::FULL_TAIL | block_flags::ZERO_TAIL)
         || both(block_flags::SINGLE_PREFIX | block_flags::MULTI_PREFIX)
     {
-        return Err(Malformed);
+        return Err(MalformedPacket);
     }
-    *room = room.checked_sub(count).ok_or(Malformed)?;
+    *room = room.checked_sub(count).ok_or(MalformedPacket)?;
     let head = where_set(flags, block_flags::HEAD, || end(reader, address_bytes))?.unwrap_or_default();
     let full = where_set(flags, block_flags::FULL_TAIL, || end(reader, address_bytes))?.unwrap_or_default();
     let zeros = where_set(flags, block_flags::ZERO_TAIL, || reader.byte())?.unwrap_or(0);
     let tail_bytes = full.len() + usize::from(zeros);
-    let mid_bytes = address_bytes.checked_sub(head.len() + tail_bytes).ok_or(Malformed)?;
+    let mid_bytes = address_bytes.checked_sub(head.len() + tail_bytes).ok_or(MalformedPacket)?;
     let mut addresses = Vec::with_capacity(count);
     for _ in 0..count {
         let mut bytes = [0; LONGEST_ADDRESS];
@@ -143,24 +143,28 @@ fn address_block(
 }
 
 /// A head or a tail.
-fn end<'a>(reader: &mut Reader<'a>, address_bytes: usize) -> Result<&'a [u8], Malformed> {
+fn end<'a>(reader: &mut Reader<'a>, address_bytes: usize) -> Result<&'a [u8], MalformedPacket> {
     let len = usize::from(reader.byte()?);
-    if len > address_bytes { Err(Malformed) } else { reader.take(len) }
+    if len > address_bytes { Err(MalformedPacket) } else { reader.take(len) }
 }
 
-fn prefixes(reader: &mut Reader<'_>, flags: u8, addresses: &mut [(Address, u8)]) -> Result<(), Malformed> {
+fn prefixes(
+    reader: &mut Reader<'_>,
+    flags: u8,
+    addresses: &mut [(Address, u8)],
+) -> Result<(), MalformedPacket> {
     let single = where_set(flags, block_flags::SINGLE_PREFIX, || reader.byte())?;
     let has_each = flags & block_flags::MULTI_PREFIX != 0;
     for (address, bits) in addresses {
         *bits = if has_each { reader.byte()? } else { single.unwrap_or(*bits) };
         if *bits > address.bits() {
-            return Err(Malformed);
+            return Err(MalformedPacket);
         }
     }
     Ok(())
 }
 
-fn address_tlvs(reader: &mut Reader<'_>, count: usize) -> Result<Vec<AddressTlv>, Malformed> {
+fn address_tlvs(reader: &mut Reader<'_>, count: usize) -> Result<Vec<AddressTlv>, MalformedPacket> {
     let len = usize::from(reader.short()?);
     let mut reader = reader.part(len)?;
     let mut tlvs = Vec::new();
@@ -170,7 +174,7 @@ fn address_tlvs(reader: &mut Reader<'_>, count: usize) -> Result<Vec<AddressTlv>
     Ok(tlvs)
 }
 
-fn address_tlv(reader: &mut Reader<'_>, addresses: usize) -> Result<AddressTlv, Malformed> {
+fn address_tlv(reader: &mut Reader<'_>, addresses: usize) -> Result<AddressTlv, MalformedPacket> {
     let kind = reader.byte()?;
     let flags = reader.byte()?;
     let extension = where_set(flags, tlv_flags::EXTENSION, || reader.byte())?.unwrap_or(0);
@@ -183,21 +187,21 @@ fn address_tlv(reader: &mut Reader<'_>, addresses: usize) -> Result<AddressTlv, 
             (index, index)
         }
         (false, true) => (reader.byte()?, reader.byte()?),
-        (true, true) => return Err(Malformed),
+        (true, true) => return Err(MalformedPacket),
     };
     if first > last || usize::from(last) >= addresses {
-        return Err(Malformed);
+        return Err(MalformedPacket);
     }
     let bytes = value(reader, flags)?;
     let has_each = flags & tlv_flags::MULTI_VALUE != 0;
     let count = usize::from(last - first) + 1;
     if has_each && bytes.len() % count != 0 {
-        return Err(Malformed);
+        return Err(MalformedPacket);
     }
     let value = match bytes {
-        [] => Value::None,
-        _ if has_each && count > 1 => Value::Each(bytes.to_vec()),
-        _ => Value::Shared(bytes.to_vec()),
+        [] => TlvValue::None,
+        _ if has_each && count > 1 => TlvValue::Each(bytes.to_vec()),
+        _ => TlvValue::Shared(bytes.to_vec()),
     };
     Ok(AddressTlv { kind, extension, first, last, value })
 }

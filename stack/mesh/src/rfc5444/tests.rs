@@ -11,8 +11,8 @@ fn block(addresses: &[[u8; 4]]) -> AddressBlock {
     AddressBlock { addresses: addresses.iter().map(whole).collect(), tlvs: Vec::new() }
 }
 
-fn message(blocks: Vec<AddressBlock>) -> Message {
-    Message { blocks, ..Message::new(10, 4) }
+fn message(blocks: Vec<AddressBlock>) -> Rfc5444Message {
+    Rfc5444Message { blocks, ..Rfc5444Message::new(10, 4) }
 }
 
 /// The bytes of a packet with one such block, from the block on.
@@ -28,13 +28,13 @@ fn a_packet_begins_with_its_version_and_what_it_has() {
     let numbered = Packet { seq: Some(0x0102), tlvs, messages: Vec::new() };
     assert_eq!(numbered.bytes().expect("short enough"), [0x0c, 1, 2, 0, 2, 5, 0]);
     assert_eq!(Packet::parse(&numbered.bytes().expect("short enough")), Ok(numbered));
-    assert_eq!(Packet::parse(&[0x10]), Err(Malformed), "another version");
+    assert_eq!(Packet::parse(&[0x10]), Err(MalformedPacket), "another version");
     assert_eq!(Packet::parse(&[0x03]), Ok(nothing), "reserved bits are ignored");
 }
 
 #[test]
 fn a_message_has_its_fields_in_the_order_of_the_rfc_and_counts_itself() {
-    let whole = Message {
+    let whole = Rfc5444Message {
         originator: Some(v4(1)),
         hop_limit: Some(20),
         hop_count: Some(3),
@@ -43,7 +43,7 @@ fn a_message_has_its_fields_in_the_order_of_the_rfc_and_counts_itself() {
             Tlv { kind: 224, extension: 7, value: vec![1, 2, 3] },
             Tlv { kind: 1, extension: 0, value: vec![9; 256] },
         ],
-        ..Message::new(10, 4)
+        ..Rfc5444Message::new(10, 4)
     };
     let bytes = Packet::of(whole.clone()).bytes().expect("short enough");
     let head = [0, 10, 0xf3, 1, 0x19, 10, 0, 0, 1, 20, 3, 0xff, 0xfe, 1, 0x0b];
@@ -89,9 +89,15 @@ fn prefixes_are_written_once_where_they_are_one() {
 fn a_tlv_speaks_of_all_of_one_or_of_some_with_one_value_or_with_many() {
     let mut some = block(&[[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]]);
     some.tlvs = vec![
-        AddressTlv { kind: 1, extension: 0, first: 0, last: 2, value: Value::Each(vec![1, 2, 3, 4, 5, 6]) },
-        AddressTlv { kind: 2, extension: 9, first: 1, last: 1, value: Value::Shared(vec![7]) },
-        AddressTlv { kind: 3, extension: 0, first: 1, last: 2, value: Value::None },
+        AddressTlv {
+            kind: 1,
+            extension: 0,
+            first: 0,
+            last: 2,
+            value: TlvValue::Each(vec![1, 2, 3, 4, 5, 6]),
+        },
+        AddressTlv { kind: 2, extension: 9, first: 1, last: 1, value: TlvValue::Shared(vec![7]) },
+        AddressTlv { kind: 3, extension: 0, first: 1, last: 2, value: TlvValue::None },
     ];
     let bytes = written(&some);
     assert_eq!(bytes[10..], [19, 1, 0x14, 6, 1, 2, 3, 4, 5, 6, 2, 0xd0, 9, 1, 1, 7, 3, 0x20, 1, 2]);
@@ -108,12 +114,12 @@ fn a_tlv_speaks_of_all_of_one_or_of_some_with_one_value_or_with_many() {
 }
 
 /// A packet of one message of 8 bytes without addresses, with this block of TLVs.
-fn tlvs(bytes: &[u8]) -> Result<Packet, Malformed> {
+fn tlvs(bytes: &[u8]) -> Result<Packet, MalformedPacket> {
     let size = 6 + bytes.len() as u8;
     Packet::parse(&[&[0, 10, 3, 0, size, 0, bytes.len() as u8], bytes].concat())
 }
 
-fn blocks(bytes: &[u8]) -> Result<Packet, Malformed> {
+fn blocks(bytes: &[u8]) -> Result<Packet, MalformedPacket> {
     let size = 6 + bytes.len() as u8;
     Packet::parse(&[&[0, 10, 3, 0, size, 0, 0], bytes].concat())
 }
@@ -130,7 +136,7 @@ fn what_the_rfc_forbids_is_no_packet() {
         ("half a long length", &[1, 0x18, 0]),
         ("half a TLV", &[1]),
     ] {
-        assert_eq!(tlvs(bytes), Err(Malformed), "{what}");
+        assert_eq!(tlvs(bytes), Err(MalformedPacket), "{what}");
     }
     for (what, bytes) in [
         ("no address", &[0, 0, 0, 0][..]),
@@ -147,7 +153,7 @@ fn what_the_rfc_forbids_is_no_packet() {
         ("values of unequal length", &[2, 0x80, 3, 10, 0, 0, 1, 2, 0, 6, 1, 0x14, 3, 1, 2, 3]),
         ("a TLV that is longer than its block", &[1, 0, 10, 0, 0, 1, 0, 3, 1, 0x10, 1, 9]),
     ] {
-        assert_eq!(blocks(bytes), Err(Malformed), "{what}");
+        assert_eq!(blocks(bytes), Err(MalformedPacket), "{what}");
     }
     for (what, bytes) in [
         ("a message smaller than its header", &[0, 10, 3, 0, 3, 0, 0][..]),
@@ -156,20 +162,20 @@ fn what_the_rfc_forbids_is_no_packet() {
         ("what follows the last message", &[0, 10, 3, 0, 6, 0, 0, 1]),
         ("nothing", &[]),
     ] {
-        assert_eq!(Packet::parse(bytes), Err(Malformed), "{what}");
+        assert_eq!(Packet::parse(bytes), Err(MalformedPacket), "{what}");
     }
 }
 
 #[test]
 fn a_few_bytes_do_not_become_a_million_addresses() {
-    // Each block of nine bytes stands for 255 times the same address.
+    // Each block of nine bytes stands for one address 255 times.
     let block = [255, 0x80, 4, 10, 0, 0, 1, 0, 0];
     let packet = |count: usize| {
         let size = 6 + 9 * count;
         [&[0, 10, 3, (size >> 8) as u8, size as u8, 0, 0][..], &block.repeat(count)].concat()
     };
     assert!(Packet::parse(&packet(MOST_ADDRESSES / 255)).is_ok());
-    assert_eq!(Packet::parse(&packet(MOST_ADDRESSES / 255 + 1)), Err(Malformed));
+    assert_eq!(Packet::parse(&packet(MOST_ADDRESSES / 255 + 1)), Err(MalformedPacket));
 }
 
 fn tlv() -> impl Strategy<Value = Tlv> {
@@ -188,9 +194,9 @@ fn address_tlv(addresses: usize) -> impl Strategy<Value = AddressTlv> {
         .prop_map(|(kind, extension, (a, b), what, bytes)| {
             let (first, last) = (a.min(b), a.max(b));
             let value = match (what, last - first) {
-                (0, _) => Value::None,
-                (1, 1..) => Value::Each(bytes.repeat(last - first + 1)),
-                _ => Value::Shared(bytes),
+                (0, _) => TlvValue::None,
+                (1, 1..) => TlvValue::Each(bytes.repeat(last - first + 1)),
+                _ => TlvValue::Shared(bytes),
             };
             AddressTlv { kind, extension, first: first as u8, last: last as u8, value }
         })
@@ -208,21 +214,23 @@ fn address_block(len: usize) -> impl Strategy<Value = AddressBlock> {
     })
 }
 
-fn any_message() -> impl Strategy<Value = Message> {
+fn any_message() -> impl Strategy<Value = Rfc5444Message> {
     (1..=16_usize).prop_flat_map(|len| {
         let fields = any::<(u8, bool, Option<u8>, Option<u8>, Option<u16>)>();
         let originator = prop::collection::vec(any::<u8>(), len);
         let tlvs = prop::collection::vec(tlv(), 0..3);
         let blocks = prop::collection::vec(address_block(len), 0..3);
         (fields, originator, tlvs, blocks).prop_map(
-            move |((kind, has_originator, hop_limit, hop_count, seq), originator, tlvs, blocks)| Message {
-                originator: Address::new(&originator).filter(|_| has_originator),
-                hop_limit,
-                hop_count,
-                seq,
-                tlvs,
-                blocks,
-                ..Message::new(kind, len as u8)
+            move |((kind, has_originator, hop_limit, hop_count, seq), originator, tlvs, blocks)| {
+                Rfc5444Message {
+                    originator: Address::new(&originator).filter(|_| has_originator),
+                    hop_limit,
+                    hop_count,
+                    seq,
+                    tlvs,
+                    blocks,
+                    ..Rfc5444Message::new(kind, len as u8)
+                }
             },
         )
     })
@@ -281,7 +289,7 @@ mod oracle {
 
         #[test]
         fn reads_the_tlvs_of_a_message(tlvs in prop::collection::vec(tlv(), 0..4)) {
-            let message = Message { tlvs: tlvs.clone(), ..Message::new(10, 4) };
+            let message = Rfc5444Message { tlvs: tlvs.clone(), ..Rfc5444Message::new(10, 4) };
             let bytes = Packet::of(message).bytes().expect("short enough");
             let Ok((&[], read)) = parser::tlv_block(&bytes[5..]) else { panic!("{bytes:?}") };
             let read: Vec<_> = read.map(|tlv| tlv.unwrap_or_else(|error| panic!("{error:?}"))).collect();
@@ -302,8 +310,8 @@ mod oracle {
             let (first, last) = (read.start_index.unwrap_or(0), read.stop_index.or(read.start_index).unwrap_or(3));
             prop_assert_eq!((first, last), (tlv.first, tlv.last));
             let value = match &tlv.value {
-                Value::None => &[][..],
-                Value::Shared(value) | Value::Each(value) => value,
+                TlvValue::None => &[][..],
+                TlvValue::Shared(value) | TlvValue::Each(value) => value,
             };
             prop_assert_eq!(read.value.unwrap_or_default(), value);
         }

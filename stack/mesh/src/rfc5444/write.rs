@@ -1,18 +1,18 @@
 //! Packets to bytes, in the shortest encoding.
 
 use super::{
-    Address, AddressBlock, AddressTlv, MOST_IN_BLOCK, Message, Packet, Tlv, TooLong, Value, block_flags,
-    message_flags, packet_flags, tlv_flags,
+    Address, AddressBlock, AddressTlv, MOST_IN_BLOCK, Packet, Rfc5444Message, Tlv, TlvValue, TooLong,
+    block_flags, message_flags, packet_flags, tlv_flags,
 };
 use hopwise_core::narrow::as_u8;
 
-type Written = Result<(), TooLong>;
+type WriteResult = Result<(), TooLong>;
 
 fn flag(is_set: bool, flag: u8) -> u8 {
     if is_set { flag } else { 0 }
 }
 
-pub(super) fn packet(packet: &Packet, out: &mut Vec<u8>) -> Written {
+pub(super) fn packet(packet: &Packet, out: &mut Vec<u8>) -> WriteResult {
     let has_tlvs = !packet.tlvs.is_empty();
     out.push(flag(packet.seq.is_some(), packet_flags::SEQ) | flag(has_tlvs, packet_flags::TLVS));
     out.extend(packet.seq.into_iter().flat_map(u16::to_be_bytes));
@@ -23,7 +23,11 @@ pub(super) fn packet(packet: &Packet, out: &mut Vec<u8>) -> Written {
 }
 
 /// Writes bytes behind their 16-bit length. `before` are the bytes before them that the length counts too.
-fn with_length(out: &mut Vec<u8>, before: usize, write: impl FnOnce(&mut Vec<u8>) -> Written) -> Written {
+fn with_length(
+    out: &mut Vec<u8>,
+    before: usize,
+    write: impl FnOnce(&mut Vec<u8>) -> WriteResult,
+) -> WriteResult {
     let at = out.len();
     out.extend([0, 0]);
     write(out)?;
@@ -32,7 +36,7 @@ fn with_length(out: &mut Vec<u8>, before: usize, write: impl FnOnce(&mut Vec<u8>
     Ok(())
 }
 
-fn message(message: &Message, out: &mut Vec<u8>) -> Written {
+fn message(message: &Rfc5444Message, out: &mut Vec<u8>) -> WriteResult {
     let address_bytes = message.address_bytes;
     assert!((1..=16).contains(&address_bytes), "RFC 5444 §5.2: four bits hold the length less one");
     let flags = flag(message.originator.is_some(), message_flags::ORIGINATOR)
@@ -54,7 +58,7 @@ fn message(message: &Message, out: &mut Vec<u8>) -> Written {
     })
 }
 
-fn tlv_block(tlvs: &[Tlv], out: &mut Vec<u8>) -> Written {
+fn tlv_block(tlvs: &[Tlv], out: &mut Vec<u8>) -> WriteResult {
     with_length(out, 0, |out| {
         tlvs.iter().try_for_each(|tlv| tlv_start((tlv.kind, tlv.extension), None, (&tlv.value, false), out))
     })
@@ -66,7 +70,7 @@ fn tlv_start(
     range: Option<(u8, u8)>,
     (value, has_each): (&[u8], bool),
     out: &mut Vec<u8>,
-) -> Written {
+) -> WriteResult {
     let is_single = range.is_some_and(|(first, last)| first == last);
     let flags = flag(extension != 0, tlv_flags::EXTENSION)
         | flag(is_single, tlv_flags::SINGLE_INDEX)
@@ -96,14 +100,14 @@ fn tlv_start(
 
 /// The common parts of addresses.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shared {
+struct CommonParts {
     head: usize,
     tail: usize,
     /// The tail is all zeros, which are not written.
     is_zero: bool,
 }
 
-impl Shared {
+impl CommonParts {
     fn cost(self, address_bytes: usize, count: usize) -> usize {
         let head = if self.head > 0 { 1 + self.head } else { 0 };
         let tail = match (self.tail, self.is_zero) {
@@ -115,7 +119,7 @@ impl Shared {
     }
 
     /// The cheapest combination of no tail, a zero tail or a full one, with a head or none.
-    fn of(addresses: &[(Address, u8)], address_bytes: usize) -> Shared {
+    fn of(addresses: &[(Address, u8)], address_bytes: usize) -> CommonParts {
         let first = addresses[0].0;
         let at = |address: &Address, from_end: usize| address.octets()[address_bytes - 1 - from_end];
         let is_same = |n: &usize| addresses.iter().all(|(a, _)| a.octets()[*n] == first.octets()[*n]);
@@ -125,21 +129,21 @@ impl Shared {
         let full = (0..address_bytes).take_while(ends_same).count();
         let zero = (0..address_bytes).take_while(ends_zero).count();
         let with_head = |(tail, is_zero): (usize, bool)| {
-            [0, longest_head.min(address_bytes - tail)].map(|head| Shared { head, tail, is_zero })
+            [0, longest_head.min(address_bytes - tail)].map(|head| CommonParts { head, tail, is_zero })
         };
         let ways = [(0, false), (zero, true), (full, false)].into_iter().flat_map(with_head);
         ways.min_by_key(|way| way.cost(address_bytes, addresses.len())).unwrap_or_default()
     }
 }
 
-fn address_block(block: &AddressBlock, address_bytes: usize, out: &mut Vec<u8>) -> Written {
+fn address_block(block: &AddressBlock, address_bytes: usize, out: &mut Vec<u8>) -> WriteResult {
     let addresses = &block.addresses;
     assert!((1..=MOST_IN_BLOCK).contains(&addresses.len()), "RFC 5444 §5.3: one byte counts them");
     let is_right = |(address, bits): &(Address, u8)| {
         usize::from(address.len) == address_bytes && *bits <= address.bits()
     };
     assert!(addresses.iter().all(is_right), "all addresses of a message are of one length");
-    let Shared { head, tail, is_zero } = Shared::of(addresses, address_bytes);
+    let CommonParts { head, tail, is_zero } = CommonParts::of(addresses, address_bytes);
     let (first, bits) = addresses[0];
     let has_prefix = addresses.iter().any(|(address, bits)| *bits != address.bits());
     let is_one_prefix = addresses.iter().all(|(_, other)| *other == bits);
@@ -168,15 +172,15 @@ fn address_block(block: &AddressBlock, address_bytes: usize, out: &mut Vec<u8>) 
     with_length(out, 0, |out| block.tlvs.iter().try_for_each(|tlv| address_tlv(tlv, addresses.len(), out)))
 }
 
-fn address_tlv(tlv: &AddressTlv, addresses: usize, out: &mut Vec<u8>) -> Written {
+fn address_tlv(tlv: &AddressTlv, addresses: usize, out: &mut Vec<u8>) -> WriteResult {
     let AddressTlv { kind, extension, first, last, value } = tlv;
     assert!(first <= last && usize::from(*last) < addresses, "RFC 5444 §5.4.1: of addresses in the block");
     let is_all = *first == 0 && usize::from(*last) + 1 == addresses;
     let range = (!is_all).then_some((*first, *last));
     let (value, has_each) = match value {
-        Value::None => (&[][..], false),
-        Value::Shared(value) => (&value[..], false),
-        Value::Each(values) => {
+        TlvValue::None => (&[][..], false),
+        TlvValue::Shared(value) => (&value[..], false),
+        TlvValue::Each(values) => {
             assert!(values.len() % tlv.count() == 0, "all values are of one length");
             (&values[..], tlv.count() > 1)
         }

@@ -6,11 +6,12 @@ use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::wire::{IpHeader, protocol, udp};
 
 use super::*;
-use crate::aodv::messages::{Message, Rrep, Rreq, bytes_of};
+use crate::aodv::messages::{AodvMessage, Rrep, Rreq, bytes_of};
 use crate::aodv::rfc3561::Aodv;
-use crate::aodv::{Config, Interface, PORT, Settings};
-use crate::on_demand::testing::{LINK, address};
-use crate::{Change, Trust};
+use crate::aodv::{PORT, Settings};
+use crate::on_demand::testing::{LINK, address, setup};
+use crate::protocol::RoutingSetup;
+use crate::{RouteChange, Trust};
 
 const TUN: LinkId = LinkId(1);
 const SERVED: usize = 20;
@@ -38,15 +39,10 @@ impl Owner {
     fn new() -> Owner {
         let network: Prefix = "10.0.0.0/24".parse().expect("a network");
         let serves = vec![address(SERVED)];
-        let protocol = Aodv::new(Config {
-            settings: Settings { jitter: Duration::ZERO, hello: false, ..Settings::rfc3561() },
-            interfaces: vec![Interface { link: LINK, address: address(0) }],
-            serves: serves.clone(),
-            seed: 1,
-            counter: 0,
-            wakes_at: Instant::ZERO,
-            trust: Trust { network: Some(network), mtu: 1_500, keys: None },
-        });
+        let settings = Settings { jitter: Duration::ZERO, hello: false, ..Settings::rfc3561() };
+        let trust = Trust { network: Some(network), mtu: 1_500, keys: None };
+        let setup = RoutingSetup { serves: serves.clone(), trust, ..setup(address(0), 1) };
+        let protocol = Aodv::new(settings, setup);
         let config = RouterConfig { address: address(0), serves, network, unrouted: TUN };
         let now = Instant::from_secs(1);
         let mut router = Router::new(config, Box::new(protocol), Seam::default());
@@ -54,7 +50,7 @@ impl Owner {
         Owner { router, now }
     }
 
-    fn hear(&mut self, from: Ipv4Addr, port: u16, cast: Cast, message: &Message) {
+    fn hear(&mut self, from: Ipv4Addr, port: u16, cast: Cast, message: &AodvMessage) {
         let to = if cast == Cast::ToAll { Ipv4Addr::BROADCAST } else { address(0) };
         let (bytes, mut packet) = (bytes_of(message, &[]), Vec::new());
         let header = IpHeader { hop_limit: 255, ..IpHeader::plain(from.into(), to.into(), protocol::UDP) };
@@ -74,7 +70,7 @@ impl Owner {
             origin: address(0),
             lifetime_ms: 3_000,
         };
-        self.hear(address(from), PORT, Cast::ToUs, &Message::Rrep(rrep));
+        self.hear(address(from), PORT, Cast::ToUs, &AodvMessage::Rrep(rrep));
     }
 
     fn send(&mut self, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
@@ -89,13 +85,13 @@ impl Owner {
         std::iter::from_fn(|| self.router.poll_forward(self.now)).collect()
     }
 
-    fn messages(&mut self) -> Vec<(NextHop, Message)> {
+    fn messages(&mut self) -> Vec<(NextHop, AodvMessage)> {
         let mut out = Vec::new();
         std::iter::from_fn(|| {
             out.clear();
             let transmit = self.router.poll_transmit(self.now, LINK, Payload::Inline, &mut out)?;
             assert_eq!(transmit.class, QueueClass::Routing);
-            Some((transmit.to, Message::parse(&out[28..]).expect("a message").0))
+            Some((transmit.to, AodvMessage::parse(&out[28..]).expect("a message").0))
         })
         .collect()
     }
@@ -104,13 +100,13 @@ impl Owner {
     fn requests(&mut self) -> Vec<Ipv4Addr> {
         assert_eq!(self.forwards(), []);
         let wanted = |(_, message)| match message {
-            Message::Rreq(rreq) => Some(rreq.dst),
+            AodvMessage::Rreq(rreq) => Some(rreq.dst),
             _ => None,
         };
         self.messages().into_iter().filter_map(wanted).collect()
     }
 
-    fn changes(&mut self) -> Vec<Change> {
+    fn changes(&mut self) -> Vec<RouteChange> {
         self.router.protocol().changes(self.now)
     }
 
@@ -127,8 +123,8 @@ impl Owner {
     }
 }
 
-fn request(origin: usize, dst: usize) -> Message {
-    Message::Rreq(Rreq {
+fn request(origin: usize, dst: usize) -> AodvMessage {
+    AodvMessage::Rreq(Rreq {
         is_join: false,
         is_repair: false,
         is_gratuitous: false,
@@ -152,7 +148,7 @@ fn a_message_leaves_no_sooner_than_the_owner_can_give_the_kernel_the_routes_that
     assert_eq!(owner.forwards(), []);
     assert_eq!(owner.changes(), [(address(2), Some((address(2), LINK, 1)))]);
     let answers = owner.messages();
-    assert!(matches!(&answers[..], [(NextHop::Neighbour(to), Message::Rrep(_))] if *to == address(2)));
+    assert!(matches!(&answers[..], [(NextHop::Neighbour(to), AodvMessage::Rrep(_))] if *to == address(2)));
 }
 
 #[test]
@@ -232,4 +228,16 @@ fn a_neighbour_that_the_link_layer_has_lost_is_no_next_hop() {
     owner.router.handle_link_event(owner.now, LINK, &gone);
     assert_eq!(owner.forwards(), []);
     assert!(owner.changes().contains(&(address(9), None)));
+}
+
+#[test]
+fn a_reason_is_said_again_when_there_are_more_and_with_the_sum() {
+    let mut drops = Drops::default();
+    assert_eq!(drops.news(), []);
+    let (refused, malformed) = (DropReason::RoutingRefused, DropReason::RoutingMalformed);
+    [refused, malformed, refused].into_iter().for_each(|reason| drops.count(reason));
+    assert_eq!(drops.news(), [(malformed.name(), 1), (refused.name(), 2)]);
+    assert_eq!(drops.news(), []);
+    drops.count(refused);
+    assert_eq!(drops.news(), [(refused.name(), 3)]);
 }

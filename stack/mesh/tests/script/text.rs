@@ -8,11 +8,11 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use hopwise_core::Cast;
-use hopwise_mesh::aodv::messages::{Message, Rerr, Rrep, Rreq};
+use hopwise_mesh::aodv::messages::{AodvMessage, Rerr, Rrep, Rreq};
 
 /// A received message.
 pub(crate) struct Heard {
-    pub(crate) message: Message,
+    pub(crate) message: AodvMessage,
     pub(crate) ttl: u8,
     pub(crate) cast: Cast,
 }
@@ -57,7 +57,7 @@ pub(crate) fn read(text: &str) -> Heard {
     match words[0] {
         "RREQ" => {
             let (origin, dst) = ends(words[1]);
-            let message = Message::Rreq(Rreq {
+            let message = AodvMessage::Rreq(Rreq {
                 is_join: false,
                 is_repair: false,
                 is_gratuitous: has("G"),
@@ -86,15 +86,15 @@ pub(crate) fn read(text: &str) -> Heard {
                 (node(dst), seq.parse().unwrap_or_else(|_| panic!("`{pair}`")))
             };
             let rerr = Rerr { is_no_delete: has("N"), unreachable: listed.map(of).collect() };
-            Heard { message: Message::Rerr(rerr), ttl: 1, cast: Cast::ToUs }
+            Heard { message: AodvMessage::Rerr(rerr), ttl: 1, cast: Cast::ToUs }
         }
-        "RREP-ACK" => Heard { message: Message::RrepAck, ttl: 1, cast: Cast::ToUs },
+        "RREP-ACK" => Heard { message: AodvMessage::RrepAck, ttl: 1, cast: Cast::ToUs },
         other => panic!("no message `{other}`"),
     }
 }
 
-fn rrep(words: &[&str], dst: Ipv4Addr, origin: Ipv4Addr, hop_count: u8) -> Message {
-    Message::Rrep(Rrep {
+fn rrep(words: &[&str], dst: Ipv4Addr, origin: Ipv4Addr, hop_count: u8) -> AodvMessage {
+    AodvMessage::Rrep(Rrep {
         is_repair: false,
         wants_ack: words.contains(&"A"),
         prefix_size: 0,
@@ -106,12 +106,12 @@ fn rrep(words: &[&str], dst: Ipv4Addr, origin: Ipv4Addr, hop_count: u8) -> Messa
     })
 }
 
-pub(crate) fn print(message: &Message, ttl: u8) -> String {
+pub(crate) fn print(message: &AodvMessage, ttl: u8) -> String {
     let flags = |flags: &[(bool, &str)]| {
         flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| format!(" {flag}")).collect::<String>()
     };
     match message {
-        Message::Rreq(rreq) => format!(
+        AodvMessage::Rreq(rreq) => format!(
             "RREQ {}>{} id {} seq {} asks {} hops {} ttl {ttl}{}",
             name(rreq.origin),
             name(rreq.dst),
@@ -121,10 +121,10 @@ pub(crate) fn print(message: &Message, ttl: u8) -> String {
             rreq.hop_count,
             flags(&[(rreq.is_gratuitous, "G"), (rreq.is_destination_only, "D")])
         ),
-        Message::Rrep(rrep) if rrep.dst == rrep.origin => {
+        AodvMessage::Rrep(rrep) if rrep.dst == rrep.origin => {
             format!("HELLO {} seq {} life {}", name(rrep.dst), rrep.dst_seq, rrep.lifetime_ms)
         }
-        Message::Rrep(rrep) => format!(
+        AodvMessage::Rrep(rrep) => format!(
             "RREP {}>{} seq {} hops {} life {}{}",
             name(rrep.dst),
             name(rrep.origin),
@@ -133,10 +133,10 @@ pub(crate) fn print(message: &Message, ttl: u8) -> String {
             rrep.lifetime_ms,
             flags(&[(rrep.wants_ack, "A")])
         ),
-        Message::Rerr(rerr) => {
+        AodvMessage::Rerr(rerr) => {
             let listed = rerr.unreachable.iter().map(|(dst, seq)| format!("{} {seq}", name(*dst)));
             format!("RERR {}{}", listed.collect::<Vec<_>>().join(", "), flags(&[(rerr.is_no_delete, "N")]))
         }
-        Message::RrepAck => "RREP-ACK".to_owned(),
+        AodvMessage::RrepAck => "RREP-ACK".to_owned(),
     }
 }

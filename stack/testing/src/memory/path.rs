@@ -10,7 +10,7 @@ use hopwise_core::impairment::{Impairer, Impairment, Loss, Passage, turn_over};
 pub struct PathConfig {
     /// Losses, delays and the rate. Its queue holds the packets that wait for the rate.
     pub impairment: Impairment,
-    /// If set, packets that wait behind this many others are marked, not dropped (needs ECT in the IP header).
+    /// If set, packets that wait behind this many packets are marked, not dropped (needs ECT in the IP header).
     pub mark_behind: Option<u32>,
     pub is_down: bool,
     /// The largest packet that goes further.
@@ -33,7 +33,7 @@ pub enum Bundles {
 pub enum Hop {
     /// Packets that cannot go on vanish silently.
     Silent,
-    /// A router: it fragments IPv4 packets if allowed. It sends an ICMP error for those that are too large or meet an
+    /// A router: it fragments IPv4 packets if allowed. It sends an ICMP error for packets that are too large or meet an
     /// outage.
     Router,
 }
@@ -115,7 +115,7 @@ impl Direction {
         while self.departures.front().is_some_and(|left| *left <= now) {
             self.departures.pop_front();
         }
-        // One of them is being sent; the others wait.
+        // One of them is being sent; the rest wait.
         let waiting = self.departures.len().saturating_sub(1);
         let passage =
             self.impairer.decide(impairment, now, packet.len(), waiting).map_err(|loss| match loss {

@@ -174,12 +174,4 @@ impl Machine for Moody {
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
         self.endpoint.drain_trace(sink);
     }
-
-    fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
-        self.endpoint.drain_decisions(sink);
-    }
-
-    fn keep_decisions(&mut self, is_kept: bool) {
-        self.endpoint.keep_decisions(is_kept);
-    }
 }

@@ -10,7 +10,7 @@ use hopwise_core::tcp::TcpConfig;
 
 use crate::memory::{End, PathConfig};
 
-/// Everything that a seed decides. Arrays of two are by end, A first; those of a connection, the opener's first.
+/// Everything that a seed decides. Arrays of two are by end, A first; arrays of a connection begin with the opener.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub seed: u64,

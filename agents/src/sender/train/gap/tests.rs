@@ -1,7 +1,7 @@
 use super::*;
 
-fn train(rtt_ms: f64, segments: f64) -> Outcome {
-    Outcome { rtt_s: Some(rtt_ms / 1_000.0), segments, lost: false }
+fn train(rtt_ms: f64, segments: f64) -> TrainOutcome {
+    TrainOutcome { rtt_s: Some(rtt_ms / 1_000.0), segments, lost: false }
 }
 
 fn begun(rtt_ms: f64) -> Gap {
@@ -24,7 +24,7 @@ fn the_first_round_trip_is_the_gap_and_each_further_train_is_quicker() {
     assert_eq!(gap.seconds(), 0.064);
     gap.on_train(&train(64.0, 2.0));
     assert_eq!(gap.seconds(), 0.048);
-    gap.on_train(&Outcome { rtt_s: None, segments: 2.0, lost: false });
+    gap.on_train(&TrainOutcome { rtt_s: None, segments: 2.0, lost: false });
     assert_eq!(gap.seconds(), 0.048, "a train without a round trip proves nothing");
 }
 
@@ -38,7 +38,7 @@ fn the_beginning_ends_at_the_rate_that_the_path_showed() {
     assert!(!gap.is_starting());
     assert!((gap.seconds - 0.037).abs() < 1e-9, "{gap:?}");
     let mut lost = begun(64.0);
-    lost.on_train(&Outcome { lost: true, ..train(64.0, 1.0) });
+    lost.on_train(&TrainOutcome { lost: true, ..train(64.0, 1.0) });
     assert!(!lost.is_starting() && lost.seconds == 0.064, "{lost:?}");
 }
 
@@ -52,7 +52,7 @@ fn a_step_is_small_and_down_is_smaller_than_up() {
     gap.on_train(&train(10_000.0, 1.0));
     assert!((gap.seconds / before - 1.15).abs() < 1e-9, "{gap:?}");
     let before = gap.seconds;
-    gap.on_train(&Outcome { rtt_s: None, segments: 1.0, lost: true });
+    gap.on_train(&TrainOutcome { rtt_s: None, segments: 1.0, lost: true });
     assert_eq!(gap.seconds, before, "whose fault it was is not known");
 }
 
@@ -61,9 +61,9 @@ fn a_step_is_small_and_down_is_smaller_than_up() {
 fn a_loss_beside_a_short_round_trip_slows_nothing_down() {
     let mut gap = steady(64.0, 4);
     let before = gap.seconds;
-    (0..50).for_each(|_| gap.on_train(&Outcome { lost: true, ..train(64.0, 10.0) }));
+    (0..50).for_each(|_| gap.on_train(&TrainOutcome { lost: true, ..train(64.0, 10.0) }));
     assert_eq!(gap.seconds, before);
-    gap.on_train(&Outcome { lost: true, ..train(64.0 + 20.0 * 1_000.0 * before, 10.0) });
+    gap.on_train(&TrainOutcome { lost: true, ..train(64.0 + 20.0 * 1_000.0 * before, 10.0) });
     assert!(gap.seconds > before * 1.03, "{gap:?}");
 }
 
@@ -96,7 +96,7 @@ fn a_flowing_gap_settles_where_a_wire_serves() {
     assert!((gap.seconds / service_s - 1.0).abs() < 0.1, "{gap:?}");
 }
 
-/// A flow that comes last measures the queue of the others. Only the handshake bounds its least round trip.
+/// A flow that comes last measures the queue of the earlier flows. Only the handshake bounds its least round trip.
 #[test]
 fn the_least_round_trip_is_no_longer_than_two_and_a_half_handshakes() {
     let mut gap = Gap::new(Part::Nothing, false);
@@ -167,14 +167,14 @@ fn round_trips_of_nothing_and_of_minutes_leave_a_gap_within_its_bounds() {
 /// Ten hops of 6 ms: a segment comes out of such a path every 24 ms.
 #[test]
 fn beside_a_queue_that_others_fill_it_takes_a_share_and_then_goes_on_from_there() {
-    let mut gap = Gap { crowd: Some(Crowd::default()), ..steady(60.0, 3) };
+    let mut gap = Gap { crowd: Some(CrowdShare::default()), ..steady(60.0, 3) };
     gap.hear_path(Some(10), Some(Duration::from_millis(30)));
     (0..8).for_each(|_| gap.on_train(&train(60.0 + 40.0 * 24.0, 3.0)));
     let share = gap.share().expect("a crowd");
     assert!((share - 0.8 * 37.0).abs() < 0.1, "{gap:?}");
     assert!((gap.seconds - gap.smoothed_s / share).abs() < 1e-9);
     let before = gap.seconds;
-    gap.on_train(&Outcome { rtt_s: None, segments: 9.0, lost: true });
+    gap.on_train(&TrainOutcome { rtt_s: None, segments: 9.0, lost: true });
     assert_eq!(gap.seconds, before, "others lose segments there too");
     (0..40).for_each(|_| gap.on_train(&train(70.0, 20.0)));
     assert_eq!(gap.share(), None);
@@ -184,7 +184,7 @@ fn beside_a_queue_that_others_fill_it_takes_a_share_and_then_goes_on_from_there(
 /// This many segments queue if many flows of the own kind share a path.
 #[test]
 fn a_queue_of_its_own_kind_is_no_crowd() {
-    let mut gap = Gap { crowd: Some(Crowd::default()), ..steady(60.0, 3) };
+    let mut gap = Gap { crowd: Some(CrowdShare::default()), ..steady(60.0, 3) };
     gap.hear_path(Some(10), Some(Duration::from_millis(30)));
     (0..200).for_each(|_| gap.on_train(&train(60.0 + 12.0 * 24.0, 6.0)));
     assert_eq!(gap.share(), None);
@@ -221,7 +221,7 @@ fn a_gap_does_not_swing_where_a_wire_holds_several_trains() {
 #[test]
 fn what_a_long_path_loses_leaves_less_room_for_a_while() {
     let mut gap = filled();
-    gap.on_train(&Outcome { lost: true, ..train(120.0, 16.0) });
+    gap.on_train(&TrainOutcome { lost: true, ..train(120.0, 16.0) });
     assert!((gap.room - 10.0).abs() < 1e-9, "{gap:?}");
     let before = gap.seconds;
     gap.on_train(&train(130.0, 16.0));
@@ -229,7 +229,7 @@ fn what_a_long_path_loses_leaves_less_room_for_a_while() {
     (0..2_000).for_each(|_| gap.on_train(&train(100.0 + 7_000.0 * gap.seconds, 64.0)));
     assert_eq!(gap.room, FLOWING_QUEUE);
     let mut flooded = filled();
-    (0..99).for_each(|_| flooded.on_train(&Outcome { lost: true, ..train(100.0, 16.0) }));
+    (0..99).for_each(|_| flooded.on_train(&TrainOutcome { lost: true, ..train(100.0, 16.0) }));
     assert_eq!(flooded.room, 1.0);
 }
 
@@ -263,7 +263,7 @@ fn how_many_segments_make_a_path_long_depends_on_its_hops() {
     assert!(!guessed.is_long(), "the beginning tries gaps that no radio serves");
 }
 
-/// A wire takes the same time for a segment with and without pauses.
+/// A wire takes equally long for a segment with and without pauses.
 #[test]
 fn on_a_long_path_both_ways_have_one_gap() {
     let mut gap = filled();
@@ -272,4 +272,46 @@ fn on_a_long_path_both_ways_have_one_gap() {
     assert!(before < 0.002);
     gap.turn(Pausing::On);
     assert_eq!(gap.seconds, before);
+}
+
+#[test]
+fn a_share_is_taken_after_eight_trains_that_met_a_queue_of_others() {
+    let mut crowd = CrowdShare::default();
+    (0..7).for_each(|_| crowd.take(43.0, 3.0));
+    assert_eq!(crowd.share(), None);
+    crowd.take(15.0, 3.0);
+    (0..7).for_each(|_| crowd.take(43.0, 3.0));
+    assert_eq!(crowd.share(), None, "eight in a row");
+    crowd.take(43.0, 3.0);
+    assert_eq!(crowd.share(), Some(32.0), "0.8 of the forty that are not its own");
+}
+
+/// The flow's own segments in the queue do not keep its share alive.
+#[test]
+fn a_share_ends_when_the_others_have_gone() {
+    let mut crowd = CrowdShare::default();
+    (0..8).for_each(|_| crowd.take(43.0, 3.0));
+    (0..50).for_each(|_| crowd.take(40.0 + crowd.share().expect("a share"), 3.0));
+    (0..8).for_each(|_| crowd.take(2.0 + crowd.share().expect("a share"), 3.0));
+    assert_eq!(crowd.share(), None);
+}
+
+#[test]
+fn flows_that_took_shares_beside_others_let_each_other_go() {
+    let mut crowds = [CrowdShare::default(); 2];
+    for crowd in &mut crowds {
+        (0..8).for_each(|_| crowd.take(63.0, 3.0));
+    }
+    for _ in 0..120 {
+        let queued = crowds.iter().map(|crowd| crowd.share().unwrap_or(4.0)).sum();
+        crowds.iter_mut().for_each(|crowd| crowd.take(queued, 4.0));
+    }
+    assert!(crowds.iter().all(|crowd| crowd.share().is_none()), "{crowds:?}");
+}
+
+#[test]
+fn a_share_is_never_more_than_a_train() {
+    let mut crowd = CrowdShare::default();
+    (0..12).for_each(|_| crowd.take(1e12, 3.0));
+    assert_eq!(crowd.share(), Some(MOST_SHARE));
 }

@@ -145,7 +145,7 @@ impl Together {
     }
 }
 
-/// The path is the same, whichever flow sends.
+/// The path does not change with the flow that sends.
 #[test]
 fn what_each_train_finds_out_holds_for_the_trains_of_all() {
     let (mut alone, mut together) = (bench(), Together::new(3));
@@ -180,7 +180,7 @@ fn who_takes_no_turns_takes_nothing_over() {
     assert_eq!(gap_us(other), 0);
 }
 
-/// Segments of two flows are as far apart as those of one flow.
+/// Segments of two flows are as far apart as segments of one flow.
 #[test]
 fn the_next_ones_first_segment_leaves_a_gap_after_the_last_one_of_the_train_before() {
     let mut together = Together::flowing();
@@ -249,7 +249,7 @@ fn on_a_wire_the_next_train_waits_for_no_ack() {
     assert!(together.flows[0].flight.segments > 0);
 }
 
-/// Such a flow has nothing left for which others would have to wait.
+/// Such a flow has nothing left for which other flows would have to wait.
 #[test]
 fn on_a_wire_who_has_said_all_has_no_turn() {
     let mut together = Together::new(2);

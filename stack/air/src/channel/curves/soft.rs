@@ -1,19 +1,19 @@
 //! Errors of 802.11n's frames, and of the OFDM frames between its stations: a decoder with soft decisions.
 //!
-//! The union bound over the code's distances, as in the parent. For each distance it has the probability that so many
+//! The union bound over the code's distances, as in the parent. For each distance it has the probability that as few
 //! coded bits together are nearer to the wrong word. A coded bit of a constellation lies near its nearest decision
-//! boundary or further from it (1, 3, 5 … times half the spacing of the points). The sum over two bits that lie
-//! further is enough. Power is spread over the used subcarriers alone: 56 of 64 under 802.11n, as many as the width has
-//! under 802.11ac, 52 in other OFDM. 256-QAM (802.11ac) has the same formula with its own distances.
+//! boundary or further from it (1, 3, 5 … times half the spacing of the points). The sum over two bits that lie further
+//! is enough. Power is spread over the used subcarriers alone: 56 of 64 under 802.11n, all of the width under 802.11ac,
+//! 52 in other OFDM. The formula also holds for 256-QAM (802.11ac), with its own distances.
 //!
 //! The tables of ns-3 3.37, which come from simulations of the link, are within 0.5 dB of these curves at one error in
 //! ten frames. Not modelled: several streams that disturb each other, LDPC, frequency-selective fading.
 
-use super::{Code, HALF, THREE_QUARTERS, TWO_THIRDS};
-use crate::phy::{Form, Rate};
+use super::{ConvolutionalCode, HALF, THREE_QUARTERS, TWO_THIRDS};
+use crate::phy::{BitForm, Rate};
 
 /// From Haccoun and Bégin (1989), as the parent's codes are.
-static FIVE_SIXTHS: Code = Code {
+static FIVE_SIXTHS: ConvolutionalCode = ConvolutionalCode {
     first: 4,
     step: 1,
     bits: 5.0,
@@ -32,7 +32,7 @@ static FIVE_SIXTHS: Code = Code {
 };
 
 /// The bits of a constellation.
-struct Points {
+struct Constellation {
     /// The energy of a symbol, if the nearest boundary is at distance 1, and bits lie in two dimensions.
     energy: f64,
     /// The share of bits at distance 1.
@@ -41,16 +41,16 @@ struct Points {
     further: &'static [(f64, f64)],
 }
 
-static BPSK: Points = Points { energy: 1.0, near: 1.0, further: &[] };
-static QPSK: Points = Points { energy: 2.0, near: 1.0, further: &[] };
-static QAM16: Points = Points { energy: 10.0, near: 0.75, further: &[(9.0, 0.25)] };
-static QAM64: Points = Points {
+static BPSK: Constellation = Constellation { energy: 1.0, near: 1.0, further: &[] };
+static QPSK: Constellation = Constellation { energy: 2.0, near: 1.0, further: &[] };
+static QAM16: Constellation = Constellation { energy: 10.0, near: 0.75, further: &[(9.0, 0.25)] };
+static QAM64: Constellation = Constellation {
     energy: 42.0,
     near: 7.0 / 12.0,
     further: &[(9.0, 0.25), (25.0, 1.0 / 12.0), (49.0, 1.0 / 12.0)],
 };
 
-static QAM256: Points = Points {
+static QAM256: Constellation = Constellation {
     energy: 170.0,
     near: 15.0 / 32.0,
     further: &[
@@ -68,9 +68,9 @@ static QAM256: Points = Points {
 pub(super) fn bit_error(rate: Rate, snr: f64) -> f64 {
     let of_stream = rate.mcs_of_stream().unwrap_or_else(|| of_plain(rate));
     let used = match rate.form {
-        Form::Ht(_) => 56.0 / 64.0,
-        Form::Vht(vht) => vht.width.used(),
-        Form::Legacy | Form::NonHt => 52.0 / 64.0,
+        BitForm::Ht(_) => 56.0 / 64.0,
+        BitForm::Vht(vht) => vht.width.used(),
+        BitForm::Legacy | BitForm::NonHt => 52.0 / 64.0,
     };
     let (points, code) = match of_stream {
         0 => (&BPSK, &HALF),
@@ -84,7 +84,7 @@ pub(super) fn bit_error(rate: Rate, snr: f64) -> f64 {
         8 => (&QAM256, &THREE_QUARTERS),
         _ => (&QAM256, &FIVE_SIXTHS),
     };
-    // The transmitter's power is that of all streams.
+    // The streams share the transmitter's power.
     let snr = snr / used / f64::from(rate.streams());
     let mut distance = f64::from(code.first);
     let mut sum = 0.0;
@@ -104,7 +104,7 @@ fn of_plain(rate: Rate) -> u8 {
     }
 }
 
-impl Points {
+impl Constellation {
     /// The probability that the word at this distance in bits is nearer to what came.
     fn wrong_word(&self, distance: f64, snr: f64) -> f64 {
         let beyond = |energy: f64| 0.5 * libm::erfc((energy * snr / self.energy).sqrt());

@@ -2,8 +2,8 @@
 //!
 //! Rows move into intervals of the time of day, so the clocks of hosts have to agree within one. Rows of a link in an
 //! interval become one, with the cells of all files. The field begins once all nodes record. Files are read twice:
-//! names and times are known before the first row is written. A link that no file tells has no row, and no cell gives
-//! way to another one.
+//! names and times are known before the first row is written. A link that no file tells has no row, and no cell
+//! replaces another.
 
 mod names;
 mod rows;
@@ -13,17 +13,17 @@ use std::fmt::Write as _;
 
 use hopwise_core::StationAddress;
 
-use super::{FieldError, Origin, head_with};
+use super::{FieldError, RecordingOrigin, head_with};
 use crate::truncate::quoted;
-use names::Names;
-use rows::{CELLS, Row, Rows};
+use names::NodeNames;
+use rows::{CELLS, RowCells, RowReader};
 
 /// Longer without a row of any file, one of the clocks is wrong.
 const LONGEST_GAP_NS: u64 = 60_000_000_000;
 
 /// A file to join.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct RecordingFile<'a> {
     /// Its name, for errors about two files.
     pub name: &'a str,
     /// All of its text.
@@ -41,7 +41,7 @@ pub struct MergeError {
 
 /// The recording of all, and what is in it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Merged {
+pub struct MergedRecording {
     /// The text of the file.
     pub text: String,
     /// The names of the nodes, in their order.
@@ -77,17 +77,21 @@ pub struct MergedLink {
     pub counts: u64,
 }
 
-/// Joins recordings. The given names of addresses count more than those that the files tell.
-pub fn merge(sources: &[Source<'_>], given: &[(StationAddress, String)]) -> Result<Merged, MergeError> {
+/// Joins recordings. Given names of addresses count more than names in the files.
+pub fn merge(
+    sources: &[RecordingFile<'_>],
+    given: &[(StationAddress, String)],
+) -> Result<MergedRecording, MergeError> {
     let (sources, cut) = whole(sources);
-    let mut names = Names::of(&sources, given)?;
-    let Times { every_ns, first, began, last_begun } = times(&sources, &mut names)?;
-    let origin = Origin { began_ns: Some(began * every_ns), nodes: names.nodes() };
+    let mut names = NodeNames::of(&sources, given)?;
+    let MergedIntervals { every_ns, first, began, last_begun } = times(&sources, &mut names)?;
+    let origin = RecordingOrigin { began_ns: Some(began * every_ns), nodes: names.nodes() };
     let text = head_with(every_ns as f64 / 1e9, &names.all, &origin);
     let (sources, links) = (&sources[..], BTreeMap::new());
-    let mut joiner = Joiner { sources, names: &names, every_ns, began, text, rows: 0, last: began, links };
+    let mut joiner =
+        RecordingJoiner { sources, names: &names, every_ns, began, text, rows: 0, last: began, links };
     joiner.join()?;
-    let Joiner { text, rows, links, last, .. } = joiner;
+    let RecordingJoiner { text, rows, links, last, .. } = joiner;
     let late = "it begins after the last row of the others, expected recordings of one time";
     if rows == 0 {
         return Err(at_line(last_begun, 1, late.to_owned()));
@@ -96,11 +100,11 @@ pub fn merge(sources: &[Source<'_>], given: &[(StationAddress, String)]) -> Resu
     let skipped = (began > first).then_some(((began - first) * every_ns, last_begun));
     let (links, strangers) = (links.into_values().collect(), names.strangers.iter().copied().collect());
     let names = names.all;
-    Ok(Merged { text, names, began_ns, every_ns, length_ns, rows, links, skipped, strangers, cut })
+    Ok(MergedRecording { text, names, began_ns, every_ns, length_ns, rows, links, skipped, strangers, cut })
 }
 
 /// The intervals of all files.
-struct Times {
+struct MergedIntervals {
     every_ns: u64,
     /// The first one with a row.
     first: u64,
@@ -111,10 +115,10 @@ struct Times {
 }
 
 /// Reads all files for the first time, for their times and for names that no head tells.
-fn times(sources: &[Source<'_>], names: &mut Names) -> Result<Times, MergeError> {
+fn times(sources: &[RecordingFile<'_>], names: &mut NodeNames) -> Result<MergedIntervals, MergeError> {
     let (mut every_ns, mut begins, mut spans) = (None, BTreeMap::new(), Vec::new());
     for (file, source) in sources.iter().enumerate() {
-        let mut rows = Rows::open(source, file)?;
+        let mut rows = RowReader::open(source, file)?;
         let first = *every_ns.get_or_insert(rows.every_ns());
         if first != rows.every_ns() {
             let seconds = first as f64 / 1e9;
@@ -130,7 +134,7 @@ fn times(sources: &[Source<'_>], names: &mut Names) -> Result<Times, MergeError>
     let Some(every_ns) = every_ns else { return Err(at_line(0, 1, "there is no recording".to_owned())) };
     let first = without_gap((sources, names), &mut spans, every_ns)?;
     let (begin, last_begun) = begins.into_values().max().unwrap_or((first, 0));
-    Ok(Times { every_ns, first, began: first.max(begin), last_begun })
+    Ok(MergedIntervals { every_ns, first, began: first.max(begin), last_begun })
 }
 
 fn at_line(file: usize, line: usize, problem: String) -> MergeError {
@@ -138,20 +142,20 @@ fn at_line(file: usize, line: usize, problem: String) -> MergeError {
 }
 
 /// The texts up to their last whole lines, and the lines that were cut.
-fn whole<'a>(sources: &[Source<'a>]) -> (Vec<Source<'a>>, Vec<(usize, usize)>) {
+fn whole<'a>(sources: &[RecordingFile<'a>]) -> (Vec<RecordingFile<'a>>, Vec<(usize, usize)>) {
     let cut = sources.iter().enumerate().filter(|(_, source)| !source.text.ends_with('\n'));
     let cut = cut.map(|(file, source)| (file, source.text.lines().count())).collect();
     let whole = |text: &'a str| text.rfind('\n').map_or("", |end| &text[..=end]);
-    (sources.iter().map(|source| Source { text: whole(source.text), ..*source }).collect(), cut)
+    (sources.iter().map(|source| RecordingFile { text: whole(source.text), ..*source }).collect(), cut)
 }
 
 /// A file's place, and its first and last interval.
-type Span = (u64, u64, usize);
+type FileSpan = (u64, u64, usize);
 
 /// The first interval of all. Clocks that are wrong by hours would make a field that is empty for hours.
 fn without_gap(
-    (sources, names): (&[Source<'_>], &Names),
-    spans: &mut [Span],
+    (sources, names): (&[RecordingFile<'_>], &NodeNames),
+    spans: &mut [FileSpan],
     every_ns: u64,
 ) -> Result<u64, MergeError> {
     spans.sort_unstable();
@@ -180,9 +184,9 @@ type Cells<'a> = [Option<(&'a str, usize, usize)>; CELLS.len()];
 
 /// Writes the rows of all files in their order.
 #[derive(Debug)]
-struct Joiner<'m> {
-    sources: &'m [Source<'m>],
-    names: &'m Names,
+struct RecordingJoiner<'m> {
+    sources: &'m [RecordingFile<'m>],
+    names: &'m NodeNames,
     every_ns: u64,
     /// The first interval that is written.
     began: u64,
@@ -192,11 +196,11 @@ struct Joiner<'m> {
     links: BTreeMap<(usize, usize), MergedLink>,
 }
 
-impl<'m> Joiner<'m> {
+impl<'m> RecordingJoiner<'m> {
     fn join(&mut self) -> Result<(), MergeError> {
         let mut all = Vec::new();
         for (file, source) in self.sources.iter().enumerate() {
-            let mut rows = Rows::open(source, file)?;
+            let mut rows = RowReader::open(source, file)?;
             let next = rows.next()?;
             all.push((rows, next));
         }
@@ -222,7 +226,7 @@ impl<'m> Joiner<'m> {
         &self,
         cells: &mut Cells<'m>,
         link: (usize, usize),
-        row: &Row<'m>,
+        row: &RowCells<'m>,
         file: usize,
     ) -> Result<(), MergeError> {
         for ((cell, told), (column, ..)) in cells.iter_mut().zip(row.cells).zip(CELLS) {

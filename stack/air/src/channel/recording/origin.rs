@@ -19,17 +19,17 @@ const LATEST_S: f64 = 4e9;
 
 /// The hosts of a recording and the time of day of its beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
+pub struct RecordingOrigin {
     /// Nanoseconds since 1970 at time 0. The last of several lines holds: the clock was set before it.
     pub began_ns: Option<u64>,
     /// The names of radios, with their addresses.
     pub nodes: Vec<(String, StationAddress)>,
 }
 
-impl Origin {
+impl RecordingOrigin {
     /// Reads the comments of a recording. A place that is refused is the line's.
-    pub fn of(text: &str) -> Result<Origin, FieldError> {
-        let mut origin = Origin::default();
+    pub fn of(text: &str) -> Result<RecordingOrigin, FieldError> {
+        let mut origin = RecordingOrigin::default();
         for (line, number) in text.lines().zip(1..) {
             let refused = |expected: &str| {
                 let problem = format!("`{}`, expected {expected}", quoted(line));
@@ -64,11 +64,11 @@ fn named(text: &str) -> Option<(String, StationAddress)> {
     Some((name.to_owned(), address.parse().ok()?))
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for RecordingOrigin {
     /// The lines of the head.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(began_ns) = self.began_ns {
-            f.write_str(&Origin::began_line(began_ns))?;
+            f.write_str(&RecordingOrigin::began_line(began_ns))?;
         }
         for (name, address) in &self.nodes {
             writeln!(f, "{NODE}{} {address}", plain(name))?;
@@ -85,15 +85,17 @@ mod tests {
 
     #[test]
     fn a_head_is_read_as_it_is_written_and_a_clock_that_was_set_holds_from_the_beginning() {
-        let origin =
-            Origin { began_ns: Some(1_795_667_207_300_000_000), nodes: vec![("roof".to_owned(), ROOF)] };
+        let origin = RecordingOrigin {
+            began_ns: Some(1_795_667_207_300_000_000),
+            nodes: vec![("roof".to_owned(), ROOF)],
+        };
         let text = super::super::head_with(0.1, &[], &origin);
         assert!(text.contains("# began 1795667207.300 s\n# node roof 02:00:00:00:00:01\ntime_s,"), "{text}");
-        assert_eq!(Origin::of(&text), Ok(origin));
-        let set = text + &Origin::began_line(1_795_667_000_000_000_000);
-        let began_ns = Origin::of(&set).expect("it is read").began_ns;
+        assert_eq!(RecordingOrigin::of(&text), Ok(origin));
+        let set = text + &RecordingOrigin::began_line(1_795_667_000_000_000_000);
+        let began_ns = RecordingOrigin::of(&set).expect("it is read").began_ns;
         assert_eq!(began_ns, Some(1_795_667_000_000_000_000));
-        assert_eq!(Origin::of("# roof\n# nodes a,b\n"), Ok(Origin::default()));
+        assert_eq!(RecordingOrigin::of("# roof\n# nodes a,b\n"), Ok(RecordingOrigin::default()));
     }
 
     #[test]
@@ -106,7 +108,7 @@ mod tests {
             ("# node roof\n", 1, "`# node NAME ADDRESS`"),
             ("# node roof 02:00\n", 1, "02:00:00:00:00:01"),
         ] {
-            let error = Origin::of(text).expect_err(text);
+            let error = RecordingOrigin::of(text).expect_err(text);
             assert!(error.line == line && error.problem.contains(expected), "{text}: {error:?}");
         }
     }

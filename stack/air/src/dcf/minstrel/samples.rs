@@ -1,6 +1,6 @@
-//! The rates that are tried beside those in use.
+//! The rates that are tried in addition to rates in use.
 
-use super::{Candidate, Kind, Minstrel, ONE, SAMPLES};
+use super::{Minstrel, ONE, RateFacts, SAMPLES, SampleKind};
 
 impl Minstrel {
     /// Chooses the rates that are tried until the next update.
@@ -9,61 +9,64 @@ impl Minstrel {
         let used = [self.best[0], self.best[1], self.sure].map(usual);
         let (fast, slow) = (used.into_iter().min().unwrap_or(0), used.into_iter().max().unwrap_or(0));
         let top = usual(self.best[0]);
-        for kind in [Kind::Step, Kind::Jump, Kind::Slow] {
+        for kind in [SampleKind::Step, SampleKind::Jump, SampleKind::Slow] {
             let mut rates = std::mem::take(&mut self.samples[kind as usize].rates);
             rates.retain(|index| match kind {
-                Kind::Step | Kind::Jump => usual(*index) < fast,
-                Kind::Slow => (fast + 1..slow).contains(&usual(*index)),
+                SampleKind::Step | SampleKind::Jump => usual(*index) < fast,
+                SampleKind::Slow => (fast + 1..slow).contains(&usual(*index)),
             });
             self.samples[kind as usize].rates = rates;
         }
-        while self.samples[Kind::Step as usize].rates.len() < SAMPLES
+        while self.samples[SampleKind::Step as usize].rates.len() < SAMPLES
             && let Some(index) = self.next_step(top)
         {
-            self.samples[Kind::Step as usize].rates.push(index);
+            self.samples[SampleKind::Step as usize].rates.push(index);
         }
-        while self.samples[Kind::Jump as usize].rates.len() < SAMPLES
+        while self.samples[SampleKind::Jump as usize].rates.len() < SAMPLES
             && let Some(index) = self.next_jump(fast, slow)
         {
-            self.samples[Kind::Jump as usize].rates.push(index);
+            self.samples[SampleKind::Jump as usize].rates.push(index);
         }
     }
 
     /// The slowest rate of a group that is faster than the best one; groups have turns.
     fn next_step(&mut self, top: u64) -> Option<usize> {
         for _ in 0..self.groups {
-            let samples = &mut self.samples[Kind::Step as usize];
+            let samples = &mut self.samples[SampleKind::Step as usize];
             samples.group = (samples.group + 1) % self.groups;
             let group = samples.group;
             let faster = self.of_group(group).find(|index| self.candidates[*index].usual_ns < top);
-            if let Some(index) = faster.filter(|index| !self.waits(Kind::Step, *index)) {
+            if let Some(index) = faster.filter(|index| !self.waits(SampleKind::Step, *index)) {
                 return Some(index);
             }
         }
         None
     }
 
-    fn waits(&self, kind: Kind, index: usize) -> bool {
+    fn waits(&self, kind: SampleKind, index: usize) -> bool {
         self.samples[kind as usize].rates.contains(&index)
     }
 
-    /// A random rate that is faster than all in use. One between those is put among the slow ones.
+    /// A random rate that is faster than all in use. A rate between the two is put among the slow ones.
     fn next_jump(&mut self, fast: u64, slow: u64) -> Option<usize> {
         for _ in 0..self.groups {
-            let has_room = self.samples[Kind::Slow as usize].rates.len() < SAMPLES;
+            let has_room = self.samples[SampleKind::Slow as usize].rates.len() < SAMPLES;
             let below = if has_room { slow } else { fast };
-            let samples = &mut self.samples[Kind::Jump as usize];
+            let samples = &mut self.samples[SampleKind::Jump as usize];
             samples.group = (samples.group + 1) % self.groups;
             let group = samples.group;
             let Some(index) = self.next_of_order(group, below) else { continue };
-            let Candidate { usual_ns, share, .. } = self.candidates[index];
+            let RateFacts { usual_ns, share, .. } = self.candidates[index];
             if usual_ns < fast {
-                if !self.waits(Kind::Jump, index) {
+                if !self.waits(SampleKind::Jump, index) {
                     return Some(index);
                 }
-            } else if has_room && usual_ns > fast && share <= ONE * 95 / 100 && !self.waits(Kind::Slow, index)
+            } else if has_room
+                && usual_ns > fast
+                && share <= ONE * 95 / 100
+                && !self.waits(SampleKind::Slow, index)
             {
-                self.samples[Kind::Slow as usize].rates.push(index);
+                self.samples[SampleKind::Slow as usize].rates.push(index);
             }
         }
         None

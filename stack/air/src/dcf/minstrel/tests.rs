@@ -1,14 +1,14 @@
 use std::f64::consts::{PI, SQRT_2};
 
 use super::*;
-use crate::phy::Guard;
+use crate::phy::GuardInterval;
 use crate::random::Purpose;
 
 const MS: u64 = 1_000_000;
 
 fn new(profile: &str) -> Minstrel {
     let phy = Phy::named(profile).expect("a profile");
-    Minstrel::new(1, &phy, 0, Stream::new(1, 0, Purpose::Rates))
+    Minstrel::new(1, &phy, 0, NumberStream::new(1, 0, Purpose::Rates))
 }
 
 /// A frame of ten packets each millisecond, whose tries end with the first that brings a packet through. `share` says
@@ -18,7 +18,7 @@ fn run(minstrel: &mut Minstrel, ms: std::ops::Range<u64>, share: impl Fn(Rate) -
     for now in ms.map(|ms| ms * MS) {
         minstrel.begin(now);
         let mut tries = 0;
-        while let Some(Choice { rate, .. }) = minstrel.after(tries) {
+        while let Some(RateChoice { rate, .. }) = minstrel.after(tries) {
             sent.push((rate, tries));
             minstrel.learn(now, rate, (10, share(rate)));
             if share(rate) > 0 {
@@ -183,10 +183,10 @@ fn groups_are_those_of_the_profile() {
         let names = |group: &Vec<Rate>| format!("{} to {}", group[0], group[group.len() - 1]);
         phy.rate_groups().iter().map(names).collect::<Vec<_>>()
     };
-    assert_eq!(groups("ht20-mcs5", Guard::Long), ["MCS 0 to MCS 5"]);
-    assert_eq!(groups("ht20-mcs15", Guard::Long), ["MCS 0 to MCS 7", "MCS 8 to MCS 15"]);
+    assert_eq!(groups("ht20-mcs5", GuardInterval::Long), ["MCS 0 to MCS 5"]);
+    assert_eq!(groups("ht20-mcs15", GuardInterval::Long), ["MCS 0 to MCS 7", "MCS 8 to MCS 15"]);
     assert_eq!(
-        groups("ht40-mcs7", Guard::Short),
+        groups("ht40-mcs7", GuardInterval::Short),
         [
             "MCS 0 to MCS 7",
             "MCS 0, short to MCS 7, short",
@@ -194,5 +194,5 @@ fn groups_are_those_of_the_profile() {
             "MCS 0 of 40 MHz, short to MCS 7 of 40 MHz, short",
         ]
     );
-    assert_eq!(groups("dsss-11mbps", Guard::Long), ["1 Mbit/s to 11 Mbit/s"]);
+    assert_eq!(groups("dsss-11mbps", GuardInterval::Long), ["1 Mbit/s to 11 Mbit/s"]);
 }

@@ -1,3 +1,4 @@
+mod floods;
 mod full_table;
 mod memory;
 mod sources;
@@ -14,6 +15,7 @@ use crate::agent::{
     AgentMaker, AgentSpecs, BadSpec, MakeReceiver, MakeSenders, MakeShadows, Owner as SenderOwner,
     SenderAgents,
 };
+use crate::secrets::Secrets;
 use crate::tcp::connection::tests::{Each, Ten};
 use crate::tcp::cx::LEAST_BYTES;
 use crate::trace::DropReason;
@@ -22,6 +24,7 @@ use crate::{LinkId, Machine, Payload, Rx, Seq};
 
 const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const THEIRS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3));
 const PORT: u16 = 80;
 
 struct Plain;
@@ -162,7 +165,7 @@ impl Host {
         self.left.iter().filter(|(.., flags, _)| flags.contains(Flags::RST)).map(|(port, ..)| *port).collect()
     }
 
-    /// Compares the lists with every connection.
+    /// Compares the account with every connection.
     fn check(&self) {
         let Endpoint { table, account, .. } = &self.endpoint;
         let all: u64 = table.iter().map(|(_, entry)| u64::from(entry.conn.buffered())).sum();
@@ -170,36 +173,33 @@ impl Host {
             account.bytes <= all,
             "sends grow what is remembered of segments; all else is counted at once"
         );
-        for list in [
-            LruList::Stuck,
-            LruList::Orphan,
-            LruList::Holder,
-            LruList::TimeWait,
-            LruList::Over,
-            LruList::Gone,
+        let orphan_bytes = table.iter().map(|(_, entry)| entry.footprint.orphan_bytes()).sum::<u64>();
+        assert_eq!(account.orphan_bytes, orphan_bytes);
+        for class in [
+            Class::Stuck,
+            Class::Orphan,
+            Class::Holder,
+            Class::Live,
+            Class::TimeWait,
+            Class::Over,
+            Class::Gone,
         ] {
-            let row = account.row(list);
-            let (mut at, mut before, mut count, mut bytes) = (row.first, NONE, 0, 0);
-            while let Some(entry) = table.get(at) {
-                assert_eq!((entry.place.list, entry.place.before), (list, before));
-                (count, bytes) = (count + 1, bytes + u64::from(entry.place.bytes));
-                (before, at) = (at, entry.place.after);
+            let members = &account.members[class as usize];
+            for (index, slot) in (0u32..).zip(members) {
+                let footprint = table.get(*slot).expect("it is in the table").footprint;
+                assert_eq!((footprint.class, footprint.index), (class, index));
             }
-            assert_eq!((row.last, row.count, row.bytes), (before, count, bytes), "{list:?}");
-            let said = table.iter().filter(|(_, entry)| entry.place.list == list).count();
-            assert_eq!(said, count);
+            let counted = table.iter().filter(|(_, entry)| entry.footprint.class == class).count();
+            assert_eq!(members.len(), counted, "{class:?}");
         }
-        let kept = account.by_source.as_deref();
-        if let Some(guests) = kept.and_then(|kept| kept.guests.as_ref()) {
-            let by_scan = table.iter().filter(|(_, entry)| entry.place.is_guest()).count();
-            assert_eq!(guests.count(), by_scan);
-        }
-        if let Some(holders) = kept.and_then(|kept| kept.holders.as_ref()) {
-            let lists =
-                [LruList::Stuck, LruList::Orphan, LruList::Holder].map(|list| account.row(list).bytes);
-            assert_eq!(holders.weight(), lists.iter().sum::<u64>());
+        if let Some(shares) = &account.shares {
+            assert_eq!(shares.total(), Shares::of_table(table).total());
         }
     }
+}
+
+fn key() -> KeyedState {
+    Secrets::new([7; 32]).keyed_state()
 }
 
 fn bounds() -> Bounds {
@@ -212,6 +212,7 @@ fn of_too_many_orphans_those_go_first_whose_peer_takes_nothing() {
     let (healthy, _) = host.open(999, 60_000);
     host.close(healthy);
     for port in 1000..1015 {
+        host.wait(Duration::from_millis(1));
         host.stuck(port, 5000);
         host.check();
     }
@@ -236,6 +237,7 @@ fn orphans_whose_buffers_are_too_large_give_way() {
 fn an_orphan_that_waits_for_its_peers_end_gives_way_too() {
     let mut host = Host::new(bounds());
     for port in 1000..1012 {
+        host.wait(Duration::from_millis(1));
         let (id, _) = host.open(port, 60_000);
         host.close(id);
         let fin = host.left.last().expect("a FIN").1 + 1;
@@ -334,7 +336,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
-    fn lists_hold_what_they_say_and_no_more_than_is_allowed(steps in prop::collection::vec(step(), 1..120)) {
+    fn classes_hold_what_they_say_and_no_more_than_is_allowed(steps in prop::collection::vec(step(), 1..120)) {
         let allowed = Bounds { orphans: 6, orphan_bytes: 200_000, time_waits: 3, buffer_bytes: 600_000 };
         let mut host = Host::new(allowed);
         let mut open: Vec<(ConnId, u16)> = Vec::new();

@@ -112,19 +112,14 @@ impl Connection {
 
     /// The ACK that the segment carries: a decided one, or the current state.
     fn ack_for(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) -> Option<DecidedAck> {
-        // A RST leaves when the ledger has ended, and nothing is owed any more.
-        if !plan.flags.contains(Flags::ACK) || plan.what == What::Reset {
+        if !plan.flags.contains(Flags::ACK) {
             return None;
         }
         let leaves_alone = plan.what == What::Ack;
-        if !leaves_alone && plan.carries_cwnd(&self.opening) {
+        if !leaves_alone && (!self.receiving.ledger().is_owing() || plan.carries_cwnd(&self.opening)) {
             return None;
         }
         let around = Around::new(&self.opening, &self.path, self.sending.mss());
-        if !leaves_alone && !self.receiving.ledger().is_owing() {
-            self.receiving.pass(cx, around);
-            return None;
-        }
         self.receiving.pop_ack(cx, leaves_alone, around)
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! Each step checks one thing and decides whether the next one is due. `acks.rs` digests the peer's ACKs.
 
-mod arrived;
 mod predicted;
 mod step;
 
@@ -16,10 +15,8 @@ use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckKind;
 use crate::tcp::timers::Timer;
 use crate::trace::{DropReason, StateName, TraceKind};
-use crate::wire::{Flags, TcpView};
+use crate::wire::{Ecn, Flags, SourceRoute, TcpView};
 
-pub(crate) use arrived::Arrived;
-pub(super) use arrived::segments_in;
 use predicted::is_predicted;
 pub(crate) use step::Disposition;
 pub(super) use step::{Answer, Step};
@@ -471,4 +468,32 @@ impl Connection {
             self.events.closed = true;
         }
     }
+}
+
+// A segment that arrives.
+
+/// A segment with the fields of its packet that matter.
+#[derive(Debug)]
+pub(crate) struct Arrived<'a> {
+    pub(crate) segment: &'a TcpView<'a>,
+    pub(crate) ecn: Ecn,
+    /// The hop limit on arrival.
+    pub(crate) hop_limit: u8,
+    /// The crossings of the link that it came over.
+    pub(crate) crossings: u8,
+    /// Payload bytes per segment when the link coalesced several.
+    pub(crate) segment_bytes: Option<u16>,
+    /// The reverse route, if the packet came by a source route.
+    pub(crate) source_route: Option<&'a SourceRoute>,
+}
+
+impl Arrived<'_> {
+    /// The number of segments that came as one; a segment without payload counts too.
+    pub(in crate::tcp::connection) fn segments(&self) -> u32 {
+        segments_in(as_u32(self.segment.payload.len()), self.segment_bytes)
+    }
+}
+
+pub(in crate::tcp::connection) fn segments_in(bytes: u32, segment_bytes: Option<u16>) -> u32 {
+    segment_bytes.map_or(1, |each| bytes.div_ceil(u32::from(each).max(1))).max(1)
 }

@@ -230,13 +230,6 @@ impl Receiving {
         ack
     }
 
-    /// A segment leaves that carries the number, and no ACK is owed.
-    pub(super) fn pass(&self, cx: &mut Cx<'_>, around: Around<'_>) {
-        if cx.logs_decisions() {
-            self.ledger.pass(cx, &self.facts(around));
-        }
-    }
-
     /// RFC 7323's Last.ACK.sent moves at the decision of an ACK. When nothing is owed, all ACKs are decided.
     fn note_decision(&mut self) {
         if self.ledger.owed().segments == 0 {
@@ -284,8 +277,8 @@ impl Receiving {
     }
 
     /// Drops all ACKs that are owed.
-    pub(super) fn owe_nothing(&mut self, cx: &mut Cx<'_>) {
-        self.ledger.clear(cx);
+    pub(super) fn owe_nothing(&mut self) {
+        self.ledger.clear();
         self.ledger.relax();
     }
 

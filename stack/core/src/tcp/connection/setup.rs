@@ -12,7 +12,6 @@ use crate::Seq;
 use crate::agent::{FastEnd, HopSource, Path, ReceiverAgent, SenderAgents, Tunables, Turn};
 use crate::tcp::config::{AckMerge, RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
-use crate::tcp::decisions::{Begun, Entry};
 use crate::tcp::ledger::AckLedger;
 use crate::tcp::mtu::{Discovery, MtuSearch, Sizes};
 use crate::tcp::progress::Progress;
@@ -89,27 +88,10 @@ impl CookieOpening {
 }
 
 impl Setup {
-    /// Logs the parts of the connection that its ledger needs, beside the calls.
-    pub(crate) fn log_beginning(&self, cx: &mut Cx<'_>, receiver: &str) {
-        if cx.logs_decisions() {
-            cx.log(Entry::Begun(Begun {
-                local: self.flow.local,
-                remote: self.flow.remote,
-                receiver: receiver.to_owned(),
-                ceiling: self.config.ack_ceiling,
-                merges_reads: self.merge() == AckMerge::Read,
-            }));
-        }
-    }
-
-    fn merge(&self) -> AckMerge {
-        if self.ack_merge == AckMerge::Read { AckMerge::Read } else { self.config.ack_merge }
-    }
-
     /// Makes the connection. It is opened where it stays, since it is too large to be moved at each step.
     pub(crate) fn make(self, origin: Origin) -> Connection {
-        let merge = self.merge();
         let config = self.config;
+        let merge = if self.ack_merge == AckMerge::Read { AckMerge::Read } else { config.ack_merge };
         let senders = Senders::new(self.senders);
         let tunables = tuned(&config, &senders);
         let turn = senders.member().map(|_| Turn::Free);

@@ -1,7 +1,5 @@
 //! An agent of the ledger, with its unacknowledged segments.
 
-use std::time::Duration;
-
 use super::Facts;
 use crate::agent::{AckDecided, AckNote, AckRule, AckVerdict, Arrival, By, Class, Owed, ReceiverAgent};
 use crate::tcp::cx::Cx;
@@ -12,7 +10,7 @@ use crate::{Instant, Moment};
 pub(super) struct AgentState {
     pub(super) agent: Box<dyn ReceiverAgent>,
     pub(super) owed: Open,
-    /// For shadows, and for the agents of a replay; the connection counts the live agent's ACKs.
+    /// Only for shadows; the connection counts the live agent's ACKs.
     pub(super) tally: Option<Box<Tally>>,
 }
 
@@ -26,45 +24,13 @@ pub(super) struct Open {
     in_order_total: u64,
 }
 
-/// The sums of an agent's decisions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+/// The sums of a shadow's decisions.
+#[derive(Default)]
+pub(super) struct Tally {
     /// ACKs, of whatever cause.
-    pub acks: u64,
-    /// Those that were the first to acknowledge no segment: they end a handshake, answer a FIN, a probe or data out of
-    /// order or again, or tell a window.
-    pub without_segments: u64,
+    pub(super) acks: u64,
     /// The total wait of the first segment of each ACK.
-    pub held_ns: u64,
-    /// Segments that these ACKs were the first to acknowledge.
-    pub segments: u64,
-    /// The total wait of all these segments.
-    pub waited_ns: u64,
-    /// The longest wait of one.
-    pub longest_ns: u64,
-    /// ACKs that were decided at the same instant as the one before.
-    pub at_once: u64,
-    /// The time by which the segments that wait came after the first of them, in sum.
-    behind_ns: u64,
-}
-
-impl Tally {
-    fn note_arrival(&mut self, behind: Duration) {
-        self.behind_ns = self.behind_ns.saturating_add(nanos(behind));
-    }
-
-    fn settle(&mut self, now: Instant, owed: &Open) {
-        let held = owed.since.get().map_or(0, |since| nanos(now.since(since)));
-        self.acks += 1;
-        self.without_segments += u64::from(owed.segments == 0);
-        self.held_ns = self.held_ns.saturating_add(held);
-        self.segments += u64::from(owed.segments);
-        let waited = u64::from(owed.segments).saturating_mul(held).saturating_sub(self.behind_ns);
-        self.waited_ns = self.waited_ns.saturating_add(waited);
-        self.longest_ns = self.longest_ns.max(held);
-        self.at_once += u64::from(owed.last_ack.get() == Some(now));
-        self.behind_ns = 0;
-    }
+    pub(super) held_ns: u64,
 }
 
 impl AgentState {
@@ -78,8 +44,8 @@ impl AgentState {
         Owed { segments, bytes, since: since.get(), last_ack: last_ack.get(), in_order_total }
     }
 
-    /// The state of an agent whose decisions are counted.
-    pub(super) fn counted(agent: Box<dyn ReceiverAgent>) -> AgentState {
+    /// The state of an agent that watches: its decisions are counted.
+    pub(super) fn shadow(agent: Box<dyn ReceiverAgent>) -> AgentState {
         AgentState { tally: Some(Box::default()), ..AgentState::new(agent) }
     }
 
@@ -96,9 +62,6 @@ impl AgentState {
                 owed.since = Moment::at(arrival.now);
             }
             owed.in_order_total += 1;
-            if let Some(tally) = &mut self.tally {
-                tally.note_arrival(owed.since.get().map_or(Duration::ZERO, |since| arrival.now.since(since)));
-            }
         }
     }
 
@@ -107,7 +70,9 @@ impl AgentState {
         let note = self.agent.note();
         let decided = AckDecided { now: cx.now, by, segments: self.owed.segments, bytes: self.owed.bytes };
         if let Some(tally) = &mut self.tally {
-            tally.settle(cx.now, &self.owed);
+            let held = self.owed.since.get().map_or(0, |since| nanos(cx.now.since(since)));
+            tally.acks += 1;
+            tally.held_ns = tally.held_ns.saturating_add(held);
         }
         let in_order_total = self.owed.in_order_total;
         self.owed = Open { last_ack: Moment::at(cx.now), in_order_total, ..Open::default() };

@@ -5,7 +5,6 @@ use crate::Seq;
 use crate::agent::AckNote;
 use crate::narrow::low_u32;
 use crate::tcp::cx::Cx;
-use crate::tcp::decisions::{LeftAck, Outcome};
 use crate::trace::TraceKind;
 
 /// A decided ACK. It keeps the number of the decision, unless it leaves with SACK blocks.
@@ -67,17 +66,7 @@ impl DecidedAck {
     }
 
     pub(super) fn goes_into(&self, cx: &mut Cx<'_>, other: &DecidedAck) {
-        let (number, decision, into) = (self.number, self.nth, other.nth);
-        cx.trace(TraceKind::AckMerged { number, decision, into });
-        cx.log_outcome(Outcome::Merged { number, decision, into });
-    }
-
-    /// The content for the log.
-    #[cold]
-    pub(super) fn left(&self) -> LeftAck {
-        let DecidedAck { number, decided, echo, note, twice, part_of, nth: decision, .. } = *self;
-        let repeat = self.is_repeat();
-        LeftAck { number, decided, decision, echo, dup_count: note.dup_count, repeat, twice, part_of }
+        cx.trace(TraceKind::AckMerged { number: self.number, decision: self.nth, into: other.nth });
     }
 
     /// Merges an older ACK into this one: its segments have waited longest, and its D-SACK stays.

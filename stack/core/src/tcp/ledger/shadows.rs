@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use super::{AckLedger, Cx, Facts, Tally};
-use crate::Instant;
-use crate::agent::{AckRule, AckVerdict, By, Why};
-use crate::tcp::decisions::Seen;
-
-/// Deadlines of shadows between two calls. A silence of a year must not take a year.
-const MOST_DEADLINES: u32 = 10_000;
+use super::agent_state::Tally;
+use super::{AckLedger, Cx, Facts};
+use crate::agent::{AckRule, AckVerdict, Why};
 
 impl AckLedger {
     /// Consults every shadow that is due.
@@ -21,25 +17,6 @@ impl AckLedger {
             if agent.is_over_ceiling(cx.now, ceiling_us) {
                 agent.shadow_verdict(cx, nth, AckVerdict::Now(Why::plain(AckRule::Ceiling)), facts);
             }
-        }
-    }
-
-    /// Consults the shadows at each of their deadlines before that instant. The live agent has its deadlines in the
-    /// log, at the instants at which its timer really ran out.
-    pub(crate) fn ask_shadows_until(&mut self, cx: &mut Cx<'_>, seen: &Seen, until: Instant) {
-        let ceiling_us = self.ceiling_us;
-        for _ in 0..MOST_DEADLINES {
-            let due = self.shadows.iter().map(|agent| agent.deadline(ceiling_us)).min();
-            let Some(due) = due.filter(|due| *due < until) else { return };
-            cx.now = cx.now.max(due);
-            self.ask_shadows(cx, &seen.facts());
-        }
-    }
-
-    /// A segment carries the number for the shadows alone.
-    pub(super) fn settle_shadows(&mut self, cx: &Cx<'_>, facts: &Facts<'_>) {
-        for agent in self.shadows.iter_mut().filter(|agent| agent.owed.segments > 0) {
-            agent.settle(cx, By::Piggyback, facts);
         }
     }
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::{runs_here, said};
-use crate::netlink::Refused;
+use crate::netlink::KernelRefusal;
 
 const FOLDER: &str = "/run/systemd/network";
 /// The kernel keeps fifteen letters of a process's name.
@@ -18,7 +18,7 @@ const PROCESS: &str = "systemd-network";
 
 /// The file of an interface. It has its number: one that is gone, or renamed, leaves no file behind.
 fn file(index: u32) -> PathBuf {
-    // The first file that matches counts, and those of the system begin at 10 or later.
+    // The first file that matches counts, and the system's files begin at 10 or later.
     Path::new(FOLDER).join(format!("05-hopwise-{index}.network"))
 }
 
@@ -28,7 +28,7 @@ pub(super) fn holds(index: u32) -> bool {
 }
 
 /// Takes the interface away from it.
-pub(super) fn take(index: u32, interface: &str) -> Result<(), Refused> {
+pub(super) fn take(index: u32, interface: &str) -> Result<(), KernelRefusal> {
     // It runs as a user of its own, and has to read them whatever mask root has.
     if !Path::new(FOLDER).exists() {
         fs::create_dir_all(FOLDER)?;
@@ -41,7 +41,7 @@ pub(super) fn take(index: u32, interface: &str) -> Result<(), Refused> {
 }
 
 /// Gives the interface back. One that has ended meanwhile will find no file.
-pub(in super::super) fn give(index: u32) -> Result<(), Refused> {
+pub(in super::super) fn give(index: u32) -> Result<(), KernelRefusal> {
     match fs::remove_file(file(index)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error.into()),
@@ -50,6 +50,6 @@ pub(in super::super) fn give(index: u32) -> Result<(), Refused> {
     }
 }
 
-fn reload() -> Result<(), Refused> {
+fn reload() -> Result<(), KernelRefusal> {
     said("networkctl", &["reload"]).map(drop)
 }

@@ -29,10 +29,6 @@ impl Machine for Many {
     }
 
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
-
-    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
-
-    fn keep_decisions(&mut self, _: bool) {}
 }
 
 /// The packets that have left.
@@ -43,7 +39,7 @@ fn with_many(room: usize) -> (Driver<Many>, Packets, Arc<Mutex<usize>>) {
     let (sent, room) = (Arc::default(), Arc::new(Mutex::new(room)));
     let far = Narrow { room: Arc::clone(&room), sent: Arc::clone(&sent), cuts: true };
     let many = Many(MOST_SENT_AT_ONCE as u32 / 2 * 5);
-    let driver = Driver::new(many, vec![Box::new(Memory::to(far))], Vec::new()).expect("descriptors");
+    let driver = driver_of(many, vec![Box::new(Memory::to(far))], Vec::new());
     (driver, sent, room)
 }
 

@@ -1,6 +1,6 @@
 //! The messages of MAC80211_HWSIM as bytes.
 
-use crate::netlink::message::{GENERIC_HEADER, Message, REQUEST, attribute, word};
+use crate::netlink::message::{GENERIC_HEADER, NetlinkMessage, REQUEST, attribute, word};
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
@@ -26,7 +26,7 @@ const PERMANENT_ADDRESS: u16 = 22;
 
 const NO_ACK: u32 = 2;
 const ACKNOWLEDGED: u32 = 4;
-/// The tries of a transmit status are listed by rate, in so many pairs.
+/// The number of pairs in which a transmit status lists its tries by rate.
 const RATES: usize = 4;
 const NO_RATE: u8 = 0xff;
 
@@ -47,7 +47,7 @@ pub struct Frame<'a> {
 
 /// A frame that a radio receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received<'a> {
+pub struct ReceivedFrame<'a> {
     /// The address that the radio was made with.
     pub radio: Mac,
     /// The frame of 802.11, without its FCS.
@@ -70,7 +70,7 @@ pub struct Status {
     /// The frame's cookie, as it came.
     pub cookie: u64,
     /// The fate of the frame.
-    pub fate: Fate,
+    pub fate: SenderFate,
     /// The power of its acknowledgement, in dBm.
     pub signal_dbm: i8,
     /// The index of the rate, as in [`rate_index`].
@@ -81,7 +81,7 @@ pub struct Status {
 
 /// The end of a frame at its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum SenderFate {
     /// Its receiver has acknowledged it.
     Acknowledged,
     /// No acknowledgement came.
@@ -91,22 +91,22 @@ pub enum Fate {
     Unanswered,
 }
 
-/// The index of a rate of 2.4 GHz: those of DSSS and CCK come first, then OFDM's.
+/// The index of a rate of 2.4 GHz: DSSS and CCK come first, then OFDM.
 pub fn rate_index(bits_per_second: u64) -> Option<u8> {
     const HALVES: [u64; 12] = [2, 4, 11, 22, 12, 18, 24, 36, 48, 72, 96, 108];
     let index = HALVES.iter().position(|halves| halves * 500_000 == bits_per_second)?;
     u8::try_from(index).ok()
 }
 
-fn message(family: u16, command: u8) -> Message {
-    Message::new(family, REQUEST, 0).fixed(&[command, 1, 0, 0])
+fn message(family: u16, command: u8) -> NetlinkMessage {
+    NetlinkMessage::new(family, REQUEST, 0).fixed(&[command, 1, 0, 0])
 }
 
-pub(super) fn register(family: u16) -> Message {
+pub(super) fn register(family: u16) -> NetlinkMessage {
     message(family, REGISTER)
 }
 
-pub(super) fn new_radio(family: u16, name: &str, mac: Mac) -> Message {
+pub(super) fn new_radio(family: u16, name: &str, mac: Mac) -> NetlinkMessage {
     message(family, NEW_RADIO)
         .attribute(CHANNELS, &1_u32.to_ne_bytes())
         .attribute(DESTROY_ON_CLOSE, &[])
@@ -114,7 +114,7 @@ pub(super) fn new_radio(family: u16, name: &str, mac: Mac) -> Message {
         .attribute(PERMANENT_ADDRESS, &mac)
 }
 
-pub(super) fn received(family: u16, received: &Received<'_>) -> Message {
+pub(super) fn received(family: u16, received: &ReceivedFrame<'_>) -> NetlinkMessage {
     message(family, FRAME)
         .attribute(RECEIVER, &received.radio)
         .attribute(CONTENT, received.content)
@@ -123,11 +123,11 @@ pub(super) fn received(family: u16, received: &Received<'_>) -> Message {
         .attribute(FREQUENCY, &received.mhz.to_ne_bytes())
 }
 
-pub(super) fn status(family: u16, status: &Status) -> Message {
+pub(super) fn status(family: u16, status: &Status) -> NetlinkMessage {
     let flags = match status.fate {
-        Fate::Acknowledged => status.flags | ACKNOWLEDGED,
-        Fate::Lost => status.flags,
-        Fate::Unanswered => status.flags | NO_ACK,
+        SenderFate::Acknowledged => status.flags | ACKNOWLEDGED,
+        SenderFate::Lost => status.flags,
+        SenderFate::Unanswered => status.flags | NO_ACK,
     };
     let mut tried = [[NO_RATE, 0]; RATES];
     if status.tries > 0 {
@@ -166,7 +166,7 @@ mod tests {
     const RADIO: Mac = [2, 0, 0, 0, 0, 3];
 
     /// The attributes of a finished message, behind its command.
-    fn command_and_parts(message: Message) -> (u8, Vec<(u16, Vec<u8>)>) {
+    fn command_and_parts(message: NetlinkMessage) -> (u8, Vec<(u16, Vec<u8>)>) {
         let bytes = message.finish();
         let body = messages(&bytes).next().expect("one message").body;
         let all = attributes(&body[GENERIC_HEADER..]).map(|(kind, value)| (kind, value.to_vec()));
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_received_frame_has_its_signal_as_twos_complement() {
         let received_frame =
-            Received { radio: RADIO, content: &[1, 2, 3], signal_dbm: -60, rate: 1, mhz: 2_412 };
+            ReceivedFrame { radio: RADIO, content: &[1, 2, 3], signal_dbm: -60, rate: 1, mhz: 2_412 };
         let (command, parts) = command_and_parts(received(30, &received_frame));
         assert_eq!(command, FRAME);
         let expected = [
@@ -228,9 +228,9 @@ mod tests {
             (word(&value(FLAGS).expect("flags"), 0).expect("four bytes"), value(TX_INFO).expect("tries"))
         };
         const NONE: [u8; 6] = [NO_RATE, 0, NO_RATE, 0, NO_RATE, 0];
-        assert_eq!(of(Fate::Acknowledged, 3), (5, [&[1, 3], &NONE[..]].concat()));
-        assert_eq!(of(Fate::Lost, 7), (1, [&[1, 7], &NONE[..]].concat()));
-        assert_eq!(of(Fate::Unanswered, 0), (3, [&[NO_RATE, 0], &NONE[..]].concat()));
+        assert_eq!(of(SenderFate::Acknowledged, 3), (5, [&[1, 3], &NONE[..]].concat()));
+        assert_eq!(of(SenderFate::Lost, 7), (1, [&[1, 7], &NONE[..]].concat()));
+        assert_eq!(of(SenderFate::Unanswered, 0), (3, [&[NO_RATE, 0], &NONE[..]].concat()));
     }
 
     #[test]

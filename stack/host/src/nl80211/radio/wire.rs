@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::super::station::ADDRESS;
-use crate::netlink::message::{GENERIC_HEADER, Message, attribute, attributes, word};
+use crate::netlink::message::{GENERIC_HEADER, NetlinkMessage, attribute, attributes, word};
 
 /// Commands.
 pub(super) const GET_WIPHY: u8 = 1;
@@ -58,15 +58,15 @@ const MESH_FORWARDING: u16 = 19;
 
 /// The type of an interface, by nl80211's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind(u32);
+pub struct InterfaceType(u32);
 
-impl Kind {
+impl InterfaceType {
     /// A station of an ad hoc network.
-    pub const IBSS: Kind = Kind(1);
+    pub const IBSS: InterfaceType = InterfaceType(1);
     /// A station of an access point, which is an interface's first type.
-    pub const MANAGED: Kind = Kind(2);
+    pub const MANAGED: InterfaceType = InterfaceType(2);
     /// A station of an 802.11s mesh.
-    pub const MESH: Kind = Kind(7);
+    pub const MESH: InterfaceType = InterfaceType(7);
 
     const NAMES: [&str; 13] = [
         "unspecified",
@@ -85,8 +85,8 @@ impl Kind {
     ];
 
     /// The type of that number.
-    pub fn of(number: u32) -> Kind {
-        Kind(number)
+    pub fn of(number: u32) -> InterfaceType {
+        InterfaceType(number)
     }
 
     /// Its number.
@@ -95,10 +95,10 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for InterfaceType {
     /// As `iw` names it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match usize::try_from(self.0).ok().and_then(|number| Kind::NAMES.get(number)) {
+        match usize::try_from(self.0).ok().and_then(|number| InterfaceType::NAMES.get(number)) {
             Some(name) => f.write_str(name),
             None => write!(f, "type {}", self.0),
         }
@@ -107,7 +107,7 @@ impl fmt::Display for Kind {
 
 /// A channel in nl80211's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Channel {
+pub struct ChannelSetting {
     /// The middle of its first 20 MHz.
     pub mhz: u32,
     /// NL80211_CHAN_WIDTH_*.
@@ -118,12 +118,12 @@ pub struct Channel {
 
 /// A network without access points.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cell {
+pub struct MeshCell {
     /// SSID, or mesh ID.
     pub name: Vec<u8>,
     /// The channel.
-    pub channel: Channel,
-    /// The BSSID of an ad hoc network; `None` takes that of a network that is heard, or chooses one.
+    pub channel: ChannelSetting,
+    /// The BSSID of an ad hoc network; `None` takes the BSSID of a network that is heard, or chooses one.
     pub bssid: Option<[u8; 6]>,
     /// The rates that all stations have, in units of 500 kbit/s; none leaves them to the kernel.
     pub basic: Vec<u8>,
@@ -133,10 +133,10 @@ pub struct Cell {
     pub forwards: bool,
 }
 
-impl Cell {
-    pub(super) fn write(&self, message: Message, kind: Kind) -> Message {
-        let is_mesh = kind == Kind::MESH;
-        let Channel { mhz, width, centre_mhz } = self.channel;
+impl MeshCell {
+    pub(super) fn write(&self, message: NetlinkMessage, kind: InterfaceType) -> NetlinkMessage {
+        let is_mesh = kind == InterfaceType::MESH;
+        let ChannelSetting { mhz, width, centre_mhz } = self.channel;
         let mut message = message.attribute(if is_mesh { MESH_ID } else { SSID }, &self.name);
         for (kind, value) in [(FREQUENCY, mhz), (WIDTH, width), (CENTRE, centre_mhz)] {
             message = message.attribute(kind, &value.to_ne_bytes());
@@ -168,7 +168,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    pub(super) fn write(&self, message: Message, mhz: u32) -> Message {
+    pub(super) fn write(&self, message: NetlinkMessage, mhz: u32) -> NetlinkMessage {
         if self.legacy.is_empty() && self.mcs.is_empty() {
             return message;
         }
@@ -177,12 +177,12 @@ impl Rates {
             3_000..5_950 => BAND_5_GHZ,
             _ => BAND_6_GHZ,
         };
-        let of_band = |rates: Message| rates.attribute(LEGACY, &self.legacy).attribute(HT, &self.mcs);
+        let of_band = |rates: NetlinkMessage| rates.attribute(LEGACY, &self.legacy).attribute(HT, &self.mcs);
         message.nest(TX_RATES, |bands| bands.nest(band, of_band))
     }
 }
 
-pub(super) fn power(message: Message, hundredths: Option<u32>) -> Message {
+pub(super) fn power(message: NetlinkMessage, hundredths: Option<u32>) -> NetlinkMessage {
     let setting = if hundredths.is_some() { FIXED_POWER } else { AUTOMATIC };
     let message = message.attribute(POWER_SETTING, &setting.to_ne_bytes());
     match hundredths {
@@ -199,11 +199,11 @@ pub(super) fn power_save(body: &[u8]) -> Option<bool> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RadioState {
     /// Its type.
-    pub kind: Kind,
+    pub kind: InterfaceType,
     /// The name of its network.
     pub ssid: Option<Vec<u8>>,
     /// The channel of its network.
-    pub channel: Option<Channel>,
+    pub channel: Option<ChannelSetting>,
     /// Its power in hundredths of dBm.
     pub power: Option<u32>,
 }
@@ -213,10 +213,10 @@ pub(super) fn state(body: &[u8]) -> Option<RadioState> {
     let number = |kind| attribute(all, kind).and_then(|value| word(value, 0));
     let channel = |mhz| {
         let (width, centre_mhz) = (number(WIDTH).unwrap_or(0), number(CENTRE).unwrap_or(mhz));
-        Channel { mhz, width, centre_mhz }
+        ChannelSetting { mhz, width, centre_mhz }
     };
     Some(RadioState {
-        kind: Kind(number(TYPE)?),
+        kind: InterfaceType(number(TYPE)?),
         ssid: attribute(all, SSID).map(<[u8]>::to_vec),
         channel: number(FREQUENCY).map(channel),
         power: number(POWER_LEVEL),
@@ -238,7 +238,7 @@ pub struct Frequency {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
     /// The types that its interfaces can have.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<InterfaceType>,
     /// Its frequencies.
     pub frequencies: Vec<Frequency>,
 }
@@ -248,7 +248,7 @@ impl Abilities {
     pub(super) fn add(&mut self, body: &[u8]) {
         let all = body.get(GENERIC_HEADER..).unwrap_or_default();
         for (number, _) in attributes(attribute(all, TYPES).unwrap_or_default()) {
-            let kind = Kind(u32::from(number));
+            let kind = InterfaceType(u32::from(number));
             if !self.kinds.contains(&kind) {
                 self.kinds.push(kind);
             }
@@ -282,14 +282,14 @@ mod tests {
     use super::*;
     use crate::netlink::message::HEADER;
 
-    fn body(command: u8, write: impl FnOnce(Message) -> Message) -> Vec<u8> {
-        write(Message::new(0, 0, 0).fixed(&[command, 1, 0, 0])).finish().split_off(HEADER)
+    fn body(command: u8, write: impl FnOnce(NetlinkMessage) -> NetlinkMessage) -> Vec<u8> {
+        write(NetlinkMessage::new(0, 0, 0).fixed(&[command, 1, 0, 0])).finish().split_off(HEADER)
     }
 
-    fn cell() -> Cell {
-        Cell {
+    fn cell() -> MeshCell {
+        MeshCell {
             name: b"hopwise".to_vec(),
-            channel: Channel { mhz: 2_412, width: 0, centre_mhz: 2_412 },
+            channel: ChannelSetting { mhz: 2_412, width: 0, centre_mhz: 2_412 },
             bssid: Some([2, 0xca, 0xfe, 0, 0, 1]),
             basic: vec![2, 4],
             multicast: Some(10),
@@ -305,7 +305,7 @@ mod tests {
                 .map(|(kind, value)| (kind, value.to_vec()))
                 .collect::<Vec<_>>()
         };
-        let ibss = of(Kind::IBSS);
+        let ibss = of(InterfaceType::IBSS);
         for wanted in [
             (SSID, b"hopwise".to_vec()),
             (FREQUENCY, 2_412_u32.to_ne_bytes().to_vec()),
@@ -317,7 +317,7 @@ mod tests {
         ] {
             assert!(ibss.contains(&wanted), "{wanted:?} in {ibss:?}");
         }
-        let mesh = of(Kind::MESH);
+        let mesh = of(InterfaceType::MESH);
         assert!(mesh.contains(&(MESH_ID, b"hopwise".to_vec())), "{mesh:?}");
         assert!(!mesh.iter().any(|(kind, _)| [SSID, ADDRESS, FIXED_FREQUENCY].contains(kind)), "{mesh:?}");
         let config = mesh.iter().find(|(kind, _)| *kind == MESH_CONFIG).expect("a setting");
@@ -348,9 +348,9 @@ mod tests {
                 .attribute(FREQUENCY, &2_437_u32.to_ne_bytes())
                 .attribute(POWER_LEVEL, &2_000_u32.to_ne_bytes())
         });
-        let channel = Channel { mhz: 2_437, width: 0, centre_mhz: 2_437 };
+        let channel = ChannelSetting { mhz: 2_437, width: 0, centre_mhz: 2_437 };
         let expected = RadioState {
-            kind: Kind::IBSS,
+            kind: InterfaceType::IBSS,
             ssid: Some(b"old".to_vec()),
             channel: Some(channel),
             power: Some(2_000),
@@ -362,14 +362,15 @@ mod tests {
     #[test]
     fn a_radio_is_put_together_from_the_parts_of_a_dump() {
         let mut abilities = Abilities::default();
-        let types = |message: Message| message.nest(TYPES, |list| list.attribute(2, &[]).attribute(7, &[]));
-        let one = |list: Message, (nth, mhz, flag): (u16, u32, Option<u16>)| {
+        let types =
+            |message: NetlinkMessage| message.nest(TYPES, |list| list.attribute(2, &[]).attribute(7, &[]));
+        let one = |list: NetlinkMessage, (nth, mhz, flag): (u16, u32, Option<u16>)| {
             list.nest(nth, |one| {
                 let one = one.attribute(MHZ, &mhz.to_ne_bytes());
                 flag.map_or(one.clone(), |flag| one.attribute(flag, &[]))
             })
         };
-        let bands = |message: Message| {
+        let bands = |message: NetlinkMessage| {
             message.nest(BANDS, |bands| {
                 bands.nest(BAND_2_GHZ, |band| {
                     band.nest(BAND_FREQUENCIES, |list| {
@@ -382,7 +383,7 @@ mod tests {
         };
         abilities.add(&body(3, types));
         abilities.add(&body(3, bands));
-        assert_eq!(abilities.kinds, [Kind::MANAGED, Kind::MESH]);
+        assert_eq!(abilities.kinds, [InterfaceType::MANAGED, InterfaceType::MESH]);
         assert_eq!(abilities.kinds[1].to_string(), "mesh point");
         assert_eq!(abilities.frequencies.len(), 3);
         assert_eq!(abilities.open_mhz(), "2412");

@@ -26,7 +26,7 @@ const LOOKS: u64 = 1_500;
 
 /// The believed part of the last of so many reports, and the rules that were broken by then.
 fn judged(looks: u64, report: impl Fn(u64) -> LinkFacts) -> (Option<LinkFacts>, Vec<&'static str>) {
-    let mut sanity = Sanity::new(Trust::Judged);
+    let mut sanity = Sanity::new(ReporterTrust::Judged);
     let mut believed = Vec::new();
     for nth in 0..looks {
         believed = sanity.judge(&[report(nth)], |_, _| {});
@@ -257,7 +257,7 @@ fn without_a_time_of_the_last_frame_a_station_was_heard_when_its_counters_moved(
 
 #[test]
 fn a_rule_is_told_once_for_an_interface_and_a_simulated_radio_is_not_judged() {
-    let mut sanity = Sanity::new(Trust::Judged);
+    let mut sanity = Sanity::new(ReporterTrust::Judged);
     let other = StationAddress([2, 0, 0, 0, 0, 2]);
     let zero = |station, nth| LinkFacts { station, signal_dbm: Some(0), ..sound(nth) };
     let mut told = Vec::new();
@@ -265,13 +265,13 @@ fn a_rule_is_told_once_for_an_interface_and_a_simulated_radio_is_not_judged() {
         sanity.judge(&[zero(STATION, nth), zero(other, nth)], |rule, station| told.push((rule, station)));
     }
     assert_eq!(told, [(SanityCheck::SignalZero, STATION)]);
-    let mut known = Sanity::new(Trust::Known);
+    let mut known = Sanity::new(ReporterTrust::Known);
     assert_eq!(known.judge(&[zero(STATION, 3)], |_, _| unreachable!("it knows")), [zero(STATION, 3)]);
 }
 
 #[test]
 fn stations_that_have_left_are_forgotten_and_so_is_one_that_came_anew() {
-    let mut sanity = Sanity::new(Trust::Judged);
+    let mut sanity = Sanity::new(ReporterTrust::Judged);
     sanity.judge(&[sound(9)], |_, _| {});
     sanity.judge(&[], |_, _| {});
     assert!(sanity.known.is_empty());

@@ -8,9 +8,9 @@
 
 use crate::netlink;
 
-/// One switch that was changed, or that another daemon had changed to the same value.
+/// One switch that was changed, or that another daemon had already changed to this value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct SwitchChange {
     pub(super) key: String,
     pub(super) before: String,
     pub(super) after: String,
@@ -18,10 +18,10 @@ pub(super) struct Change {
     pub(super) device: Option<u32>,
 }
 
-impl Change {
-    pub(super) fn new(key: &str, before: String, after: &str) -> Change {
+impl SwitchChange {
+    pub(super) fn new(key: &str, before: String, after: &str) -> SwitchChange {
         let device = interface(key).and_then(|name| netlink::index_of(name).ok());
-        Change { key: key.to_owned(), before, after: after.to_owned(), device }
+        SwitchChange { key: key.to_owned(), before, after: after.to_owned(), device }
     }
 
     /// True while its device is there, under any name.
@@ -43,7 +43,7 @@ impl Change {
         format!("{} {} {}{device}\n", self.key, self.before, self.after)
     }
 
-    /// A switch that the kernel combines with that of `all`, and that was raised to it.
+    /// A switch that the kernel combines with the switch of `all`, and that was raised to its value.
     pub(super) fn raised(&self) -> Option<(String, u8)> {
         let (before, after) = (self.before.parse().ok()?, self.after.parse::<u8>().ok()?);
         let (interface, switch) = parts(&self.key)?;
@@ -63,7 +63,7 @@ pub(super) fn interface(key: &str) -> Option<&str> {
 }
 
 /// The changes of a file's lines.
-pub(super) fn read(lines: &[String]) -> Vec<Change> {
+pub(super) fn read(lines: &[String]) -> Vec<SwitchChange> {
     let changes: Vec<_> = lines.iter().filter_map(|line| read_change(line)).collect();
     let others = lines.len() - changes.len();
     if others > 0 {
@@ -74,10 +74,10 @@ pub(super) fn read(lines: &[String]) -> Vec<Change> {
 
 /// Reads a change; `None` for a line that no daemon of ours wrote. A value that the kernel's documents do not list is
 /// restored by an orderly end alone.
-pub(super) fn read_change(line: &str) -> Option<Change> {
+pub(super) fn read_change(line: &str) -> Option<SwitchChange> {
     let mut words = line.split(' ').map(str::to_owned);
     let (key, before, after) = (words.next()?, words.next()?, words.next()?);
-    let change = Change { key, before, after, device: words.next().and_then(|word| word.parse().ok()) };
+    let change = SwitchChange { key, before, after, device: words.next().and_then(|word| word.parse().ok()) };
     let (interface, switch) = parts(&change.key)?;
     let is_plain = !matches!(interface, "" | "." | "..");
     (is_plain && is_made(interface, switch, value(&change.before)?, value(&change.after)?)).then_some(change)

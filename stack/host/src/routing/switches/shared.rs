@@ -2,7 +2,7 @@
 //!
 //! Each switch is the name of a socket that its daemon holds. Such names belong to the namespace, and each program in
 //! it can read them. The kernel removes them when the daemon ends, for any reason. Any user can take such a name: only
-//! those of root and of users that daemons have count.
+//! names of root and of the daemons' users count.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
-use super::change::{Change, read_change};
-use crate::netlink::{Named, names_with};
+use super::change::{SwitchChange, read_change};
+use crate::netlink::{BoundName, names_with};
 use crate::random_key;
 
 /// Attempts to get the lock, while other daemons start or end.
@@ -28,7 +28,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 pub(super) struct Needed {
     /// The tree of switches that they belong to: tests use their own trees.
     tree: u64,
-    /// Users that daemons have, besides root and our own.
+    /// The users of daemons, without root and our own user.
     users: Vec<u32>,
     names: Vec<String>,
     sockets: Vec<UnixListener>,
@@ -52,8 +52,8 @@ impl Needed {
     }
 
     /// Shows the other daemons that this one needs the switch, with its value after the change.
-    pub(super) fn hold(&mut self, change: &Change) -> io::Result<()> {
-        let Change { key, before, after, .. } = change;
+    pub(super) fn hold(&mut self, change: &SwitchChange) -> io::Result<()> {
+        let SwitchChange { key, before, after, .. } = change;
         if self.names.iter().any(|name| name.contains(&format!(" {key} "))) {
             return Ok(());
         }
@@ -72,10 +72,10 @@ impl Needed {
     }
 
     /// The changes of a switch by other daemons that need it.
-    pub(super) fn others(&self, key: &str) -> io::Result<Vec<Change>> {
+    pub(super) fn others(&self, key: &str) -> io::Result<Vec<SwitchChange>> {
         let prefix = self.prefix();
         let mut named = Vec::new();
-        for Named { name, user } in names_with(&prefix)? {
+        for BoundName { name, user } in names_with(&prefix)? {
             let change = name.strip_prefix(&prefix).and_then(read_change);
             let Some(change) = change.filter(|change| change.key == key && !self.names.contains(&name))
             else {
@@ -109,7 +109,9 @@ impl ChangeLock {
                 Err(error) if error.kind() != io::ErrorKind::AddrInUse => return Err(error),
                 Err(error) => {
                     let holder = names_with(&name)?.into_iter().find(|named| named.name == name);
-                    if let Some(Named { user, .. }) = holder.filter(|holder| !needed.is_daemon(holder.user)) {
+                    if let Some(BoundName { user, .. }) =
+                        holder.filter(|holder| !needed.is_daemon(holder.user))
+                    {
                         tracing::warn!(
                             user,
                             "a user that is no daemon's holds the turn, and is not waited for"

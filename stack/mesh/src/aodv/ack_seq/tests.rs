@@ -5,7 +5,7 @@ use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
 use hopwise_core::{Instant, Seq};
 
-use super::super::messages::{Message, Rreq};
+use super::super::messages::{AodvMessage, Rreq};
 use super::*;
 use crate::on_demand::Key;
 
@@ -36,7 +36,7 @@ fn write(seqs: &mut AckSeqs, seq: u32, flows: u16) -> Vec<u8> {
 }
 
 /// The entries that the peer reads from an extension behind a message.
-fn read(seqs: &mut AckSeqs, extension: &[u8]) -> Result<Vec<Said>, DropReason> {
+fn read(seqs: &mut AckSeqs, extension: &[u8]) -> Result<Vec<FlowEntry>, DropReason> {
     let rreq = Rreq {
         is_join: false,
         is_repair: false,
@@ -50,9 +50,9 @@ fn read(seqs: &mut AckSeqs, extension: &[u8]) -> Result<Vec<Said>, DropReason> {
         origin_seq: 1,
     };
     let mut bytes = Vec::new();
-    Message::Rreq(rreq).emit(&mut bytes);
+    AodvMessage::Rreq(rreq).emit(&mut bytes);
     bytes.extend(extension);
-    let (_, extensions) = Message::parse(&bytes).expect("a message");
+    let (_, extensions) = AodvMessage::parse(&bytes).expect("a message");
     super::read(seqs, THERE, HERE, &extensions)
 }
 

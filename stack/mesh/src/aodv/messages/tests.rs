@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn bytes_of(message: &Message) -> Vec<u8> {
+fn bytes_of(message: &AodvMessage) -> Vec<u8> {
     let mut out = Vec::new();
     message.emit(&mut out);
     out
@@ -25,13 +25,16 @@ fn rreq() -> Rreq {
 
 #[test]
 fn a_rreq_has_24_bytes_in_the_order_of_the_rfc() {
-    let bytes = bytes_of(&Message::Rreq(rreq()));
+    let bytes = bytes_of(&AodvMessage::Rreq(rreq()));
     assert_eq!(
         bytes,
         [1, 0x20, 0, 3, 1, 2, 3, 4, 10, 0, 0, 9, 0xff, 0xfe, 0xfd, 0xfc, 10, 0, 0, 1, 0, 0, 0, 7]
     );
     let unknown = Rreq { dst_seq: None, is_destination_only: true, is_gratuitous: false, ..rreq() };
-    assert_eq!(bytes_of(&Message::Rreq(unknown))[..16], [1, 0x18, 0, 3, 1, 2, 3, 4, 10, 0, 0, 9, 0, 0, 0, 0]);
+    assert_eq!(
+        bytes_of(&AodvMessage::Rreq(unknown))[..16],
+        [1, 0x18, 0, 3, 1, 2, 3, 4, 10, 0, 0, 9, 0, 0, 0, 0]
+    );
 }
 
 #[test]
@@ -46,16 +49,16 @@ fn a_rrep_has_20_bytes_and_its_prefix_in_five_bits() {
         origin: Ipv4Addr::new(10, 0, 0, 1),
         lifetime_ms: 6_000,
     };
-    let bytes = bytes_of(&Message::Rrep(rrep));
+    let bytes = bytes_of(&AodvMessage::Rrep(rrep));
     assert_eq!(bytes, [2, 0x40, 24, 2, 10, 0, 0, 9, 0, 0, 0, 8, 10, 0, 0, 1, 0, 0, 0x17, 0x70]);
 }
 
 #[test]
 fn a_rerr_lists_its_destinations_and_a_rrep_ack_has_two_bytes() {
     let unreachable = vec![(Ipv4Addr::new(10, 0, 0, 9), 5), (Ipv4Addr::new(10, 0, 0, 8), 6)];
-    let bytes = bytes_of(&Message::Rerr(Rerr { is_no_delete: true, unreachable }));
+    let bytes = bytes_of(&AodvMessage::Rerr(Rerr { is_no_delete: true, unreachable }));
     assert_eq!(bytes, [3, 0x80, 0, 2, 10, 0, 0, 9, 0, 0, 0, 5, 10, 0, 0, 8, 0, 0, 0, 6]);
-    assert_eq!(bytes_of(&Message::RrepAck), [4, 0]);
+    assert_eq!(bytes_of(&AodvMessage::RrepAck), [4, 0]);
 }
 
 /// Recorded bytes of the crate `aodv` 0.2.2. It brings a daemon with it, so that it is no dependency.
@@ -89,19 +92,19 @@ fn what_the_crate_aodv_writes_is_read_and_written_the_same() {
         Rrep { wants_ack: false, prefix_size: 0, hop_count: 0, dst, origin: neighbour, lifetime_ms, ..rrep };
     let unreachable = vec![(destination, 5), (Ipv4Addr::new(10, 0, 0, 8), 6)];
     for (hex, message, extension) in [
-        ("01200003010203040a000009fffefdfc0a00000100000007", Message::Rreq(rreq()), ""),
-        ("01d80000000000080a000009000000000a00000180000000", Message::Rreq(unknown), ""),
-        ("024018020a000009000000080a00000100001770", Message::Rrep(rrep), ""),
-        ("020000000a000002000000080a000002000007d0", Message::Rrep(hello), "0104000003e8"),
+        ("01200003010203040a000009fffefdfc0a00000100000007", AodvMessage::Rreq(rreq()), ""),
+        ("01d80000000000080a000009000000000a00000180000000", AodvMessage::Rreq(unknown), ""),
+        ("024018020a000009000000080a00000100001770", AodvMessage::Rrep(rrep), ""),
+        ("020000000a000002000000080a000002000007d0", AodvMessage::Rrep(hello), "0104000003e8"),
         (
             "038000020a000009000000050a00000800000006",
-            Message::Rerr(Rerr { is_no_delete: true, unreachable }),
+            AodvMessage::Rerr(Rerr { is_no_delete: true, unreachable }),
             "",
         ),
-        ("0400", Message::RrepAck, ""),
+        ("0400", AodvMessage::RrepAck, ""),
     ] {
         let bytes = [bytes_of_hex(hex), bytes_of_hex(extension)].concat();
-        let (read, extensions) = Message::parse(&bytes).expect(hex);
+        let (read, extensions) = AodvMessage::parse(&bytes).expect(hex);
         assert_eq!((&read, extensions.bytes()), (&message, &bytes_of_hex(extension)[..]));
         assert_eq!(bytes_of(&message), bytes_of_hex(hex));
     }
@@ -114,37 +117,41 @@ fn bytes_of_hex(hex: &str) -> Vec<u8> {
 
 #[test]
 fn lengths_that_lie_make_no_message() {
-    let whole = bytes_of(&Message::Rreq(rreq()));
+    let whole = bytes_of(&AodvMessage::Rreq(rreq()));
     for len in 0..whole.len() {
-        assert_eq!(Message::parse(&whole[..len]), Err(Malformed), "{len} bytes");
+        assert_eq!(AodvMessage::parse(&whole[..len]), Err(MalformedMessage), "{len} bytes");
     }
     for (what, tail) in [("cut type", vec![1]), ("cut data", vec![1, 4, 0, 0, 0]), ("unknown", vec![200, 0])]
     {
         let bytes = [whole.clone(), tail].concat();
-        assert_eq!(Message::parse(&bytes), Err(Malformed), "{what}");
+        assert_eq!(AodvMessage::parse(&bytes), Err(MalformedMessage), "{what}");
     }
-    assert_eq!(Message::parse(&[3, 0, 0, 0]), Err(Malformed), "an error about nothing");
-    assert_eq!(Message::parse(&[3, 0, 0, 2, 10, 0, 0, 9, 0, 0, 0, 5]), Err(Malformed), "one of two");
-    assert_eq!(Message::parse(&[5, 0]), Err(Malformed));
+    assert_eq!(AodvMessage::parse(&[3, 0, 0, 0]), Err(MalformedMessage), "an error about nothing");
+    assert_eq!(
+        AodvMessage::parse(&[3, 0, 0, 2, 10, 0, 0, 9, 0, 0, 0, 5]),
+        Err(MalformedMessage),
+        "one of two"
+    );
+    assert_eq!(AodvMessage::parse(&[5, 0]), Err(MalformedMessage));
 }
 
 #[test]
 fn extensions_that_are_not_known_are_stepped_over() {
-    let mut bytes = bytes_of(&Message::Rreq(rreq()));
+    let mut bytes = bytes_of(&AodvMessage::Rreq(rreq()));
     bytes.extend([99, 2, 7, 7]);
     Extension { kind: HELLO_INTERVAL, data: &1_000_u32.to_be_bytes() }.emit(&mut bytes);
-    let (message, extensions) = Message::parse(&bytes).expect("a message");
-    assert_eq!(message, Message::Rreq(rreq()));
+    let (message, extensions) = AodvMessage::parse(&bytes).expect("a message");
+    assert_eq!(message, AodvMessage::Rreq(rreq()));
     assert_eq!(extensions.find(HELLO_INTERVAL), Some(&[0, 0, 3, 0xe8][..]));
     assert_eq!(extensions.bytes().len(), 10);
 }
 
-fn messages() -> impl Strategy<Value = Message> {
+fn messages() -> impl Strategy<Value = AodvMessage> {
     let address = || any::<u32>().prop_map(Ipv4Addr::from_bits);
     let rreq = (any::<[bool; 4]>(), any::<(u8, u32, u32)>(), address(), any::<Option<u32>>(), address())
         .prop_map(|(flags, (hop_count, id, origin_seq), dst, dst_seq, origin)| {
             let [is_join, is_repair, is_gratuitous, is_destination_only] = flags;
-            Message::Rreq(Rreq {
+            AodvMessage::Rreq(Rreq {
                 is_join,
                 is_repair,
                 is_gratuitous,
@@ -159,7 +166,7 @@ fn messages() -> impl Strategy<Value = Message> {
         });
     let rrep = (any::<[bool; 2]>(), 0..32_u8, any::<(u8, u32, u32)>(), address(), address()).prop_map(
         |([is_repair, wants_ack], prefix_size, (hop_count, dst_seq, lifetime_ms), dst, origin)| {
-            Message::Rrep(Rrep {
+            AodvMessage::Rrep(Rrep {
                 is_repair,
                 wants_ack,
                 prefix_size,
@@ -172,8 +179,8 @@ fn messages() -> impl Strategy<Value = Message> {
         },
     );
     let rerr = (any::<bool>(), prop::collection::vec((address(), any::<u32>()), 1..9))
-        .prop_map(|(is_no_delete, unreachable)| Message::Rerr(Rerr { is_no_delete, unreachable }));
-    prop_oneof![rreq, rrep, rerr, Just(Message::RrepAck)]
+        .prop_map(|(is_no_delete, unreachable)| AodvMessage::Rerr(Rerr { is_no_delete, unreachable }));
+    prop_oneof![rreq, rrep, rerr, Just(AodvMessage::RrepAck)]
 }
 
 proptest! {
@@ -183,14 +190,14 @@ proptest! {
     fn what_is_written_is_read(message in messages(), extra in prop::collection::vec(any::<u8>(), 0..20)) {
         let mut bytes = bytes_of(&message);
         Extension { kind: 77, data: &extra }.emit(&mut bytes);
-        let (read, extensions) = Message::parse(&bytes).expect("a message");
+        let (read, extensions) = AodvMessage::parse(&bytes).expect("a message");
         prop_assert_eq!(read, message);
         prop_assert_eq!(extensions.find(77), Some(&extra[..]));
     }
 
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        if let Ok((message, extensions)) = Message::parse(&bytes) {
+        if let Ok((message, extensions)) = AodvMessage::parse(&bytes) {
             let mut again = bytes_of(&message);
             again.extend(extensions.bytes());
             prop_assert_eq!(again.len(), bytes.len());

@@ -5,9 +5,9 @@ use std::net::Ipv4Addr;
 use hopwise_core::Instant;
 
 use super::super::ack_seq;
-use super::super::messages::{Message, Rreq, bytes_of};
-use super::Ns2Aodv;
+use super::super::messages::{AodvMessage, Rreq, bytes_of};
 use super::table::Flag;
+use super::{Ns2Aodv, REST};
 use crate::routing::Cx;
 
 impl Ns2Aodv {
@@ -32,7 +32,7 @@ impl Ns2Aodv {
             return;
         }
         if entry.wide_requests > settings.rreq_retries {
-            (entry.rests_until, entry.wide_requests) = (now + settings.rest, 0);
+            (entry.rests_until, entry.wide_requests) = (now + REST, 0);
             (entry.is_asking, entry.is_wanted) = (false, false);
             self.desk.drop_waiting(dst);
             return;
@@ -52,7 +52,7 @@ impl Ns2Aodv {
         if entry.wide_requests > 0 {
             wait *= u32::from(entry.wide_requests);
         }
-        entry.rests_until = now + wait.min(settings.rest);
+        entry.rests_until = now + wait.min(REST);
         entry.expires = Instant::ZERO;
         entry.asked_at = now;
         self.desk.discoveries += u64::from(!entry.is_asking);
@@ -73,6 +73,6 @@ impl Ns2Aodv {
         };
         self.request_id = self.request_id.wrapping_add(1);
         let extension = ack_seq::write(&mut self.desk.ack_seqs, cx, own, dst);
-        self.desk.tell_everyone(None, ttl, &bytes_of(&Message::Rreq(rreq), &extension));
+        self.desk.tell_everyone(None, ttl, &bytes_of(&AodvMessage::Rreq(rreq), &extension));
     }
 }

@@ -1,30 +1,29 @@
-//! Received RREQs: the reverse route is learned, then they are answered or passed on.
+//! Received RREQs and RREPs. A request makes the reverse route, then it is answered or passed on.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use hopwise_core::Instant;
+use hopwise_core::{Instant, LinkId};
 
-use super::super::ack_seq;
-use super::super::messages::{Extensions, Message, Rrep, Rreq, bytes_of};
-use super::super::seen::Request;
-use super::Ns2Aodv;
+use super::super::messages::{AodvMessage, Extensions, Rrep, Rreq, bytes_of};
+use super::super::{AodvRequest, ack_seq};
 use super::table::{Flag, INFINITE};
-use crate::routing::{Control, Cx};
+use super::{BUFFER_GAP, Ns2Aodv, REVERSE_ROUTE_LIFE};
+use crate::routing::{ControlMessage, Cx};
 
 impl Ns2Aodv {
     pub(super) fn take_request(
         &mut self,
         cx: &Cx<'_>,
         from: Ipv4Addr,
-        control: &Control<'_>,
+        control: &ControlMessage<'_>,
         rreq: &Rreq,
         extensions: &Extensions<'_>,
     ) {
         let memory = self.settings.path_discovery_time();
         if rreq.origin == self.desk.own
             || self.seen.note(cx.now, (rreq.origin, rreq.id), memory, self.settings.relay_ratelimit)
-                != Request::New
+                != AodvRequest::New
         {
             return;
         }
@@ -38,9 +37,16 @@ impl Ns2Aodv {
         }
     }
 
-    fn learn_way_back(&mut self, now: Instant, from: Ipv4Addr, control: &Control<'_>, rreq: &Rreq, hops: u8) {
+    fn learn_way_back(
+        &mut self,
+        now: Instant,
+        from: Ipv4Addr,
+        control: &ControlMessage<'_>,
+        rreq: &Rreq,
+        hops: u8,
+    ) {
         let entry = self.table.entry(rreq.origin);
-        entry.expires = entry.expires.max(now + self.settings.reverse_route_life);
+        entry.expires = entry.expires.max(now + REVERSE_ROUTE_LIFE);
         if !entry.is_worse_than(rreq.origin_seq, hops) {
             return;
         }
@@ -123,14 +129,14 @@ impl Ns2Aodv {
     fn reply(&mut self, towards: Ipv4Addr, rrep: &Rrep, extension: &[u8]) {
         if let Some(entry) = self.table.get(towards).filter(|entry| entry.hops != INFINITE) {
             let (link, next_hop) = (entry.link, entry.next_hop);
-            self.tell_neighbour(link, next_hop, &bytes_of(&Message::Rrep(*rrep), extension));
+            self.tell_neighbour(link, next_hop, &bytes_of(&AodvMessage::Rrep(*rrep), extension));
         }
     }
 
     fn pass_on(
         &mut self,
         now: Instant,
-        control: &Control<'_>,
+        control: &ControlMessage<'_>,
         rreq: Rreq,
         hops: u8,
         extensions: &Extensions<'_>,
@@ -141,7 +147,7 @@ impl Ns2Aodv {
         // The highest number on the path goes on.
         let known = self.table.get(rreq.dst).map(|entry| entry.seq);
         let dst_seq = known.max(rreq.dst_seq);
-        let passed = Message::Rreq(Rreq { hop_count: hops, dst_seq, ..rreq });
+        let passed = AodvMessage::Rreq(Rreq { hop_count: hops, dst_seq, ..rreq });
         let at = self.jittered(now);
         self.desk.tell_everyone(at, control.hop_limit - 1, &bytes_of(&passed, extensions.bytes()));
     }
@@ -150,4 +156,55 @@ impl Ns2Aodv {
 /// A lifetime as messages carry it.
 fn milliseconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// Received RREPs: taken and passed on only if they are newer, or as new and shorter.
+impl Ns2Aodv {
+    pub(super) fn take_reply(
+        &mut self,
+        cx: &Cx<'_>,
+        from: Ipv4Addr,
+        link: LinkId,
+        rrep: &Rrep,
+        extensions: &Extensions<'_>,
+    ) {
+        if rrep.origin == self.desk.own {
+            self.believe(rrep.dst, extensions);
+        }
+        let hops = rrep.hop_count.saturating_add(1);
+        if rrep.dst == self.desk.own || !self.learn_way_forth(cx.now, (from, link), rrep, hops) {
+            return;
+        }
+        if rrep.origin != self.desk.own {
+            self.pass_reply_on(rrep, hops, extensions);
+        }
+    }
+
+    fn learn_way_forth(&mut self, now: Instant, via: (Ipv4Addr, LinkId), rrep: &Rrep, hops: u8) -> bool {
+        let is_own = rrep.origin == self.desk.own;
+        let entry = self.table.entry(rrep.dst);
+        if !entry.is_worse_than(rrep.dst_seq, hops) {
+            return false;
+        }
+        entry.flag = Flag::Up;
+        (entry.seq, entry.hops, (entry.next_hop, entry.link)) = (rrep.dst_seq, hops, via);
+        entry.expires = now + Duration::from_millis(rrep.lifetime_ms.into());
+        if is_own && entry.asked_at > Instant::ZERO {
+            let per_hop = now.since(entry.asked_at) / u32::from(hops);
+            entry.learn_latency(per_hop);
+        }
+        entry.found(hops);
+        self.report_route(rrep.dst);
+        // The rule of the ARP gap.
+        self.release(now, rrep.dst, BUFFER_GAP);
+        true
+    }
+
+    fn pass_reply_on(&mut self, rrep: &Rrep, hops: u8, extensions: &Extensions<'_>) {
+        let Some(back) = self.table.get(rrep.origin).filter(|back| back.hops != INFINITE) else { return };
+        let (link, next_hop) = (back.link, back.next_hop);
+        let passed = AodvMessage::Rrep(Rrep { hop_count: hops, ..*rrep });
+        self.tell_neighbour(link, next_hop, &bytes_of(&passed, extensions.bytes()));
+        self.table.entry(rrep.dst).add_precursor(next_hop);
+    }
 }

@@ -20,7 +20,7 @@ pub(super) enum Flag {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct Ns2Entry {
     pub(super) flag: Flag,
     pub(super) seq: u32,
     pub(super) hops: u8,
@@ -50,9 +50,9 @@ pub(super) struct Entry {
     pub(super) reported_hops: Option<u8>,
 }
 
-impl Entry {
-    fn new() -> Entry {
-        Entry {
+impl Ns2Entry {
+    fn new() -> Ns2Entry {
+        Ns2Entry {
             flag: Flag::Down,
             seq: 0,
             hops: INFINITE,
@@ -121,22 +121,22 @@ impl Entry {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Table(BTreeMap<Ipv4Addr, Entry>);
+pub(super) struct Ns2Table(BTreeMap<Ipv4Addr, Ns2Entry>);
 
-impl Table {
-    pub(super) fn get(&self, dst: Ipv4Addr) -> Option<&Entry> {
+impl Ns2Table {
+    pub(super) fn get(&self, dst: Ipv4Addr) -> Option<&Ns2Entry> {
         self.0.get(&dst)
     }
 
-    pub(super) fn get_mut(&mut self, dst: Ipv4Addr) -> Option<&mut Entry> {
+    pub(super) fn get_mut(&mut self, dst: Ipv4Addr) -> Option<&mut Ns2Entry> {
         self.0.get_mut(&dst)
     }
 
-    pub(super) fn entry(&mut self, dst: Ipv4Addr) -> &mut Entry {
-        self.0.entry(dst).or_insert_with(Entry::new)
+    pub(super) fn entry(&mut self, dst: Ipv4Addr) -> &mut Ns2Entry {
+        self.0.entry(dst).or_insert_with(Ns2Entry::new)
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Ipv4Addr, &mut Entry)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Ipv4Addr, &mut Ns2Entry)> {
         self.0.iter_mut().map(|(dst, entry)| (*dst, entry))
     }
 

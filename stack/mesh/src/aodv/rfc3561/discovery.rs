@@ -6,11 +6,11 @@ use std::time::Duration;
 use hopwise_core::Instant;
 
 use super::super::ack_seq;
-use super::super::messages::{Message, Rreq, bytes_of};
+use super::super::messages::{AodvMessage, Rreq, bytes_of};
 use super::super::settings::Settings;
 use super::{Aodv, Cx, v4};
 use crate::on_demand::rank::{Rank, Wish};
-use crate::on_demand::searches::Begun;
+use crate::on_demand::searches::SearchStart;
 
 /// The rest after a search doubles so often from one search to the next.
 const MOST_DOUBLINGS: u32 = 2;
@@ -94,9 +94,9 @@ impl Aodv {
 
     fn begin(&mut self, now: Instant, (origin, dst): (Ipv4Addr, Ipv4Addr), wish: Wish, plan: Plan) -> bool {
         match self.searches.begin(dst, origin, wish, plan) {
-            Begun::Already => return false,
-            Begun::Refused => self.give_search_up(now, dst, plan),
-            Begun::New(gone) => {
+            SearchStart::Already => return false,
+            SearchStart::Refused => self.give_search_up(now, dst, plan),
+            SearchStart::New(gone) => {
                 self.desk.discoveries += 1;
                 if let Some((gone, plan)) = gone {
                     self.give_search_up(now, gone, plan);
@@ -136,7 +136,7 @@ impl Aodv {
         self.desk.note_asked(now, (origin, dst), true, self.settings.path_discovery_time());
         let extension = ack_seq::write(&mut self.desk.ack_seqs, cx, origin, dst);
         self.links.spoke(now);
-        self.desk.tell_everyone(None, ttl, &bytes_of(&Message::Rreq(rreq), &extension));
+        self.desk.tell_everyone(None, ttl, &bytes_of(&AodvMessage::Rreq(rreq), &extension));
     }
 
     /// Retries or gives up requests that were not answered in time.

@@ -5,12 +5,12 @@ use std::net::Ipv4Addr;
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::super::messages::{Message, Rerr, bytes_of};
+use super::super::messages::{AodvMessage, Rerr, bytes_of};
 use super::table::{State, is_newer};
 use super::{Aodv, Route, Via};
-use crate::on_demand::Receiver;
+use crate::on_demand::MessageReceiver;
 use crate::on_demand::rates::Cause;
-use crate::routing::{Order, Purged};
+use crate::routing::{Purged, RoutingOrder};
 
 /// The receivers of an error, and the lost routes.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl Aodv {
     /// packets without a route holds none for them, as their routes were valid.
     fn discard(&mut self, via: Via, gone: &[Ipv4Addr]) {
         for dst in gone {
-            self.desk.outbox.push(Order::Purge {
+            self.desk.outbox.push(RoutingOrder::Purge {
                 link: via.link,
                 via: via.from.into(),
                 what: Purged::PassedOn((*dst).into()),
@@ -97,7 +97,7 @@ impl Aodv {
             }
             seq = route.seq.unwrap_or(0);
         }
-        self.send_error((now, Cause::Data), Receiver::Everyone, None, &[(dst, seq)], false);
+        self.send_error((now, Cause::Data), MessageReceiver::Everyone, None, &[(dst, seq)], false);
     }
 
     /// Reports these lost routes to the nodes that use them, and to our own connections.
@@ -144,8 +144,8 @@ impl Aodv {
         notice.precursors.dedup();
         let (to, link) = match notice.precursors[..] {
             [] => return,
-            [(only, link)] => (Receiver::Neighbour(only), Some(link)),
-            _ => (Receiver::Everyone, None),
+            [(only, link)] => (MessageReceiver::Neighbour(only), Some(link)),
+            _ => (MessageReceiver::Everyone, None),
         };
         self.send_error((now, Cause::Break), to, link, &notice.unreachable, is_no_delete);
     }
@@ -153,7 +153,7 @@ impl Aodv {
     pub(super) fn send_error(
         &mut self,
         (now, cause): (Instant, Cause),
-        to: Receiver,
+        to: MessageReceiver,
         link: Option<hopwise_core::LinkId>,
         unreachable: &[(Ipv4Addr, u32)],
         is_no_delete: bool,
@@ -164,9 +164,9 @@ impl Aodv {
                 self.desk.dropped(DropReason::RoutingRateLimited, 0);
                 return;
             }
-            let rerr = Message::Rerr(Rerr { is_no_delete, unreachable: part.to_vec() });
+            let rerr = AodvMessage::Rerr(Rerr { is_no_delete, unreachable: part.to_vec() });
             match (to, link) {
-                (Receiver::Neighbour(one), Some(link)) => {
+                (MessageReceiver::Neighbour(one), Some(link)) => {
                     self.tell_neighbour(link, one, &bytes_of(&rerr, &[]));
                 }
                 _ => self.desk.tell_everyone(None, 1, &bytes_of(&rerr, &[])),

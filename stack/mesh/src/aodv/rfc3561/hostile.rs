@@ -6,10 +6,10 @@ use std::time::Duration;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Cast, NextHop};
 
-use super::super::messages::{Message, Rerr, Rrep, Rreq, bytes_of};
+use super::super::messages::{AodvMessage, Rerr, Rrep, Rreq, bytes_of};
 use super::tests::{Alone, messages, request, settings};
-use super::{Control, Cx, OnDemand, Routing};
-use crate::on_demand::Receiver;
+use super::{ControlMessage, Cx, OnDemand, Routing};
+use crate::on_demand::MessageReceiver;
 use crate::on_demand::rates::Cause;
 use crate::on_demand::testing::scenarios::{self, reasons, seconds};
 use crate::on_demand::testing::{Ends, LINK, address};
@@ -17,8 +17,8 @@ use crate::on_demand::testing::{Ends, LINK, address};
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
 const REFUSED: [DropReason; 1] = [DropReason::RoutingRefused];
 
-fn reply(dst: Ipv4Addr, origin: Ipv4Addr) -> Message {
-    Message::Rrep(Rrep {
+fn reply(dst: Ipv4Addr, origin: Ipv4Addr) -> AodvMessage {
+    AodvMessage::Rrep(Rrep {
         is_repair: false,
         wants_ack: true,
         prefix_size: 0,
@@ -36,8 +36,8 @@ fn nothing_outside_of_the_network_is_learned_answered_or_passed_on() {
     alone.ask(9);
     let rreq = request(1, 2, 9, None);
     for (what, cast, message) in [
-        ("a request of a stranger", Cast::ToAll, Message::Rreq(Rreq { origin: OUTSIDE, ..rreq })),
-        ("a request for a stranger", Cast::ToAll, Message::Rreq(Rreq { dst: OUTSIDE, ..rreq })),
+        ("a request of a stranger", Cast::ToAll, AodvMessage::Rreq(Rreq { origin: OUTSIDE, ..rreq })),
+        ("a request for a stranger", Cast::ToAll, AodvMessage::Rreq(Rreq { dst: OUTSIDE, ..rreq })),
         ("a reply of a stranger", Cast::ToUs, reply(OUTSIDE, address(0))),
         ("a reply to a stranger", Cast::ToUs, reply(address(9), OUTSIDE)),
     ] {
@@ -56,18 +56,18 @@ fn a_reply_that_nobody_asked_for_is_neither_taken_nor_acknowledged() {
     assert_eq!(alone.next(9), None);
     alone.ask(9);
     let orders = alone.hear(66, Cast::ToUs, &unasked);
-    assert_eq!(messages(&orders), [(NextHop::Neighbour(address(66).into()), Message::RrepAck)]);
+    assert_eq!(messages(&orders), [(NextHop::Neighbour(address(66).into()), AodvMessage::RrepAck)]);
     assert_eq!(alone.next(9), Some(address(66)));
 }
 
 #[test]
 fn what_may_come_from_beyond_a_neighbour_is_refused() {
-    let rreq = Message::Rreq(request(1, 2, 0, None));
-    let rerr = Message::Rerr(Rerr { is_no_delete: false, unreachable: vec![(address(9), 1)] });
-    let said = |gtsm, cast, hop_limit, message: &Message| {
+    let rreq = AodvMessage::Rreq(request(1, 2, 0, None));
+    let rerr = AodvMessage::Rerr(Rerr { is_no_delete: false, unreachable: vec![(address(9), 1)] });
+    let said = |gtsm, cast, hop_limit, message: &AodvMessage| {
         let mut alone = Alone::new(super::Settings { gtsm, ..settings() });
         let dst = if cast == Cast::ToAll { Ipv4Addr::BROADCAST } else { address(0) };
-        let control = Control {
+        let control = ControlMessage {
             link: LINK,
             from: None,
             cast,
@@ -93,18 +93,18 @@ fn an_error_about_many_routes_is_told_in_packets_that_the_interface_carries() {
     let mut alone = Alone::new(settings());
     alone.router.desk.trust.mtu = 100;
     let gone: Vec<_> = (0..20).map(|n| (address(100 + n), 1)).collect();
-    alone.router.send_error((alone.now, Cause::Break), Receiver::Everyone, None, &gone, false);
+    alone.router.send_error((alone.now, Cause::Break), MessageReceiver::Everyone, None, &gone, false);
     let sent = messages(&alone.orders());
-    let told = |message: &Message| match message {
-        Message::Rerr(rerr) => rerr.unreachable.len(),
+    let told = |message: &AodvMessage| match message {
+        AodvMessage::Rerr(rerr) => rerr.unreachable.len(),
         other => panic!("{other:?}"),
     };
     assert_eq!(sent.iter().map(|(_, message)| told(message)).collect::<Vec<_>>(), [8, 8, 4]);
 }
 
-fn hello(from: Ipv4Addr) -> Message {
-    let Message::Rrep(rrep) = reply(from, from) else { unreachable!("a hello is a RREP") };
-    Message::Rrep(Rrep { wants_ack: false, ..rrep })
+fn hello(from: Ipv4Addr) -> AodvMessage {
+    let AodvMessage::Rrep(rrep) = reply(from, from) else { unreachable!("a hello is a RREP") };
+    AodvMessage::Rrep(Rrep { wants_ack: false, ..rrep })
 }
 
 /// Made-up neighbours say hello, as many as the tables of neighbours hold, as fast as all neighbours may.
@@ -116,7 +116,7 @@ fn hellos_of_made_up_neighbours(alone: &mut Alone) {
         }
         let from = Ipv4Addr::from_bits(0x0a01_0000 + nth);
         let message = bytes_of(&hello(from), &[]);
-        let control = Control {
+        let control = ControlMessage {
             link: LINK,
             from: None,
             cast: Cast::ToAll,
@@ -170,14 +170,14 @@ fn made_up_neighbours_keep_none_from_the_blacklist() {
 fn a_message_longer_than_the_interface_carries_is_refused() {
     let mut alone = Alone::new(settings());
     let extension = [[0x30, 255].to_vec(), vec![0; 255]].concat().repeat(6);
-    let long = bytes_of(&Message::Rreq(request(1, 2, 9, None)), &extension);
+    let long = bytes_of(&AodvMessage::Rreq(request(1, 2, 9, None)), &extension);
     assert_eq!(reasons(&alone.hear(2, Cast::ToAll, &long)), REFUSED);
 }
 
 #[test]
 fn signed_messages_are_heard_once_and_others_are_not() {
     let protocol = super::Settings { signed: true, ..settings() };
-    scenarios::signed_messages_are_heard_once(&protocol, &bytes_of(&Message::RrepAck, &[]));
+    scenarios::signed_messages_are_heard_once(&protocol, &bytes_of(&AodvMessage::RrepAck, &[]));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn neighbours_that_ask_without_end_are_answered_at_the_rate_of_one_and_of_all() 
                 id += 1;
                 // Each is of another origin, so that the rate of origins stops none.
                 let origin = Ipv4Addr::from_bits(0x0a01_0000 + id);
-                let rreq = Message::Rreq(Rreq { origin, ..request(id, from, 0, None) });
+                let rreq = AodvMessage::Rreq(Rreq { origin, ..request(id, from, 0, None) });
                 alone.hear(from, Cast::ToAll, &bytes_of(&rreq, &[]))
             })
             .collect();
@@ -229,13 +229,13 @@ fn a_program_finds_its_destination_beside_what_strangers_name() {
 #[test]
 fn no_message_makes_a_route_to_an_address_that_is_served() {
     let mut alone = Alone::new(settings());
-    let mut message = bytes_of(&Message::Rreq(request(1, 20, 9, None)), &[]);
+    let mut message = bytes_of(&AodvMessage::Rreq(request(1, 20, 9, None)), &[]);
     assert_eq!(reasons(&alone.hear(20, Cast::ToAll, &message)), REFUSED, "it speaks in that name");
     alone.ask(20);
-    for message in [Message::Rreq(request(2, 20, 9, None)), reply(address(20), address(0))] {
+    for message in [AodvMessage::Rreq(request(2, 20, 9, None)), reply(address(20), address(0))] {
         alone.hear_message(2, &message);
     }
-    let rreq = Message::Rreq(request(3, 2, 9, None));
+    let rreq = AodvMessage::Rreq(request(3, 2, 9, None));
     message = bytes_of(&rreq, &[]);
     alone.hear(2, Cast::ToAll, &message);
     let routes: Vec<_> = alone.router.routes(alone.now).into_iter().map(|(dst, ..)| dst).collect();
@@ -246,14 +246,14 @@ fn no_message_makes_a_route_to_an_address_that_is_served() {
 fn that_a_link_broke_is_told_also_beside_a_flood_of_data() {
     let mut alone = Alone::new(settings());
     alone.reply(2, 9, 5, 3);
-    alone.hear(3, Cast::ToAll, &bytes_of(&Message::Rreq(request(1, 3, 9, Some(5))), &[]));
+    alone.hear(3, Cast::ToAll, &bytes_of(&AodvMessage::Rreq(request(1, 3, 9, Some(5))), &[]));
     scenarios::data_to_made_up_addresses(&mut alone.router, alone.now);
     let told = messages(&alone.orders());
     assert_eq!(told.len(), 5, "half of the rate");
     alone.router.lose(alone.now, LINK, address(2));
     let told = messages(&alone.orders());
     assert!(
-        matches!(&told[..], [(_, Message::Rerr(rerr))] if rerr.unreachable == [(address(9), 6)]),
+        matches!(&told[..], [(_, AodvMessage::Rerr(rerr))] if rerr.unreachable == [(address(9), 6)]),
         "{told:?}"
     );
 }
@@ -265,9 +265,9 @@ fn data_of_strangers_keeps_no_node_silent_for_ever() {
     alone.router.wakes_by = alone.router.wakes_at + settings().delete_period() * super::MOST_PUT_OFF;
     let began = alone.now;
     let answers = |alone: &mut Alone, id| {
-        let rreq = Message::Rreq(request(id, 2, 0, None));
+        let rreq = AodvMessage::Rreq(request(id, 2, 0, None));
         let said = messages(&alone.hear(2, Cast::ToAll, &bytes_of(&rreq, &[])));
-        said.iter().any(|(_, message)| matches!(message, Message::Rrep(_)))
+        said.iter().any(|(_, message)| matches!(message, AodvMessage::Rrep(_)))
     };
     // A packet every ten seconds, and DELETE_PERIOD is fifteen.
     for n in 0..6 {

@@ -1,4 +1,5 @@
 //! The state of neighbours: last hellos, missing acknowledgements, and one-way links.
+//! Also the users of a route, which hear of its loss.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -7,9 +8,9 @@ use std::time::Duration;
 use hopwise_core::{Instant, LinkId};
 
 use super::super::settings::Settings;
-use super::{Aodv, Via};
+use super::{Aodv, Cx, OwnUse, RoutedPacket, Via, v4};
 use crate::on_demand::OnDemand;
-use crate::on_demand::room::{MOST_NEIGHBOURS as MOST, Standing, gives_way};
+use crate::on_demand::shares::{MOST_NEIGHBOURS as MOST, NeighbourStanding, gives_way};
 
 /// A neighbour that sent a hello, or should send one.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +63,8 @@ impl Links {
 
     fn give_up_oldest(&mut self, now: Instant) {
         let place = |(from, known): (&Ipv4Addr, &Neighbour)| {
-            let standing = if known.used_until > now { Standing::InUse } else { Standing::Heard };
+            let standing =
+                if known.used_until > now { NeighbourStanding::InUse } else { NeighbourStanding::Heard };
             (*from, standing, known.heard)
         };
         let oldest = gives_way(self.neighbours.iter().map(place));
@@ -150,6 +152,47 @@ impl Aodv {
             if is_on_route && !has_spoken && !self.is_asleep(now) {
                 self.say_hello();
             }
+        }
+    }
+}
+
+/// The users of a route, which hear of its loss: neighbours (`rerr_to_source`), and this node (`search_at_once`).
+impl Aodv {
+    /// Notes a packet of this node for a search once its route is lost.
+    pub(super) fn note_own_use(&mut self, now: Instant, packet: &RoutedPacket<'_>) {
+        let (src, Some(dst)) = (packet.src, v4(packet.dst)) else { return };
+        if self.settings.search_at_once && v4(src).is_some_and(|src| self.is_mine(src)) {
+            let until = now + self.settings.active_route_timeout;
+            let wish = self.desk.wish(now, packet, true);
+            let route = self.table.get_mut(now, dst);
+            route.into_iter().for_each(|route| route.own_use = Some(OwnUse { src, wish, until }));
+        }
+    }
+
+    /// The neighbour that sent a packet gets errors about its route. A packet that was routed anew names its source.
+    pub(super) fn note_user(&mut self, now: Instant, packet: &RoutedPacket<'_>, dst: Ipv4Addr) {
+        let from = packet.from.and_then(v4);
+        let from = from.filter(|from| self.table.get(*from).is_some_and(|near| near.next_hop == *from));
+        if let (Some(from), Some(route)) = (from, self.table.valid(now, dst)) {
+            route.add_precursor(from);
+        }
+    }
+
+    /// Starts searches for lost routes that packets of this node used lately. Another one needs another packet.
+    pub(super) fn search_at_once(&mut self, now: Instant, lost: &[Ipv4Addr]) {
+        for dst in lost {
+            let own_use = self.table.peek_mut(*dst).and_then(|route| route.own_use.take());
+            let Some(OwnUse { src, wish, .. }) = own_use.filter(|used| used.until >= now) else { continue };
+            if !self.searches.rests(now, *dst, wish.rank) {
+                let _ = self.begin_search(now, src, (*dst, wish));
+            }
+        }
+    }
+    /// Sends the first requests of such searches.
+    pub(super) fn ask_for_lost(&mut self, cx: &Cx<'_>) {
+        // Other searches send theirs where they begin.
+        if self.settings.search_at_once {
+            self.take_turns(cx);
         }
     }
 }

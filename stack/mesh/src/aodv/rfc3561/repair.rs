@@ -1,5 +1,5 @@
-//! Reacts to a packet that the link layer gave up (RFC 3561 §6.12). A route to a near destination is repaired here,
-//! others are given up.
+//! Reacts to a packet that the link layer gave up (RFC 3561 §6.12). A route to a near destination is repaired here, and
+//! a route to a far one is given up.
 
 use std::net::Ipv4Addr;
 
@@ -7,9 +7,12 @@ use hopwise_core::{Instant, NextHop, QueueClass};
 
 use super::super::PORT;
 use super::table::State;
-use super::{Aodv, Cx, Order, Routed, Undelivered, Via, v4};
+use super::{Aodv, Cx, RoutedPacket, RoutingOrder, Undelivered, Via, v4};
 use crate::on_demand::is_message;
 use crate::on_demand::rank::Wish;
+
+/// Hops added to the TTL of a local repair.
+const LOCAL_ADD_TTL: u8 = 2;
 
 impl Aodv {
     pub(super) fn take_failure(
@@ -17,7 +20,7 @@ impl Aodv {
         cx: &Cx<'_>,
         via: Via,
         dst: Ipv4Addr,
-        packet: &Routed<'_>,
+        packet: &RoutedPacket<'_>,
     ) -> Undelivered {
         let now = cx.now;
         if dst == via.from && is_message(packet.packet, PORT) {
@@ -31,7 +34,7 @@ impl Aodv {
         {
             let (link, to) = (route.link, NextHop::Neighbour(route.next_hop.into()));
             let packet = packet.packet.to_vec();
-            self.desk.outbox.push(Order::Send { link, to, class: QueueClass::Data, packet });
+            self.desk.outbox.push(RoutingOrder::Send { link, to, class: QueueClass::Data, packet });
             self.break_link(now, via, None);
             return Undelivered::Kept;
         }
@@ -64,18 +67,18 @@ impl Aodv {
             route.state = State::InRepair;
         }
         self.lose_neighbour(now, via, kept);
-        self.desk.outbox.push(Order::Reroute { link: via.link, via: via.from.into() });
+        self.desk.outbox.push(RoutingOrder::Reroute { link: via.link, via: via.from.into() });
     }
 
     /// The TTL of a repair, if one is to be tried.
     fn repair_ttl(&mut self, now: Instant, dst: Ipv4Addr, src: Option<Ipv4Addr>) -> Option<u8> {
         let settings = &self.settings;
-        let (add, most) = (settings.local_add_ttl, settings.max_repair_ttl());
+        let most = settings.max_repair_ttl();
         let may = settings.local_repair;
         let hops_back = src.and_then(|src| self.table.get(src)).map_or(0, |back| back.hops);
         let route = self.table.valid(now, dst)?;
         // MIN_REPAIR_TTL is the last known hop count.
-        (may && route.hops <= most).then(|| route.hops.max(hops_back / 2).saturating_add(add))
+        (may && route.hops <= most).then(|| route.hops.max(hops_back / 2).saturating_add(LOCAL_ADD_TTL))
     }
 
     /// A longer route after a repair is reported to its users, which keep it (N).

@@ -6,10 +6,10 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::super::messages::{Extensions, HELLO_INTERVAL, Message, Rrep, bytes_of};
+use super::super::messages::{AodvMessage, Extensions, HELLO_INTERVAL, Rrep, bytes_of};
 use super::requests::millis;
 use super::{Aodv, Cx, Offer, Taken, Via};
-use crate::on_demand::Receiver;
+use crate::on_demand::MessageReceiver;
 
 /// The shortest interval between hellos.
 const SHORTEST_HELLO: Duration = Duration::from_millis(10);
@@ -24,7 +24,7 @@ impl Aodv {
         if wants_ack {
             self.links.await_ack(next_hop, now + self.settings.next_hop_wait());
         }
-        let rrep = Message::Rrep(Rrep { wants_ack, ..rrep });
+        let rrep = AodvMessage::Rrep(Rrep { wants_ack, ..rrep });
         self.tell_neighbour(link, next_hop, &bytes_of(&rrep, extension));
     }
 
@@ -45,12 +45,12 @@ impl Aodv {
             next_hop: via.from,
             lives_until: now + life,
         };
-        // A destination's own reply is judged before it is met: that makes its route active, and a reply with the same
-        // number then goes no further.
+        // A destination's own reply is judged before the destination counts as met: meeting it makes its route active,
+        // and a reply with the route's number then goes no further.
         let is_taken = !self.is_mine(rrep.dst) && self.table.offer(now, rrep.dst, &offer) == Taken::Yes;
         self.meet(now, via);
         if rrep.wants_ack && self.may_answer(now, via) {
-            self.tell_neighbour(via.link, via.from, &bytes_of(&Message::RrepAck, &[]));
+            self.tell_neighbour(via.link, via.from, &bytes_of(&AodvMessage::RrepAck, &[]));
         }
         let is_for_us = self.is_mine(rrep.origin);
         if is_for_us {
@@ -124,8 +124,8 @@ impl Aodv {
         };
         for interface in self.desk.interfaces.clone() {
             let rrep = Rrep { dst: interface.address, origin: interface.address, ..rrep };
-            let bytes = bytes_of(&Message::Rrep(rrep), &[]);
-            let order = self.desk.outbox.order(&interface, Receiver::Everyone, 1, &bytes);
+            let bytes = bytes_of(&AodvMessage::Rrep(rrep), &[]);
+            let order = self.desk.outbox.order(&interface, MessageReceiver::Everyone, 1, &bytes);
             self.desk.outbox.push(order);
         }
     }

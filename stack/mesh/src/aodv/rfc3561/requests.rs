@@ -6,9 +6,8 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::super::ack_seq;
-use super::super::messages::{Extensions, Message, Rrep, Rreq, bytes_of};
-use super::super::seen::Request;
+use super::super::messages::{AodvMessage, Extensions, Rrep, Rreq, bytes_of};
+use super::super::{AodvRequest, ack_seq};
 use super::table::is_newer;
 use super::{Aodv, Cx, Offer, Taken, Via};
 
@@ -34,9 +33,9 @@ impl Aodv {
         }
         let memory = self.settings.path_discovery_time();
         match self.seen.note(now, (rreq.origin, rreq.id), memory, self.settings.relay_ratelimit) {
-            Request::New => {}
-            Request::Repeated => return,
-            Request::Flood => {
+            AodvRequest::New => {}
+            AodvRequest::Repeated => return,
+            AodvRequest::Flood => {
                 self.desk.dropped(DropReason::RoutingRateLimited, 0);
                 return;
             }
@@ -169,7 +168,7 @@ impl Aodv {
             (Some(asked), Some(known)) if is_newer(known, asked) => Some(known),
             (asked, known) => asked.or(known),
         };
-        let passed = Message::Rreq(Rreq { hop_count: rreq.hop_count + 1, dst_seq, ..rreq });
+        let passed = AodvMessage::Rreq(Rreq { hop_count: rreq.hop_count + 1, dst_seq, ..rreq });
         let at = now + self.desk.outbox.chance.up_to(self.settings.jitter);
         self.links.spoke(now);
         let memory = self.settings.path_discovery_time();

@@ -1,18 +1,16 @@
 //! Routes (RFC 3561 §6.2), and the one rule by which they change.
 //!
 //! The rule prevents loops: a number never falls, and a node that gives a route up raises its number first. The next
-//! hop of a valid route therefore has a number that is newer, or the same one and fewer hops. An expired route is given
-//! up like a broken one, which the RFC leaves open. Otherwise a neighbour that still routes through us could reply to
-//! us.
+//! hop of a valid route therefore has a newer number, or an equal number and fewer hops. An expired route is given up
+//! like a broken one, which the RFC leaves open. Otherwise a neighbour that still routes through us could reply to us.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use hopwise_core::{Instant, LinkId};
 
-use crate::on_demand::changes::Changes;
 use crate::on_demand::rank::Wish;
-use crate::on_demand::shares::Shares;
+use crate::on_demand::shares::{Changes, Shares};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -113,7 +111,7 @@ impl Route {
         self.is_valid().then_some(self.hops)
     }
 
-    /// RFC 3561 §6.2 and §6.7: a newer number wins, or the same one if the route was given up or has more hops.
+    /// RFC 3561 §6.2 and §6.7: a newer number wins, or an equal number if the route was given up or has more hops.
     fn yields_to(&self, offer: &Offer) -> bool {
         let Some(offered) = offer.seq else {
             // A neighbour itself sent it: no route is shorter.
@@ -241,8 +239,8 @@ impl Table {
         }
     }
 
-    /// Adds the number of a destination without a route, as an earlier start knew it. There is room: that start had as
-    /// many.
+    /// Adds the number of a destination without a route, as an earlier start knew it. There is room: the earlier start
+    /// had equally many routes.
     pub(super) fn remember(&mut self, now: Instant, dst: Ipv4Addr, seq: u32) {
         let by = Some(dst);
         if self.routes.insert(dst, Route::none(Some(seq), now + self.remembers, by)).is_none() {
@@ -258,7 +256,7 @@ impl Table {
         }
     }
 
-    /// Gives up expired routes, and forgets those given up long ago. Calls `gone` for each one given up.
+    /// Gives up expired routes, and forgets routes that were given up long ago. Calls `gone` for each one given up.
     pub(super) fn sweep(&mut self, now: Instant, gone: &mut dyn FnMut(Ipv4Addr)) {
         let until = now + self.remembers;
         let (shares, changes) = (&mut self.shares, &mut self.changes);

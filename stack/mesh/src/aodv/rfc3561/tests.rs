@@ -12,11 +12,11 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Cast, Instant, NextHop, Seq};
 
-use super::super::messages::{Extension, HELLO_INTERVAL, Message, Rerr, Rrep, Rreq, bytes_of};
-use super::super::{Config, Interface, Settings, Trust};
+use super::super::messages::{AodvMessage, Extension, HELLO_INTERVAL, Rerr, Rrep, Rreq, bytes_of};
+use super::super::{Settings, Trust};
 use super::*;
 use crate::on_demand::testing::scenarios::{self, reasons, seconds};
-use crate::on_demand::testing::{Ends, LINK, Net, address};
+use crate::on_demand::testing::{Ends, LINK, Net, address, setup};
 use crate::routing::Purged;
 
 pub(super) fn settings() -> Settings {
@@ -92,9 +92,9 @@ fn an_error_takes_queued_packets_for_its_destinations_along_where_that_is_asked_
             alone.reply(1, dst, 1, 2);
         }
         let unreachable = [4, 6].map(|dst| (address(dst), 2)).to_vec();
-        let orders = alone.hear_message(1, &Message::Rerr(Rerr { is_no_delete, unreachable }));
+        let orders = alone.hear_message(1, &AodvMessage::Rerr(Rerr { is_no_delete, unreachable }));
         let purged = orders.iter().filter_map(|order| match order {
-            Order::Purge { via, what: Purged::PassedOn(dst), .. } => Some((*via, *dst)),
+            RoutingOrder::Purge { via, what: Purged::PassedOn(dst), .. } => Some((*via, *dst)),
             _ => None,
         });
         let expected = [4, 6].map(|dst| (address(1).into(), address(dst).into()));
@@ -254,15 +254,13 @@ impl Alone {
     }
 
     fn at((own, served): (usize, usize), settings: Settings) -> Alone {
-        let interfaces = vec![Interface { link: LINK, address: address(own) }];
-        let serves = vec![address(served)];
-        let (wakes_at, trust) = (Instant::ZERO, Trust { network: Some(network()), mtu: 1_500, keys: None });
-        let config = Config { settings, interfaces, serves, seed: 1, counter: 0, wakes_at, trust };
-        Alone { router: Aodv::new(config), ends: Ends::default(), now: Instant::from_secs(1) }
+        let trust = Trust { network: Some(network()), mtu: 1_500, keys: None };
+        let setup = RoutingSetup { serves: vec![address(served)], trust, ..setup(address(own), 1) };
+        Alone { router: Aodv::new(settings, setup), ends: Ends::default(), now: Instant::from_secs(1) }
     }
 
-    pub(super) fn hear(&mut self, from: usize, cast: Cast, bytes: &[u8]) -> Vec<Order> {
-        let control = Control {
+    pub(super) fn hear(&mut self, from: usize, cast: Cast, bytes: &[u8]) -> Vec<RoutingOrder> {
+        let control = ControlMessage {
             link: LINK,
             from: Some(address(from).into()),
             cast,
@@ -275,11 +273,11 @@ impl Alone {
         self.orders()
     }
 
-    pub(super) fn hear_message(&mut self, from: usize, message: &Message) -> Vec<Order> {
+    pub(super) fn hear_message(&mut self, from: usize, message: &AodvMessage) -> Vec<RoutingOrder> {
         self.hear(from, Cast::ToUs, &bytes_of(message, &[]))
     }
 
-    pub(super) fn orders(&mut self) -> Vec<Order> {
+    pub(super) fn orders(&mut self) -> Vec<RoutingOrder> {
         std::iter::from_fn(|| self.router.poll_order(self.now)).collect()
     }
 
@@ -288,7 +286,7 @@ impl Alone {
         self.router.desk.note_asked(self.now, (address(0), address(dst)), true, seconds(9));
     }
 
-    pub(super) fn reply(&mut self, from: usize, dst: usize, seq: u32, hop_count: u8) -> Vec<Order> {
+    pub(super) fn reply(&mut self, from: usize, dst: usize, seq: u32, hop_count: u8) -> Vec<RoutingOrder> {
         self.ask(dst);
         let rrep = Rrep {
             is_repair: false,
@@ -300,7 +298,7 @@ impl Alone {
             origin: address(0),
             lifetime_ms: 3_000,
         };
-        self.hear_message(from, &Message::Rrep(rrep))
+        self.hear_message(from, &AodvMessage::Rrep(rrep))
     }
 
     pub(super) fn next(&self, dst: usize) -> Option<Ipv4Addr> {
@@ -324,9 +322,9 @@ pub(super) fn request(id: u32, origin: usize, dst: usize, dst_seq: Option<u32>) 
 }
 
 /// The messages among a router's orders, with their receivers.
-pub(super) fn messages(orders: &[Order]) -> Vec<(NextHop, Message)> {
-    let message = |order: &Order| match order {
-        Order::Send { to, packet, .. } => Some((*to, Message::parse(&packet[28..]).ok()?.0)),
+pub(super) fn messages(orders: &[RoutingOrder]) -> Vec<(NextHop, AodvMessage)> {
+    let message = |order: &RoutingOrder| match order {
+        RoutingOrder::Send { to, packet, .. } => Some((*to, AodvMessage::parse(&packet[28..]).ok()?.0)),
         _ => None,
     };
     orders.iter().filter_map(message).collect()
@@ -346,10 +344,10 @@ fn numbers_go_on_across_the_wrap() {
 fn the_destination_answers_with_a_number_no_older_than_the_one_asked_for() {
     let mut alone = Alone::new(settings());
     for (id, asked, answered) in [(1, None, 0), (2, Some(7), 7), (3, Some(3), 7), (4, Some(0x8000_0010), 7)] {
-        let orders = alone.hear(2, Cast::ToAll, &bytes_of(&Message::Rreq(request(id, 2, 0, asked)), &[]));
+        let orders = alone.hear(2, Cast::ToAll, &bytes_of(&AodvMessage::Rreq(request(id, 2, 0, asked)), &[]));
         let sent = messages(&orders);
         assert!(
-            matches!(sent[..], [(_, Message::Rrep(Rrep { dst_seq, hop_count: 0, .. }))] if dst_seq == answered),
+            matches!(sent[..], [(_, AodvMessage::Rrep(Rrep { dst_seq, hop_count: 0, .. }))] if dst_seq == answered),
             "{sent:?}"
         );
     }
@@ -358,21 +356,26 @@ fn the_destination_answers_with_a_number_no_older_than_the_one_asked_for() {
 #[test]
 fn a_node_answers_for_what_it_serves() {
     let mut alone = Alone::new(settings());
-    let orders = alone.hear(2, Cast::ToAll, &bytes_of(&Message::Rreq(request(1, 2, 20, None)), &[]));
+    let orders = alone.hear(2, Cast::ToAll, &bytes_of(&AodvMessage::Rreq(request(1, 2, 20, None)), &[]));
     let sent = messages(&orders);
-    assert!(matches!(sent[..], [(_, Message::Rrep(Rrep { dst, hop_count: 0, .. }))] if dst == address(20)));
+    assert!(
+        matches!(sent[..], [(_, AodvMessage::Rrep(Rrep { dst, hop_count: 0, .. }))] if dst == address(20))
+    );
 }
 
 #[test]
 fn nobody_answers_for_a_route_that_leads_through_who_asks() {
     let mut alone = Alone::new(settings());
     alone.reply(2, 9, 5, 3);
-    let orders = alone.hear(2, Cast::ToAll, &bytes_of(&Message::Rreq(request(1, 2, 9, None)), &[]));
-    assert!(messages(&orders).iter().all(|(_, message)| matches!(message, Message::Rreq(_))), "{orders:?}");
-    let orders = alone.hear(3, Cast::ToAll, &bytes_of(&Message::Rreq(request(1, 3, 9, Some(5))), &[]));
-    assert!(matches!(messages(&orders)[..], [(_, Message::Rrep(Rrep { hop_count: 4, dst_seq: 5, .. }))]));
-    let orders = alone.hear(3, Cast::ToAll, &bytes_of(&Message::Rreq(request(2, 3, 9, Some(6))), &[]));
-    assert!(matches!(messages(&orders)[..], [(NextHop::All, Message::Rreq(_))]), "too old to answer");
+    let orders = alone.hear(2, Cast::ToAll, &bytes_of(&AodvMessage::Rreq(request(1, 2, 9, None)), &[]));
+    assert!(
+        messages(&orders).iter().all(|(_, message)| matches!(message, AodvMessage::Rreq(_))),
+        "{orders:?}"
+    );
+    let orders = alone.hear(3, Cast::ToAll, &bytes_of(&AodvMessage::Rreq(request(1, 3, 9, Some(5))), &[]));
+    assert!(matches!(messages(&orders)[..], [(_, AodvMessage::Rrep(Rrep { hop_count: 4, dst_seq: 5, .. }))]));
+    let orders = alone.hear(3, Cast::ToAll, &bytes_of(&AodvMessage::Rreq(request(2, 3, 9, Some(6))), &[]));
+    assert!(matches!(messages(&orders)[..], [(NextHop::All, AodvMessage::Rreq(_))]), "too old to answer");
 }
 
 #[test]
@@ -380,15 +383,15 @@ fn an_error_goes_on_to_those_who_use_the_route_and_to_nobody_else() {
     let mut alone = Alone::new(settings());
     alone.reply(2, 9, 5, 3);
     alone.reply(2, 8, 5, 3);
-    alone.hear(3, Cast::ToAll, &bytes_of(&Message::Rreq(request(1, 3, 9, Some(5))), &[]));
+    alone.hear(3, Cast::ToAll, &bytes_of(&AodvMessage::Rreq(request(1, 3, 9, Some(5))), &[]));
     let unreachable = vec![(address(9), 6), (address(8), 6), (address(7), 6)];
-    let from_stranger = Message::Rerr(Rerr { is_no_delete: false, unreachable: unreachable.clone() });
+    let from_stranger = AodvMessage::Rerr(Rerr { is_no_delete: false, unreachable: unreachable.clone() });
     alone.hear_message(4, &from_stranger);
     assert_eq!(alone.next(9), Some(address(2)), "only the next hop is believed");
-    let orders = alone.hear_message(2, &Message::Rerr(Rerr { is_no_delete: false, unreachable }));
+    let orders = alone.hear_message(2, &AodvMessage::Rerr(Rerr { is_no_delete: false, unreachable }));
     assert_eq!((alone.next(9), alone.next(8)), (None, None));
     let only = Rerr { is_no_delete: false, unreachable: vec![(address(9), 6)] };
-    let expected = [(NextHop::Neighbour(address(3).into()), Message::Rerr(only))];
+    let expected = [(NextHop::Neighbour(address(3).into()), AodvMessage::Rerr(only))];
     assert_eq!(messages(&orders), expected);
     alone.reply(2, 9, 5, 1);
     assert_eq!(alone.next(9), None, "what was known before the error is too old now");
@@ -398,11 +401,11 @@ fn an_error_goes_on_to_those_who_use_the_route_and_to_nobody_else() {
 fn a_route_that_was_mended_is_kept() {
     let mut alone = Alone::new(settings());
     alone.reply(2, 9, 5, 3);
-    alone.hear(3, Cast::ToAll, &bytes_of(&Message::Rreq(request(1, 3, 9, Some(5))), &[]));
+    alone.hear(3, Cast::ToAll, &bytes_of(&AodvMessage::Rreq(request(1, 3, 9, Some(5))), &[]));
     let mended = Rerr { is_no_delete: true, unreachable: vec![(address(9), 5)] };
-    let orders = alone.hear_message(2, &Message::Rerr(mended.clone()));
+    let orders = alone.hear_message(2, &AodvMessage::Rerr(mended.clone()));
     assert_eq!(alone.next(9), Some(address(2)));
-    assert_eq!(messages(&orders), [(NextHop::Neighbour(address(3).into()), Message::Rerr(mended))]);
+    assert_eq!(messages(&orders), [(NextHop::Neighbour(address(3).into()), AodvMessage::Rerr(mended))]);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 
 /// Requests a route to `target` (§6.2). The IP source is its origin, and `addresses` are the nodes that passed it on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The number of the request; with the originator it tells copies of one request from others.
+pub struct RouteRequest {
+    /// The number of the request; with the originator it identifies the copies of one request.
     pub id: u16,
     /// The node that is sought.
     pub target: Ipv4Addr,
@@ -15,7 +15,7 @@ pub struct Request {
 
 /// A route for the IP destination (§6.3), which is not in it. The last address is the route's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct RouteReply {
     /// The last step leads out of the network.
     pub is_last_external: bool,
     /// The nodes of the route after its origin, in their order.
@@ -24,7 +24,7 @@ pub struct Reply {
 
 /// The reason of a route error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum RouteErrorReason {
     /// The source of the error cannot reach this neighbour.
     Unreachable(Ipv4Addr),
     /// The source of the error does not know an option that it had to process.
@@ -49,7 +49,7 @@ pub struct RouteError {
     /// The node that is informed: the source of the packet.
     pub dst: Ipv4Addr,
     /// The error that it found.
-    pub problem: Problem,
+    pub problem: RouteErrorReason,
 }
 
 /// The route of a packet (§6.7), without its ends. It leads from the IP source to the IP destination. For a salvaged
@@ -70,7 +70,7 @@ pub struct SourceRoute {
 
 /// The arrivals at a node, flow by flow, as `on_demand::ack_seq` writes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrivals {
+pub struct ArrivalsOption {
     /// The node at which they arrived.
     pub of: Ipv4Addr,
     /// The bytes that `on_demand::ack_seq` writes and reads.
@@ -81,9 +81,9 @@ pub struct Arrivals {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DsrOption {
     /// A request for a route.
-    Request(Request),
+    Request(RouteRequest),
     /// A route, in answer to a request.
-    Reply(Reply),
+    Reply(RouteReply),
     /// The news of a lost link.
     Error(RouteError),
     /// A request for an acknowledgement of this packet by the next hop.
@@ -103,7 +103,7 @@ pub enum DsrOption {
     /// The route of the packet.
     Route(SourceRoute),
     /// Arrivals of TCP flows at a node.
-    Arrivals(Arrivals),
+    Arrivals(ArrivalsOption),
     /// An option that no node has to know: it goes on as it came.
     Unknown {
         /// The option's number.

@@ -6,8 +6,8 @@ fn node(last: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, last)
 }
 
-fn header(next: u8, options: Vec<DsrOption>) -> Header {
-    Header { next, options }
+fn header(next: u8, options: Vec<DsrOption>) -> OptionsHeader {
+    OptionsHeader { next, options }
 }
 
 fn route(segments_left: u8, salvage: u8, addresses: Vec<Ipv4Addr>) -> DsrOption {
@@ -17,7 +17,7 @@ fn route(segments_left: u8, salvage: u8, addresses: Vec<Ipv4Addr>) -> DsrOption 
 
 #[test]
 fn a_request_is_written_as_in_section_6_2() {
-    let request = Request { id: 0x1234, target: node(9), addresses: vec![node(2), node(3)] };
+    let request = RouteRequest { id: 0x1234, target: node(9), addresses: vec![node(2), node(3)] };
     let bytes = header(NOTHING, vec![DsrOption::Request(request)]).bytes();
     #[rustfmt::skip]
     assert_eq!(bytes, [
@@ -31,7 +31,7 @@ fn a_request_is_written_as_in_section_6_2() {
 
 #[test]
 fn a_reply_is_preceded_by_a_pad_so_that_addresses_stand_at_multiples_of_four() {
-    let reply = Reply { is_last_external: true, addresses: vec![node(2), node(9)] };
+    let reply = RouteReply { is_last_external: true, addresses: vec![node(2), node(9)] };
     let bytes = header(NOTHING, vec![route(1, 0, vec![node(2)]), DsrOption::Reply(reply)]).bytes();
     #[rustfmt::skip]
     assert_eq!(bytes, [
@@ -46,7 +46,7 @@ fn a_reply_is_preceded_by_a_pad_so_that_addresses_stand_at_multiples_of_four() {
 
 #[test]
 fn an_error_names_both_ends_and_who_cannot_be_reached() {
-    let problem = Problem::Unreachable(node(4));
+    let problem = RouteErrorReason::Unreachable(node(4));
     let error = RouteError { salvage: 3, src: node(3), dst: node(1), problem };
     let bytes = header(NOTHING, vec![DsrOption::Error(error)]).bytes();
     #[rustfmt::skip]
@@ -71,7 +71,7 @@ fn a_source_route_packs_salvage_and_segments_left_into_ten_bits() {
     };
     let bytes = header(6, vec![DsrOption::Route(all)]).bytes();
     assert_eq!(bytes[..8], [6, 0, 0, 16, 96, 14, 0b1100_0011, 0b1100_0011]);
-    let read = Header::parse(&bytes).unwrap();
+    let read = OptionsHeader::parse(&bytes).unwrap();
     assert_eq!((read.segments_at, read.len), (Some(7), 20));
     assert_eq!(read.header.route().map(|route| (route.salvage, route.segments_left)), Some((15, 3)));
 }
@@ -86,7 +86,7 @@ fn acknowledgements_are_written_as_in_sections_6_5_and_6_6() {
 
 #[test]
 fn what_is_not_known_is_ignored_removed_or_condemns_the_packet_as_its_kind_says() {
-    let read = |kind: u8| Header::parse(&[6, 0, 0, 4, kind, 2, 1, 2]).unwrap();
+    let read = |kind: u8| OptionsHeader::parse(&[6, 0, 0, 4, kind, 2, 1, 2]).unwrap();
     let outcome = |kind: u8| {
         let read = read(kind);
         assert_eq!(read.has_removed, read.header.options.is_empty());
@@ -119,7 +119,7 @@ fn lengths_that_lie_and_addresses_that_no_node_has_are_malformed() {
         ("two source routes", &[59, 0, 0, 8, 96, 2, 0, 0, 96, 2, 0, 0]),
         ("an error that names nobody", &[59, 0, 0, 12, 3, 10, 1, 0, 10, 0, 0, 1, 10, 0, 0, 2]),
     ] {
-        assert_eq!(Header::parse(bytes).err(), Some(Malformed), "{what}");
+        assert_eq!(OptionsHeader::parse(bytes).err(), Some(MalformedOptions), "{what}");
     }
 }
 
@@ -131,13 +131,13 @@ fn addresses() -> impl Strategy<Value = Vec<Ipv4Addr>> {
 fn option() -> impl Strategy<Value = DsrOption> {
     prop_oneof![
         (any::<bool>(), addresses()).prop_map(|(is_last_external, addresses)| {
-            DsrOption::Reply(Reply { is_last_external, addresses })
+            DsrOption::Reply(RouteReply { is_last_external, addresses })
         }),
         (0_u8..16, addresses(), any::<u8>(), 0..3).prop_map(|(salvage, some, option, kind)| {
             let problem = match kind {
-                0 => Problem::Unreachable(some[0]),
-                1 => Problem::NotSupported { option },
-                _ => Problem::Other { kind: 2 },
+                0 => RouteErrorReason::Unreachable(some[0]),
+                1 => RouteErrorReason::NotSupported { option },
+                _ => RouteErrorReason::Other { kind: 2 },
             };
             DsrOption::Error(RouteError { salvage, src: some[0], dst: node(200), problem })
         }),
@@ -161,11 +161,11 @@ proptest! {
         let left = left.min(hops.len() as u8);
         let mut options = vec![route(left, 1, hops.clone())];
         options.extend(others);
-        options.push(DsrOption::Request(Request { id, target: node(77), addresses: hops }));
+        options.push(DsrOption::Request(RouteRequest { id, target: node(77), addresses: hops }));
         let header = header(next, options);
         let bytes = header.bytes();
         prop_assert!(bytes.len().is_multiple_of(4));
-        let read = Header::parse(&bytes).unwrap();
+        let read = OptionsHeader::parse(&bytes).unwrap();
         prop_assert_eq!(read.len, bytes.len());
         let at = read.segments_at.unwrap();
         prop_assert_eq!(bytes[at] & 0x3f, left);
@@ -174,7 +174,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..96)) {
-        let _ = Header::parse(&bytes);
+        let _ = OptionsHeader::parse(&bytes);
     }
 
     /// Bytes that resemble a header reach deeper into the reader.
@@ -190,9 +190,9 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = byte;
         bytes.truncate(cut.index(bytes.len() + 1));
-        if let Ok(read) = Header::parse(&bytes) {
+        if let Ok(read) = OptionsHeader::parse(&bytes) {
             let again = read.header.bytes();
-            prop_assert_eq!(Header::parse(&again).unwrap().header, read.header);
+            prop_assert_eq!(OptionsHeader::parse(&again).unwrap().header, read.header);
         }
     }
 }

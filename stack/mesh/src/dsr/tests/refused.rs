@@ -7,14 +7,17 @@ fn who_asks_for_an_acknowledgement_gets_one_and_its_request_goes_no_further() {
     let mut dsr = router_at(address(1), plain(), 1);
     let mut source = router_at(address(0), plain(), 1);
     let route = [address(1), address(2)];
-    let Some(Order::Send { packet, .. }) = source.control(&route, vec![DsrOption::AckRequest { id: 77 }])
+    let Some(RoutingOrder::Send { packet, .. }) =
+        source.control(&route, vec![DsrOption::AckRequest { id: 77 }])
     else {
         panic!("a packet")
     };
     hand_in(&mut dsr, address(0), Cast::ToUs, &packet);
     let sent: Vec<_> = std::iter::from_fn(|| dsr.poll_order(Instant::ZERO))
         .filter_map(|order| match order {
-            Order::Send { packet, .. } => Some(Parcel::read(&packet).unwrap().unwrap().options().to_vec()),
+            RoutingOrder::Send { packet, .. } => {
+                Some(Parcel::read(&packet).unwrap().unwrap().options().to_vec())
+            }
             _ => None,
         })
         .collect();
@@ -30,13 +33,13 @@ fn options_that_nobody_knows_are_refused_in_words_and_removed_as_their_kind_says
         let mut dsr = router_at(address(1), plain(), 1);
         let unknown = DsrOption::Unknown { kind, data: vec![0, 0] };
         let route = [address(1), address(2)];
-        let Some(Order::Send { packet, .. }) = source.control(&route, vec![unknown]) else {
+        let Some(RoutingOrder::Send { packet, .. }) = source.control(&route, vec![unknown]) else {
             panic!("a packet")
         };
         hand_in(&mut dsr, address(0), Cast::ToUs, &packet);
         let orders = std::iter::from_fn(|| dsr.poll_order(Instant::ZERO));
         let said = orders.filter_map(|order| match order {
-            Order::Send { packet, .. } => {
+            RoutingOrder::Send { packet, .. } => {
                 let parcel = Parcel::read(&packet).unwrap().unwrap();
                 Some((parcel.dst.octets()[3] - 1, parcel.options()[1..].to_vec()))
             }
@@ -48,7 +51,7 @@ fn options_that_nobody_knows_are_refused_in_words_and_removed_as_their_kind_says
     assert!(matches!(&outcome(40)[..], [(2, options)] if options.is_empty()), "removed");
     assert!(outcome(100).is_empty(), "dropped");
     let [(0, error), (2, _)] = &outcome(130)[..] else { panic!("an error, and the packet") };
-    let problem = Problem::NotSupported { option: 130 };
+    let problem = RouteErrorReason::NotSupported { option: 130 };
     assert_eq!(
         error[..],
         [DsrOption::Error(RouteError { salvage: 0, src: address(1), dst: address(0), problem })]
@@ -62,8 +65,8 @@ fn messages_from_off_link_or_for_others_and_ways_in_a_circle_are_refused() {
         let own = hand_in(&mut dsr, address(from), Cast::ToUs, packet);
         let orders: Vec<_> = std::iter::from_fn(|| dsr.poll_order(Instant::ZERO)).collect();
         match orders[..] {
-            [Order::Dropped { reason, .. }] => Some(reason),
-            [] | [Order::Send { .. }] if own.is_none() => None,
+            [RoutingOrder::Dropped { reason, .. }] => Some(reason),
+            [] | [RoutingOrder::Send { .. }] if own.is_none() => None,
             _ => panic!("{orders:?}"),
         }
     };
@@ -78,23 +81,23 @@ fn messages_from_off_link_or_for_others_and_ways_in_a_circle_are_refused() {
     let sum = hopwise_core::wire::Sum::default().add(&short[..20]).finish();
     short[10..12].copy_from_slice(&sum.to_be_bytes());
     assert_eq!(outcome(0, &short), None);
-    crate::forward::take_one_hop(&mut short);
+    crate::shim::take_one_hop(&mut short);
     assert_eq!(outcome(0, &short), Some(DropReason::HopLimit));
 }
 
 #[test]
 fn a_flood_of_requests_is_passed_on_so_often_and_takes_bounded_memory() {
-    let mut dsr = router_at(address(1), Settings { relay_ratelimit: 20, ..Settings::default() }, 1);
+    let mut dsr = router_at(address(1), Settings::default(), 1);
     for id in 0..2_000 {
         hear_request(&mut dsr, id, 200, &[]);
     }
     let later = Instant::from_secs(1);
-    let passed =
-        std::iter::from_fn(|| dsr.poll_order(later)).filter(|order| matches!(order, Order::Send { .. }));
-    assert_eq!(passed.count(), 20);
+    let passed = std::iter::from_fn(|| dsr.poll_order(later))
+        .filter(|order| matches!(order, RoutingOrder::Send { .. }));
+    assert_eq!(passed.count(), RELAY_RATELIMIT as usize);
     for n in 0..50_000_u32 {
         let route: Vec<_> = (0..4).map(|k| Ipv4Addr::from_bits(0x0b00_0000 + 4 * n + k)).collect();
-        dsr.cache.add(Instant::ZERO, &route, Learned::Overheard);
+        dsr.cache.add(Instant::ZERO, &route, RouteOrigin::Overheard);
         dsr.note_link(route[0], LinkId(7));
     }
     let most = dsr.settings.cache_asked + dsr.settings.cache_overheard;

@@ -3,15 +3,15 @@
 use super::*;
 
 /// Sends a packet of the router itself.
-fn send_own(router: &mut Hwmp, now: Instant, dst: Ipv4Addr) -> Verdict {
+fn send_own(router: &mut Hwmp, now: Instant, dst: Ipv4Addr) -> RoutingVerdict {
     let (src, dst) = (address(0).into(), dst.into());
-    let packet = Routed { src, dst, from: None, hop_limit: 31, id: 1, packet: &[1, 2, 3] };
+    let packet = RoutedPacket { src, dst, from: None, hop_limit: 31, id: 1, packet: &[1, 2, 3] };
     router.route(&Cx { now, endpoint: &Ends::default() }, &packet)
 }
 
 fn drops(router: &mut Hwmp, now: Instant) -> usize {
     let orders = std::iter::from_fn(|| router.poll_order(now));
-    orders.filter(|order| matches!(order, Order::Dropped { reason: DropReason::NoRoute, .. })).count()
+    orders.filter(|order| matches!(order, RoutingOrder::Dropped { reason: DropReason::NoRoute, .. })).count()
 }
 
 #[test]
@@ -21,12 +21,12 @@ fn a_packet_whose_request_finds_no_room_is_dropped_and_a_search_goes_on_later() 
     let dst = |n: u32| Ipv4Addr::from_bits(0x0a01_0000 + n);
     // The first request leaves at once, and 64 wait.
     for n in 0..65 {
-        assert_eq!(send_own(&mut router, now, dst(n)), Verdict::Keep);
+        assert_eq!(send_own(&mut router, now, dst(n)), RoutingVerdict::Keep);
     }
     assert_eq!(drops(&mut router, now), 0);
     send_own(&mut router, now, dst(65));
     assert_eq!(drops(&mut router, now), 1, "there is no room for its request");
-    // The first search has its retry between others, and all end.
+    // The first search has its retry between other searches, and all end.
     let mut dropped = 0;
     while let Some(now) = router.poll_timeout().filter(|at| *at < Instant::from_secs(600)) {
         router.handle_timeout(&Cx { now, endpoint: &Ends::default() });
@@ -44,7 +44,7 @@ fn a_path_that_is_lost_again_while_its_search_ends_is_asked_for_anew() {
     assert_eq!(net.delivered, [(0, 2)]);
     // An error comes before the end of the answered search, and a packet after it.
     let perr = Frame::Perr(Perr { ttl: 9, destination: address(2), sn: 0, reason: 63 });
-    let control = Control {
+    let control = ControlMessage {
         link: LINK,
         from: Some(address(1).into()),
         cast: hopwise_core::Cast::ToAll,
@@ -67,7 +67,7 @@ fn an_error_counts_from_the_next_hop_alone_and_only_if_it_is_newer() {
     net.run_for(ms(300));
     let mut error = |from: usize, sn, ttl| {
         let perr = Frame::Perr(Perr { ttl, destination: address(2), sn, reason: 63 }).bytes();
-        let control = Control {
+        let control = ControlMessage {
             link: LINK,
             from: Some(address(from).into()),
             cast: hopwise_core::Cast::ToAll,
@@ -93,10 +93,10 @@ fn the_end_of_a_peering_takes_paths_and_waiting_packets_along() {
     let neighbour = (LINK, address(1));
     assert_eq!(
         send_own(&mut router, now, address(5)),
-        Verdict::Forward { link: LINK, via: NextHop::Neighbour(address(1).into()) }
+        RoutingVerdict::Forward { link: LINK, via: NextHop::Neighbour(address(1).into()) }
     );
     router.paths.lose(now, neighbour);
-    assert_eq!(send_own(&mut router, now, address(5)), Verdict::Keep);
+    assert_eq!(send_own(&mut router, now, address(5)), RoutingVerdict::Keep);
     hear(&mut router, now, 1, &Frame::Close(frames::Peering { own: 1, peer: 0, reason: 52 }).bytes());
     assert_eq!(drops(&mut router, now), 1);
     assert!(router.paths.get(address(5)).is_none());

@@ -9,15 +9,15 @@ use hopwise_core::{Cast, Instant, QueueClass};
 
 use super::{Ends, LINK, Net, Protocol, address, behind};
 use crate::on_demand::OnDemand;
-use crate::routing::{Control, Cx, Order, Routed, Routing, Verdict};
+use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict};
 
 pub(crate) fn seconds(s: u64) -> Duration {
     Duration::from_secs(s)
 }
 
-pub(crate) fn reasons(orders: &[Order]) -> Vec<DropReason> {
-    let reason = |order: &Order| match order {
-        Order::Dropped { reason, .. } => Some(*reason),
+pub(crate) fn reasons(orders: &[RoutingOrder]) -> Vec<DropReason> {
+    let reason = |order: &RoutingOrder| match order {
+        RoutingOrder::Dropped { reason, .. } => Some(*reason),
         _ => None,
     };
     orders.iter().filter_map(reason).collect()
@@ -45,7 +45,7 @@ pub(crate) fn signed_messages_are_heard_once(protocol: &dyn Protocol, unsigned: 
     let (from, others) = (address(0).into(), address(1));
     for message in said.iter().map(Vec::as_slice).chain([unsigned]) {
         for (cast, dst) in [(Cast::ToAll, Ipv4Addr::BROADCAST), (Cast::ToUs, others)] {
-            let control = Control {
+            let control = ControlMessage {
                 link: LINK,
                 from: Some(from),
                 cast,
@@ -58,7 +58,7 @@ pub(crate) fn signed_messages_are_heard_once(protocol: &dyn Protocol, unsigned: 
             net.routers[1].handle_control(&cx, &control);
             let orders: Vec<_> = std::iter::from_fn(|| net.routers[1].poll_order(net.now)).collect();
             assert!(
-                matches!(orders[..], [Order::Dropped { reason: DropReason::RoutingRefused, .. }]),
+                matches!(orders[..], [RoutingOrder::Dropped { reason: DropReason::RoutingRefused, .. }]),
                 "{orders:?}"
             );
         }
@@ -121,7 +121,7 @@ fn flood(net: &mut Net, rate: u64, time: Duration, addresses: u32) {
     }
 }
 
-/// A destination three hops away is found beside answers to made-up addresses: few that repeat, and ever new ones. Its
+/// A destination three hops away is found during answers to made-up addresses, few repeated ones and ever new ones. Its
 /// packet is not lost either.
 pub(crate) fn a_destination_is_found_beside_a_flood_of_made_up_ones(protocol: &dyn Protocol) {
     for (rate, addresses) in [(10, 246), (20, 246), (100, 246), (600, u32::MAX)] {
@@ -154,7 +154,7 @@ pub(crate) fn a_destination_is_found_beside_others_that_are_wanted_as_much(proto
     panic!("not found\n{}", net.log);
 }
 
-/// A packet beside a flood of answers to made-up addresses finds its route within four tries, one a second. Both the
+/// During a flood of answers to made-up addresses a packet finds its route within four tries, one a second. Both the
 /// flood and the packet come from the router or from the node behind it.
 pub(crate) fn each_finds_its_destination_beside_floods_of_others(protocol: &dyn Protocol) {
     let segment = |flags| [vec![0; 13], vec![flags], vec![0; 6]].concat();
@@ -185,9 +185,9 @@ pub(crate) fn each_finds_its_destination_beside_floods_of_others(protocol: &dyn 
     }
 }
 
-/// A program finds a new destination within four tries, one a second, beside strangers that name made-up addresses 300
-/// times a second. It answers each of them, or they send in its node's name from ever other ports. The program is on
-/// the router `fresh()`, or on the served node 20.
+/// A program finds a new destination within four tries, one a second, while strangers name made-up addresses 300 times
+/// a second. It answers each of them, or they send in its node's name from ever other ports. The program is on the
+/// router `fresh()`, or on the served node 20.
 pub(crate) fn a_program_finds_its_destination_beside_what_strangers_name<R: OnDemand>(
     fresh: impl Fn() -> R,
     protocol: &dyn Protocol,
@@ -214,11 +214,11 @@ pub(crate) fn a_program_finds_its_destination_beside_what_strangers_name<R: OnDe
             let cx = Cx { now, endpoint: &Ends::default() };
             for (dst, packet) in &packets {
                 let (src, dst) = (address(from).into(), (*dst).into());
-                router.route(&cx, &Routed { src, dst, from: None, hop_limit: 64, id: 0, packet });
+                router.route(&cx, &RoutedPacket { src, dst, from: None, hop_limit: 64, id: 0, packet });
             }
             router.handle_timeout(&cx);
             while let Some(order) = router.poll_order(now) {
-                if let Order::Send { class: QueueClass::Routing, packet, .. } = order {
+                if let RoutingOrder::Send { class: QueueClass::Routing, packet, .. } = order {
                     asked += &protocol.describe(packet[8], &packet[28..]);
                     asked.push('\n');
                 }
@@ -233,9 +233,9 @@ pub(crate) fn a_program_finds_its_destination_beside_what_strangers_name<R: OnDe
 pub(crate) fn data_to_made_up_addresses(router: &mut dyn Routing, now: Instant) {
     for n in 0..100 {
         let (src, dst) = (address(66).into(), IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0100 + n)));
-        let packet = Routed { src, dst, from: Some(src), hop_limit: 9, id: 0, packet: &[] };
+        let packet = RoutedPacket { src, dst, from: Some(src), hop_limit: 9, id: 0, packet: &[] };
         let verdict = router.route(&Cx { now, endpoint: &Ends::default() }, &packet);
-        assert_eq!(verdict, Verdict::Drop(DropReason::NoRoute));
+        assert_eq!(verdict, RoutingVerdict::Drop(DropReason::NoRoute));
     }
 }
 

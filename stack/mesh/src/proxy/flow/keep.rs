@@ -5,10 +5,10 @@ use hopwise_core::agent::{Because, Passing, Side};
 use hopwise_core::narrow::as_u32;
 use hopwise_core::trace::{DropReason, Lacking, TraceKind};
 
-use super::{AtHand, Flow};
-use crate::proxy::outbox::{Label, Outbox};
-use crate::proxy::read::Read;
-use crate::proxy::store::{Kept, Store};
+use super::{CurrentPacket, ProxyFlow};
+use crate::proxy::outbox::{Outbox, TraceLabel};
+use crate::proxy::read::ReadPacket;
+use crate::proxy::store::{KeptPacket, PacketStore};
 
 /// The largest number of packets that each side of a flow keeps, unless its memory holds more of [`LEAST_BYTES`].
 const MOST_PACKETS: usize = 8_192;
@@ -21,13 +21,13 @@ pub(super) enum Keeps {
     Copy,
 }
 
-impl Flow {
+impl ProxyFlow {
     pub(super) fn keep(
         &mut self,
         passing: &Passing<'_>,
         because: Because,
         keeps: Keeps,
-        at_hand: AtHand<'_>,
+        at_hand: CurrentPacket<'_>,
         out: &mut Outbox,
     ) {
         let (now, from) = (passing.now, passing.from);
@@ -44,8 +44,8 @@ impl Flow {
             return self.forward(passing, at_hand, out);
         }
         let packet = at_hand.packet.to_vec();
-        let kept = Kept::new(at_hand.id, passing, packet, keeps == Keeps::Copy);
-        let label = Label { from, number: kept.number(), len: kept.len(), because };
+        let kept = KeptPacket::new(at_hand.id, passing, packet, keeps == Keeps::Copy);
+        let label = TraceLabel { from, number: kept.number(), len: kept.len(), because };
         out.note(now, self.number, at_hand.id, label.kept());
         self.store(from).put(kept);
         match keeps {
@@ -70,8 +70,8 @@ impl Flow {
     pub(in crate::proxy) fn take_back(
         &mut self,
         now: Instant,
-        read: &Read<'_>,
-        at_hand: AtHand<'_>,
+        read: &ReadPacket<'_>,
+        at_hand: CurrentPacket<'_>,
         out: &mut Outbox,
     ) -> bool {
         let tcp = &read.tcp;
@@ -87,23 +87,30 @@ impl Flow {
             return false;
         }
         let packet = at_hand.packet.to_vec();
-        let kept =
-            Kept { id: at_hand.id, seq: tcp.seq, end, ack: None, was_sent: false, duplicates: 0, packet };
+        let kept = KeptPacket {
+            id: at_hand.id,
+            seq: tcp.seq,
+            end,
+            ack: None,
+            was_sent: false,
+            duplicates: 0,
+            packet,
+        };
         let because = Because::Gone;
-        let label = Label { from: Side::Fixed, number: tcp.seq, len: kept.len(), because };
+        let label = TraceLabel { from: Side::Fixed, number: tcp.seq, len: kept.len(), because };
         out.note(now, self.number, at_hand.id, label.kept());
         self.data.put(kept);
         true
     }
 
-    fn fits(&self, of: Side, at_hand: AtHand<'_>) -> bool {
+    fn fits(&self, of: Side, at_hand: CurrentPacket<'_>) -> bool {
         let own = match of {
             Side::Mobile => &self.acks,
             Side::Fixed => &self.data,
         };
         let most_packets = MOST_PACKETS.max(self.most_bytes / LEAST_BYTES);
         let fits_flow =
-            own.bytes() + Store::cost(at_hand.packet) <= self.most_bytes && own.len() < most_packets;
+            own.bytes() + PacketStore::cost(at_hand.packet) <= self.most_bytes && own.len() < most_packets;
         self.overflowed.is_none() && fits_flow && at_hand.has_room
     }
 
@@ -135,9 +142,9 @@ mod tests {
 
     const NOW: Instant = Instant::ZERO;
 
-    fn flow() -> Flow {
+    fn flow() -> ProxyFlow {
         let agent = StandardAgents::default().base_station("none").expect("an agent that there is")();
-        Flow::new(1, agent.agent(), 10_000, NOW)
+        ProxyFlow::new(1, agent.agent(), 10_000, NOW)
     }
 
     fn ack() -> Vec<u8> {
@@ -153,7 +160,7 @@ mod tests {
         let mut longer = ack();
         longer.extend([0; 1_000]);
         let read = read::read(&longer, Side::Mobile, Checksums::Verify).expect("a segment");
-        let at_hand = AtHand::new(1, &longer, &read, None, true);
+        let at_hand = CurrentPacket::new(1, &longer, &read, None, true);
         flow.take(NOW, Side::Mobile, &read, at_hand, &mut out);
         assert_eq!(flow.pure_ack, ack());
     }
@@ -171,7 +178,7 @@ mod tests {
         longer.splice(40..40, options);
         let read = read::read(&longer, Side::Mobile, Checksums::Verify).expect("a segment");
         let passing = flow.facts.see(NOW, Side::Mobile, &read).expect("it fits");
-        flow.acks.put(Kept::new(1, &passing, longer.clone(), false));
+        flow.acks.put(KeptPacket::new(1, &passing, longer.clone(), false));
         flow.let_go(NOW, Because::NoRoom, &mut out);
         assert_eq!((flow.pure_ack.len(), out.queue(Side::Fixed).len()), (0, 1));
     }

@@ -5,14 +5,13 @@ use hopwise_core::trace::{DropReason, TraceKind};
 use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
 use hopwise_core::{Instant, Seq};
 
-use super::Flow;
-use crate::proxy::copies::{Copies, MOST_DUPLICATES};
-use crate::proxy::facts::Newest;
-use crate::proxy::outbox::{Label, Leaving, Outbox};
+use super::ProxyFlow;
+use crate::proxy::facts::NewestValues;
+use crate::proxy::outbox::{Copies, LeavingNow, MOST_DUPLICATES, Outbox, TraceLabel};
 use crate::proxy::read::{parse, pattern};
-use crate::proxy::store::Kept;
+use crate::proxy::store::KeptPacket;
 
-impl Flow {
+impl ProxyFlow {
     pub(super) fn obey(&mut self, now: Instant, orders: &Orders, out: &mut Outbox) {
         for order in orders.iter() {
             match order {
@@ -54,8 +53,15 @@ impl Flow {
         }
     }
 
-    pub(super) fn let_out(&mut self, now: Instant, of: Side, kept: Kept, because: Because, out: &mut Outbox) {
-        let label = Label { from: of, number: kept.number(), len: kept.len(), because };
+    pub(super) fn let_out(
+        &mut self,
+        now: Instant,
+        of: Side,
+        kept: KeptPacket,
+        because: Because,
+        out: &mut Outbox,
+    ) {
+        let label = TraceLabel { from: of, number: kept.number(), len: kept.len(), because };
         out.note(now, self.number, kept.id, label.released());
         if let (Side::Mobile, Some(ack)) = (of, kept.ack) {
             self.facts.note_passed(now, ack);
@@ -65,8 +71,8 @@ impl Flow {
                 self.remember(pattern, &tcp, Copies::said_behind(kept.duplicates));
             }
         }
-        let Kept { id, packet, .. } = kept;
-        out.send(now, of.other(), Leaving { id, is_passing: false, replaceable: None, packet });
+        let KeptPacket { id, packet, .. } = kept;
+        out.send(now, of.other(), LeavingNow { id, is_passing: false, replaceable: None, packet });
     }
 
     fn discard(&mut self, now: Instant, of: Side, reason: DropReason, out: &mut Outbox) {
@@ -98,10 +104,10 @@ impl Flow {
         }
         let number = tcp.ack;
         let id = out.next_id();
-        let label = Label { from: Side::Mobile, number, len: 0, because };
+        let label = TraceLabel { from: Side::Mobile, number, len: 0, because };
         out.note(now, self.number, id, label.released());
         let packet = out.copy(&self.pure_ack);
-        out.send(now, Side::Fixed, Leaving { id, is_passing: false, replaceable: None, packet });
+        out.send(now, Side::Fixed, LeavingNow { id, is_passing: false, replaceable: None, packet });
     }
 
     /// P3. It leaves ahead of the ACK that waits, so that no newer one has gone on before it.
@@ -111,21 +117,21 @@ impl Flow {
             return;
         };
         kept.duplicates += 1;
-        let label = Label { from: Side::Mobile, number: kept.number(), len: 0, because };
+        let label = TraceLabel { from: Side::Mobile, number: kept.number(), len: 0, because };
         let packet = out.copy(&kept.packet);
         let id = out.next_id();
         out.note(now, self.number, id, label.released());
         self.facts.note_passed(now, ack);
-        out.send(now, Side::Fixed, Leaving { id, is_passing: false, replaceable: None, packet });
+        out.send(now, Side::Fixed, LeavingNow { id, is_passing: false, replaceable: None, packet });
     }
 
     fn resend(&mut self, now: Instant, seq: Seq, because: Because, out: &mut Outbox) {
         let Some(kept) = self.data.find(seq) else { return };
-        let label = Label { from: Side::Fixed, number: kept.seq, len: kept.len(), because };
+        let label = TraceLabel { from: Side::Fixed, number: kept.seq, len: kept.len(), because };
         let packet = out.copy(&kept.packet);
         let id = out.next_id();
         out.note(now, self.number, id, label.released());
-        out.send(now, Side::Mobile, Leaving { id, is_passing: false, replaceable: None, packet });
+        out.send(now, Side::Mobile, LeavingNow { id, is_passing: false, replaceable: None, packet });
     }
 
     /// P2. Written from the mobile's newest pure ACK, with its latest values: data may have come since.
@@ -139,7 +145,7 @@ impl Flow {
     ) {
         let is_said = self.facts.acked.is_some_and(|acked| number <= acked);
         let Some((ip, tcp)) = parse(&self.pure_ack).filter(|_| is_said) else { return };
-        let Newest { next, timestamps, window: as_before } = self.facts.newest;
+        let NewestValues { next, timestamps, window: as_before } = self.facts.newest;
         let copies = self.copies.take(copies, number, tcp.ack, window);
         if copies == 0 {
             return;
@@ -164,7 +170,7 @@ impl Flow {
         out.note(now, self.number, id, TraceKind::Said { number, window, copies });
         for _ in 0..copies {
             let packet = packet.clone();
-            out.send(now, Side::Fixed, Leaving { id, is_passing: false, replaceable: None, packet });
+            out.send(now, Side::Fixed, LeavingNow { id, is_passing: false, replaceable: None, packet });
         }
         self.facts.note_passed(now, number);
     }

@@ -33,8 +33,8 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The agents, with the number of copies of an ACK that each may send. The last two write ACKs anew; all others alter
-/// nothing.
+/// The agents, with the number of copies of an ACK that each may send. The last two agents write ACKs anew; the first
+/// ones alter nothing.
 const AGENTS: [(&str, usize); 12] = [
     ("none", 1),
     ("ack-hold:mode=paper", 2),
@@ -74,7 +74,7 @@ fn check_copies(
     left: &[(Side, Vec<u8>)],
 ) -> Result<(), TestCaseError> {
     let acks_in = |packets: &[(Side, Vec<u8>)]| -> Vec<_> {
-        // Data with the same number is no copy of an ACK.
+        // Data with an ACK's number is no copy of that ACK.
         let is_ack = |packet: &[u8]| is_written_in_its_name(packet, said);
         let acks = packets.iter().filter(|(to, packet)| *to == Side::Fixed && is_ack(packet));
         let keys = acks.map(|(_, packet)| said_in(packet));
@@ -141,7 +141,7 @@ proptest! {
                 prop_assert!(has_come || ages.contains(&age(packet)), "{spec} wrote an ACK that is older or newer");
             }
             left.extend(out);
-            let kept: usize = path.proxy.flows.values().map(Flow::kept_bytes).sum();
+            let kept: usize = path.proxy.flows.values().map(ProxyFlow::kept_bytes).sum();
             prop_assert_eq!(path.proxy.entries.bytes(), kept);
             if let Step::Up = step { prop_assert!(is_open(&left), "{spec} left the window closed"); }
         }

@@ -128,7 +128,7 @@ fn a_blind_rst_ends_no_flow_unless_its_number_is_the_next() {
         let has_ended = |path: &mut Path, seq| {
             let reset = path.segment(from, seq, 0, Flags::RST, 0);
             path.carry(ms(3), from, &reset);
-            path.proxy.flows.get(&key).is_some_and(Flow::has_ended)
+            path.proxy.flows.get(&key).is_some_and(ProxyFlow::has_ended)
         };
         for seq in (1..50).map(|nth| next + nth * 1_000).chain([next + 1]) {
             assert!(!has_ended(&mut path, seq), "{from:?} {seq}");

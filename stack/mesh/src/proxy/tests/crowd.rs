@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The ends of another path through the same proxy.
+/// The ends of another path through the proxy.
 struct Other {
     fixed: SocketAddr,
     mobile: SocketAddr,
@@ -155,7 +155,7 @@ fn addresses_of_one_network_of_64_bits_have_one_share_and_each_of_them_has_its_o
         Other { fixed, mobile: end("fd00:0:0:b::1", 40_000 + port) }.open(&mut path, ms(100));
     }
     assert_eq!([of(&path, "fd00:0:0:a:"), of(&path, "fd00:0:0:b:")], [4, 4]);
-    // Another host of the same network has its share of the network's part.
+    // Another host of that network has its share of the network's part.
     Other { fixed, mobile: end("fd00:0:0:b::2", 40_000) }.open(&mut path, ms(200));
     assert_eq!(["fd00:0:0:a:", "fd00:0:0:b::1", "fd00:0:0:b::2"].map(|of_it| of(&path, of_it)), [4, 3, 1]);
 }
@@ -185,8 +185,8 @@ proptest::proptest! {
             let counts = paths.each_ref().map(|path| path.proxy.counts());
             proptest::prop_assert_eq!(counts[0], counts[1]);
             let proxy = &paths[0].proxy;
-            let brief = proxy.flows.values().filter(|flow| flow.entry != entries::Entry::Lasting).count();
-            let kept = proxy.flows.values().map(Flow::kept_bytes).sum();
+            let brief = proxy.flows.values().filter(|flow| flow.entry != entries::ProxyEntry::Lasting).count();
+            let kept = proxy.flows.values().map(ProxyFlow::kept_bytes).sum();
             proptest::prop_assert!(proxy.flows.keys().all(|key| proxy.relays.get(key).is_none()));
             let brief = brief + proxy.relays.check(&proxy.entries, kept);
             proptest::prop_assert_eq!(brief, proxy.entries.brief());

@@ -33,7 +33,7 @@ impl Path {
     }
 
     fn kept(&self) -> usize {
-        self.proxy.flows.get(&self.key()).map_or(0, Flow::kept_packets)
+        self.proxy.flows.get(&self.key()).map_or(0, ProxyFlow::kept_packets)
     }
 }
 
@@ -76,7 +76,7 @@ fn packets_of_the_mobile_with_the_most_make_room_for_those_of_another() {
     path.gone(ms(3));
     let left = path.fill(ms(4), 1..4);
     assert_eq!(path.kept(), 3);
-    // The packets of its largest connection went on, and no others.
+    // Only the packets of its largest connection went on.
     let count = path.proxy.counts();
     assert_eq!((count.overflows, count.pushed_out as usize), (2, left.len()), "one found no room before");
     assert_eq!(left.len(), 20);
@@ -127,7 +127,7 @@ fn addresses_of_one_network_of_64_bits_have_one_share_of_the_memory() {
     assert_eq!(fill("fd00:0:0:a::99", 1..2), 1);
 }
 
-/// A mobile without a connection has no share beside the others, whatever addresses a stranger invents.
+/// A mobile without a connection has no share, whatever addresses a stranger invents.
 #[test]
 fn packets_for_mobiles_that_may_be_made_up_push_none_of_a_connection_out() {
     let mut path = path("snoop");

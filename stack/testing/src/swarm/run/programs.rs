@@ -1,5 +1,5 @@
-//! All programs of a run: opens due connections, accepts those that come, hands out events, wakes programs with an
-//! alarm.
+//! All programs of a run: opens due connections, accepts connections that come, hands out events, wakes programs with
+//! an alarm.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

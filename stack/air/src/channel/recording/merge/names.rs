@@ -4,29 +4,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hopwise_core::StationAddress;
 
-use super::super::{Origin, plain};
-use super::rows::Rows;
-use super::{MergeError, Source, Span, at_line};
+use super::super::{RecordingOrigin, plain};
+use super::rows::RowReader;
+use super::{FileSpan, MergeError, RecordingFile, at_line};
 use crate::truncate::quoted;
 
 /// The names of nodes.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct NodeNames {
     of: BTreeMap<StationAddress, String>,
-    /// In the order of the files, then in that of the given names.
+    /// In the order of the files, followed by the order of the given names.
     pub(super) all: Vec<String>,
     pub(super) strangers: BTreeSet<StationAddress>,
 }
 
-impl Names {
+impl NodeNames {
     pub(super) fn of(
-        sources: &[Source<'_>],
+        sources: &[RecordingFile<'_>],
         given: &[(StationAddress, String)],
-    ) -> Result<Names, MergeError> {
+    ) -> Result<NodeNames, MergeError> {
         let given: Vec<_> = given.iter().map(|(address, name)| (*address, plain(name))).collect();
-        let mut names = Names { of: given.iter().cloned().collect(), ..Names::default() };
+        let mut names = NodeNames { of: given.iter().cloned().collect(), ..NodeNames::default() };
         for (file, source) in sources.iter().enumerate() {
-            let origin = Origin::of(source.text).map_err(|error| MergeError { file, error })?;
+            let origin = RecordingOrigin::of(source.text).map_err(|error| MergeError { file, error })?;
             for (told, address) in origin.nodes {
                 let is_given = given.iter().any(|(known, _)| *known == address);
                 let name = names.of.entry(address).or_insert_with(|| told.clone()).clone();
@@ -75,8 +75,8 @@ impl Names {
     }
 
     /// Reads a file for the first time: names that no head tells, and the first and last interval.
-    pub(super) fn look_through(&mut self, rows: &mut Rows<'_>) -> Result<Option<Span>, MergeError> {
-        let mut span: Option<Span> = None;
+    pub(super) fn look_through(&mut self, rows: &mut RowReader<'_>) -> Result<Option<FileSpan>, MergeError> {
+        let mut span: Option<FileSpan> = None;
         while let Some(row) = rows.next()? {
             for name in [row.from, row.to] {
                 match name.parse::<StationAddress>() {

@@ -1,7 +1,7 @@
 //! The rows of one file, with their intervals of the time of day.
 
-use super::super::{FieldError, LATEST_S, MOST_DBM, Origin, Reader, cells};
-use super::{MergeError, Source, at_line};
+use super::super::{FieldError, LATEST_S, MOST_DBM, RecordingOrigin, RecordingReader, cells};
+use super::{MergeError, RecordingFile, at_line};
 use crate::truncate::quoted;
 
 const MOST_COUNT: f64 = 1e18;
@@ -19,9 +19,9 @@ pub(super) const CELLS: [(&str, &str, [f64; 2]); 10] = [
     ("busy", "share", [0.0, 1.0]),
 ];
 
-/// The cells of a row that the file has; the others are empty.
+/// The cells of a row; a cell that the file lacks is empty.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row<'a> {
+pub(super) struct RowCells<'a> {
     /// The interval of the time of day, counted from 1970.
     pub(super) slot: u64,
     pub(super) line: usize,
@@ -32,29 +32,36 @@ pub(super) struct Row<'a> {
 
 /// Reads the rows of a file.
 #[derive(Debug)]
-pub(super) struct Rows<'a> {
+pub(super) struct RowReader<'a> {
     pub(super) file: usize,
     /// The node that the file is of, if it is of one.
     node: Option<String>,
-    reader: Reader<'a>,
+    reader: RecordingReader<'a>,
     places: [Option<usize>; CELLS.len()],
     began_ns: u64,
     last_ns: u64,
 }
 
-impl<'a> Rows<'a> {
-    pub(super) fn open(source: &Source<'a>, file: usize) -> Result<Rows<'a>, MergeError> {
+impl<'a> RowReader<'a> {
+    pub(super) fn open(source: &RecordingFile<'a>, file: usize) -> Result<RowReader<'a>, MergeError> {
         let refused = |error| MergeError { file, error };
-        let reader = Reader::new(source.text).map_err(refused)?;
+        let reader = RecordingReader::new(source.text).map_err(refused)?;
         let head = cells(reader.line.0);
         let place = |name: &str| head.iter().position(|(known, _)| *known == name);
-        let mut origin = Origin::of(source.text).map_err(refused)?;
+        let mut origin = RecordingOrigin::of(source.text).map_err(refused)?;
         let Some(began_ns) = origin.began_ns else {
             let expected = "expected a recording of `hopwise mesh record`";
             return Err(at_line(file, 1, format!("no line `# began SECONDS s` tells its time, {expected}")));
         };
         let node = origin.nodes.pop().filter(|_| origin.nodes.is_empty()).map(|(name, _)| name);
-        Ok(Rows { file, node, reader, places: CELLS.map(|(name, ..)| place(name)), began_ns, last_ns: 0 })
+        Ok(RowReader {
+            file,
+            node,
+            reader,
+            places: CELLS.map(|(name, ..)| place(name)),
+            began_ns,
+            last_ns: 0,
+        })
     }
 
     /// Several recordings of one node follow each other. One of several nodes stands for itself.
@@ -72,11 +79,11 @@ impl<'a> Rows<'a> {
         self.reader.every_ns()
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Row<'a>>, MergeError> {
+    pub(super) fn next(&mut self) -> Result<Option<RowCells<'a>>, MergeError> {
         self.read().map_err(|error| MergeError { file: self.file, error })
     }
 
-    fn read(&mut self) -> Result<Option<Row<'a>>, FieldError> {
+    fn read(&mut self) -> Result<Option<RowCells<'a>>, FieldError> {
         let Some(line) = self.reader.next_cells()? else { return Ok(None) };
         let at_ns = self.reader.at_ns(&line)?;
         let places = self.reader.places;
@@ -96,6 +103,6 @@ impl<'a> Rows<'a> {
         }
         let slot = self.slot(at_ns);
         let (from, to) = (line[places.from].0, line[places.to].0);
-        Ok(Some(Row { slot, line: self.reader.line.1, from, to, cells }))
+        Ok(Some(RowCells { slot, line: self.reader.line.1, from, to, cells }))
     }
 }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::super::Field;
+use super::super::super::RecordedField;
 use super::*;
 
 const HEAD: &str = "time_s,from,to,signal_dbm,noise_dbm,packets,busy\n";
@@ -12,15 +12,15 @@ fn of_host(name: &str, address: &str, began_s: f64, rows: &str) -> String {
     format!("# hopwise field 1, every 0.1 s\n# began {began_s:.3} s\n# node {name} {address}\n{HEAD}{rows}")
 }
 
-fn merged(texts: &[&str], given: &[(&str, &str)]) -> Result<Merged, MergeError> {
+fn merged(texts: &[&str], given: &[(&str, &str)]) -> Result<MergedRecording, MergeError> {
     let names = ["a.csv", "b.csv", "c.csv"];
-    let sources: Vec<_> = names.iter().zip(texts).map(|(name, text)| Source { name, text }).collect();
+    let sources: Vec<_> = names.iter().zip(texts).map(|(name, text)| RecordingFile { name, text }).collect();
     let given =
         given.iter().map(|(address, name)| (address.parse().expect("an address"), (*name).to_owned()));
     merge(&sources, &given.collect::<Vec<_>>())
 }
 
-fn rows(merged: &Merged) -> Vec<&str> {
+fn rows(merged: &MergedRecording) -> Vec<&str> {
     merged.text.lines().skip_while(|line| !line.starts_with("time_s")).skip(1).collect()
 }
 
@@ -51,7 +51,7 @@ fn the_receiver_tells_signals_and_the_sender_packets_in_one_row_of_a_common_time
     assert_eq!((merged.rows, merged.length_ns), (3, 100_000_000));
     let node =
         |name: &str| ["gate", "roof"].iter().zip(0..).find(|(known, _)| **known == name).map(|(_, n)| n);
-    assert!(Field::parse(&merged.text, &node).is_ok());
+    assert!(RecordedField::parse(&merged.text, &node).is_ok());
     // The result is itself a recording that can be joined.
     let again = self::merged(&[&merged.text], &[]).expect("it is one");
     assert_eq!(again.text, merged.text);

@@ -42,8 +42,6 @@ fn full_of(peer: IpAddr) -> Host {
     host
 }
 
-const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3));
-
 #[test]
 fn where_the_table_is_full_a_source_with_fewer_takes_the_place_of_the_quietest_of_the_source_with_the_most() {
     let mut host = full_of(THEIRS);

@@ -30,7 +30,7 @@ fn where_buffers_are_spent_the_connection_goes_whose_data_has_stood_still_longes
 
 #[test]
 fn from_three_quarters_of_the_bytes_on_buffers_grow_no_more() {
-    let mut account = Account::new(Bounds { buffer_bytes: 1000, ..bounds() });
+    let mut account = Account::new(Bounds { buffer_bytes: 1000, ..bounds() }, key());
     let at = [0, 749, 750, 999, 1000, 750, 749].map(|bytes| {
         account.change_bytes(u32::try_from(account.bytes).expect("few"), bytes);
         account.memory()
@@ -41,7 +41,7 @@ fn from_three_quarters_of_the_bytes_on_buffers_grow_no_more() {
 
 #[test]
 fn from_a_quarter_above_the_bytes_on_no_new_connection_is_taken() {
-    let mut account = Account::new(Bounds { buffer_bytes: 1000, ..bounds() });
+    let mut account = Account::new(Bounds { buffer_bytes: 1000, ..bounds() }, key());
     account.change_bytes(0, 1249);
     assert!(!account.is_overdrawn());
     account.change_bytes(1249, 1250);

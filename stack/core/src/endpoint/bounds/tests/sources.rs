@@ -2,8 +2,6 @@
 
 use super::*;
 
-const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3));
-
 /// It does so although another source's data has stood still for longer, and although its own moves.
 #[test]
 fn where_buffers_are_spent_the_source_that_holds_the_most_gives_way_first() {
@@ -53,7 +51,8 @@ fn where_memory_is_overdrawn_a_new_source_gets_some_of_the_source_that_holds_the
     assert_eq!((host.endpoint.gave_way(Scarce::BufferBytes), host.resets()), (0, vec![]));
     host.peer = OTHER;
     let (id, _) = host.open_unless_refused(900, 60_000).expect("there is some for it");
-    assert_eq!((host.endpoint.gave_way(Scarce::BufferBytes), host.resets()), (1, vec![1000]));
+    assert_eq!(host.endpoint.gave_way(Scarce::BufferBytes), 1);
+    assert!(host.resets().iter().all(|port| *port >= 1000), "of the source that holds the most");
     assert!(host.write(id, 1000) > 0);
     host.check();
     host.peer = THEIRS;

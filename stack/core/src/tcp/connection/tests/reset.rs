@@ -2,18 +2,6 @@
 
 use super::*;
 
-#[test]
-fn the_rst_of_an_aborted_connection_is_no_call_after_its_end() {
-    let mut rig = Rig::established();
-    rig.ring.keep_decisions(true);
-    let mut cx = Cx { now: rig.now, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut rig.ring };
-    rig.conn.abort(&mut cx);
-    let [Left { flags, .. }] = &rig.leaves()[..] else { panic!("a RST leaves") };
-    assert!(flags.contains(Flags::RST | Flags::ACK));
-    // The log has not seen the beginning, so that any call would be told as one of an unknown connection.
-    rig.ring.drain_decisions(&mut |entries| panic!("{entries:?}"));
-}
-
 /// A peer that drops what is under way and closes its window ignores a RST with the number behind that data.
 #[test]
 fn the_number_of_a_rst_lies_within_a_window_that_shrank() {

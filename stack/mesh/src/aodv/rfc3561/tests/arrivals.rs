@@ -21,18 +21,18 @@ fn what_has_arrived_travels_with_the_request_and_with_the_reply() {
 type Arrival = (IpAddr, Option<(u16, u16)>, Seq);
 
 /// The arrivals among the orders.
-fn arrivals(orders: &[Order]) -> Vec<Arrival> {
-    let arrival = |order: &Order| match order {
-        Order::Tell { peer, ports, event: PathEvent::AckSeq(seq), .. } => Some((*peer, *ports, *seq)),
+fn arrivals(orders: &[RoutingOrder]) -> Vec<Arrival> {
+    let arrival = |order: &RoutingOrder| match order {
+        RoutingOrder::Tell { peer, ports, event: PathEvent::AckSeq(seq), .. } => Some((*peer, *ports, *seq)),
         _ => None,
     };
     orders.iter().filter_map(arrival).collect()
 }
 
 /// The first message among a router's orders, as bytes.
-fn bytes(orders: &[Order]) -> &[u8] {
+fn bytes(orders: &[RoutingOrder]) -> &[u8] {
     let sent = orders.iter().find_map(|order| match order {
-        Order::Send { packet, .. } => Some(&packet[28..]),
+        RoutingOrder::Send { packet, .. } => Some(&packet[28..]),
         _ => None,
     });
     sent.expect("something is said")
@@ -51,7 +51,7 @@ fn what_has_arrived_at_an_address_that_is_served_travels_in_its_name() {
         near.ends.0.push((address(21).into(), (5_001, 40_000), Seq(99)));
         far.ends.0.push((address(20).into(), (40_000, 5_001), Seq(77)));
         let (src, dst) = (IpAddr::V4(address(20)), IpAddr::V4(address(21)));
-        let packet = Routed { src, dst, from: None, hop_limit: 64, id: 1, packet: &[] };
+        let packet = RoutedPacket { src, dst, from: None, hop_limit: 64, id: 1, packet: &[] };
         near.router.route(&Cx { now: near.now, endpoint: &near.ends }, &packet);
         let asked = near.orders();
         let answered = far.hear(0, Cast::ToAll, bytes(&asked));

@@ -14,7 +14,7 @@ const KEPT: usize = 1 << 20;
 const TWO: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 
 impl Path {
-    /// Opens `flows` connections from the fixed end, to the mobile or to the one beside it. Each was accepted.
+    /// Opens `flows` connections from the fixed end, to the mobile or to its neighbour. Each was accepted.
     fn open(&mut self, listener: ListenerId, flows: usize, beside: u8) -> Vec<(ConnId, ConnId)> {
         let mobile = SocketAddr::from(([10, 0, 0, 2 + beside], PORT));
         let open = |_| {
@@ -66,7 +66,7 @@ fn where_memory_runs_short_windows_close_and_no_more_flows_are_cut_but_another_m
     assert_eq!(path.counts().cut, 24, "it passes");
     let other = path.open(listener, 1, 1)[0];
     assert_eq!(path.counts().cut, 25);
-    // As much at once as a flow without others may hold.
+    // The bytes that a lone flow may hold at once.
     path.is_faded = true;
     path.ends[0].send(path.now, other.0, &bytes(60_000)).expect("it is open");
     path.pass(Duration::from_secs(3));
@@ -194,7 +194,7 @@ fn forged_syns_to_a_server_that_speaks_first_fill_no_memory() {
     path.ends[0].send(path.now, ours, &bytes(15_000)).expect("it is open");
     path.pass(Duration::from_millis(500));
     assert_eq!(path.read_all(1, theirs), bytes(15_000));
-    // The others are given up in time, and the server hears of it.
+    // The other connections are given up in time, and the server hears of it.
     path.pass(Duration::from_secs(200));
     assert_eq!((path.counts().cut, path.counts().brief), (1, 0));
 }

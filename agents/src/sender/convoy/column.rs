@@ -1,0 +1,136 @@
+//! The regime for long paths: parts of aggregates at a steady gap, with an ACK for as many as leave in 100 ms.
+//!
+//! All flows of a path share the gap. It follows what the round trip of a group's last segment has above the least one:
+//! the time in the queue. The least one is of bursts of the same length, since a burst takes longer over each hop than
+//! a segment does.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+
+use super::constants::{GAIN, GROUP, MEMORY, MOST_DOWN, MOST_PARTS, MOST_UP, QUICKER};
+use crate::truncate;
+
+const LEAST_GAP_S: f64 = 0.000_05;
+const MOST_GAP_S: f64 = 2.0;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Column {
+    /// From one burst to the next; zero before the first one.
+    gap_s: f64,
+    /// Segments of a burst.
+    burst: u32,
+    /// Segments that may queue.
+    target: f64,
+    least: Least,
+    is_steady: bool,
+    /// The next burst leaves then.
+    pub(super) next: Instant,
+}
+
+impl Column {
+    /// Bursts have two fifths of an aggregate from now on. The first gap carries .86 of what one whole aggregate
+    /// does in `round_trip_s`, which is 0 while it is not known.
+    pub(super) fn fit(&mut self, aggregate: u32, round_trip_s: f64) {
+        let burst = (2 * aggregate).div_ceil(5);
+        self.target = f64::from(aggregate);
+        if self.gap_s == 0.0 && round_trip_s > 0.0 {
+            self.set_gap(round_trip_s / 2.0);
+        } else if self.gap_s > 0.0 && burst != self.burst {
+            self.set_gap(self.gap_s * f64::from(burst) / f64::from(self.burst));
+            self.least = Least::default();
+        }
+        self.burst = burst;
+    }
+
+    fn set_gap(&mut self, seconds: f64) {
+        self.gap_s = seconds.clamp(LEAST_GAP_S, MOST_GAP_S);
+    }
+
+    pub(super) fn burst(&self) -> u32 {
+        self.burst
+    }
+
+    /// The bursts that share an ACK.
+    pub(super) fn parts(&self) -> u32 {
+        // The number that counts their segments down is a byte.
+        let most = MOST_PARTS.min(255 / self.burst.max(1));
+        truncate::to_u32(GROUP.as_secs_f64() / self.gap_s.max(LEAST_GAP_S)).clamp(2, most)
+    }
+
+    pub(super) fn gap_s(&self) -> f64 {
+        self.gap_s
+    }
+
+    pub(super) fn least_s(&self) -> f64 {
+        self.least.get().unwrap_or(0.0)
+    }
+
+    pub(super) fn is_starting(&self) -> bool {
+        !self.is_steady
+    }
+
+    /// Segments that may be in flight: those that the empty path holds and a burst, or those that share an ACK and a
+    /// burst.
+    pub(super) fn window(&self) -> u32 {
+        let held = self.least_s() / self.gap_s.max(LEAST_GAP_S) * f64::from(self.burst);
+        (truncate::to_u32(held) + self.burst).max(self.burst * (self.parts() + 1))
+    }
+
+    /// A burst of so many segments begins to leave. One that is late by less than a gap leaves the rhythm as it is.
+    pub(super) fn leave(&mut self, now: Instant, segments: u32) {
+        let gap = Duration::from_secs_f64(self.gap_s * f64::from(segments) / f64::from(self.burst.max(1)));
+        let is_in_time = self.next <= now && now.since(self.next) < gap;
+        self.next = if is_in_time { self.next } else { now } + gap;
+    }
+
+    /// The ACK of a group is in.
+    pub(super) fn on_ack(&mut self, now: Instant, round_trip: Duration) {
+        let (round_trip_s, burst) = (round_trip.as_secs_f64(), f64::from(self.burst));
+        let least_s = self.least.take(now, round_trip_s);
+        let queue = (round_trip_s - least_s) / self.gap_s.max(LEAST_GAP_S) * burst;
+        let target = self.target;
+        if self.is_steady {
+            let error = GAIN * (queue - target) / target;
+            self.set_gap(self.gap_s * (1.0 + error.clamp(-MOST_DOWN, MOST_UP)));
+        } else if queue > target {
+            self.end_start();
+        } else {
+            self.set_gap(self.gap_s * QUICKER);
+        }
+    }
+
+    /// A queue or a loss has ended the beginning.
+    pub(super) fn end_start(&mut self) {
+        if !self.is_steady {
+            self.is_steady = true;
+            self.set_gap(self.gap_s / (QUICKER * QUICKER));
+        }
+    }
+}
+
+/// The least of the current and of the last period.
+#[derive(Clone, Copy, Debug, Default)]
+struct Least {
+    now: Option<f64>,
+    before: Option<f64>,
+    since: Option<Instant>,
+}
+
+impl Least {
+    fn take(&mut self, at: Instant, value: f64) -> f64 {
+        let since = *self.since.get_or_insert(at);
+        if at.since(since) >= MEMORY {
+            (self.before, self.now, self.since) = (self.now, None, Some(at));
+        }
+        self.now = Some(self.now.map_or(value, |least| least.min(value)));
+        self.get().unwrap_or(value)
+    }
+
+    fn get(&self) -> Option<f64> {
+        match (self.now, self.before) {
+            (Some(now), Some(before)) => Some(now.min(before)),
+            (now, before) => now.or(before),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The knowledge that all flows between two hosts have in common: what kind of radio lies between them, how long its
+//! aggregates are, and how bursts follow each other (RFC 9040).
+
+use std::time::Duration;
+
+use hopwise_core::{Instant, Seq};
+
+use super::aggregate::Aggregate;
+use super::column::Column;
+use super::constants::LEAST_RUN;
+use super::trial::{Regime, Trial};
+
+/// Rate control begins at rates at which an aggregate has two packets. It has found better ones after so many bursts.
+const MOST_DOUBTS: u32 = 8;
+
+/// The way in which segments of a burst arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// No burst has shown it yet.
+    #[default]
+    Unknown,
+    /// Together.
+    Aggregates,
+    /// One by one.
+    Singles,
+}
+
+/// A burst, before its first segment leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) regime: Regime,
+    pub(super) segments: u32,
+    /// The bursts that share an ACK.
+    pub(super) parts: u32,
+    /// True if the end of each run is to be acknowledged.
+    pub(super) is_survey: bool,
+}
+
+/// A burst in which each segment asks for an ACK at the end of its run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Survey {
+    pub(super) began: Seq,
+    pub(super) end: Seq,
+    /// Segments that were to leave, that have left, and that came in the longest run.
+    pub(super) planned: u32,
+    pub(super) sent: u32,
+    pub(super) longest: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Road {
+    kind: Kind,
+    /// Bursts that came in short runs, but not one by one.
+    doubts: u32,
+    pub(super) aggregate: Aggregate,
+    pub(super) column: Column,
+    pub(super) trial: Trial,
+    /// The round trip of a whole aggregate.
+    round_trip_s: f64,
+}
+
+impl Road {
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        let regime = self.trial.regime();
+        match (self.aggregate.survey(), regime) {
+            (Some(segments), _) => Plan { regime, segments, parts: 1, is_survey: true },
+            (None, Regime::Whole) => {
+                Plan { regime, segments: self.aggregate.segments(), parts: 1, is_survey: false }
+            }
+            (None, Regime::Column) => {
+                let (segments, parts) = (self.column.burst(), self.column.parts());
+                Plan { regime, segments, parts, is_survey: false }
+            }
+        }
+    }
+
+    /// The ACK of a whole aggregate or of a group is in, after a round trip that shows the path.
+    pub(super) fn on_ack(&mut self, now: Instant, regime: Regime, round_trip: Duration) {
+        self.aggregate.count_ack();
+        match regime {
+            Regime::Whole => {
+                self.round_trip_s = round_trip.as_secs_f64();
+                self.column.fit(self.aggregate.segments(), self.round_trip_s);
+            }
+            Regime::Column => self.column.on_ack(now, round_trip),
+        }
+    }
+
+    /// A burst whose runs were asked for has arrived without a loss.
+    pub(super) fn on_survey(&mut self, survey: &Survey, now: Instant, hops: Option<u8>) {
+        if self.kind == Kind::Unknown && survey.sent >= LEAST_RUN {
+            self.kind = match survey.longest {
+                LEAST_RUN.. => Kind::Aggregates,
+                1 => Kind::Singles,
+                _ if self.doubts >= MOST_DOUBTS => Kind::Singles,
+                _ => Kind::Unknown,
+            };
+            self.doubts += 1;
+        }
+        // A burst that was shorter than planned does not show that aggregates are.
+        if self.kind != Kind::Aggregates || survey.sent < survey.planned {
+            return;
+        }
+        let was_starting = self.aggregate.is_starting();
+        self.aggregate.on_survey(survey.sent, survey.longest);
+        if was_starting && !self.aggregate.is_starting() {
+            self.trial.begin(now, hops);
+        }
+        self.column.fit(self.aggregate.segments(), self.round_trip_s);
+    }
+
+    /// Data of any flow has arrived.
+    pub(super) fn on_bytes(&mut self, now: Instant, bytes: u64) {
+        let is_seeking = self.trial.regime() == Regime::Column && self.column.is_starting();
+        self.trial.on_bytes(now, bytes, is_seeking);
+    }
+}

@@ -1,0 +1,118 @@
+//! The stations of Wi-Fi interfaces: odd reports of drivers, and rates that the rate control changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::time::Duration;
+
+use hopwise_core::StationAddress;
+use hopwise_host::nl80211::{EVERY, SanityCheck, StationSource};
+use hopwise_host::{Clock, wait_for};
+
+use super::finding::Finding;
+use super::{System, faults};
+
+/// The reports of an interface's driver during a look.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Looked {
+    pub stations: usize,
+    pub(super) broken: Vec<(SanityCheck, StationAddress)>,
+    /// The rates of frames to each station, in bits a second.
+    pub(super) rates: BTreeMap<StationAddress, BTreeSet<u64>>,
+}
+
+/// Returns whether the interface has stations, by what is in `/sys` and by who offers them.
+pub(super) fn is_radio(system: &System, name: &str) -> bool {
+    // The radio of `hopwise air` is no Wi-Fi for the kernel.
+    is_wifi(system, name) || StationSource::open(name).is_ok()
+}
+
+pub(super) fn is_down(system: &System, name: &str) -> bool {
+    system.read(&format!("sys/class/net/{name}/operstate")).as_deref() == Some("down")
+}
+
+/// The radios to look at where none is named. A radio that is down does no harm if another radio is up: the mesh uses
+/// the latter.
+pub(super) fn radios_in_use(system: &System) -> (Vec<String>, Vec<Finding>) {
+    let mut radios = system.names("sys/class/net");
+    radios.retain(|name| is_radio(system, name));
+    let (down, up): (Vec<_>, Vec<_>) = radios.into_iter().partition(|name| is_down(system, name));
+    if up.is_empty() {
+        return (down, Vec::new());
+    }
+    let left_out = |name: &String| {
+        let said = format!("{name} is down, and no --interface names it: it is not looked at");
+        Finding::skipped(faults::INTERFACE_DOWN.check, said)
+    };
+    let findings = down.iter().map(left_out).collect();
+    (up, findings)
+}
+
+/// Returns whether the kernel knows a radio of the interface.
+pub(super) fn is_wifi(system: &System, name: &str) -> bool {
+    system.has(&format!("sys/class/net/{name}/phy80211"))
+}
+
+/// Reads reports for a while. Rules that compare minutes need a daemon, and stand in its status.
+pub(super) fn look(name: &str, during: Duration) -> io::Result<Looked> {
+    let mut source = StationSource::open(name)?;
+    let (clock, mut looked) = (Clock::start(), Looked::default());
+    loop {
+        source.poll(clock.now(), &mut |_| {});
+        for (station, rate) in
+            source.facts().iter().filter_map(|facts| Some((facts.station, facts.tx_bitrate_bps?)))
+        {
+            looked.rates.entry(station).or_default().insert(rate);
+        }
+        if clock.now().since(hopwise_core::Instant::ZERO) >= during {
+            break;
+        }
+        let _ = wait_for(&mut [], EVERY);
+    }
+    let report = source.board().read();
+    (looked.stations, looked.broken) = (report.facts.len(), report.broken);
+    Ok(looked)
+}
+
+pub(super) fn examine(name: &str, looked: io::Result<Looked>) -> Vec<Finding> {
+    match looked {
+        Ok(looked) => {
+            let mut findings = odd(name, looked.stations, &looked.broken);
+            findings.push(rates(name, &looked.rates));
+            findings
+        }
+        Err(error) => vec![Finding::skipped(faults::DRIVER_ODD.check, format!("{name}: {error}"))],
+    }
+}
+
+pub(super) fn odd(name: &str, stations: usize, broken: &[(SanityCheck, StationAddress)]) -> Vec<Finding> {
+    if broken.is_empty() {
+        let said = match stations {
+            1 => format!("{name}: nothing in the reports of 1 station is odd"),
+            _ => format!("{name}: nothing in the reports of {stations} stations is odd"),
+        };
+        return vec![Finding::ok(faults::DRIVER_ODD.check, said)];
+    }
+    let finding = |(rule, station): &(SanityCheck, StationAddress)| {
+        let (rule, drops) = (rule.name(), rule.drops());
+        faults::DRIVER_ODD.found(format!(
+            "{name}: its driver's report of {station} is not believed ({rule}): without {drops}"
+        ))
+    };
+    broken.iter().map(finding).collect()
+}
+
+fn rates(name: &str, rates: &BTreeMap<StationAddress, BTreeSet<u64>>) -> Finding {
+    let check = faults::RATE_ROAMS.check;
+    let shown = |rates: &BTreeSet<u64>| {
+        let mbit = |bps: &u64| format!("{}.{}", bps / 1_000_000, bps / 100_000 % 10);
+        rates.iter().map(mbit).collect::<Vec<_>>().join(", ")
+    };
+    if let Some((station, several)) = rates.iter().find(|(_, rates)| rates.len() > 1) {
+        let said = format!("{name}: frames to {station} went at {} Mbit/s", shown(several));
+        return faults::RATE_ROAMS.found(said).with("IF", name);
+    }
+    match rates.values().next() {
+        Some(one) => Finding::ok(check, format!("{name}: {} Mbit/s during the look", shown(one))),
+        None => Finding::skipped(check, format!("{name}: its driver tells no rate of a station")),
+    }
+}

@@ -1,0 +1,95 @@
+//! A process of a live run, with its pipe and its log.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+
+use hopwise_lab::folder;
+
+/// The folder of daemons' logs.
+const LOGS: &str = "routing";
+
+#[derive(Debug)]
+pub(super) struct Process {
+    /// The node's name.
+    pub name: String,
+    pub(super) does: Does,
+    /// On another host, behind ssh.
+    pub(super) is_far: bool,
+    pub(super) child: Child,
+    /// A daemon ends in order when this is closed.
+    pub(super) input: Option<ChildStdin>,
+    /// The standard error of a daemon or of ssh, in memory.
+    pub(super) log: Option<File>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Does {
+    Programs,
+    Routing,
+    Carrying,
+}
+
+impl Does {
+    /// The subcommand that does it.
+    pub(super) fn command(self) -> &'static str {
+        match self {
+            Does::Programs => "part",
+            Does::Routing => "route",
+            Does::Carrying => "node",
+        }
+    }
+
+    /// The attempt, for a failure.
+    pub(super) fn doing(self) -> &'static str {
+        match self {
+            Does::Programs => "run a node's programs",
+            Does::Routing => "run a node's routing",
+            Does::Carrying => "carry the TCP of a node's host",
+        }
+    }
+}
+
+impl Process {
+    /// A process that ends by itself says why in its last line.
+    pub(super) fn cause(&self, status: ExitStatus) -> String {
+        let said = self.log().unwrap_or_default();
+        match said.lines().rfind(|line| !line.trim().is_empty()).filter(|_| status.code().is_some()) {
+            Some(line) => format!("{status}: {}", line.trim()),
+            None => status.to_string(),
+        }
+    }
+
+    fn log(&self) -> io::Result<String> {
+        let Some(log) = &self.log else { return Ok(String::new()) };
+        let mut bytes = vec![0; usize::try_from(log.metadata()?.len()).unwrap_or(usize::MAX)];
+        log.read_exact_at(&mut bytes, 0)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Writes the log of a daemon to a folder of the results.
+    pub(super) fn keep_log(&self, results: &Path) -> io::Result<Option<PathBuf>> {
+        if self.log.is_none() || self.is_far {
+            return Ok(None);
+        }
+        let file = log_of(&self.name);
+        folder::make(results, LOGS)?;
+        folder::write(results, &file, self.log()?)?;
+        Ok(Some(results.join(file)))
+    }
+}
+
+/// The file of a daemon's log, below the folder of results.
+pub(super) fn log_of(name: &str) -> PathBuf {
+    Path::new(LOGS).join(format!("{name}.log"))
+}
+
+/// This program, also if its file has been replaced meanwhile. Its streams are ours.
+pub(super) fn ourselves() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("hopwise").stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}

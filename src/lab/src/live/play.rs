@@ -1,0 +1,176 @@
+//! One run of a plan on a field, from the start of its processes to its result.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_lab::folder;
+use hopwise_lab::live::air::stations;
+use hopwise_lab::live::guest::KeptFiles;
+use hopwise_lab::live::part::{NodePart, NodeResults, RoutingCounts};
+use hopwise_lab::machine;
+use hopwise_lab::result::{Live, RunResult};
+use hopwise_lab::scenario::Prepared;
+use hopwise_lab::sim::{FlowPlan, Results};
+use hopwise_lab::world::World;
+
+use super::busy::Busy;
+use super::carriers;
+use super::children::Children;
+use super::field::LiveField;
+use super::routes;
+use hopwise_daemon::failure::Failure;
+use hopwise_part::lost;
+
+/// The time that processes have to open their sockets, and to tell their results.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A run as a trial directs it.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    /// The message to every node; its number is filled in.
+    pub(crate) part: NodePart,
+    pub(crate) world: World,
+    pub(crate) prepared: &'a Prepared,
+    /// Tries of an earlier command that do not count.
+    pub(crate) repeated: u32,
+    /// The folder for what is kept of it.
+    pub(crate) folder: &'a Path,
+    pub(crate) wanted: KeptFiles,
+}
+
+impl Run<'_> {
+    pub(super) fn captures(&self) -> Option<&Path> {
+        self.wanted.capture.then_some(self.folder)
+    }
+}
+
+/// Plays the run once, on a new field. `out` is the folder for results.
+pub(super) fn play(
+    field: &impl LiveField,
+    run: &Run<'_>,
+    (out, ends): (&Path, &OwnedFd),
+) -> Result<RunResult, Failure> {
+    let plan = &run.prepared.plan;
+    let nodes = end_nodes(&plan.flows);
+    let mut children = started(field, run, (&nodes, out, ends))?;
+    let (busy, before) = (Busy::start(), lost::by_processors());
+    let work = || to_the_end(run, &mut children, ends);
+    let ((ended, routed), heard) = field.on_the_air(run.captures(), ends, work)?;
+    if let Some(folder) = run.captures() {
+        children.keep_logs(folder)?;
+    }
+    let ended: Vec<_> = nodes.into_iter().zip(ended).collect();
+    drop(children);
+    let by_programs: Option<u64> = ended.iter().map(|(_, ended)| ended.lost).sum();
+    let by_processors = before.and_then(|before| Some(lost::by_processors()?.saturating_sub(before)));
+    let lost = [Some(heard.lost), by_programs, by_processors].into_iter().sum();
+    let elsewhere = busy.elsewhere();
+    let end_of = |node: u32, flow: u16| {
+        let (_, ended) = ended.iter().find(|(of, _)| *of == node)?;
+        ended.ends.iter().find(|end| end.flow == flow).cloned()
+    };
+    let results = Results {
+        counted_s: plan.counted_s(),
+        flows: plan.flow_results(&end_of),
+        air: heard.air,
+        nodes: Vec::new(),
+        // Without daemons nothing is searched for, and no route breaks.
+        discoveries: routed.iter().map(|routed| routed.discoveries).sum(),
+        route_failures: routed.iter().map(|routed| routed.route_failures).sum(),
+    };
+    let late = ended.iter().map(|(_, ended)| ended.late_us).chain(routed.iter().map(|routed| routed.late_us));
+    let live = Live {
+        air_late_ms: heard.lateness.worst.as_secs_f64() * 1e3,
+        programs_late_ms: Duration::from_micros(late.max().unwrap_or(0)).as_secs_f64() * 1e3,
+        busy_elsewhere: elsewhere,
+        lost,
+        repeated: 0,
+        deaf: heard.deaf,
+        kernel: machine::kernel(),
+        mesh: None,
+    };
+    let result = RunResult::new(&run.part.scenario, run.world.name(), run.prepared, &results);
+    Ok(RunResult { live: Some(live), ..result })
+}
+
+/// Starts the daemons of all nodes and the programs of end nodes, and waits until they have opened their sockets.
+fn started(
+    field: &impl LiveField,
+    run: &Run<'_>,
+    (nodes, out, ends): (&[u32], &Path, &OwnedFd),
+) -> Result<Children, Failure> {
+    let (plan, mut children) = (&run.prepared.plan, Children::new(out));
+    if routes::are_found(plan) {
+        for (node, station) in (0..).zip(stations(plan)) {
+            let config = routes::config_of(run.prepared, node, &station)?;
+            children.start_routing(field.namespace(node), run.prepared.name_of(node), &config)?;
+        }
+    }
+    let captures = ends_folder(run)?;
+    for node in nodes {
+        let (name, namespace) = (run.prepared.name_of(*node), field.namespace(*node));
+        let host = plan.arm.transparent.then(|| carriers::host_of(*node)).transpose()?;
+        let capture = captures.as_ref().map(|folder| folder.join(format!("{name}.pcapng")));
+        let has_trace = run.wanted.trace && has_endpoints(run);
+        let trace = has_trace.then(|| run.folder.join(format!("{name}.trace.txt")));
+        let part = NodePart { node: *node, capture, trace, ..run.part.clone() };
+        children.start((namespace, host.as_ref()), name, &part)?;
+        if host.is_some() {
+            let config = carriers::config_of(plan, (*node, name), nodes);
+            let config = config.map_err(|error| Failure::failed("configure a transparent node", error))?;
+            children.start_carrying(namespace, name, &config)?;
+        }
+    }
+    children.wait_until_ready(PATIENCE, ends)?;
+    Ok(children)
+}
+
+/// The kernel's TCP has no endpoint that could be watched.
+fn has_endpoints(run: &Run<'_>) -> bool {
+    run.prepared.plan.arm.has_endpoints()
+}
+
+/// The folder for captures of endpoints.
+pub(super) fn ends_folder(run: &Run<'_>) -> Result<Option<PathBuf>, Failure> {
+    let folder = run.captures().filter(|_| has_endpoints(run));
+    let made = folder.map_or(Ok(()), |folder| folder::make(folder, "ends"));
+    made.map_err(|error| Failure::failed("make a folder for captures", error))?;
+    Ok(folder.map(|folder| folder.join("ends")))
+}
+
+/// Lets the programs run. Returns the results of each node, and the counts of its routing.
+fn to_the_end(
+    run: &Run<'_>,
+    children: &mut Children,
+    ends: &OwnedFd,
+) -> Result<(Vec<NodeResults>, Vec<RoutingCounts>), Failure> {
+    children.begin()?;
+    let lasts = run.prepared.plan.end().since(Instant::ZERO);
+    let ended = children.wait_for_results(lasts + PATIENCE, ends)?;
+    carriers::check(&children.end_carrying(PATIENCE, ends)?)?;
+    Ok((ended, children.end_routing(PATIENCE, ends)?))
+}
+
+/// The nodes at which some flow has an end, in order.
+fn end_nodes(flows: &[FlowPlan]) -> Vec<u32> {
+    let mut nodes: Vec<u32> = flows.iter().flat_map(|flow| [flow.from, flow.to]).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_of_a_flow_has_one_process() {
+        let flow = |from, to| {
+            let traffic = hopwise_lab::sim::TrafficPlan::bulk(hopwise_core::tcp::TcpConfig::modern().into());
+            FlowPlan::new(from, to, Duration::ZERO, traffic)
+        };
+        assert_eq!(end_nodes(&[flow(4, 0), flow(0, 2), flow(4, 2)]), [0, 2, 4]);
+    }
+}

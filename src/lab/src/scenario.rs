@@ -1,0 +1,126 @@
+//! Options that the commands for scenarios share: `run`, `trial` and `air`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use hopwise_lab::located::one_of;
+use hopwise_lab::scenario::{NoPlan, Prepared, Scenario};
+use hopwise_lab::units::{Share, Time};
+use hopwise_lab::world::World;
+
+use hopwise_daemon::failure::Failure;
+use hopwise_daemon::numbers;
+
+/// A scenario, and the folder for its results.
+#[derive(Args, Debug)]
+pub(crate) struct OfScenario {
+    /// Scenario file in YAML
+    #[arg(value_name = "SCENARIO")]
+    pub file: PathBuf,
+    /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Folder for results, captures and logs [default: results/SCENARIO; of a single run results/SCENARIO-ARM-SEED]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+impl OfScenario {
+    pub(crate) fn load(&self) -> Result<Scenario, Failure> {
+        Ok(Scenario::load(&self.file, &self.set)?)
+    }
+
+    /// The scenario in that world, whatever the file says.
+    pub(crate) fn load_in(&self, world: World) -> Result<Scenario, Failure> {
+        let world = format!("world={}", world.name());
+        let sets: Vec<String> = self.set.iter().cloned().chain([world]).collect();
+        Ok(Scenario::load(&self.file, &sets)?)
+    }
+
+    pub(crate) fn folder(&self, scenario: &Scenario) -> PathBuf {
+        self.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&scenario.name))
+    }
+}
+
+/// One run of a scenario.
+#[derive(Args, Debug)]
+pub(crate) struct OfRun {
+    #[command(flatten)]
+    pub(crate) scenario: OfScenario,
+    /// Seed of the random numbers; equal seeds give equal runs
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = numbers::seed)]
+    pub seed: u64,
+}
+
+impl OfRun {
+    /// A run's own folder: what another arm or seed left stays, and so does a trial.
+    pub(crate) fn folder(&self, scenario: &Scenario, arm: &str) -> PathBuf {
+        let plain =
+            |letter: char| if letter.is_alphanumeric() || "-_.".contains(letter) { letter } else { '-' };
+        let arm: String = arm.chars().map(plain).collect();
+        let own = || PathBuf::from("results").join(format!("{}-{arm}-{}", scenario.name, self.seed));
+        self.scenario.out.clone().unwrap_or_else(own)
+    }
+}
+
+/// Bounds of a run in real time.
+#[derive(Args, Debug)]
+pub(crate) struct OfLive {
+    /// Share of the processors that other programs may use during a run in the world netns; a run with more does not
+    /// count
+    #[arg(long, value_name = "SHARE", default_value = "25%")]
+    busy: Share,
+    /// Longest time by which the radios or a program may be late, in the worlds netns, hwsim and mesh; a run with more
+    /// does not count
+    #[arg(long, value_name = "TIME", default_value = "5ms")]
+    late: Time,
+}
+
+/// Bounds of a run in real time; a run beyond one of them does not count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunBounds {
+    /// The longest time by which the radios, or a timer of a program, may be late.
+    pub(crate) late: Duration,
+    /// The share of the processors that other programs may use, from 0 to 1.
+    pub(crate) busy: f64,
+}
+
+impl RunBounds {
+    /// For runs in virtual time, which are never late.
+    pub(crate) const NONE: RunBounds = RunBounds { late: Duration::MAX, busy: 1.0 };
+}
+
+impl OfLive {
+    pub(crate) fn bounds(&self) -> RunBounds {
+        RunBounds { late: self.late.0, busy: f64::from(self.busy.0) / 1e6 }
+    }
+}
+
+/// The world of that name.
+pub(crate) fn world(text: &str) -> Result<World, String> {
+    let names = World::ALL.map(World::name);
+    let found = World::ALL.into_iter().find(|world| world.name() == text);
+    found.ok_or_else(|| format!("expected {}", names.join(" or ")))
+}
+
+/// Plans an arm, or else the first one: for the radio alone, differences between arms do not matter.
+pub(crate) fn first_arm_unless(
+    scenario: &Scenario,
+    arm: Option<&str>,
+    seed: u64,
+) -> Result<Prepared, Failure> {
+    let planned = match scenario.plan(arm, seed) {
+        Err(NoPlan::WhichArm { arms }) if arm.is_none() => {
+            scenario.plan(arms.first().map(String::as_str), seed)
+        }
+        planned => planned,
+    };
+    planned.map_err(|no_plan| match no_plan {
+        NoPlan::Refused(refusal) => Failure::Located(refusal),
+        NoPlan::WhichArm { arms } => {
+            let (arm, names) = (arm.unwrap_or_default(), arms.iter().map(String::as_str).collect::<Vec<_>>());
+            Failure::refused("--arm", format_args!("no arm is called `{arm}`; {}", one_of(arm, &names)))
+        }
+    })
+}

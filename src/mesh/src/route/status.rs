@@ -1,0 +1,93 @@
+//! The daemon's control socket: it answers `hopwise status` on a thread of its own.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hopwise_core::StationAddress;
+use hopwise_host::Clock;
+use hopwise_host::nl80211::Board;
+use hopwise_lab::version;
+use tokio::net::UnixListener;
+
+use hopwise_daemon::control::{self, BoundSocket};
+use hopwise_daemon::failure::Failure;
+use hopwise_daemon::stations::{InterfaceSnapshot, RouteSnapshot, RoutingSnapshot};
+use hopwise_node::control::{Request, Response};
+
+/// The daemon's facts for the control socket, as it last told them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StatusBoard(Arc<Mutex<RouteFacts>>);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct RouteFacts {
+    /// The neighbours' addresses, as the daemon last read them from the kernel.
+    pub(super) neighbours: BTreeMap<StationAddress, Ipv4Addr>,
+    /// The number of valid routes, and the first of them.
+    pub routes_valid: usize,
+    pub routes: Vec<RouteSnapshot>,
+}
+
+impl StatusBoard {
+    pub(super) fn set(&self, facts: RouteFacts) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = facts;
+    }
+
+    fn read(&self) -> RouteFacts {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The parts of an answer.
+pub(super) struct StatusSource {
+    pub address: Ipv4Addr,
+    pub(super) clock: Clock,
+    pub(super) boards: Vec<Board>,
+    pub interfaces: Vec<String>,
+    pub(super) told: StatusBoard,
+}
+
+impl StatusSource {
+    pub(super) fn answer(&self, request: &Request) -> Response {
+        match request {
+            Request::Status => Response::Routing(Box::new(self.snapshot())),
+            _ => Response::Refused { problem: "a routing daemon answers `hopwise status` alone".to_owned() },
+        }
+    }
+
+    fn snapshot(&self) -> RoutingSnapshot {
+        let (now, RouteFacts { neighbours, routes_valid, routes }) = (self.clock.now(), self.told.read());
+        let who_has = |station| neighbours.get(&station).map(|neighbour| IpAddr::V4(*neighbour));
+        let shown = |board: &Board| InterfaceSnapshot::of(&board.read(), now, who_has);
+        RoutingSnapshot {
+            address: self.address,
+            pid: std::process::id(),
+            version: version::with_commit().to_owned(),
+            interfaces: self.interfaces.clone(),
+            stations: self.boards.iter().map(shown).collect(),
+            routes_valid,
+            routes,
+        }
+    }
+}
+
+pub(super) fn bind(path: &Path) -> Result<BoundSocket, Failure> {
+    BoundSocket::new(path).map_err(|error| {
+        Failure::failed("make the control socket", format_args!("{}: {error}", path.display()))
+    })
+}
+
+/// Answers until the process ends.
+pub(super) fn serve(bound: &BoundSocket, known: StatusSource) -> Result<(), Failure> {
+    let failed = |error| Failure::failed("serve the control socket", error);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let listener = {
+        let _inside = runtime.enter();
+        bound.listener.try_clone().and_then(UnixListener::from_std).map_err(failed)?
+    };
+    let answer = move |request| known.answer(&request);
+    let serve = move || runtime.block_on(control::serve(listener, answer));
+    let started = std::thread::Builder::new().name("control".into()).spawn(serve);
+    started.map(drop).map_err(|error| Failure::failed("start a thread", error))
+}

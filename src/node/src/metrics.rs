@@ -1,0 +1,385 @@
+//! Prometheus' text format: the sums of the trace and of the counters.
+//!
+//! Every name and label is bounded: no address and no port of a connection becomes a label.
+//!
+//! Written by hand: a registry such as `prometheus-client` has counters of its own, and ours are in the trace's totals.
+
+#[cfg(test)]
+mod reference;
+mod server;
+mod sums;
+
+use std::time::Duration;
+
+use hopwise_core::agent::{AckRule, By};
+use hopwise_core::trace::SentWhat;
+use hopwise_core::trace::text::EVENT_NAMES;
+use hopwise_host::CaptureCounts;
+
+use super::counts::OPEN;
+use super::snapshot::{LinkSnapshot, Snapshot};
+use hopwise_daemon::table::{MetricsPage, escaped};
+
+pub(super) use server::{serve, verdict};
+pub(super) use sums::{Adder, Sums};
+use sums::{RTT_BOUNDS_US, value};
+
+/// The text for a scrape; `captured` covers all captures since the start.
+pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -> String {
+    let mut page = MetricsPage::default();
+    page.family("hopwise_trace_events_total", "counter", "Trace events, by name.");
+    for (name, counter) in EVENT_NAMES.iter().zip(&sums.events) {
+        page.line("hopwise_trace_events_total", format_args!("event=\"{name}\""), value(counter));
+    }
+    acks(&mut page, sums);
+    rtt(&mut page, sums);
+    totals(&mut page, snapshot);
+    page.family("hopwise_drops_total", "counter", "Packets that went no further, by reason.");
+    for (reason, count) in &snapshot.drops {
+        page.line("hopwise_drops_total", format_args!("reason=\"{reason}\""), *count);
+    }
+    links(&mut page, snapshot);
+    page.family("hopwise_connections", "gauge", "Connections in the table.");
+    page.line("hopwise_connections", format_args!(""), snapshot.connections_open as u64);
+    bounds(&mut page, snapshot);
+    relays(&mut page, snapshot);
+    captures(&mut page, snapshot, captured);
+    page.text()
+}
+
+/// Totals of all connections, also of those that are gone.
+fn totals(page: &mut MetricsPage, snapshot: &Snapshot) {
+    let totals = &snapshot.totals;
+    for (family, label, help, counts) in [
+        (
+            "hopwise_segments_sent_total",
+            "what",
+            "Segments with data, SYN, FIN or RST, by what they were.",
+            &totals.segments_sent,
+        ),
+        (
+            "hopwise_payload_bytes_sent_total",
+            "what",
+            "Bytes of payload sent, by what their segments were; those of new ones are the goodput.",
+            &totals.payload_bytes_sent,
+        ),
+        (
+            "hopwise_segments_lost_total",
+            "by",
+            "Segments found to be lost before a timeout, by what found it.",
+            &totals.segments_lost,
+        ),
+        (
+            "hopwise_fast_recoveries_total",
+            "by",
+            "Fast recoveries that began, by what found the loss.",
+            &totals.fast_recoveries,
+        ),
+        (
+            "hopwise_recoveries_undone_total",
+            "by",
+            "Losses that turned out to be none, by what showed it.",
+            &totals.undone,
+        ),
+    ] {
+        page.counter_by(family, help, counts.iter().map(|(value, count)| (label, value.as_str(), *count)));
+    }
+    let of = |what: SentWhat| totals.segments_sent.get(what.name()).copied().unwrap_or(0);
+    let again = [("fast-retransmit", of(SentWhat::Resent)), ("timeout", of(SentWhat::AfterTimeout))];
+    let help = "Segments sent again, by cause; probes are not counted.";
+    page.counter_by("hopwise_segments_retransmitted_total", help, again.map(of_cause));
+    let first = totals.timeouts.saturating_sub(totals.timeouts_repeated);
+    let help =
+        "Retransmission timers that ran out: first after an ACK of new data, or repeated after another one.";
+    let timeouts = [("first", first), ("repeated", totals.timeouts_repeated)];
+    page.counter_by("hopwise_timeouts_total", help, timeouts.map(of_cause));
+    page.family("hopwise_acks_sent_total", "counter", "ACKs that left alone.");
+    page.line("hopwise_acks_sent_total", format_args!(""), totals.pure_acks_sent);
+}
+
+fn of_cause((cause, count): (&'static str, u64)) -> (&'static str, &'static str, u64) {
+    ("cause", cause, count)
+}
+
+fn captures(page: &mut MetricsPage, snapshot: &Snapshot, captured: &CaptureCounts) {
+    let running = snapshot.capture.as_ref();
+    let has_failed = running.is_some_and(|capture| capture.last_error.is_some());
+    for (family, help, is_so) in [
+        ("hopwise_capture_running", "Whether a capture runs.", running.is_some()),
+        ("hopwise_capture_failed", "Whether the running capture could not write something.", has_failed),
+    ] {
+        page.family(family, "gauge", help);
+        page.line(family, format_args!(""), u8::from(is_so));
+    }
+    for (family, help, count) in [
+        ("hopwise_capture_packets_total", "Packets that captures wrote.", captured.packets_written),
+        ("hopwise_capture_bytes_total", "Bytes that captures wrote.", captured.bytes_written),
+        ("hopwise_capture_files_total", "Files that captures began.", captured.files_begun),
+        (
+            "hopwise_capture_events_lost_total",
+            "Trace events too fast for captures, so that packets have no reason.",
+            captured.events_missed,
+        ),
+    ] {
+        page.family(family, "counter", help);
+        page.line(family, format_args!(""), count);
+    }
+    let family = "hopwise_capture_packets_lost_total";
+    page.family(
+        family,
+        "counter",
+        "Packets that captures lost, because they came too fast or the disk refused.",
+    );
+    for (reason, count) in [("too-fast", captured.packets_missed), ("disk", captured.packets_unwritten)] {
+        page.line(family, format_args!("reason=\"{reason}\""), count);
+    }
+}
+
+fn bounds(page: &mut MetricsPage, snapshot: &Snapshot) {
+    let bounds = &snapshot.bounds;
+    for (family, kind, help, counts) in [
+        (
+            "hopwise_held",
+            "gauge",
+            "Connections, fragments, seats and bytes of memory that the node holds for peers and clients.",
+            &bounds.held,
+        ),
+        (
+            "hopwise_held_most",
+            "gauge",
+            "The most connections, fragments, seats and bytes of memory that the node may hold.",
+            &bounds.most,
+        ),
+        (
+            "hopwise_gave_way_total",
+            "counter",
+            "Connections, fragments and seats given up for the sake of others.",
+            &bounds.gave_way,
+        ),
+    ] {
+        page.family(family, kind, help);
+        for (what, count) in counts {
+            page.line(family, format_args!("what=\"{}\"", escaped(what)), *count);
+        }
+    }
+}
+
+fn relays(page: &mut MetricsPage, snapshot: &Snapshot) {
+    page.family("hopwise_relay_total", "counter", "Events of SOCKS5 and of forwards, by name.");
+    for (what, count) in snapshot.relays.iter().filter(|(what, _)| !what.ends_with(OPEN)) {
+        page.line("hopwise_relay_total", format_args!("what=\"{what}\""), *count);
+    }
+    page.family("hopwise_relays_open", "gauge", "Connections that SOCKS5 and forwards carry.");
+    for (what, count) in &snapshot.relays {
+        if let Some(service) = what.strip_suffix(OPEN) {
+            page.line("hopwise_relays_open", format_args!("service=\"{service}\""), *count);
+        }
+    }
+}
+
+fn acks(page: &mut MetricsPage, sums: &Sums) {
+    page.family("hopwise_acks_decided_total", "counter", "ACKs decided, by whom and by which rule.");
+    for (by, rules) in By::ALL.iter().zip(&sums.decided) {
+        for (rule, counter) in AckRule::ALL.iter().zip(rules).filter(|(_, counter)| value(counter) > 0) {
+            let labels = format_args!("by=\"{}\",rule=\"{}\"", by.name(), rule.name());
+            page.line("hopwise_acks_decided_total", labels, value(counter));
+        }
+    }
+    page.family("hopwise_acks_held_total", "counter", "Segments not acknowledged at once, by rule.");
+    for (rule, counter) in AckRule::ALL.iter().zip(&sums.held).filter(|(_, counter)| value(counter) > 0) {
+        page.line("hopwise_acks_held_total", format_args!("rule=\"{}\"", rule.name()), value(counter));
+    }
+    let (family, help) =
+        ("hopwise_shadow_acks_total", "ACKs that shadows would have sent, by place in the list, from 0.");
+    page.family(family, "counter", help);
+    for (shadow, counter) in sums.shadow_acks.iter().enumerate().filter(|(_, counter)| value(counter) > 0) {
+        page.line(family, format_args!("shadow=\"{shadow}\""), value(counter));
+    }
+}
+
+fn rtt(page: &mut MetricsPage, sums: &Sums) {
+    page.family("hopwise_rtt_seconds", "histogram", "Round trips measured.");
+    let mut below = 0;
+    for (bound, counter) in RTT_BOUNDS_US.iter().zip(&sums.rtt_counts) {
+        below += value(counter);
+        let seconds = f64::from(*bound) / 1e6;
+        page.line("hopwise_rtt_seconds_bucket", format_args!("le=\"{seconds}\""), below);
+    }
+    let all = below + value(&sums.rtt_counts[RTT_BOUNDS_US.len()]);
+    page.line("hopwise_rtt_seconds_bucket", format_args!("le=\"+Inf\""), all);
+    let sum = Duration::from_micros(value(&sums.rtt_sum_us)).as_secs_f64();
+    page.line("hopwise_rtt_seconds_sum", format_args!(""), sum);
+    page.line("hopwise_rtt_seconds_count", format_args!(""), all);
+}
+
+/// The lines of a family stand together, as the format requires.
+fn links(page: &mut MetricsPage, snapshot: &Snapshot) {
+    type DirectionValues = fn(&LinkSnapshot) -> [(&'static str, u64); 2];
+    let packets: DirectionValues = |link| [("in", link.received_packets), ("out", link.sent_packets)];
+    let bytes: DirectionValues = |link| [("in", link.received_bytes), ("out", link.sent_bytes)];
+    for (family, help, directions) in [
+        ("hopwise_link_packets_total", "Packets over each link.", packets),
+        ("hopwise_link_bytes_total", "Bytes over each link, IP headers counted.", bytes),
+    ] {
+        page.family(family, "counter", help);
+        for link in &snapshot.links {
+            for (direction, count) in directions(link) {
+                page.line(
+                    family,
+                    format_args!("link=\"{}\",direction=\"{direction}\"", escaped(&link.name)),
+                    count,
+                );
+            }
+        }
+    }
+    page.family("hopwise_link_drops_total", "counter", "Packets that a link let go, by reason.");
+    for link in &snapshot.links {
+        for (reason, count) in &link.drops {
+            let labels = format_args!("link=\"{}\",reason=\"{reason}\"", escaped(&link.name));
+            page.line("hopwise_link_drops_total", labels, *count);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hopwise_core::agent::{AckRule, By, Why};
+    use hopwise_core::trace::{TraceEvent, TraceKind};
+    use hopwise_core::{Instant, Seq};
+
+    use super::*;
+    use crate::snapshot::{CaptureSnapshot, TotalsSnapshot};
+
+    fn assert_has_lines(text: &str, lines: &[&str]) {
+        for line in lines {
+            assert!(text.lines().any(|found| found == *line), "{line} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn events_become_lines_of_the_text_format() {
+        let sums = Sums::new();
+        let event = |kind| TraceEvent { now: Instant::ZERO, conn: 1, packet: 1, kind };
+        let why = Why::new(AckRule::Count, 2, 2);
+        sums.add(&event(TraceKind::AckDecided { number: Seq(1), decision: 1, by: By::Agent, why }));
+        sums.add(&event(TraceKind::AckHeld { why, due_us: u32::MAX, basis: None }));
+        for shadow in [1, u8::MAX] {
+            sums.add(&event(TraceKind::ShadowAck { shadow, why }));
+        }
+        sums.add(&event(TraceKind::Rtt { sample_us: 2000, srtt_us: 2000, rto_us: 200_000 }));
+        let other = Sums::new();
+        other.add(&event(TraceKind::AckHeld { why, due_us: u32::MAX, basis: None }));
+        let sums = Sums::total(&[Arc::new(sums), Arc::new(other)]);
+        let text = text(&sums, &Snapshot::default(), &CaptureCounts::default());
+        assert_has_lines(
+            &text,
+            &[
+                "hopwise_trace_events_total{event=\"ack-decided\"} 1",
+                "hopwise_acks_decided_total{by=\"agent\",rule=\"count\"} 1",
+                "hopwise_acks_held_total{rule=\"count\"} 2",
+                "hopwise_shadow_acks_total{shadow=\"1\"} 1",
+                "hopwise_rtt_seconds_bucket{le=\"0.001\"} 0",
+                "hopwise_rtt_seconds_bucket{le=\"0.003\"} 1",
+                "hopwise_rtt_seconds_bucket{le=\"+Inf\"} 1",
+                "hopwise_rtt_seconds_sum 0.002",
+            ],
+        );
+    }
+
+    #[test]
+    fn totals_become_lines_of_the_text_format() {
+        let relays = [("socks5-open", 2), ("socks5-accepted", 5)];
+        let relays = relays.map(|(what, count)| (what.to_owned(), count)).into();
+        let by = |cause: &str, count| [(cause.to_owned(), count)].into();
+        let totals = TotalsSnapshot {
+            segments_sent: [("resent".to_owned(), 43), ("after-timeout".to_owned(), 5)].into(),
+            payload_bytes_sent: by("new", 9000),
+            timeouts: 7,
+            timeouts_repeated: 2,
+            segments_lost: by("sack", 8),
+            fast_recoveries: by("rack", 4),
+            undone: by("d-sack", 3),
+            ..TotalsSnapshot::default()
+        };
+        let snapshot = Snapshot { connections_open: 3, relays, totals, ..Snapshot::default() };
+        let text = text(&Sums::new(), &snapshot, &CaptureCounts::default());
+        let lines = [
+            "hopwise_segments_sent_total{what=\"resent\"} 43",
+            "hopwise_payload_bytes_sent_total{what=\"new\"} 9000",
+            "hopwise_segments_retransmitted_total{cause=\"fast-retransmit\"} 43",
+            "hopwise_segments_retransmitted_total{cause=\"timeout\"} 5",
+            "hopwise_timeouts_total{cause=\"first\"} 5",
+            "hopwise_timeouts_total{cause=\"repeated\"} 2",
+            "hopwise_segments_lost_total{by=\"sack\"} 8",
+            "hopwise_fast_recoveries_total{by=\"rack\"} 4",
+            "hopwise_recoveries_undone_total{by=\"d-sack\"} 3",
+            "hopwise_connections 3",
+            "hopwise_relay_total{what=\"socks5-accepted\"} 5",
+            "hopwise_relays_open{service=\"socks5\"} 2",
+        ];
+        assert_has_lines(&text, &lines);
+        assert!(!text.contains("hopwise_relay_total{what=\"socks5-open\"}"), "no counter goes down: {text}");
+    }
+
+    /// Losses of a capture still count after its end.
+    #[test]
+    fn captures_say_what_they_lost_and_whether_one_fails() {
+        let captured = CaptureCounts {
+            packets_written: 5,
+            bytes_written: 700,
+            files_begun: 2,
+            packets_missed: 3,
+            events_missed: 4,
+            packets_unwritten: 6,
+            last_error: Some("No space left".into()),
+        };
+        let of = |capture: Option<CaptureSnapshot>| {
+            text(&Sums::new(), &Snapshot { capture, ..Snapshot::default() }, &captured)
+        };
+        let sound = CaptureSnapshot::default();
+        let full = CaptureSnapshot { last_error: captured.last_error.clone(), ..sound.clone() };
+        for (capture, states) in [(None, [0, 0]), (Some(sound), [1, 0]), (Some(full), [1, 1])] {
+            let text = of(capture);
+            let lines = [
+                &*format!("hopwise_capture_running {}", states[0]),
+                &format!("hopwise_capture_failed {}", states[1]),
+                "hopwise_capture_packets_total 5",
+                "hopwise_capture_bytes_total 700",
+                "hopwise_capture_files_total 2",
+                "hopwise_capture_events_lost_total 4",
+                "hopwise_capture_packets_lost_total{reason=\"too-fast\"} 3",
+                "hopwise_capture_packets_lost_total{reason=\"disk\"} 6",
+            ];
+            assert_has_lines(&text, &lines);
+        }
+    }
+
+    /// The name of a family, also for the series of a histogram.
+    fn family(line: &str) -> &str {
+        let name = line.split(['{', ' ']).next().unwrap_or_default();
+        let parts = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part));
+        parts.unwrap_or(name)
+    }
+
+    #[test]
+    fn the_lines_of_a_family_stand_together_after_its_type() {
+        let link = |name: &str| LinkSnapshot {
+            name: name.to_owned(),
+            drops: [("down".to_owned(), 1)].into(),
+            ..LinkSnapshot::default()
+        };
+        let snapshot = Snapshot { links: vec![link("a"), link("b")], ..Snapshot::default() };
+        let text = text(&Sums::new(), &snapshot, &CaptureCounts::default());
+        let mut current = "";
+        for line in text.lines() {
+            match line.strip_prefix("# TYPE ") {
+                Some(head) => current = head.split(' ').next().unwrap_or_default(),
+                None if line.starts_with('#') => {}
+                None => assert_eq!(family(line), current, "{text}"),
+            }
+        }
+        assert!(text.contains("hopwise_link_drops_total{link=\"b\",reason=\"down\"} 1"), "{text}");
+    }
+}

@@ -1,0 +1,108 @@
+//! A client of a node's server, for `hopwise exec`. It may ask for agents, which SOCKS5 has no words for: an
+//! authentication method of our own carries them.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use hopwise_core::endpoint::AgentChoice;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::protocol::{self, Method, SocksReply, VERSION};
+
+/// The longest name, password or spec.
+pub(crate) const LONGEST_WORD: usize = 255;
+
+/// The login of a client and the agents of its connections.
+#[derive(Clone, Default)]
+pub(crate) struct ClientWishes {
+    pub(crate) login: Option<(String, String)>,
+    pub(crate) agents: AgentChoice,
+}
+
+impl fmt::Debug for ClientWishes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wishes").field("agents", &self.agents).finish_non_exhaustive()
+    }
+}
+
+/// Why a server connects nothing.
+#[derive(Debug)]
+pub(crate) enum ServerProblem {
+    Broken(io::Error),
+    /// It is another server, or a node of an older version.
+    NoNode,
+    Login,
+    Agents,
+    NoRoute,
+    Refused,
+    NotAllowed,
+    Other,
+}
+
+impl From<io::Error> for ServerProblem {
+    fn from(error: io::Error) -> ServerProblem {
+        ServerProblem::Broken(error)
+    }
+}
+
+impl fmt::Display for ServerProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ServerProblem::Broken(error) => return write!(f, "{error}"),
+            ServerProblem::NoNode => {
+                "what answers there is no node of this version: expected the `socks5` address of a `hopwise node`"
+            }
+            ServerProblem::Login => "the node asks for another login: expected --login FILE with NAME:PASSWORD",
+            ServerProblem::Agents => {
+                "the node does not know these agents: `hopwise agents` lists those of this version"
+            }
+            ServerProblem::NoRoute => "the node has no route there",
+            ServerProblem::Refused => "the destination refused",
+            ServerProblem::NotAllowed => "the node's `allow` has no such target",
+            ServerProblem::Other => "the node could not connect",
+        })
+    }
+}
+
+/// Says who asks, and what for.
+pub(crate) async fn greet<S>(stream: &mut S, wishes: &ClientWishes) -> Result<(), ServerProblem>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    stream.write_all(&protocol::offer(Method::Agents)).await?;
+    let mut answer = [0; 2];
+    stream.read_exact(&mut answer).await?;
+    if answer != protocol::greeted(Method::Agents) {
+        return Err(ServerProblem::NoNode);
+    }
+    stream.write_all(&protocol::wish(wishes.login.as_ref(), &wishes.agents)).await?;
+    stream.read_exact(&mut answer).await?;
+    match answer {
+        [_, protocol::GRANTED] => Ok(()),
+        [_, protocol::AGENTS_UNKNOWN] => Err(ServerProblem::Agents),
+        _ => Err(ServerProblem::Login),
+    }
+}
+
+/// Asks for a connection, and waits until it stands.
+pub(crate) async fn connect<S>(stream: &mut S, to: SocketAddr) -> Result<(), ServerProblem>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    stream.write_all(&protocol::ask(to)).await?;
+    let mut head = [0; 4];
+    stream.read_exact(&mut head).await?;
+    let bound = match head[3] {
+        protocol::IPV6 => 16,
+        _ => 4,
+    };
+    stream.read_exact(&mut [0; 18][..bound + 2]).await?;
+    match head {
+        [VERSION, reply, ..] if reply == SocksReply::Succeeded as u8 => Ok(()),
+        [_, reply, ..] if reply == SocksReply::NetworkUnreachable as u8 => Err(ServerProblem::NoRoute),
+        [_, reply, ..] if reply == SocksReply::Refused as u8 => Err(ServerProblem::Refused),
+        [_, reply, ..] if reply == SocksReply::NotAllowed as u8 => Err(ServerProblem::NotAllowed),
+        _ => Err(ServerProblem::Other),
+    }
+}

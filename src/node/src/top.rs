@@ -1,0 +1,137 @@
+//! `hopwise top`: a running node's connections, drawn anew each second.
+
+use std::io::{self, IsTerminal, Write};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use hopwise_lab::units::Time;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind};
+
+use crate::control::client::Control;
+use crate::fleet::ask::Asking;
+use crate::fleet::inventory::ChosenHosts;
+use crate::fleet::inventory::Host;
+use crate::fleet::{top, view};
+use crate::snapshot::Snapshot;
+use crate::status;
+use hopwise_daemon::failure::{Failure, print};
+use hopwise_daemon::signals;
+
+pub(super) mod printing;
+
+use printing::draw;
+
+/// Watch a running node's connections: rates, agents, cwnd, RTT, ACKs per segment
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise top
+  hopwise top --control /run/hopwise/n2.sock --every 250ms
+  hopwise top --once          # one frame as text, for scripts
+  hopwise top --fleet --inventory configs/inventory.yaml
+
+Keys: q or Esc ends it. With --fleet, the keys n, s, u, a and c choose the order: as in the inventory, or by signal,
+queue, airtime or connections.")]
+pub struct Arguments {
+    #[command(flatten)]
+    control: Control,
+    /// Time between two updates
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    every: Time,
+    /// Print one frame as text and exit; rates are those of the time --every
+    #[arg(long)]
+    once: bool,
+    /// Watch all hosts of an inventory, as `hopwise mesh status` shows them
+    #[arg(long, requires = "inventory")]
+    fleet: bool,
+    #[command(flatten)]
+    chosen: ChosenHosts,
+    /// Longest time to wait for a host of the fleet
+    #[arg(long, value_name = "TIME", default_value = "10s", requires = "inventory")]
+    within: Time,
+    /// Exit status 0 also if hosts of the fleet gave no answer to --once
+    #[arg(long, requires_all = ["fleet", "once"])]
+    exit_zero: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(hosts) = arguments.chosen.hosts()? {
+        return watch_fleet(arguments, hosts);
+    }
+    let snapshot = status::ask(&arguments.control)?;
+    if arguments.once {
+        // A wait that ends early shortens the time over which rates are taken.
+        thread::park_timeout(arguments.every.0);
+        let text = printing::text(&status::ask(&arguments.control)?, &snapshot);
+        return hopwise_daemon::failure::printed(hopwise_lab::plain::out().write_all(text.as_bytes()));
+    }
+    refuse_without_terminal()?;
+    let mut terminal = ratatui::try_init().map_err(|error| Failure::failed("set the terminal up", error))?;
+    let ended = watch(arguments, &mut terminal, snapshot);
+    ratatui::restore();
+    ended
+}
+
+/// All hosts of an inventory, once or live.
+fn watch_fleet(arguments: &Arguments, hosts: Vec<Host>) -> Result<(), Failure> {
+    if !arguments.fleet {
+        return Err(Failure::refused(
+            "--inventory",
+            "without --fleet one node is shown: expected both or neither",
+        ));
+    }
+    let (runtime, mut ending) = signals::runtime()?;
+    let asking = Asking::new(hosts, arguments.within.0)?;
+    if arguments.once {
+        return runtime.block_on(async {
+            let reports = tokio::select! {
+                reports = asking.round() => Ok(reports),
+                () = ending.next() => Err(Failure::failed("ask the hosts", "a signal ended it")),
+            };
+            asking.close().await;
+            let reports = reports?;
+            print(view::page(&reports)).await?;
+            reports.ended("top", arguments.exit_zero)
+        });
+    }
+    refuse_without_terminal()?;
+    let mut terminal = ratatui::try_init().map_err(|error| Failure::failed("set the terminal up", error))?;
+    let ended = top::watch(&runtime, asking, arguments.every.0, &mut terminal);
+    ratatui::restore();
+    ended
+}
+
+fn refuse_without_terminal() -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        return Ok(());
+    }
+    Err(Failure::refused("hopwise top", "standard output is no terminal: expected --once"))
+}
+
+fn watch(
+    arguments: &Arguments,
+    terminal: &mut ratatui::DefaultTerminal,
+    mut snapshot: Snapshot,
+) -> Result<(), Failure> {
+    let system = |error: io::Error| Failure::failed("draw", error);
+    let mut before = None;
+    loop {
+        terminal
+            .draw(|frame| draw(&snapshot, before.as_ref(), frame.area(), frame.buffer_mut()))
+            .map_err(system)?;
+        if is_quit(arguments.every.0).map_err(system)? {
+            return Ok(());
+        }
+        before = Some(std::mem::replace(&mut snapshot, status::ask(&arguments.control)?));
+    }
+}
+
+/// Waits for a key that quits.
+fn is_quit(within: Duration) -> io::Result<bool> {
+    if !event::poll(within)? {
+        return Ok(false);
+    }
+    let Event::Key(key) = event::read()? else { return Ok(false) };
+    Ok(key.kind == KeyEventKind::Press && matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
+}

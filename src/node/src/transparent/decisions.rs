@@ -1,0 +1,266 @@
+//! The decisions about connections of hosts, by their addresses: a SYN that comes again gets the same one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Both ends of a connection, its host's first.
+pub(super) type Ends = (SocketAddr, SocketAddr);
+
+/// Linux repeats a SYN for 127 seconds (tcp_syn_retries).
+const REPEATED_FOR: Duration = Duration::from_secs(150);
+/// The time that a caught SYN has until its connection stands: some of its repetitions.
+const STANDS_WITHIN: Duration = Duration::from_secs(15);
+/// The time after which the kernel is asked whether a caught SYN has come in. Most connections stand within
+/// milliseconds.
+const COMES_IN_WITHIN: Duration = Duration::from_secs(1);
+/// Connections that went straight on are forgotten beyond this, the oldest first. Their SYNs are then decided anew.
+const MOST_STRAIGHT: usize = 1 << 16;
+
+/// The answer to a SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The connection is new, and is being decided from now on.
+    Decide,
+    /// A copy of the SYN is being decided.
+    Forget,
+    Catch,
+    LetGo,
+}
+
+#[derive(Debug)]
+enum State<W> {
+    Deciding,
+    /// The SYN was caught, and this waits for the connection.
+    Waiting {
+        seq: u32,
+        since: Instant,
+        has_come_in: bool,
+        with: W,
+    },
+    Carried {
+        seq: u32,
+        /// The SYN of a later connection from the same port, once it has come.
+        later: Option<u32>,
+    },
+    Straight {
+        seq: u32,
+        since: Instant,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct Decisions<W> {
+    states: BTreeMap<Ends, State<W>>,
+    /// By age; some are forgotten already.
+    straight: VecDeque<Ends>,
+}
+
+impl<W> Default for Decisions<W> {
+    fn default() -> Decisions<W> {
+        Decisions { states: BTreeMap::new(), straight: VecDeque::new() }
+    }
+}
+
+impl<W> Decisions<W> {
+    /// The answer to a SYN. `is_connected` tells whether the kernel still has the connection of a host.
+    pub(super) fn about(&mut self, ends: Ends, seq: u32, is_connected: impl Fn(Ends) -> bool) -> Verdict {
+        match self.states.get_mut(&ends) {
+            Some(State::Deciding) => return Verdict::Forget,
+            // This copy may be lost on its way to the listener, though the one before was not.
+            Some(State::Waiting { has_come_in, .. }) => {
+                *has_come_in = false;
+                return Verdict::Catch;
+            }
+            // A host that has broken a connection off may use its port again before the relay has ended. Its SYN comes
+            // again after that. If it has not ended by then, the kernel asks the host by which of the two it stands. A
+            // kernel that knows the old one no longer would begin a new one, for which no way waits.
+            Some(State::Carried { seq: known, later }) if *known != seq => {
+                let is_copy = later.replace(seq) == Some(seq);
+                return if is_copy && is_connected(ends) { Verdict::Catch } else { Verdict::Forget };
+            }
+            Some(State::Carried { .. }) => return Verdict::Catch,
+            Some(State::Straight { seq: known, .. }) if *known == seq => return Verdict::LetGo,
+            Some(State::Straight { .. }) | None => {}
+        }
+        self.states.insert(ends, State::Deciding);
+        Verdict::Decide
+    }
+
+    pub(super) fn goes_straight(&mut self, ends: Ends, seq: u32, now: Instant) {
+        self.states.insert(ends, State::Straight { seq, since: now });
+        self.straight.push_back(ends);
+        if self.straight.len() > MOST_STRAIGHT
+            && let Some(oldest) = self.straight.pop_front()
+        {
+            self.forget_straight(oldest);
+        }
+    }
+
+    pub(super) fn is_caught(&mut self, ends: Ends, (seq, with): (u32, W), now: Instant) {
+        self.states.insert(ends, State::Waiting { seq, since: now, has_come_in: false, with });
+    }
+
+    /// The connection stands: it is carried from now on, with what waited for it.
+    pub(super) fn stands(&mut self, ends: Ends) -> Option<W> {
+        let state = self.states.get_mut(&ends)?;
+        let State::Waiting { seq, .. } = *state else { return None };
+        match std::mem::replace(state, State::Carried { seq, later: None }) {
+            State::Waiting { with, .. } => Some(with),
+            _ => None,
+        }
+    }
+
+    /// Caught connections that have not stood for a while, and whose SYNs are not known to have come in.
+    pub(super) fn late(&self, now: Instant) -> Vec<Ends> {
+        let is_old = |since: Instant| now.duration_since(since) >= COMES_IN_WITHIN;
+        let is_late = |state: &State<W>| match state {
+            State::Waiting { since, has_come_in: false, .. } => is_old(*since),
+            _ => false,
+        };
+        self.states.iter().filter(|(_, state)| is_late(state)).map(|(ends, _)| *ends).collect()
+    }
+
+    /// A caught SYN has come in. Its host decides about the rest.
+    pub(super) fn has_come_in(&mut self, ends: Ends) {
+        if let Some(State::Waiting { has_come_in, .. }) = self.states.get_mut(&ends) {
+            *has_come_in = true;
+        }
+    }
+
+    /// A caught SYN did not come in: it goes straight on when it comes again. Returns what waited for it, if it did.
+    pub(super) fn gives_up(&mut self, ends: Ends, now: Instant) -> Option<W> {
+        let Some(State::Waiting { seq, .. }) = self.states.get(&ends) else { return None };
+        let seq = *seq;
+        let waited = self.states.remove(&ends);
+        self.goes_straight(ends, seq, now);
+        match waited {
+            Some(State::Waiting { with, .. }) => Some(with),
+            _ => None,
+        }
+    }
+
+    pub(super) fn ended(&mut self, ends: Ends) {
+        self.states.remove(&ends);
+    }
+
+    /// Forgets connections that came to nothing, and connections whose SYN does not come again.
+    pub(super) fn clean(&mut self, now: Instant) {
+        while let Some(oldest) = self.straight.front().copied() {
+            let is_recent = match self.states.get(&oldest) {
+                Some(State::Straight { since, .. }) => now.duration_since(*since) < REPEATED_FOR,
+                _ => false,
+            };
+            if is_recent {
+                break;
+            }
+            self.straight.pop_front();
+            self.forget_straight(oldest);
+        }
+        self.states.retain(|_, state| {
+            !matches!(state, State::Waiting { since, .. } if now.duration_since(*since) >= STANDS_WITHIN)
+        });
+    }
+
+    fn forget_straight(&mut self, ends: Ends) {
+        if let Some(State::Straight { .. }) = self.states.get(&ends) {
+            self.states.remove(&ends);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(port: u16) -> Ends {
+        (SocketAddr::from(([10, 1, 0, 2], port)), SocketAddr::from(([10, 2, 0, 2], 80)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_syn_that_comes_again_gets_the_same_decision_and_a_new_one_is_decided_anew() {
+        let mut decisions = Decisions::<&str>::default();
+        let now = Instant::now();
+        assert_eq!(decisions.about(ends(1), 7, |_| true), Verdict::Decide);
+        assert_eq!(decisions.about(ends(1), 7, |_| true), Verdict::Forget);
+        decisions.goes_straight(ends(1), 7, now);
+        assert_eq!(decisions.about(ends(1), 7, |_| true), Verdict::LetGo);
+        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::Decide);
+        decisions.is_caught(ends(1), (8, "way"), now);
+        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::Catch);
+        assert_eq!((decisions.stands(ends(2)), decisions.stands(ends(1))), (None, Some("way")));
+        assert_eq!(decisions.stands(ends(1)), None);
+        decisions.ended(ends(1));
+        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Decide);
+    }
+
+    /// Caught at once, it would find a kernel without the old connection, and no way that waits for it.
+    #[tokio::test(start_paused = true)]
+    async fn a_port_that_is_used_again_waits_for_the_end_of_its_former_connection() {
+        let mut decisions = Decisions::<&str>::default();
+        let carried = |decisions: &mut Decisions<&str>| {
+            decisions.is_caught(ends(1), (8, "way"), Instant::now());
+            assert_eq!(decisions.stands(ends(1)), Some("way"));
+        };
+        carried(&mut decisions);
+        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::Catch, "a copy that was late");
+        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Forget);
+        decisions.ended(ends(1));
+        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Decide);
+        carried(&mut decisions);
+        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Forget);
+        assert_eq!(decisions.about(ends(1), 9, |_| false), Verdict::Forget, "the kernel has no old one");
+        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Catch, "the kernel asks the host");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caught_syn_that_did_not_come_in_goes_straight_on_when_it_comes_again() {
+        let mut decisions = Decisions::<&str>::default();
+        let now = Instant::now();
+        decisions.is_caught(ends(1), (8, "way"), now);
+        assert!(decisions.late(now).is_empty());
+        assert_eq!(decisions.late(now + COMES_IN_WITHIN), [ends(1)]);
+        assert_eq!(decisions.gives_up(ends(1), now), Some("way"));
+        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::LetGo);
+        assert!(
+            decisions.gives_up(ends(1), now).is_none() && decisions.late(now + COMES_IN_WITHIN).is_empty()
+        );
+        decisions.is_caught(ends(2), (8, "way"), now);
+        assert_eq!(decisions.stands(ends(2)), Some("way"));
+        assert!(decisions.gives_up(ends(2), now).is_none(), "it has stood meanwhile");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_copy_of_a_caught_syn_that_has_come_in_is_asked_for_once_and_waits_for_its_host() {
+        let mut decisions = Decisions::<&str>::default();
+        let now = Instant::now();
+        decisions.is_caught(ends(1), (8, "way"), now);
+        decisions.has_come_in(ends(1));
+        assert!(decisions.late(now + COMES_IN_WITHIN).is_empty());
+        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::Catch);
+        assert_eq!(decisions.late(now + COMES_IN_WITHIN), [ends(1)]);
+        decisions.has_come_in(ends(1));
+        assert!(decisions.late(now + COMES_IN_WITHIN).is_empty());
+        assert_eq!(decisions.stands(ends(1)), Some("way"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_came_to_nothing_is_forgotten() {
+        let mut decisions = Decisions::<&str>::default();
+        let now = Instant::now();
+        decisions.goes_straight(ends(1), 7, now);
+        decisions.is_caught(ends(2), (7, "way"), now);
+        decisions.clean(now + STANDS_WITHIN);
+        assert_eq!(decisions.stands(ends(2)), None);
+        assert_eq!(decisions.about(ends(1), 7, |_| true), Verdict::LetGo);
+        decisions.clean(now + REPEATED_FOR);
+        assert!(decisions.states.is_empty() && decisions.straight.is_empty());
+        for port in 0..=u16::MAX {
+            decisions.goes_straight(ends(port), 7, now);
+        }
+        decisions.goes_straight((ends(1).1, ends(1).0), 7, now);
+        assert_eq!(decisions.states.len(), MOST_STRAIGHT);
+    }
+}

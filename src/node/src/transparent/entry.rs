@@ -1,0 +1,424 @@
+//! The first node of a carried connection: it decides about held SYNs, and takes the connections of caught ones.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise_core::endpoint::ConnectOptions;
+use hopwise_host::TcpStream as MeshStream;
+use hopwise_host::netlink::is_connected;
+use hopwise_host::transparent::{Arrival, Arrivals, Caught, HeldSyn, HeldSyns, Syn};
+use parking_lot::Mutex;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout, timeout_at};
+
+use super::closed::Closed;
+use super::decisions::{Decisions, Ends, Verdict};
+use super::hangs::Pulse;
+use super::header::Told;
+use super::{Carrying, HOPS_OF_A_PAIR, Open, count, first_of};
+use crate::config::{Class, Towards, Transparent};
+use crate::log_limit::LogLimit;
+use crate::relay;
+use crate::seats::Seat;
+use crate::stage::{self, Stage};
+use crate::unfinished::Unfinished;
+use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher};
+
+/// The time for which no connection waits for a node that did not answer.
+const AVOIDED_FOR: Duration = Duration::from_secs(5);
+const CLEAN_EVERY: Duration = Duration::from_secs(1);
+const WATCHER_ENDS_WITHIN: Duration = Duration::from_secs(1);
+/// The largest number of SYNs that are being decided at a time; further SYNs go straight on.
+const MOST_DECIDING: usize = 256;
+
+pub(super) struct Entry {
+    carrying: Carrying,
+    to: Vec<Towards>,
+    classes: Vec<Class>,
+    port: u16,
+    answers_within: Duration,
+    idle: Duration,
+    decisions: Mutex<Decisions<Way>>,
+    /// Nodes that have not answered since, and until when they are avoided.
+    avoided: Mutex<BTreeMap<SocketAddr, Instant>>,
+    arrivals: Arrivals,
+    closed: Closed,
+    pulse: Mutex<Pulse>,
+    /// The lines of the log about clients that were not accepted, and about a queue that cannot be read.
+    unaccepted: LogLimit,
+    unread: LogLimit,
+    /// Lines about SYNs that were lost, and about verdicts that did not reach the kernel.
+    lost: LogLimit,
+    undecided: LogLimit,
+}
+
+/// A way to a destination that stands.
+#[derive(Debug)]
+struct Way {
+    mesh: Unfinished<MeshStream>,
+    seat: Seat,
+    syn: Syn,
+}
+
+/// Why a SYN goes straight on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Straight {
+    NoSeat,
+    /// The host would not take an answer without its signature.
+    Signed,
+    NoHops,
+    NoNode,
+    NoTarget,
+    NotLetIn,
+    /// Caught, and lost behind the firewall.
+    Lost,
+    /// The node has hung meanwhile, and a copy of the SYN may have gone straight on.
+    Hung,
+    Ending,
+}
+
+impl Entry {
+    pub(super) fn new(carrying: Carrying, config: &Transparent, arrivals: Arrivals) -> Arc<Entry> {
+        Arc::new(Entry {
+            carrying,
+            to: config.to.clone(),
+            classes: config.classes.clone(),
+            port: config.port,
+            answers_within: config.answers_within.0,
+            idle: config.idle.0,
+            decisions: Mutex::default(),
+            avoided: Mutex::default(),
+            arrivals,
+            closed: Closed::default(),
+            pulse: Mutex::new(Pulse::new()),
+            unaccepted: LogLimit::default(),
+            unread: LogLimit::default(),
+            lost: LogLimit::default(),
+            undecided: LogLimit::default(),
+        })
+    }
+
+    /// The node that leads to the destination, with the port of the connection's class.
+    fn node_for(&self, syn: &Syn) -> Option<SocketAddr> {
+        let towards = self.to.iter().find(|towards| towards.network.0.contains(syn.to.ip()))?;
+        Some(SocketAddr::new(towards.node, port_of(&self.classes, self.port, (syn.from, syn.to), syn.dscp)))
+    }
+
+    async fn decide(&self, syn: Syn) -> Result<Way, Straight> {
+        let began = Instant::now();
+        if syn.is_signed {
+            return Err(Straight::Signed);
+        }
+        let until = began + self.answers_within;
+        let hop_limit = syn.hop_limit.checked_sub(HOPS_OF_A_PAIR).filter(|left| *left > 0);
+        let hop_limit = hop_limit.ok_or(Straight::NoHops)?;
+        if self.closed.is_closed(&syn, began) {
+            return Err(Straight::NotLetIn);
+        }
+        let node = self.node_for(&syn).filter(|node| !self.is_avoided(*node)).ok_or(Straight::NoNode)?;
+        // The source of a SYN may be made up: no carried connection makes room for one.
+        let seat = self.carrying.seats.take_free(syn.from.ip()).ok_or(Straight::NoSeat)?;
+        let options = ConnectOptions::default();
+        let connected = timeout_at(until, self.carrying.shards.connect(node, &options)).await;
+        let Ok(Ok(mesh)) = connected else {
+            self.does_not_answer(node);
+            return Err(Straight::NoNode);
+        };
+        self.avoided.lock().remove(&node);
+        relay::mark(&mesh, syn.dscp);
+        let mut mesh = Unfinished::new(mesh);
+        let told = Told { from: syn.from, to: syn.to, hop_limit, dscp: syn.dscp };
+        let opened = timeout_at(until, ask(mesh.stream(), told)).await;
+        match opened {
+            Ok(Ok(())) if self.pulse.lock().hung_since(began) => Err(Straight::Hung),
+            Ok(Ok(())) => Ok(Way { mesh, seat, syn }),
+            Ok(Err(_)) | Err(_) => Err(Straight::NoTarget),
+        }
+    }
+
+    fn is_avoided(&self, node: SocketAddr) -> bool {
+        let now = Instant::now();
+        self.avoided.lock().get(&node).is_some_and(|until| now < *until)
+    }
+
+    /// The log names a node once, until it has answered again.
+    fn does_not_answer(&self, node: SocketAddr) {
+        let before = self.avoided.lock().insert(node, Instant::now() + AVOIDED_FOR);
+        if before.is_none() {
+            tracing::warn!(%node, "a node does not answer over Hopwise: connections go straight on until it does");
+        }
+    }
+
+    /// Looks for caught SYNs that have not come in. A SYN about which the kernel cannot be asked is looked for again.
+    async fn looks_inward(&self) {
+        let late = self.decisions.lock().late(Instant::now());
+        if late.is_empty() {
+            return;
+        }
+        let arrivals = self.arrivals.clone();
+        let told =
+            move || late.into_iter().filter_map(|ends| Some((ends, arrivals.of_last(ends).ok()?))).collect();
+        let told: Vec<_> = spawn_blocking(told).await.unwrap_or_default();
+        let mut decisions = self.decisions.lock();
+        for (ends, arrival) in told {
+            let now = Instant::now();
+            if arrival == Arrival::Taken {
+                decisions.has_come_in(ends);
+            } else if let Some(Way { syn, .. }) = decisions.gives_up(ends, now) {
+                self.is_missing(&syn, arrival, now);
+            }
+        }
+    }
+
+    /// A caught SYN did not come to its listener. Only this machine's firewall says something of the next ones.
+    fn is_missing(&self, syn: &Syn, arrival: Arrival, now: Instant) {
+        if arrival == Arrival::Dropped {
+            self.counted(Straight::NotLetIn);
+            self.closed.close(syn, now);
+            return;
+        }
+        self.counted(Straight::Lost);
+        if let Some(times) = self.lost.due() {
+            tracing::warn!(
+                from = %syn.from,
+                to = %syn.to,
+                times,
+                "a caught SYN was lost behind the firewall, in connection tracking, by NAT or in a chain of `input` \
+                 with a priority above 99; its connection goes straight on"
+            );
+        }
+    }
+
+    /// Shows the watcher that SYNs are read.
+    fn beats(&self, watcher: &mut Option<Watcher>) {
+        self.pulse.lock().beat();
+        if watcher.as_ref().is_some_and(|watcher| !watcher.beat()) {
+            tracing::warn!("nothing lets SYNs go on any more while the node hangs");
+            *watcher = None;
+        }
+    }
+
+    async fn cannot_read(&self, error: &io::Error) {
+        if let Some(times) = self.unread.due() {
+            tracing::warn!(%error, times, "held SYNs cannot be read");
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    fn counted(&self, why: Straight) {
+        let counts = &self.carrying.counts;
+        count(&counts.straight);
+        match why {
+            Straight::Signed => count(&counts.signed),
+            Straight::NoHops => count(&counts.no_hops),
+            Straight::NoNode => count(&counts.no_node),
+            Straight::NoTarget => count(&counts.no_target),
+            Straight::NotLetIn => count(&counts.not_let_in),
+            Straight::Lost => count(&counts.lost),
+            Straight::NoSeat | Straight::Hung | Straight::Ending => {}
+        }
+    }
+
+    /// A verdict that does not reach the kernel leaves the SYN to be sent again.
+    fn told(&self, verdict: io::Result<()>) {
+        if let Err(error) = verdict
+            && let Some(times) = self.undecided.due()
+        {
+            tracing::warn!(%error, times, "a held SYN could not be decided");
+        }
+    }
+
+    fn goes_straight(&self, held: &HeldSyn, why: Straight) {
+        let Syn { from, to, seq, .. } = held.syn;
+        tracing::debug!(%from, %to, ?why, "a connection goes straight on");
+        self.counted(why);
+        self.decisions.lock().goes_straight((from, to), seq, Instant::now());
+        self.told(held.let_go());
+    }
+}
+
+/// The port over Hopwise of a connection: the first class that matches it gives the port.
+fn port_of(classes: &[Class], default: u16, (from, to): Ends, dscp: u8) -> u16 {
+    let belongs = |class: &&Class| {
+        let has =
+            |port: u16| class.ports.is_empty() || class.ports.iter().any(|ports| ports.0.contains(&port));
+        class.from.is_none_or(|network| network.0.contains(from.ip()))
+            && class.to.is_none_or(|network| network.0.contains(to.ip()))
+            && class.dscp.is_none_or(|wanted| wanted == dscp)
+            && has(to.port())
+    };
+    classes.iter().find(belongs).map_or(default, |class| class.port)
+}
+
+/// Tells the addresses, and waits until the connection to the destination stands.
+async fn ask(mesh: &mut MeshStream, told: Told) -> io::Result<()> {
+    let bytes = told.bytes().ok_or(io::ErrorKind::InvalidInput)?;
+    mesh.write_all(&bytes).await?;
+    match Told::read(mesh).await {
+        Ok(answer) if answer.to == told.to => Ok(()),
+        _ => Err(io::ErrorKind::ConnectionRefused.into()),
+    }
+}
+
+/// Serves until the node begins to end. New connections then go straight on, until the present ones have ended.
+pub(super) fn serve(
+    entry: Arc<Entry>,
+    (caught, mut watcher): (Caught, Option<Watcher>),
+    mut stage: watch::Receiver<Stage>,
+) -> io::Result<impl Future<Output = usize> + Send> {
+    let mut held = caught.held.read()?;
+    let listeners =
+        caught.listeners.into_iter().map(TcpListener::from_std).collect::<io::Result<Vec<_>>>()?;
+    Ok(async move {
+        let (mut deciding, mut relays) = (JoinSet::new(), JoinSet::new());
+        let (mut clean, mut beat) = (interval(CLEAN_EVERY), interval(BEAT_EVERY));
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                syn = held.next() => match syn {
+                    Ok(syn) => heard(&entry, syn, &mut deciding),
+                    Err(error) => entry.cannot_read(&error).await,
+                },
+                accepted = first_of(&listeners, TcpListener::poll_accept) => match accepted {
+                    Ok((client, from)) => stands(&entry, client, from, &mut relays),
+                    Err(error) => entry.unaccepted.not_accepted("transparent", &error).await,
+                },
+                Some(_) = deciding.join_next() => {}
+                Some(_) = relays.join_next() => {}
+                _ = beat.tick() => entry.beats(&mut watcher),
+                _ = clean.tick() => {
+                    entry.decisions.lock().clean(Instant::now());
+                    let entry = Arc::clone(&entry);
+                    deciding.spawn(async move { entry.looks_inward().await });
+                }
+                _ = stage.changed() => break,
+            }
+        }
+        deciding.shutdown().await;
+        let cut_off = tokio::select! {
+            cut_off = stage::finish(relays, stage) => cut_off,
+            never = let_go(&entry, &mut held, &mut beat, &mut watcher) => match never {},
+        };
+        drop(held);
+        // It ends at once, unless someone has stopped it.
+        let _ = timeout(WATCHER_ENDS_WITHIN, spawn_blocking(move || drop(watcher))).await;
+        cut_off
+    })
+}
+
+/// Lets all SYNs go whose connections are not carried yet.
+async fn let_go(
+    entry: &Entry,
+    held: &mut HeldSyns,
+    beat: &mut Interval,
+    watcher: &mut Option<Watcher>,
+) -> Infallible {
+    loop {
+        let syn = tokio::select! {
+            syn = held.next() => syn,
+            _ = beat.tick() => {
+                entry.beats(watcher);
+                continue;
+            }
+        };
+        match syn {
+            Ok(held) => {
+                let Syn { from, to, seq, .. } = held.syn;
+                let verdict = entry.decisions.lock().about((from, to), seq, has_kernel);
+                entry.told(if verdict == Verdict::Catch { held.catch() } else { held.let_go() });
+            }
+            Err(error) => entry.cannot_read(&error).await,
+        }
+    }
+}
+
+/// Returns whether the kernel has the connection of a host. The host's address is first in its ends.
+fn has_kernel((host, server): Ends) -> bool {
+    is_connected(server, host)
+}
+
+fn heard(entry: &Arc<Entry>, held: HeldSyn, deciding: &mut JoinSet<()>) {
+    let syn = held.syn;
+    let ends = (syn.from, syn.to);
+    // The lock must not last as long as the match: a SYN that goes straight on takes it again.
+    let verdict = entry.decisions.lock().about(ends, syn.seq, has_kernel);
+    match verdict {
+        Verdict::Forget => entry.told(held.forget()),
+        Verdict::Catch => entry.told(held.catch()),
+        Verdict::LetGo => entry.told(held.let_go()),
+        Verdict::Decide if deciding.len() >= MOST_DECIDING => entry.goes_straight(&held, Straight::NoSeat),
+        Verdict::Decide => {
+            let entry = Arc::clone(entry);
+            deciding.spawn(async move {
+                let undecided = Undecided { entry: &entry, held: Some(&held) };
+                let decided = entry.decide(syn).await;
+                undecided.has_ended();
+                match decided {
+                    Ok(way) => {
+                        count(&entry.carrying.counts.caught);
+                        entry.decisions.lock().is_caught(ends, (syn.seq, way), Instant::now());
+                        entry.told(held.catch());
+                    }
+                    Err(why) => entry.goes_straight(&held, why),
+                }
+            });
+        }
+    }
+}
+
+/// A SYN whose decision is broken off goes straight on.
+struct Undecided<'a> {
+    entry: &'a Entry,
+    held: Option<&'a HeldSyn>,
+}
+
+impl Undecided<'_> {
+    fn has_ended(mut self) {
+        self.held = None;
+    }
+}
+
+impl Drop for Undecided<'_> {
+    fn drop(&mut self) {
+        if let Some(held) = self.held {
+            self.entry.goes_straight(held, Straight::Ending);
+        }
+    }
+}
+
+/// Joins an accepted connection with the way that waits for it. One without a way came to the listener by itself.
+fn stands(entry: &Arc<Entry>, client: TcpStream, from: SocketAddr, relays: &mut JoinSet<()>) {
+    let mut client = Unfinished::even_if_killed(client);
+    let Ok(to) = client.stream().local_addr() else { return };
+    let ends = (from, to);
+    let Some(way) = entry.decisions.lock().stands(ends) else { return };
+    entry.closed.stands(&way.syn);
+    let entry = Arc::clone(entry);
+    relays.spawn(async move {
+        let _carried = Carried { entry: &entry, ends };
+        let _open = Open::new(&entry.carrying.counts);
+        let _line = entry.carrying.record.add(ends);
+        let Way { mesh, seat, .. } = way;
+        relay::bound_send_buffer(client.stream());
+        let _ = relay::carry(client, mesh, &entry.carrying.relayed, seat.sitter(), entry.idle).await;
+    });
+}
+
+/// Forgets a carried connection when this is dropped.
+struct Carried<'a> {
+    entry: &'a Entry,
+    ends: Ends,
+}
+
+impl Drop for Carried<'_> {
+    fn drop(&mut self) {
+        self.entry.decisions.lock().ended(self.ends);
+    }
+}

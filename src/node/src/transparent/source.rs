@@ -1,0 +1,210 @@
+//! Sockets of the kernel's TCP with a source address of the client or of this node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise_host::transparent::take_foreign_addresses;
+use parking_lot::Mutex;
+use rustix::net::sockopt;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{Instant, sleep};
+
+use super::decisions::Ends;
+use super::header::Told;
+
+/// The time after which a connection with this node's own address is tried beside one with the client's.
+const OWN_AFTER: Duration = Duration::from_millis(400);
+/// The time after which a client's address is tried again.
+const KNOWN_FOR: Duration = Duration::from_secs(600);
+/// Clients whose answers do not come here, each at a destination; beyond this the oldest is forgotten.
+const MOST_KNOWN: usize = 4096;
+
+/// The connections that this node opens for hosts of other nodes. A SYN of one that stands is no longer on its way
+/// round: one with the same ends is a new connection of the host.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OpenedHere(Arc<Mutex<BTreeSet<Ends>>>);
+
+/// The ends of a connection that is being opened, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Listed {
+    opened: OpenedHere,
+    ends: Ends,
+}
+
+impl OpenedHere {
+    /// Returns whether the connection is one that this node is opening: it has gone round.
+    pub(super) fn has(&self, ends: Ends) -> bool {
+        self.0.lock().contains(&ends)
+    }
+
+    fn list(&self, ends: Ends) -> Listed {
+        self.0.lock().insert(ends);
+        Listed { opened: self.clone(), ends }
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.opened.0.lock().remove(&self.ends);
+    }
+}
+
+/// A connection to a destination.
+#[derive(Debug)]
+pub(super) struct Connected {
+    pub(super) stream: TcpStream,
+    pub(super) from: SocketAddr,
+    pub(super) as_client: bool,
+}
+
+/// Clients that a destination does not answer through this node, and since when that is known. One client says nothing
+/// of another one: its address may be made up.
+#[derive(Debug, Default)]
+struct Elsewhere(BTreeMap<(IpAddr, IpAddr), Instant>);
+
+impl Elsewhere {
+    fn has(&self, told: &Told, now: Instant) -> bool {
+        let since = self.0.get(&(told.to.ip(), told.from.ip()));
+        since.is_some_and(|since| now.duration_since(*since) < KNOWN_FOR)
+    }
+
+    fn add(&mut self, told: &Told, now: Instant) {
+        if self.0.len() >= MOST_KNOWN
+            && let Some(oldest) = self.0.iter().min_by_key(|(_, since)| **since).map(|(ends, _)| *ends)
+        {
+            self.0.remove(&oldest);
+        }
+        self.0.insert((told.to.ip(), told.from.ip()), now);
+    }
+}
+
+/// Opens connections, and remembers the clients that a destination does not answer through this node.
+#[derive(Debug)]
+pub(super) struct Opener {
+    as_client: bool,
+    opened: OpenedHere,
+    elsewhere: Mutex<Elsewhere>,
+}
+
+impl Opener {
+    pub(super) fn new(as_client: bool, opened: OpenedHere) -> Opener {
+        Opener { as_client, opened, elsewhere: Mutex::default() }
+    }
+
+    /// Connects with the client's address. If that is not answered soon, a connection with this node's own address is
+    /// tried beside it, and the first that stands is taken. A refusal is one, whatever its address.
+    pub(super) async fn connect(&self, told: &Told) -> io::Result<Connected> {
+        if !self.as_client || self.elsewhere.lock().has(told, Instant::now()) {
+            return self.connect_as(own_address(told.to)?, told).await;
+        }
+        let as_client = self.connect_as(told.from.ip(), told);
+        let as_self = async {
+            sleep(OWN_AFTER).await;
+            self.connect_as(own_address(told.to)?, told).await
+        };
+        tokio::pin!(as_client, as_self);
+        tokio::select! {
+            connected = &mut as_client => match connected {
+                // A kernel that has no such sockets, or no right to them.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => as_self.await,
+                connected => connected,
+            },
+            connected = &mut as_self => {
+                let connected = connected?;
+                self.elsewhere.lock().add(told, Instant::now());
+                Ok(connected)
+            }
+        }
+    }
+
+    async fn connect_as(&self, from: IpAddr, told: &Told) -> io::Result<Connected> {
+        let socket = if told.to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        let as_client = from == told.from.ip();
+        if as_client {
+            take_foreign_addresses(socket.as_fd(), from)?;
+        }
+        let traffic_class = told.dscp << 2;
+        match from {
+            IpAddr::V4(_) => {
+                sockopt::set_ip_ttl(&socket, told.hop_limit.into())?;
+                sockopt::set_ip_tos(&socket, traffic_class)?;
+            }
+            IpAddr::V6(_) => {
+                sockopt::set_ipv6_unicast_hops(&socket, Some(told.hop_limit))?;
+                sockopt::set_ipv6_tclass(&socket, traffic_class.into())?;
+            }
+        }
+        socket.bind(SocketAddr::new(from, 0))?;
+        let from = socket.local_addr()?;
+        // Before the first packet leaves, which might come round at once.
+        let _listed = self.opened.list((from, told.to));
+        let stream = socket.connect(told.to).await?;
+        Ok(Connected { stream, from, as_client })
+    }
+}
+
+/// This node's address towards a destination, by the kernel's routes. No packet is sent.
+fn own_address(to: SocketAddr) -> io::Result<IpAddr> {
+    let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(to)?;
+    Ok(socket.local_addr()?.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_known_while_it_is_opened() {
+        let ends =
+            |port: u16| (SocketAddr::from(([10, 1, 0, 2], port)), SocketAddr::from(([10, 2, 0, 2], 80)));
+        let opened = OpenedHere::default();
+        let listed = opened.list(ends(1));
+        assert!(opened.has(ends(1)) && !opened.has(ends(2)));
+        drop(listed);
+        assert!(!opened.has(ends(1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_answered_elsewhere_says_nothing_of_others_and_is_tried_again() {
+        let told = |client: [u8; 4]| Told {
+            from: SocketAddr::from((client, 40_000)),
+            to: SocketAddr::from(([10, 2, 0, 2], 80)),
+            hop_limit: 56,
+            dscp: 0,
+        };
+        let (made_up, honest) = (told([10, 2, 0, 77]), told([10, 1, 0, 2]));
+        let mut elsewhere = Elsewhere::default();
+        elsewhere.add(&made_up, Instant::now());
+        assert!(elsewhere.has(&made_up, Instant::now()) && !elsewhere.has(&honest, Instant::now()));
+        sleep(KNOWN_FOR).await;
+        assert!(!elsewhere.has(&made_up, Instant::now()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_too_many_clients_the_oldest_is_forgotten() {
+        let told = |nth: usize| {
+            let [a, b] = u16::try_from(nth).expect("few").to_be_bytes();
+            let from = SocketAddr::from(([10, 1, a, b], 1));
+            Told { from, to: SocketAddr::from(([10, 2, 0, 2], 80)), hop_limit: 56, dscp: 0 }
+        };
+        let mut elsewhere = Elsewhere::default();
+        for nth in (0..=MOST_KNOWN).rev() {
+            elsewhere.add(&told(nth), Instant::now());
+            sleep(Duration::from_millis(1)).await;
+        }
+        let has = |nth: usize| elsewhere.has(&told(nth), Instant::now());
+        assert_eq!((has(MOST_KNOWN), has(MOST_KNOWN - 1), has(0)), (false, true, true));
+    }
+
+    #[test]
+    fn this_nodes_address_is_the_one_that_the_kernel_would_take() {
+        let loopback = own_address("127.0.0.1:9".parse().expect("an address"));
+        assert_eq!(loopback.expect("there is a loopback"), IpAddr::from([127, 0, 0, 1]));
+    }
+}
