@@ -25,7 +25,14 @@ use super::seal;
 pub struct Store {
     folder: PathBuf,
     /// The lock is held while there is a store; the end of the process releases it.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Store {
+    /// A program that another thread is about to start has the file open, too, and would keep the lock.
+    fn drop(&mut self) {
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+    }
 }
 
 /// Treatment of records that a folder already holds.
@@ -145,7 +152,7 @@ impl Store {
         let lock = folder::open_lock(folder, LOCK)
             .map_err(|error| refuse(io::Error::new(error.kind(), format!("{LOCK}: {error}"))))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Store { folder: folder.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Store { folder: folder.to_owned(), lock }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::Refused {
                 folder: folder.to_owned(),
                 problem: "somebody else writes there: wait for it, or choose another --out".to_owned(),
@@ -373,4 +380,21 @@ fn line(value: &impl Serialize) -> Vec<u8> {
 
 fn failed(path: &Path, error: io::Error) -> StoreError {
     StoreError::Failed { path: path.to_owned(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_free_once_its_store_is_dropped_even_while_a_child_has_the_lock_file_open() {
+        let folder = std::env::temp_dir().join(format!("hopwise-store-{}", std::process::id()));
+        let store = Store::locked(&folder).expect("nobody writes there");
+        let inherited = store.lock.try_clone().expect("a descriptor is free");
+        assert!(Store::locked(&folder).is_err(), "it is in use");
+        drop(store);
+        assert!(Store::locked(&folder).is_ok());
+        drop(inherited);
+        fs::remove_dir_all(folder).expect("it is there");
+    }
 }

@@ -4,6 +4,7 @@
 //! restores the values, or `hopwise doctor --repair`.
 
 mod gone;
+mod locked;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -11,13 +12,13 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
 use crate::namespace::OWN_NAMESPACE;
 use crate::own_file::{open, open_own};
 use crate::sys::namespace_cookie;
 use gone::process_namespace;
+use locked::Locked;
 
 pub use gone::forget_gone;
 
@@ -32,7 +33,7 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
-    file: File,
+    file: Locked,
     /// The place in the text that it had when it was opened.
     written: Option<JournalPlace>,
     /// The place of this daemon. It is read once: a confined daemon may not read the number of this boot.
@@ -80,22 +81,22 @@ impl Journal {
 
     /// The lines of a file of this namespace.
     pub(crate) fn lines_here(path: &Path) -> io::Result<Vec<String>> {
-        Ok(Journal::of(path, open(path, OpenOptions::new().read(true))?)?.1)
+        let (written, lines) = written(&mut open(path, OpenOptions::new().read(true))?)?;
+        Ok(lines_of(written.as_ref(), &JournalPlace::here()?, lines))
     }
 
     /// Opens an existing file that names its place.
     pub(crate) fn look(path: &Path) -> io::Result<Journal> {
         let file = open_own(path, OpenOptions::new().read(true).write(true))?;
-        lock(&file)?;
-        let (journal, _) = Journal::of(path, file)?;
+        let (journal, _) = Journal::of(path, Locked::new(file)?)?;
         journal.written.as_ref().ok_or(io::ErrorKind::InvalidData)?;
         Ok(journal)
     }
 
-    fn of(path: &Path, mut file: File) -> io::Result<(Journal, Vec<String>)> {
+    fn of(path: &Path, mut file: Locked) -> io::Result<(Journal, Vec<String>)> {
         let (written, lines) = written(&mut file)?;
         let here = JournalPlace::here()?;
-        let lines = if written.as_ref().is_some_and(|at| at.is_in(&here)) { lines } else { Vec::new() };
+        let lines = lines_of(written.as_ref(), &here, lines);
         Ok((Journal { path: path.to_owned(), file, written, here }, lines))
     }
 
@@ -134,7 +135,8 @@ impl Journal {
 /// Returns whether a killed daemon left changes in this file.
 pub(crate) fn is_left_behind(path: &Path) -> bool {
     let opened = open(path, OpenOptions::new().read(true));
-    opened.is_ok_and(|file| lock(&file).is_ok() && file.metadata().is_ok_and(|facts| facts.len() > 0))
+    let locked = opened.and_then(Locked::new);
+    locked.is_ok_and(|file| file.metadata().is_ok_and(|facts| facts.len() > 0))
 }
 
 /// The files in this folder with that end of their names that killed daemons left.
@@ -156,8 +158,14 @@ fn files_in(folder: &Path, end: &str) -> Vec<PathBuf> {
 /// Removes a file that is empty and that no daemon holds, and returns whether it did.
 fn remove_empty(path: &Path) -> bool {
     let opened = open(path, OpenOptions::new().read(true));
-    let is_unused = |file: File| lock(&file).is_ok() && file.metadata().is_ok_and(|facts| facts.len() == 0);
-    opened.is_ok_and(is_unused) && fs::remove_file(path).is_ok()
+    let locked = opened.and_then(Locked::new);
+    let is_unused = |file: &Locked| file.metadata().is_ok_and(|facts| facts.len() == 0);
+    locked.is_ok_and(|file| is_unused(&file) && fs::remove_file(path).is_ok())
+}
+
+/// The lines of a file that was written at that place, as far as they hold here.
+fn lines_of(written: Option<&JournalPlace>, here: &JournalPlace, lines: Vec<String>) -> Vec<String> {
+    if written.is_some_and(|at| at.is_in(here)) { lines } else { Vec::new() }
 }
 
 /// The place in the file, and its other lines.
@@ -212,7 +220,7 @@ impl JournalPlace {
 }
 
 /// Opens the file as ours alone, and locks it.
-fn take(path: &Path, users: &[u32]) -> io::Result<File> {
+fn take(path: &Path, users: &[u32]) -> io::Result<Locked> {
     let file = open_own(path, OpenOptions::new().read(true).write(true).create(true).mode(0o600))?;
     let owner = file.metadata()?.uid();
     let accepted: BTreeSet<_> = [0, geteuid().as_raw()].iter().chain(users).copied().collect();
@@ -222,15 +230,7 @@ fn take(path: &Path, users: &[u32]) -> io::Result<File> {
         let problem = format!("it belongs to user {owner}: expected a file of {accepted}");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
     }
-    lock(&file)?;
-    Ok(file)
-}
-
-fn lock(file: &File) -> io::Result<()> {
-    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-        rustix::io::Errno::WOULDBLOCK => io::Error::new(io::ErrorKind::ResourceBusy, "another daemon runs"),
-        other => other.into(),
-    })
+    Locked::new(file)
 }
 
 /// The number of this boot.
