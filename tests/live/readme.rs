@@ -124,7 +124,8 @@ fn the_page_about_slow_transfers_finds_the_link_that_loses() {
     let (shown, log) = (text(&done.stdout), text(&done.stderr));
     let has = |words: [&str; 3]| shown.lines().any(|line| words.iter().all(|word| line.contains(word)));
     assert!(done.status.success() && has(["10.0.0.4:80", "established", "delayed"]), "{shown}{log}");
-    assert!(has(["10.7.0.2:", "delayed", "not-in-order"]), "{shown}{log}");
+    // Whether the radios give up a frame in these seconds, and so leave a gap, is chance.
+    assert!(has(["10.7.0.2:", "delayed", "count"]), "{shown}{log}");
     assert!(has(["n1 ", "data", "the channel"]) && has(["hw0", ".pcapng", "ms"]), "{shown}{log}");
     let _ = fs::remove_dir_all(&results);
 }
