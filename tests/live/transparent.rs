@@ -3,6 +3,7 @@
 mod abandoned;
 mod clashes;
 mod crowds;
+mod forged;
 mod hangs;
 mod opened;
 mod programs;

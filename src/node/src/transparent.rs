@@ -20,13 +20,14 @@
 //! **Firewalls.** A caught SYN has to pass the chains for the machine itself. If one of them drops it, the connection
 //! goes straight on after all, and so do others for a while whose SYNs the firewall does not tell from it (`closed`). A
 //! SYN that is lost behind the firewall, in connection tracking or by NAT, goes straight on alone: anyone can bring
-//! that about in the name of a host.
+//! that about in the name of a host. So does a SYN that tracking takes for a part of something else.
 //!
 //! **Signatures.** A host that signs its segments (TCP-MD5, TCP-AO) would drop an answer of this machine's kernel. Its
 //! SYN goes straight on.
 //!
 //! **Hangs.** While a node hangs, another process lets its SYNs go on (`hangs`).
 
+mod answering;
 mod closed;
 mod decisions;
 mod entry;
@@ -168,6 +169,7 @@ fn led(config: &NodeConfig, transparent: &Transparent) -> TransparentConfig {
         ports: transparent.ports.iter().map(|ports| ports.0.clone()).collect(),
         networks: transparent.to.iter().map(|towards| towards.network.0).collect(),
         spared: links.map(|own| own.address()).chain(nodes).collect(),
+        seats: transparent.connections,
         queue: transparent.queue,
         table: transparent.table.into(),
     }

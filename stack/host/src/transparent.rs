@@ -61,6 +61,8 @@ pub struct TransparentConfig {
     pub networks: Vec<Prefix>,
     /// Destinations whose SYNs are never held.
     pub spared: Vec<IpAddr>,
+    /// The bound of connections that are carried or wait at the same time.
+    pub seats: usize,
     /// The netfilter queue.
     pub queue: u16,
     /// The table of routing, and the priority of the rules that lead to it.
@@ -223,7 +225,7 @@ fn set(
         _ if config.interfaces.is_empty() => Ok(()),
         tried => tried,
     };
-    let table = OwnedTable::set(&name, &chains::of(config, ports, in_nft.is_ok()));
+    let table = OwnedTable::set(&name, &chains::of(config, ports, (in_nft.is_ok(), chains::is_tracking())));
     let table = table.map_err(failed("set the table of nft"))?;
     let Err(of_nft) = in_nft else { return Ok((table, None)) };
     let iptables = InIptables::set(config.queue).map_err(|error| {

@@ -25,18 +25,18 @@ const STRICT: &str =
 const SILENT: &str = "table inet silent { chain output { type filter hook output priority 0; tcp flags & rst == rst \
                       drop; }; }";
 
-fn nft(namespace: &Namespace, rules: &str) -> String {
+pub(super) fn nft(namespace: &Namespace, rules: &str) -> String {
     let done = namespace.output(&["nft", rules]);
     assert!(done.status.success(), "{done:?}");
     text(&done.stdout)
 }
 
-fn end(address: &str, port: u16) -> SocketAddr {
+pub(super) fn end(address: &str, port: u16) -> SocketAddr {
     SocketAddr::new(address.parse().expect("an address"), port)
 }
 
 /// Sends a segment past the kernel's TCP of its sender, which knows of no connection.
-fn send(by: &Namespace, [from, to]: [SocketAddr; 2], seq: u32, form: (u8, u8)) {
+pub(super) fn send(by: &Namespace, [from, to]: [SocketAddr; 2], seq: u32, form: (u8, u8)) {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let packet = segment_between(from, to, seq, form);
     let to = SocketAddr::new(to.ip(), 0);

@@ -65,10 +65,21 @@ impl<W> Default for Decisions<W> {
 }
 
 impl<W> Decisions<W> {
-    /// The answer to a SYN. `is_connected` tells whether the kernel still has the connection of a host.
-    pub(super) fn about(&mut self, ends: Ends, seq: u32, is_connected: impl Fn(Ends) -> bool) -> Verdict {
+    /// The answer to a SYN. `is_like` tells whether the firewall takes it for the SYN that this waits for, and
+    /// `is_connected` whether the kernel still has the connection of a host.
+    pub(super) fn about(
+        &mut self,
+        ends: Ends,
+        seq: u32,
+        is_like: impl Fn(&W) -> bool,
+        is_connected: impl Fn(Ends) -> bool,
+    ) -> Verdict {
         match self.states.get_mut(&ends) {
             Some(State::Deciding) => return Verdict::Forget,
+            // The end of this SYN would say nothing of the caught one. Hosts change a repetition, too: it has no ECN.
+            Some(State::Waiting { seq: known, with, .. }) if !is_like(with) => {
+                return if *known == seq { Verdict::Forget } else { Verdict::LetGo };
+            }
             // This copy may be lost on its way to the listener, though the one before was not.
             Some(State::Waiting { has_come_in, .. }) => {
                 *has_come_in = false;
@@ -81,7 +92,8 @@ impl<W> Decisions<W> {
                 let is_copy = later.replace(seq) == Some(seq);
                 return if is_copy && is_connected(ends) { Verdict::Catch } else { Verdict::Forget };
             }
-            Some(State::Carried { .. }) => return Verdict::Catch,
+            // A copy that was late. The connection stands without it.
+            Some(State::Carried { .. }) => return Verdict::Forget,
             Some(State::Straight { seq: known, .. }) if *known == seq => return Verdict::LetGo,
             Some(State::Straight { .. }) | None => {}
         }
@@ -146,7 +158,7 @@ impl<W> Decisions<W> {
         self.states.remove(&ends);
     }
 
-    /// Forgets connections that came to nothing, and connections whose SYN does not come again.
+    /// Gives up connections that came to nothing, and forgets connections whose SYN does not come again.
     pub(super) fn clean(&mut self, now: Instant) {
         while let Some(oldest) = self.straight.front().copied() {
             let is_recent = match self.states.get(&oldest) {
@@ -159,9 +171,12 @@ impl<W> Decisions<W> {
             self.straight.pop_front();
             self.forget_straight(oldest);
         }
-        self.states.retain(|_, state| {
-            !matches!(state, State::Waiting { since, .. } if now.duration_since(*since) >= STANDS_WITHIN)
-        });
+        let is_late = |state: &State<W>| matches!(state, State::Waiting { since, .. } if now.duration_since(*since) >= STANDS_WITHIN);
+        let late: Vec<_> =
+            self.states.iter().filter(|(_, state)| is_late(state)).map(|(ends, _)| *ends).collect();
+        for ends in late {
+            self.gives_up(ends, now);
+        }
     }
 
     fn forget_straight(&mut self, ends: Ends) {
@@ -179,21 +194,25 @@ mod tests {
         (SocketAddr::from(([10, 1, 0, 2], port)), SocketAddr::from(([10, 2, 0, 2], 80)))
     }
 
+    fn like(_: &&str) -> bool {
+        true
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_syn_that_comes_again_gets_the_same_decision_and_a_new_one_is_decided_anew() {
         let mut decisions = Decisions::<&str>::default();
         let now = Instant::now();
-        assert_eq!(decisions.about(ends(1), 7, |_| true), Verdict::Decide);
-        assert_eq!(decisions.about(ends(1), 7, |_| true), Verdict::Forget);
+        assert_eq!(decisions.about(ends(1), 7, like, |_| true), Verdict::Decide);
+        assert_eq!(decisions.about(ends(1), 7, like, |_| true), Verdict::Forget);
         decisions.goes_straight(ends(1), 7, now);
-        assert_eq!(decisions.about(ends(1), 7, |_| true), Verdict::LetGo);
-        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::Decide);
+        assert_eq!(decisions.about(ends(1), 7, like, |_| true), Verdict::LetGo);
+        assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Decide);
         decisions.is_caught(ends(1), (8, "way"), now);
-        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::Catch);
+        assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
         assert_eq!((decisions.stands(ends(2)), decisions.stands(ends(1))), (None, Some("way")));
         assert_eq!(decisions.stands(ends(1)), None);
         decisions.ended(ends(1));
-        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Decide);
+        assert_eq!(decisions.about(ends(1), 9, like, |_| true), Verdict::Decide);
     }
 
     /// Caught at once, it would find a kernel without the old connection, and no way that waits for it.
@@ -205,14 +224,18 @@ mod tests {
             assert_eq!(decisions.stands(ends(1)), Some("way"));
         };
         carried(&mut decisions);
-        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::Catch, "a copy that was late");
-        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Forget);
+        assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Forget, "a copy that was late");
+        assert_eq!(decisions.about(ends(1), 9, like, |_| true), Verdict::Forget);
         decisions.ended(ends(1));
-        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Decide);
+        assert_eq!(decisions.about(ends(1), 9, like, |_| true), Verdict::Decide);
         carried(&mut decisions);
-        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Forget);
-        assert_eq!(decisions.about(ends(1), 9, |_| false), Verdict::Forget, "the kernel has no old one");
-        assert_eq!(decisions.about(ends(1), 9, |_| true), Verdict::Catch, "the kernel asks the host");
+        assert_eq!(decisions.about(ends(1), 9, like, |_| true), Verdict::Forget);
+        assert_eq!(
+            decisions.about(ends(1), 9, like, |_| false),
+            Verdict::Forget,
+            "the kernel has no old one"
+        );
+        assert_eq!(decisions.about(ends(1), 9, like, |_| true), Verdict::Catch, "the kernel asks the host");
     }
 
     #[tokio::test(start_paused = true)]
@@ -223,7 +246,7 @@ mod tests {
         assert!(decisions.late(now).is_empty());
         assert_eq!(decisions.late(now + COMES_IN_WITHIN), [ends(1)]);
         assert_eq!(decisions.gives_up(ends(1), now), Some("way"));
-        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::LetGo);
+        assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::LetGo);
         assert!(
             decisions.gives_up(ends(1), now).is_none() && decisions.late(now + COMES_IN_WITHIN).is_empty()
         );
@@ -239,10 +262,22 @@ mod tests {
         decisions.is_caught(ends(1), (8, "way"), now);
         decisions.has_come_in(ends(1));
         assert!(decisions.late(now + COMES_IN_WITHIN).is_empty());
-        assert_eq!(decisions.about(ends(1), 8, |_| true), Verdict::Catch);
+        assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
         assert_eq!(decisions.late(now + COMES_IN_WITHIN), [ends(1)]);
         decisions.has_come_in(ends(1));
         assert!(decisions.late(now + COMES_IN_WITHIN).is_empty());
+        assert_eq!(decisions.stands(ends(1)), Some("way"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_syn_that_is_not_like_the_caught_one_is_not_caught() {
+        let mut decisions = Decisions::<&str>::default();
+        decisions.is_caught(ends(1), (8, "way"), Instant::now());
+        for (seq, is_like, verdict) in
+            [(8, true, Verdict::Catch), (8, false, Verdict::Forget), (9, false, Verdict::LetGo)]
+        {
+            assert_eq!(decisions.about(ends(1), seq, |_| is_like, |_| true), verdict, "{seq}");
+        }
         assert_eq!(decisions.stands(ends(1)), Some("way"));
     }
 
@@ -254,8 +289,9 @@ mod tests {
         decisions.is_caught(ends(2), (7, "way"), now);
         decisions.clean(now + STANDS_WITHIN);
         assert_eq!(decisions.stands(ends(2)), None);
-        assert_eq!(decisions.about(ends(1), 7, |_| true), Verdict::LetGo);
-        decisions.clean(now + REPEATED_FOR);
+        assert_eq!(decisions.about(ends(1), 7, like, |_| true), Verdict::LetGo);
+        assert_eq!(decisions.about(ends(2), 7, like, |_| true), Verdict::LetGo);
+        decisions.clean(now + STANDS_WITHIN + REPEATED_FOR);
         assert!(decisions.states.is_empty() && decisions.straight.is_empty());
         for port in 0..=u16::MAX {
             decisions.goes_straight(ends(port), 7, now);

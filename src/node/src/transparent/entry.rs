@@ -1,6 +1,5 @@
 //! The first node of a carried connection: it decides about held SYNs, and takes the connections of caught ones.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -8,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_core::endpoint::ConnectOptions;
-use hopwise_host::TcpStream as MeshStream;
 use hopwise_host::netlink::is_connected;
 use hopwise_host::transparent::{Arrival, Arrivals, Caught, HeldSyn, HeldSyns, Syn};
+use hopwise_host::{ConnectError, TcpStream as MeshStream};
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -18,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout, timeout_at};
 
+use super::answering::Answering;
 use super::closed::Closed;
 use super::decisions::{Decisions, Ends, Verdict};
 use super::hangs::Pulse;
@@ -31,8 +31,6 @@ use crate::stage::{self, Stage};
 use crate::unfinished::Unfinished;
 use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher};
 
-/// The time for which no connection waits for a node that did not answer.
-const AVOIDED_FOR: Duration = Duration::from_secs(5);
 const CLEAN_EVERY: Duration = Duration::from_secs(1);
 const WATCHER_ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// The largest number of SYNs that are being decided at a time; further SYNs go straight on.
@@ -46,8 +44,7 @@ pub(super) struct Entry {
     answers_within: Duration,
     idle: Duration,
     decisions: Mutex<Decisions<Way>>,
-    /// Nodes that have not answered since, and until when they are avoided.
-    avoided: Mutex<BTreeMap<SocketAddr, Instant>>,
+    answering: Answering,
     arrivals: Arrivals,
     closed: Closed,
     pulse: Mutex<Pulse>,
@@ -94,7 +91,7 @@ impl Entry {
             answers_within: config.answers_within.0,
             idle: config.idle.0,
             decisions: Mutex::default(),
-            avoided: Mutex::default(),
+            answering: Answering::default(),
             arrivals,
             closed: Closed::default(),
             pulse: Mutex::new(Pulse::new()),
@@ -111,6 +108,11 @@ impl Entry {
         Some(SocketAddr::new(towards.node, port_of(&self.classes, self.port, (syn.from, syn.to), syn.dscp)))
     }
 
+    fn verdict(&self, syn: &Syn) -> Verdict {
+        let is_like = |way: &Way| way.syn.like == syn.like;
+        self.decisions.lock().about((syn.from, syn.to), syn.seq, is_like, has_kernel)
+    }
+
     async fn decide(&self, syn: Syn) -> Result<Way, Straight> {
         let began = Instant::now();
         if syn.is_signed {
@@ -122,16 +124,22 @@ impl Entry {
         if self.closed.is_closed(&syn, began) {
             return Err(Straight::NotLetIn);
         }
-        let node = self.node_for(&syn).filter(|node| !self.is_avoided(*node)).ok_or(Straight::NoNode)?;
+        let node =
+            self.node_for(&syn).filter(|node| !self.answering.is_avoided(*node)).ok_or(Straight::NoNode)?;
         // The source of a SYN may be made up: no carried connection makes room for one.
         let seat = self.carrying.seats.take_free(syn.from.ip()).ok_or(Straight::NoSeat)?;
         let options = ConnectOptions::default();
         let connected = timeout_at(until, self.carrying.shards.connect(node, &options)).await;
-        let Ok(Ok(mesh)) = connected else {
-            self.does_not_answer(node);
-            return Err(Straight::NoNode);
+        let mesh = match connected {
+            Ok(Ok(mesh)) => mesh,
+            // This node's own bounds say nothing of the other one.
+            Ok(Err(ConnectError::Refused(_) | ConnectError::Stopped)) => return Err(Straight::NoSeat),
+            Ok(Err(ConnectError::Failed(_))) | Err(_) => {
+                self.answering.does_not_answer(node, began);
+                return Err(Straight::NoNode);
+            }
         };
-        self.avoided.lock().remove(&node);
+        self.answering.answers(node);
         relay::mark(&mesh, syn.dscp);
         let mut mesh = Unfinished::new(mesh);
         let told = Told { from: syn.from, to: syn.to, hop_limit, dscp: syn.dscp };
@@ -140,19 +148,6 @@ impl Entry {
             Ok(Ok(())) if self.pulse.lock().hung_since(began) => Err(Straight::Hung),
             Ok(Ok(())) => Ok(Way { mesh, seat, syn }),
             Ok(Err(_)) | Err(_) => Err(Straight::NoTarget),
-        }
-    }
-
-    fn is_avoided(&self, node: SocketAddr) -> bool {
-        let now = Instant::now();
-        self.avoided.lock().get(&node).is_some_and(|until| now < *until)
-    }
-
-    /// The log names a node once, until it has answered again.
-    fn does_not_answer(&self, node: SocketAddr) {
-        let before = self.avoided.lock().insert(node, Instant::now() + AVOIDED_FOR);
-        if before.is_none() {
-            tracing::warn!(%node, "a node does not answer over Hopwise: connections go straight on until it does");
         }
     }
 
@@ -329,11 +324,12 @@ async fn let_go(
             }
         };
         match syn {
-            Ok(held) => {
-                let Syn { from, to, seq, .. } = held.syn;
-                let verdict = entry.decisions.lock().about((from, to), seq, has_kernel);
-                entry.told(if verdict == Verdict::Catch { held.catch() } else { held.let_go() });
-            }
+            Ok(held) => match entry.verdict(&held.syn) {
+                Verdict::Catch => entry.told(held.catch()),
+                Verdict::Forget => entry.told(held.forget()),
+                Verdict::LetGo => entry.told(held.let_go()),
+                Verdict::Decide => entry.goes_straight(&held, Straight::Ending),
+            },
             Err(error) => entry.cannot_read(&error).await,
         }
     }
@@ -348,7 +344,7 @@ fn heard(entry: &Arc<Entry>, held: HeldSyn, deciding: &mut JoinSet<()>) {
     let syn = held.syn;
     let ends = (syn.from, syn.to);
     // The lock must not last as long as the match: a SYN that goes straight on takes it again.
-    let verdict = entry.decisions.lock().about(ends, syn.seq, has_kernel);
+    let verdict = entry.verdict(&syn);
     match verdict {
         Verdict::Forget => entry.told(held.forget()),
         Verdict::Catch => entry.told(held.catch()),

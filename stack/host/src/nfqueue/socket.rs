@@ -33,6 +33,8 @@ const INTERFACE: u16 = 5;
 const PORT: u16 = 7;
 const SENDER: u16 = 9;
 const PAYLOAD: u16 = 10;
+/// Since Linux 5.18.
+const PRIORITY: u16 = 21;
 /// The length of netfilter's own header: family, version, and the queue's number.
 const HEADER: usize = 4;
 const BUFFER: usize = 80 << 10;
@@ -56,6 +58,8 @@ pub(crate) struct QueuedPacket<'a> {
     pub(crate) interface: u32,
     /// The number of the bridge's port by which it came; 0 if it came by none.
     pub(crate) port: u32,
+    /// The priority that the machine gave it, such as from a VLAN's tag; 0 if it has none.
+    pub(crate) priority: u32,
     /// The sender's address on the link, with its length; empty if the link has none.
     pub(crate) sender: &'a [u8],
     pub(crate) packet: &'a [u8],
@@ -171,9 +175,17 @@ pub(crate) fn read(bytes: &[u8]) -> Option<QueuedPacket<'_>> {
     let number = |kind| {
         attribute(attributes, kind).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
     };
-    let (mark, interface, port) = (number(MARK), number(INTERFACE), number(PORT));
+    let [mark, interface, port, priority] = [MARK, INTERFACE, PORT, PRIORITY].map(number);
     let sender = attribute(attributes, SENDER).unwrap_or_default();
-    Some(QueuedPacket { id, mark, interface, port, sender, packet: attribute(attributes, PAYLOAD)? })
+    Some(QueuedPacket {
+        id,
+        mark,
+        interface,
+        port,
+        priority,
+        sender,
+        packet: attribute(attributes, PAYLOAD)?,
+    })
 }
 
 #[cfg(test)]
@@ -185,9 +197,11 @@ mod tests {
         let header = [&7_u32.to_be_bytes()[..], &[8, 0, 2, 0]].concat();
         let written = message(PACKET, 0, 5).attribute(PACKET_HEADER, &header).attribute(MARK, &[4, 0, 0, 1]);
         let written = written.attribute(INTERFACE, &[0, 0, 0, 9]).attribute(PORT, &[0, 0, 0, 8]);
+        let written = written.attribute(PRIORITY, &[0, 0, 0, 6]);
         let bytes = written.attribute(SENDER, &[0, 6, 0, 0, 2]).attribute(PAYLOAD, b"packet").finish();
         let (sender, packet) = (&[0, 6, 0, 0, 2][..], &b"packet"[..]);
-        let queued = QueuedPacket { id: 7, mark: 0x0400_0001, interface: 9, port: 8, sender, packet };
+        let (mark, interface, port, priority) = (0x0400_0001, 9, 8, 6);
+        let queued = QueuedPacket { id: 7, mark, interface, port, priority, sender, packet };
         assert_eq!(read(&bytes), Some(queued));
         assert!((0..bytes.len() - 2).all(|len| read(&bytes[..len]).is_none()));
         let other = message(CONFIGURE, 0, 5).attribute(PACKET_HEADER, &header).finish();

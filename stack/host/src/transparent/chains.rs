@@ -1,21 +1,28 @@
 //! The chains of the nft table: they mark SYNs to be held, and lead packets of caught connections to their sockets.
 //!
-//! Two chains of `input` note caught SYNs in sets. The first one stands behind the firewall and before NAT. A caught
-//! SYN that it has not seen was dropped by this machine's firewall or by its filter of reverse paths. The last one
-//! stands behind all others. A SYN that did not come there was dropped in between, or NAT has given it another source.
-//! A sender in the name of a host can bring that about, by packets that make connection tracking enter the connection
-//! first: it says nothing of the firewall. A SYN with another source finds no way that waits for it. The last chain
-//! drops it, so that its host is not answered. The firewall has nothing to do with the end of a SYN that is in both
-//! sets, such as a reset from its host.
+//! A caught SYN stands in the set `caught` until the chain `arrive` takes it out, which stands behind the firewall and
+//! before NAT. One that stays was dropped by this machine's firewall or by its filter of reverse paths. From there until
+//! the last chain it stands in the set `arrived`. One that stays there was dropped in between, or NAT has given it
+//! another source. A sender in the name of a host can bring that about, by packets that make connection tracking enter
+//! the connection first: it says nothing of the firewall. A SYN with another source finds no way that waits for it. The
+//! last chain drops it, so that its host is not answered. The firewall has nothing to do with the end of a SYN that is
+//! in neither set, such as a reset from its host.
 //!
 //! Such a sender can also make tracking call packets of a caught connection invalid. They become untracked, so that a
-//! firewall that drops invalid packets lets them in.
+//! firewall that drops invalid packets lets them in. A firewall may drop untracked packets as well, or may know a
+//! connection's former packets by tracking. A SYN for which tracking has made no entry of its own therefore stands in
+//! `arrived` from the beginning: its end says nothing of the firewall. Rules about tracking would turn it on. They are
+//! left out where it is off.
+//!
+//! SYNs that come in take no place in the sets. A seat of the node has one entry a second at most, so that no number of
+//! SYNs fills them. A SYN for which there is no place says nothing of the firewall either.
 //!
 //! The kernel answers questions about the sets, not a program: a confined process may run none.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use rustix::net::netlink::NETFILTER;
 
@@ -27,10 +34,10 @@ use crate::nfqueue::rules::{INET, SUBSYSTEM, terminated};
 
 /// The beginning of the name of our table. The number of the table of routing follows.
 const TABLE: &str = "hopwise_transparent_";
-/// The stay of a SYN that has come in, in seconds, and the bound of such SYNs. A node asks for a SYN within 15 s, and
-/// seldom at all.
-const ARRIVED_FOR: u32 = 30;
-const MOST_ARRIVED: u32 = 65_535;
+/// The stay of a SYN that does not come in, in seconds. A node asks for a SYN from its first second to its 15th.
+const STAYS_FOR: usize = 16;
+/// The bound of each set, whatever number of seats the node has.
+const MOST_NOTED: usize = 1 << 20;
 /// The place of the first chain that notes: NAT changes sources at 100.
 const BEFORE_NAT: i32 = 99;
 /// The place of the last chain: connection tracking enters connections at the greatest number.
@@ -38,6 +45,8 @@ const BEFORE_ENTERED: i32 = i32::MAX - 1;
 /// The kinds of addresses that no other host has. Behind these chains the kernel drops IPv4 packets from such a source,
 /// so that a caught SYN from there would not come in. An answer to IPv6 would stay on this machine.
 const NO_HOSTS: &str = "local, broadcast, multicast, anycast";
+/// A SYN whose entry in connection tracking is its own.
+const IS_FRESH: &str = "ct state new ct status & confirmed == 0";
 /// A SYN that begins a connection.
 const SYN: &str = "tcp flags & (fin | syn | rst | ack) == syn";
 
@@ -50,14 +59,30 @@ pub(super) fn name(number: u32) -> String {
     format!("{TABLE}{number}")
 }
 
-/// The sets of caught SYNs of an address's version: of those that the firewall has let in, and of those that have come
-/// to a listener.
-pub(super) fn arrivals_of(address: IpAddr) -> [&'static str; 2] {
-    if address.is_ipv4() { ["arrived4", "taken4"] } else { ["arrived6", "taken6"] }
+/// The sets of an address's version: of SYNs that are caught, and of SYNs that the firewall has let in.
+fn sets_of(address: IpAddr) -> [&'static str; 2] {
+    if address.is_ipv4() { ["caught4", "arrived4"] } else { ["caught6", "arrived6"] }
 }
 
-/// The chains, before and after the place of iptables' table `mangle` (-150). `queues` if nft itself can hold packets.
-pub(super) fn of(config: &TransparentConfig, ports: &[SocketAddr], queues: bool) -> String {
+/// The ends of a packet, as keys of the sets.
+fn ends(listener: &SocketAddr) -> String {
+    let family = family(listener.ip());
+    format!("{family} saddr . tcp sport . {family} daddr . tcp dport")
+}
+
+/// Returns whether connection tracking is on: it makes an entry for a packet to this machine.
+pub(super) fn is_tracking() -> bool {
+    if let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)) {
+        // An entry of any other packet tells as much.
+        let _ = socket.local_addr().and_then(|own| socket.send_to(&[0], own));
+    }
+    let entries = fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_count");
+    entries.is_ok_and(|entries| entries.trim() != "0")
+}
+
+/// The chains, before and after the place of iptables' table `mangle` (-150). `queues` if nft itself can hold packets,
+/// and `tracks` if connection tracking is on.
+pub(super) fn of(config: &TransparentConfig, ports: &[SocketAddr], (queues, tracks): (bool, bool)) -> String {
     let mut chains = hold(config, ports);
     if queues && !config.interfaces.is_empty() {
         // Writing to a String does not fail.
@@ -68,7 +93,7 @@ pub(super) fn of(config: &TransparentConfig, ports: &[SocketAddr], queues: bool)
             config.queue
         );
     }
-    chains + &end(ports) + &arrive(ports)
+    sets(config, ports) + &chains + &end(ports, tracks) + &arrive(ports)
 }
 
 /// Makes and removes a table whose only chain has a queue, in one step. An nft that
@@ -84,6 +109,9 @@ pub(super) fn tries_queue(config: &TransparentConfig) -> String {
 /// A SYN is never taken for a packet of a known socket: its client may use a port anew. A packet that finds a listener
 /// alone is no packet of ours. The kernel does not say so of handshakes, whose last packet would find it by its port:
 /// connections to the ports of the listeners therefore go straight on.
+///
+/// A SYN in a frame that is not for this machine alone is left to the kernel: a firewall may tell it from others.
+/// What is known of a SYN with these ends is forgotten.
 fn hold(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
     let later = "tcp flags & (fin | syn | rst | ack) != syn";
     let own: Vec<_> = ports.iter().map(|listener| listener.port().to_string()).collect();
@@ -97,7 +125,12 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
     if !config.interfaces.is_empty() {
         let quoted: Vec<_> = config.interfaces.iter().map(|name| format!("\"{name}\"")).collect();
         let hosts = format!("fib daddr type != local fib saddr type != {{ {NO_HOSTS} }}");
-        let from = format!("iifname {{ {} }} {SYN}{others} {hosts}", quoted.join(", "));
+        let from = format!("iifname {{ {} }} meta pkttype host {SYN}{others} {hosts}", quoted.join(", "));
+        for listener in ports {
+            for set in sets_of(listener.ip()) {
+                let _ = write!(rules, "{from} delete @{set} {{ {} }}; ", ends(listener));
+            }
+        }
         for spared in &config.spared {
             let _ = write!(rules, "{} daddr {spared} return; ", family(*spared));
         }
@@ -122,15 +155,18 @@ fn ports_of(config: &TransparentConfig) -> String {
     if ports.is_empty() { String::new() } else { format!(" tcp dport {{ {} }}", ports.join(", ")) }
 }
 
-/// Hands caught SYNs to the listeners. A SYN that went on because nobody reads the queue loses its mark. `notrack`
+/// Notes caught SYNs, and hands them to the listeners. A SYN that went on because nobody reads the queue loses its mark. `notrack`
 /// changes only packets for which connection tracking has found no place.
-fn end(ports: &[SocketAddr]) -> String {
+fn end(ports: &[SocketAddr], tracks: bool) -> String {
     let mut rules = format!("meta mark & {CAUGHT:#x} == {CAUGHT:#x} notrack; ");
+    let fresh = if tracks { IS_FRESH } else { "" };
     for listener in ports {
-        let version = if listener.is_ipv4() { "ipv4" } else { "ipv6" };
+        let ([caught, arrived], ends, syn) = (sets_of(listener.ip()), ends(listener), caught_syn(listener));
+        // Writing to a String does not fail.
         let _ = write!(
             rules,
-            "meta mark & {CAUGHT:#x} == {CAUGHT:#x} {SYN} meta nfproto {version} tproxy {} to :{} accept; ",
+            "{syn} {fresh} update @{caught} {{ {ends} }}; {syn} {ends} != @{caught} update @{arrived} {{ {ends} }}; \
+             {syn} tproxy {} to :{} accept; ",
             family(listener.ip()),
             listener.port()
         );
@@ -139,29 +175,37 @@ fn end(ports: &[SocketAddr]) -> String {
     format!("chain end {{ type filter hook prerouting priority -149; policy accept; {rules}}}; ")
 }
 
-/// Notes caught SYNs before NAT, and those of them that come to the end unchanged. A host repeats its SYN, and that
-/// lengthens the stay in the set. The last copy tells whether they come to the end.
-fn arrive(ports: &[SocketAddr]) -> String {
-    let (mut sets, mut arrive, mut take) = (String::new(), String::new(), String::new());
+fn caught_syn(listener: &SocketAddr) -> String {
+    let version = if listener.is_ipv4() { "ipv4" } else { "ipv6" };
+    format!("meta nfproto {version} meta mark & {CAUGHT:#x} == {CAUGHT:#x} {SYN}")
+}
+
+fn sets(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
+    let mut sets = String::new();
     for listener in ports {
-        let ([arrived, taken], family) = (arrivals_of(listener.ip()), family(listener.ip()));
-        let (address, version) =
-            if listener.is_ipv4() { ("ipv4_addr", "ipv4") } else { ("ipv6_addr", "ipv6") };
-        let ends = format!("{family} saddr . tcp sport . {family} daddr . tcp dport");
-        let caught = format!("meta nfproto {version} meta mark & {CAUGHT:#x} == {CAUGHT:#x} {SYN}");
-        // Writing to a String does not fail.
-        for set in [arrived, taken] {
+        let address = if listener.is_ipv4() { "ipv4_addr" } else { "ipv6_addr" };
+        for set in sets_of(listener.ip()) {
+            // Writing to a String does not fail.
             let _ = write!(
                 sets,
                 "set {set} {{ type {address} . inet_service . {address} . inet_service; flags dynamic,timeout; timeout \
-                 {ARRIVED_FOR}s; size {MOST_ARRIVED}; }}; "
+                 {STAYS_FOR}s; size {}; }}; ",
+                config.seats.saturating_mul(STAYS_FOR + 1).min(MOST_NOTED)
             );
         }
-        let _ = write!(
-            arrive,
-            "{caught} update @{arrived} {{ {ends} }}; {caught} delete @{taken} {{ {ends} }}; "
-        );
-        let _ = write!(take, "{caught} {ends} != @{arrived} drop; {caught} update @{taken} {{ {ends} }}; ");
+    }
+    sets
+}
+
+/// Takes SYNs out of the set of caught ones before NAT, and out of the next set where they come to the end unchanged.
+/// The last copy of a SYN tells its end.
+fn arrive(ports: &[SocketAddr]) -> String {
+    let (mut arrive, mut take) = (String::new(), String::new());
+    for listener in ports {
+        let ([caught, arrived], ends, syn) = (sets_of(listener.ip()), ends(listener), caught_syn(listener));
+        // Writing to a String does not fail.
+        let _ = write!(arrive, "{syn} update @{arrived} {{ {ends} }}; {syn} delete @{caught} {{ {ends} }}; ");
+        let _ = write!(take, "{syn} {ends} != @{arrived} drop; {syn} delete @{arrived} {{ {ends} }}; ");
     }
     if ports.is_empty() {
         return String::new();
@@ -169,7 +213,7 @@ fn arrive(ports: &[SocketAddr]) -> String {
     let chain = |name, priority, rules| {
         format!("chain {name} {{ type filter hook input priority {priority}; policy accept; {rules}}}; ")
     };
-    sets + &chain("arrive", BEFORE_NAT, arrive) + &chain("take", BEFORE_ENTERED, take)
+    chain("arrive", BEFORE_NAT, arrive) + &chain("take", BEFORE_ENTERED, take)
 }
 
 /// A question for an element of a set, and its attributes (linux/netfilter/nf_tables.h).
@@ -186,9 +230,10 @@ const VALUE: u16 = 1;
 pub enum Arrival {
     /// The firewall, or the filter of reverse paths, dropped it.
     Dropped,
-    /// The firewall let it in. It was lost behind: in connection tracking, by NAT or in a late chain.
+    /// It did not come to a listener, which says nothing of the firewall. It was lost in connection tracking, by NAT or
+    /// in a late chain, or tracking had no entry of its own for it.
     Lost,
-    /// It came to a listener.
+    /// It came to a listener, or nothing is known of it.
     Taken,
 }
 
@@ -205,13 +250,13 @@ impl Arrivals {
 
     /// The end of the last caught SYN of the connection from a host to a server, within the last seconds.
     pub fn of_last(&self, ends: (SocketAddr, SocketAddr)) -> io::Result<Arrival> {
-        let [arrived, taken] = arrivals_of(ends.0.ip());
-        Ok(if self.has(taken, ends)? {
-            Arrival::Taken
-        } else if self.has(arrived, ends)? {
+        let [caught, arrived] = sets_of(ends.0.ip());
+        Ok(if self.has(arrived, ends)? {
             Arrival::Lost
-        } else {
+        } else if self.has(caught, ends)? {
             Arrival::Dropped
+        } else {
+            Arrival::Taken
         })
     }
 
@@ -252,6 +297,7 @@ mod tests {
             ports: vec![80..=80, 8000..=8100],
             networks: ["10.2.0.0/16", "fd02::/64"].map(|text| text.parse().expect("a network")).to_vec(),
             spared: vec!["10.2.0.9".parse().expect("an address")],
+            seats: 1024,
             queue: 7300,
             table: 7301,
         }
@@ -260,18 +306,23 @@ mod tests {
     #[test]
     fn syns_of_the_interfaces_for_the_networks_are_held_and_let_go_where_nobody_listens() {
         let ports = ["0.0.0.0:5000", "[::]:5001"].map(|text| text.parse().expect("an address"));
-        let chains = of(&config(), &ports, true);
+        let chains = of(&config(), &ports, (true, true));
         for rule in [
-            "ip daddr 10.2.0.9 return; iifname { \"lan0\", \"lan1\" } tcp flags & (fin | syn | rst | ack) == syn tcp \
-             dport != { 5000, 5001 } fib daddr type != local fib saddr type != { local, broadcast, multicast, \
-             anycast } tcp dport { 80, 8000-8100 } ip daddr 10.2.0.0/16 meta mark set meta mark | 0x2000000; ",
+            "ip daddr 10.2.0.9 return; iifname { \"lan0\", \"lan1\" } meta pkttype host tcp flags & (fin | syn | rst | \
+             ack) == syn tcp dport != { 5000, 5001 } fib daddr type != local fib saddr type != { local, broadcast, \
+             multicast, anycast } tcp dport { 80, 8000-8100 } ip daddr 10.2.0.0/16 meta mark set meta mark | \
+             0x2000000; ",
+            " multicast, anycast } delete @caught4 { ip saddr . tcp sport . ip daddr . tcp dport }; ",
             " ip6 daddr fd02::/64 meta mark set meta mark | 0x2000000; ",
             "meta mark & 0x2000000 == 0x2000000 queue flags bypass to 7300; ",
-            "meta nfproto ipv4 tproxy ip to :5000 accept; ",
-            "meta nfproto ipv6 tproxy ip6 to :5001 accept; ",
+            "== syn ct state new ct status & confirmed == 0 update @caught4 { ip saddr . tcp sport . ip daddr . tcp dport \
+             }; ",
+            "dport != @caught4 update @arrived4 { ip saddr . tcp sport . ip daddr . tcp dport }; ",
+            "== syn tproxy ip to :5000 accept; ",
+            "== syn tproxy ip6 to :5001 accept; ",
             "meta mark set meta mark & 0xfdffffff; ",
-            "set taken6 { type ipv6_addr . inet_service . ipv6_addr . inet_service; flags dynamic,timeout; timeout \
-             30s; size 65535; }; ",
+            "set caught6 { type ipv6_addr . inet_service . ipv6_addr . inet_service; flags dynamic,timeout; timeout \
+             16s; size 17408; }; ",
             "chain arrive { type filter hook input priority 99; policy accept; meta nfproto ipv4 meta mark & 0x4000000 \
              == 0x4000000 tcp flags & (fin | syn | rst | ack) == syn update @arrived4 { ip saddr . tcp sport . ip \
              daddr . tcp dport }; ",
@@ -281,12 +332,13 @@ mod tests {
         ] {
             assert!(chains.contains(rule), "{rule} in {chains}");
         }
-        assert!(!of(&config(), &ports, false).contains("queue"));
+        let plain = of(&config(), &ports, (false, false));
+        assert!(!plain.contains("queue") && !plain.contains("ct s"), "{plain}");
     }
 
     #[test]
     fn a_node_that_only_opens_for_others_holds_nothing() {
-        let chains = of(&TransparentConfig { interfaces: Vec::new(), ..config() }, &[], true);
+        let chains = of(&TransparentConfig { interfaces: Vec::new(), ..config() }, &[], (true, true));
         assert!(chains.contains("socket transparent 1") && !chains.contains("iifname"), "{chains}");
         assert!(!chains.contains("queue") && !chains.contains("tproxy"), "{chains}");
     }

@@ -2,26 +2,28 @@
 //! anew.
 //!
 //! Anyone can send a SYN in the name of a host. A firewall may drop it for what its sender chose: its port of
-//! destination, an option, its hop limit, or the sender's address on the link. That says nothing of the host's own SYNs
-//! if they look otherwise.
+//! destination, an option, its data, its hop limit, or the sender's address on the link. That says nothing of the
+//! host's own SYNs if they look otherwise. Of a number that each SYN has anew counts whether it is 0.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+
+use super::{CAUGHT, HELD};
 use crate::nfqueue::socket::QueuedPacket;
 
-/// The numbers of interface and port, an address on the link, the packet's length, and the longest headers of IPv6 and
-/// TCP.
-const LEN: usize = 4 + 4 + 12 + 4 + 40 + 60;
+/// The longest address on a link, with its length.
 const SENDER: usize = 12;
+/// Nobody outside can look for SYNs with equal digests.
+static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// All that SYNs have in common that a firewall does not tell from each other.
+/// A digest of all that SYNs have in common that a firewall does not tell from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Likeness([u8; LEN]);
+pub struct Likeness(u64);
 
 impl Likeness {
-    /// The likeness of SYNs that these bytes describe. Bytes beyond the longest description do not count.
+    /// The likeness of SYNs that these bytes describe.
     pub fn of(bytes: &[u8]) -> Likeness {
-        let mut own = [0; LEN];
-        own.iter_mut().zip(bytes).for_each(|(own, byte)| *own = *byte);
-        Likeness(own)
+        Likeness(KEY.hash_one(bytes))
     }
 
     /// The packet is a whole SYN behind an IP header of this length.
@@ -29,15 +31,17 @@ impl Likeness {
         let (ip, segment) = queued.packet.split_at(ip_len.min(queued.packet.len()));
         let mut sender = queued.sender.to_vec();
         sender.resize(SENDER, 0);
-        let len = u32::try_from(queued.packet.len()).unwrap_or(u32::MAX);
-        let numbers = [queued.interface, queued.port, len].map(u32::to_be_bytes).concat();
+        let mark = queued.mark & !(HELD | CAUGHT);
+        let numbers = [queued.interface, queued.port, mark, queued.priority].map(u32::to_be_bytes).concat();
         Likeness::of(&[numbers, sender, ip_in_common(ip), tcp_in_common(segment)].concat())
     }
 }
 
+/// Leaves of a number whether it is 0.
 fn blank(bytes: &mut [u8], range: std::ops::Range<usize>) {
-    if let Some(range) = bytes.get_mut(range) {
-        range.fill(0);
+    if let Some([own @ .., last]) = bytes.get_mut(range) {
+        *last = u8::from(*last != 0 || own.iter().any(|byte| *byte != 0));
+        own.fill(0);
     }
 }
 
@@ -47,39 +51,42 @@ fn ip_in_common(header: &[u8]) -> Vec<u8> {
     if header.first().is_some_and(|byte| byte >> 4 == 4) {
         blank(&mut header, 4..6);
         blank(&mut header, 10..12);
-    } else if let Some([high, low @ ..]) = header.get_mut(1..4) {
-        *high &= 0xf0;
-        low.fill(0);
+    } else if let Some(class) = header.get(1).map(|high| high & 0xf0) {
+        header[1] &= 0x0f;
+        blank(&mut header, 1..4);
+        header[1] |= class;
     }
     header
 }
 
-/// A header without the source port, the sequence number, the checksum and the time. Ports below 1024 stay: hosts
+/// A segment without the source port, the sequence number, the checksum and the time. Ports below 1024 stay: hosts
 /// choose them on purpose, and firewalls have rules for them.
 fn tcp_in_common(segment: &[u8]) -> Vec<u8> {
     const FIXED: usize = 20;
     const CHOSEN: u16 = 1024;
     const TIMESTAMPS: u8 = 8;
-    let len = segment.get(12).map_or(0, |words| usize::from(words >> 4) * 4).min(segment.len());
-    let mut header = segment[..len].to_vec();
+    /// The kind, the length, and the sender's own time, which its peer's follows (RFC 7323 §3.2).
+    const TIME: std::ops::Range<usize> = 2..6;
+    let mut segment = segment.to_vec();
     for own in [4..8, 16..18] {
-        blank(&mut header, own);
+        blank(&mut segment, own);
     }
-    if matches!(header[..], [high, low, ..] if u16::from_be_bytes([high, low]) >= CHOSEN) {
-        blank(&mut header, 0..2);
+    if matches!(segment[..], [high, low, ..] if u16::from_be_bytes([high, low]) >= CHOSEN) {
+        blank(&mut segment, 0..2);
     }
+    let end = segment.get(12).map_or(0, |words| usize::from(words >> 4) * 4).min(segment.len());
     let mut at = FIXED;
-    while let Some(kind) = header.get(at).copied().filter(|kind| *kind != 0) {
-        let len = if kind == 1 { 1 } else { usize::from(header.get(at + 1).copied().unwrap_or(0)) };
+    while let Some(kind) = segment[..end].get(at).copied().filter(|kind| *kind != 0) {
+        let len = if kind == 1 { 1 } else { usize::from(segment[..end].get(at + 1).copied().unwrap_or(0)) };
         if len == 0 {
             break;
         }
         if kind == TIMESTAMPS {
-            blank(&mut header, at + 2..at + len);
+            blank(&mut segment[..end], at + TIME.start..at + TIME.end);
         }
         at += len;
     }
-    header
+    segment
 }
 
 #[cfg(test)]
@@ -93,22 +100,22 @@ mod tests {
     /// port.
     fn like(header: &[u8], turned: usize, (interface, port): (u32, u32)) -> Likeness {
         let mut packet = header.to_vec();
-        packet.extend([0x9c, 0x40, 0x13, 0x88, 0, 0, 0, 7, 0, 0, 0, 0, 0x90, 2, 0xff, 0xff, 0, 0, 0, 0]);
+        packet.extend([0x9c, 0x40, 0x13, 0x88, 0, 0, 0, 7, 0, 0, 0, 0, 0x90, 2, 0xff, 0xff, 1, 1, 0, 0]);
         packet.extend([2, 4, 5, 180, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0]);
         if let Some(byte) = packet.get_mut(turned) {
             *byte ^= 0x10;
         }
-        let queued =
-            QueuedPacket { id: 1, mark: 0, interface, port, sender: &[0, 6, 0, 0, 2], packet: &packet };
+        let sender = &[0, 6, 0, 0, 2];
+        let queued = QueuedPacket { id: 1, mark: 0, interface, port, priority: 0, sender, packet: &packet };
         Likeness::of_syn(&queued, header.len())
     }
 
     #[test]
     fn syns_are_alike_that_differ_in_numbers_of_their_own_alone() {
         let mut v6 = [0; 40];
-        (v6[0], v6[6], v6[7]) = (0x60, 6, 64);
+        (v6[0], v6[3], v6[6], v6[7]) = (0x60, 1, 6, 64);
         for (header, of_ip) in [(&V4[..], &[4, 5, 10, 11][..]), (&v6[..], &[2, 3])] {
-            let of_tcp = [0, 1, 4, 5, 6, 7, 16, 17].into_iter().chain(26..34).map(|at| header.len() + at);
+            let of_tcp = [0, 1, 4, 5, 6, 7, 16, 17].into_iter().chain(26..30).map(|at| header.len() + at);
             let own: Vec<_> = of_ip.iter().copied().chain(of_tcp).collect();
             let whole = like(header, NOTHING, (2, 3));
             for at in 0..header.len() + 36 {
@@ -121,6 +128,34 @@ mod tests {
     fn syns_that_came_another_way_are_not_alike() {
         let whole = like(&V4, NOTHING, (2, 3));
         assert!(like(&V4, NOTHING, (2, 4)) != whole && like(&V4, NOTHING, (4, 3)) != whole);
+        let of = |mark, priority| {
+            let (interface, port, sender) = (2, 3, &[][..]);
+            let queued = QueuedPacket { id: 1, mark, interface, port, priority, sender, packet: &V4 };
+            Likeness::of_syn(&queued, 20)
+        };
+        assert!(of(1, 0) != of(0, 0) && of(0, 1) != of(0, 0) && of(HELD, 0) == of(0, 0));
+    }
+
+    #[test]
+    fn numbers_that_each_syn_has_anew_tell_syns_with_a_zero_there_from_the_rest() {
+        let v4 = |own: std::ops::Range<usize>, byte: u8| {
+            let mut header = V4;
+            header[own].fill(byte);
+            ip_in_common(&header)
+        };
+        for own in [4..6, 10..12] {
+            assert!(v4(own.clone(), 0) != v4(own.clone(), 7) && v4(own.clone(), 6) == v4(own, 7));
+        }
+        let v6 = |label: [u8; 3]| ip_in_common(&[&[0x60][..], &label, &[0; 36]].concat());
+        assert!(
+            v6([0; 3]) != v6([15, 0, 0]) && v6([1, 0, 0]) == v6([0, 0, 2]) && v6([0x10, 0, 0]) != v6([0; 3])
+        );
+    }
+
+    #[test]
+    fn data_tells_syns_from_each_other() {
+        let of_data = |data: u8| tcp_in_common(&[&[0; 12][..], &[0x50, 2, 0, 0, 0, 0, 0, 0, data]].concat());
+        assert!(of_data(1) != of_data(2));
     }
 
     #[test]
