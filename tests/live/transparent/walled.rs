@@ -41,6 +41,22 @@ fn a_firewall_that_lets_no_caught_syn_in_costs_one_connection_seconds_and_no_oth
     within_patience(until(|| chain.at_last("open") == 0));
 }
 
+/// The first SYN asks for ECN, and its repetition does not (RFC 3168 §6.1.1.1).
+#[test]
+fn a_host_whose_repeated_syn_is_another_one_pays_once_as_well() {
+    needs!(&TOOLS);
+    let chain = Chain::new("repeated");
+    chain.serve(PORT);
+    chain.host.sysctl("ipv4/tcp_ecn", "1");
+    let (_last, _first) = (chain.last(), chain.first());
+    assert!(chain.first.output(&["nft", WALL]).status.success());
+    for nth in 1..=2 {
+        let seen = chain.exchange(V4[1], 1000);
+        assert_eq!(seen.host, seen.by_server, "it goes straight on");
+        assert_eq!((chain.at_first("caught"), chain.at_first("not-let-in")), (1, nth), "{}", chain.log(1));
+    }
+}
+
 /// A chain behind the one that hands caught SYNs to the node may drop them, too.
 #[test]
 fn a_firewall_that_drops_caught_syns_of_one_host_closes_the_way_in_to_no_other_host() {

@@ -110,8 +110,7 @@ pub(super) fn tries_queue(config: &TransparentConfig) -> String {
 /// alone is no packet of ours. The kernel does not say so of handshakes, whose last packet would find it by its port:
 /// connections to the ports of the listeners therefore go straight on.
 ///
-/// A SYN in a frame that is not for this machine alone is left to the kernel: a firewall may tell it from others.
-/// What is known of a SYN with these ends is forgotten.
+/// A SYN in a frame that is not for this machine alone is left to the kernel: a firewall may tell it from the rest.
 fn hold(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
     let later = "tcp flags & (fin | syn | rst | ack) != syn";
     let own: Vec<_> = ports.iter().map(|listener| listener.port().to_string()).collect();
@@ -126,11 +125,6 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
         let quoted: Vec<_> = config.interfaces.iter().map(|name| format!("\"{name}\"")).collect();
         let hosts = format!("fib daddr type != local fib saddr type != {{ {NO_HOSTS} }}");
         let from = format!("iifname {{ {} }} meta pkttype host {SYN}{others} {hosts}", quoted.join(", "));
-        for listener in ports {
-            for set in sets_of(listener.ip()) {
-                let _ = write!(rules, "{from} delete @{set} {{ {} }}; ", ends(listener));
-            }
-        }
         for spared in &config.spared {
             let _ = write!(rules, "{} daddr {spared} return; ", family(*spared));
         }
@@ -155,14 +149,17 @@ fn ports_of(config: &TransparentConfig) -> String {
     if ports.is_empty() { String::new() } else { format!(" tcp dport {{ {} }}", ports.join(", ")) }
 }
 
-/// Notes caught SYNs, and hands them to the listeners. A SYN that went on because nobody reads the queue loses its mark. `notrack`
-/// changes only packets for which connection tracking has found no place.
+/// Notes caught SYNs, each copy anew, and hands them to the listeners. A SYN that went on because nobody reads the queue
+/// loses its mark. `notrack` changes only packets for which connection tracking has found no place.
 fn end(ports: &[SocketAddr], tracks: bool) -> String {
     let mut rules = format!("meta mark & {CAUGHT:#x} == {CAUGHT:#x} notrack; ");
     let fresh = if tracks { IS_FRESH } else { "" };
     for listener in ports {
         let ([caught, arrived], ends, syn) = (sets_of(listener.ip()), ends(listener), caught_syn(listener));
         // Writing to a String does not fail.
+        for set in [caught, arrived] {
+            let _ = write!(rules, "{syn} delete @{set} {{ {ends} }}; ");
+        }
         let _ = write!(
             rules,
             "{syn} {fresh} update @{caught} {{ {ends} }}; {syn} {ends} != @{caught} update @{arrived} {{ {ends} }}; \
@@ -312,7 +309,7 @@ mod tests {
              ack) == syn tcp dport != { 5000, 5001 } fib daddr type != local fib saddr type != { local, broadcast, \
              multicast, anycast } tcp dport { 80, 8000-8100 } ip daddr 10.2.0.0/16 meta mark set meta mark | \
              0x2000000; ",
-            " multicast, anycast } delete @caught4 { ip saddr . tcp sport . ip daddr . tcp dport }; ",
+            "== syn delete @caught4 { ip saddr . tcp sport . ip daddr . tcp dport }; ",
             " ip6 daddr fd02::/64 meta mark set meta mark | 0x2000000; ",
             "meta mark & 0x2000000 == 0x2000000 queue flags bypass to 7300; ",
             "== syn ct state new ct status & confirmed == 0 update @caught4 { ip saddr . tcp sport . ip daddr . tcp dport \
