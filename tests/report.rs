@@ -49,7 +49,7 @@ fn bundle() -> Bundle {
                     arm: arm.into(),
                     seed,
                     block: seed as u32,
-                    settings: serde_json::json!({ "topology": { "hops": hops }, "receiver": arm }),
+                    settings: serde_json::json!({ "topology": { "hops": hops }, "receiver": arm }).into(),
                     result: RunResult::new("chain", "sim", &prepared, &simulation.results()),
                     series: None,
                     series_sum: None,

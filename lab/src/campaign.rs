@@ -208,7 +208,7 @@ impl Campaign {
             arm: self.trial.arms[run.arm].clone(),
             seed: run.seed,
             block: run.block,
-            settings: self.settings_of(run),
+            settings: self.settings_of(run).into(),
             result,
             series: series.map(|(name, _)| name.to_owned()),
             series_sum: series.map(|(_, text)| seal::sum(text)),

@@ -4,7 +4,7 @@
 //! A run's goodput is the share of the air in use, divided by the air that a segment takes. The quantities behind these
 //! two are ACKs, collisions, retransmissions and timeouts. Round trips, bursts and order are no reasons, but the price.
 
-use super::findings::{ArmFindings, Findings, PointFindings, columns};
+use super::findings::{ArmFindings, Findings, PointFindings, by_cell, columns, of_cell};
 use super::record::{Record, Trial};
 use super::statistics::{GOODPUT, change};
 use crate::scenario::point::MatrixPoint;
@@ -43,7 +43,7 @@ struct RunTotals {
 }
 
 impl RunTotals {
-    fn of(point: &PointFindings, arm: &ArmFindings, records: &[Record]) -> RunTotals {
+    fn of(arm: &ArmFindings, runs: &[&Record]) -> RunTotals {
         let mean = |name: &str| arm.means.of_metric(name).unwrap_or(f64::NAN);
         let mut totals = RunTotals {
             acks_per_segment: mean("acks_per_segment"),
@@ -51,7 +51,7 @@ impl RunTotals {
             out_of_order_share: mean("out_of_order_share"),
             ..RunTotals::default()
         };
-        for record in records.iter().filter(|record| record.point == point.point && record.arm == arm.arm) {
+        for record in runs {
             let (result, air) = (&record.result, &record.result.air);
             for flow in result.flows.iter().filter(|flow| !flow.background) {
                 totals.segments += number(flow.segments_sent);
@@ -137,11 +137,13 @@ pub struct PointReasons<'a> {
 
 /// The reasons at every point.
 pub fn reasons<'a>(findings: &'a Findings, records: &[Record]) -> Vec<PointReasons<'a>> {
+    let cells = by_cell(records);
     let at = |found: &'a PointFindings| {
         let mut arms = found.best_first();
         let baseline = |arm: &&ArmFindings| found.arms.first().is_some_and(|first| first.arm == arm.arm);
         arms.sort_by_key(|arm| !baseline(arm));
-        let totals: Vec<_> = arms.iter().map(|arm| RunTotals::of(found, arm, records)).collect();
+        let totals: Vec<_> =
+            arms.iter().map(|arm| RunTotals::of(arm, of_cell(&cells, &found.point, &arm.arm))).collect();
         let reasons = QUANTITIES.iter().filter_map(|quantity| quantity.reason(&totals)).collect();
         PointReasons { point: &found.point, arms, reasons }
     };

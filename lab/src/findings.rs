@@ -1,6 +1,7 @@
 //! Findings from a trial's records: each arm's goodput at every point, and the figures that decide, compared with the
 //! baseline. Points are questions of their own: Holm's correction is over the arms and figures of one.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -118,8 +119,9 @@ impl Findings {
     pub fn of(trial: &Trial, records: &[Record]) -> Findings {
         let figures = trial.figures();
         let delay = delay(&figures, trial, records);
+        let cells = by_cell(records);
         let at = |point: &MatrixPoint| {
-            let arm = |arm: &String| ArmFindings::of(arm, (&figures, delay), point, records);
+            let arm = |arm: &String| ArmFindings::of(arm, (&figures, delay), of_cell(&cells, point, arm));
             let arms: Vec<_> = trial.arms.iter().map(arm).collect();
             let of_figure =
                 |nth: usize| arms.iter().map(|arm: &ArmFindings| arm.samples[nth].clone()).collect();
@@ -195,24 +197,33 @@ fn is_delay(name: &str) -> bool {
 }
 
 impl ArmFindings {
-    fn of(
-        arm: &str,
-        (figures, delay): (&[Figure], Option<&Metric>),
-        point: &MatrixPoint,
-        records: &[Record],
-    ) -> ArmFindings {
-        let mine: Vec<_> =
-            records.iter().filter(|record| record.arm == arm && record.point == *point).collect();
-        let means = MetricMeans::of(&mine);
+    fn of(arm: &str, (figures, delay): (&[Figure], Option<&Metric>), mine: &[&Record]) -> ArmFindings {
+        let means = MetricMeans::of(mine);
         ArmFindings {
             arm: arm.to_owned(),
             summary: means.summary(GOODPUT.name),
             delay: delay.and_then(|metric| means.summary(metric.name)),
-            samples: figures.iter().map(|figure| samples(arm, figure, &mine)).collect(),
+            samples: figures.iter().map(|figure| samples(arm, figure, mine)).collect(),
             means,
-            lacks: sentences(arm, &mine),
+            lacks: sentences(arm, mine),
         }
     }
+}
+
+/// The runs of each arm at each point, by the point's label. A trial has too many cells to look for the runs of each.
+pub(crate) type Cells<'a> = BTreeMap<(String, &'a str), Vec<&'a Record>>;
+
+pub(crate) fn by_cell(records: &[Record]) -> Cells<'_> {
+    let mut cells = Cells::new();
+    for record in records {
+        cells.entry((label(&record.point), &*record.arm)).or_default().push(record);
+    }
+    cells
+}
+
+/// The runs of an arm at a point.
+pub(crate) fn of_cell<'a>(cells: &'a Cells<'a>, point: &MatrixPoint, arm: &'a str) -> &'a [&'a Record] {
+    cells.get(&(label(point), arm)).map_or(&[], Vec::as_slice)
 }
 
 /// The values of an arm in a figure, where its runs have it.
@@ -302,21 +313,32 @@ pub fn label(point: &MatrixPoint) -> String {
     set.collect::<Vec<_>>().join(", ")
 }
 
-/// Lines with the first and the last column to the left, figures to the right.
+/// The widest column: `std::fmt` pads to no more.
+const WIDEST: usize = u16::MAX as usize;
+
+/// Lines with the first and the last column to the left, figures to the right. A cell that is wider than any column is
+/// cut, with a mark.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     let count = rows.first().map_or(0, Vec::len);
-    let width = |nth: usize| rows.iter().map(|row| row[nth].chars().count()).max().unwrap_or(0);
+    let chars = |row: &Vec<String>, nth: usize| row[nth].chars().take(WIDEST).count();
+    let width = |nth| rows.iter().map(|row| chars(row, nth)).max().unwrap_or(0);
     let widths: Vec<usize> = (0..count).map(width).collect();
     let mut text = String::new();
     for row in rows {
         let cell = |(nth, cell): (usize, &String)| {
-            let width = widths[nth];
+            let (width, cell) = (widths[nth], cut(cell));
             if nth == 0 || nth + 1 == count { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         };
         let line: Vec<_> = row.iter().enumerate().map(cell).collect();
         let _ = writeln!(text, "{}", line.join("  ").trim_end());
     }
     text
+}
+
+fn cut(cell: &str) -> Cow<'_, str> {
+    let is_wider = cell.char_indices().nth(WIDEST).is_some();
+    let end = cell.char_indices().nth(WIDEST - 1).map_or(cell.len(), |(at, _)| at);
+    if is_wider { format!("{}…", &cell[..end]).into() } else { cell.into() }
 }
 
 // Needs of agents that the other end did not agree to, in words.

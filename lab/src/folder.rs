@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
@@ -220,7 +221,13 @@ fn open_at(at: &OwnedFd, own: &OsStr, flags: OFlags) -> io::Result<File> {
     }
     let file = File::from(openat(at, own, CAREFUL | flags, NEW)?);
     // Another file may stand there by now.
-    if file.metadata()?.is_file() { Ok(file) } else { Err(no_file()) }
+    let facts = file.metadata()?;
+    if facts.nlink() > 1 {
+        let problem =
+            "it is a hard link, a file with several names: expected a file of its own, such as `cp` makes";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+    }
+    if facts.is_file() { Ok(file) } else { Err(no_file()) }
 }
 
 /// The permissions of a regular file; all else is refused.
@@ -292,6 +299,9 @@ mod tests {
         let mode = fs::metadata(folder.join("a/b/x")).expect("a file").permissions().mode();
         assert_eq!((read(&folder, "a/b/x").ok().as_deref(), mode & 0o777), (Some("new"), 0o600));
         assert_eq!(names(&folder, "a/b").expect("a folder"), ["x"]);
+        fs::hard_link(folder.join("a/b/x"), folder.join("a/b/y")).expect("a link");
+        assert!(problem(read(&folder, "a/b/y")).starts_with("it is a hard link"));
+        remove(&folder, "a/b/y").expect("our link");
         for out in ["../x", "a/../../x", "/etc/passwd", "", "."] {
             let wanted = format!("`{out}` leads out of the folder: expected a name below it");
             let all = [

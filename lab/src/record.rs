@@ -3,8 +3,10 @@
 //! CSV is written by hand: the crate `csv` quotes as well, but it does not disarm formulas.
 
 use std::fmt::Write as _;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::metric::{self, METRICS};
@@ -84,7 +86,7 @@ pub struct Record {
     /// Runs of one block share channel, movement and traffic; counted from 1; a seed has one number at every point.
     pub block: u32,
     /// Every parameter in force.
-    pub settings: Value,
+    pub settings: Settings,
     /// The result.
     pub result: RunResult,
     /// Path of the windows and queues over time, below the trial's folder.
@@ -93,6 +95,42 @@ pub struct Record {
     /// SHA-256 of that file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series_sum: Option<String>,
+}
+
+/// Settings of a run. Runs of an arm at a point share them in memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings(Arc<Value>);
+
+impl Deref for Settings {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl DerefMut for Settings {
+    fn deref_mut(&mut self) -> &mut Value {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl From<Value> for Settings {
+    fn from(settings: Value) -> Settings {
+        Settings(Arc::new(settings))
+    }
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(to)
+    }
+}
+
+impl<'a> Deserialize<'a> for Settings {
+    fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Settings, D::Error> {
+        Value::deserialize(from).map(Settings::from)
+    }
 }
 
 /// Path of a run's series, below the trial's folder.
@@ -110,8 +148,7 @@ pub(crate) fn is_sound(number: f64) -> bool {
 
 impl Record {
     /// The first number of the result that no run comes to: where it stands, and what would do.
-    pub(crate) fn absurdity(&self) -> Option<String> {
-        let result = serde_json::to_value(&self.result).unwrap_or_default();
+    pub(crate) fn absurdity(result: &Value) -> Option<String> {
         let members = result.as_object().into_iter().flatten();
         let (at, number) = members
             .filter(|(key, _)| *key != "seed")

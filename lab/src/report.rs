@@ -13,6 +13,7 @@ mod page;
 mod premise;
 mod queues;
 mod results;
+mod room;
 mod series;
 mod subject;
 mod tables;
@@ -23,7 +24,7 @@ pub use claimed::picture as picture_of_claims;
 pub use premise::picture as picture_of_premises;
 pub use series::{FrameRow, Series, TimeLine};
 
-use super::findings::{Findings, label};
+use super::findings::{Cells, Findings, by_cell, label, of_cell};
 use super::record::Record;
 use super::world;
 use crate::scenario::point::MatrixPoint;
@@ -31,7 +32,8 @@ use chart::RowName;
 
 /// The whole file.
 pub fn html(bundle: &Bundle) -> String {
-    let view = View { bundle, findings: Findings::of(&bundle.trial, &bundle.records) };
+    let findings = Findings::of(&bundle.trial, &bundle.records);
+    let view = View { bundle, findings, cells: by_cell(&bundle.records) };
     page::whole(&view)
 }
 
@@ -39,6 +41,7 @@ pub fn html(bundle: &Bundle) -> String {
 pub(crate) struct View<'a> {
     bundle: &'a Bundle,
     findings: Findings,
+    cells: Cells<'a>,
 }
 
 /// An arm at a point, as a figure's row.
@@ -105,18 +108,17 @@ impl View<'_> {
         if self.bundle.trial.points.len() < 2 { String::new() } else { short(point) }
     }
 
-    fn runs<'b>(&'b self, point: &'b MatrixPoint, arm: &'b str) -> impl Iterator<Item = &'b Record> {
-        self.bundle.records.iter().filter(move |record| record.point == *point && record.arm == arm)
+    fn runs<'b>(&'b self, point: &MatrixPoint, arm: &'b str) -> impl Iterator<Item = &'b Record> {
+        of_cell(&self.cells, point, arm).iter().copied()
     }
 
     /// For each arm, its first block's run that has a series.
     fn shown(&self, point: &MatrixPoint) -> Vec<(&str, &Record, &Series)> {
-        let first = |arm: &'_ String| {
-            let mut runs = self.bundle.records.iter().filter(|r| r.point == *point && r.arm == *arm);
-            runs.find_map(|record| Some((record, self.bundle.series.get(&record.id)?)))
+        let first = |arm| {
+            let mut runs = self.runs(point, arm);
+            runs.find_map(|record| Some((arm, record, self.bundle.series.get(&record.id)?)))
         };
-        let arms = self.bundle.trial.arms.iter();
-        arms.filter_map(|arm| first(arm).map(|(record, series)| (arm.as_str(), record, series))).collect()
+        self.bundle.trial.arms.iter().map(String::as_str).filter_map(first).collect()
     }
 
     /// The arms that are shown over time: all, or of many the baseline and the arms that carry most or answer soonest.

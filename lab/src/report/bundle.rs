@@ -6,13 +6,12 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
+use super::room::{self, Room, SeriesRoom};
 use super::series::Series;
 use crate::campaign::MOST_RUNS;
 use crate::findings::label;
 use crate::folder::Folder;
-use crate::record::{Record, Trial};
+use crate::record::{Record, Settings, Trial};
 use crate::scenario::settings::{count, difference};
 use crate::seal::{self, SealError};
 use crate::store::{PLAN, RECORDS, RUNS};
@@ -68,7 +67,8 @@ impl Bundle {
             return Err(refused(Path::new("report"), "no folder is named"));
         };
         check_cells(&first.join(PLAN), &trial, joined.records.len())?;
-        let mut bundle = Bundle::new(trial, joined.records.into_values().collect(), joined.series);
+        let mut bundle = Bundle::new(trial, joined.records.into_values().collect(), BTreeMap::new());
+        read_series(&mut bundle, folders, &joined.standing)?;
         if bundle.trial.version != version::of_program() {
             let made_by = &bundle.trial.version;
             bundle.remarks.push(format!(
@@ -83,9 +83,14 @@ impl Bundle {
 
     /// Puts the records in order.
     pub fn new(trial: Trial, mut records: Vec<Record>, series: BTreeMap<String, Series>) -> Bundle {
-        let point = |record: &Record| trial.points.iter().position(|point| *point == record.point);
-        let arm = |record: &Record| trial.arms.iter().position(|arm| *arm == record.arm);
-        records.sort_by_key(|record| (point(record), record.block, arm(record)));
+        let plan = Planned::of(&trial);
+        records.sort_by_cached_key(|record| {
+            (
+                plan.points.get(&label(&record.point)).copied(),
+                record.block,
+                plan.arms.get(&*record.arm).copied(),
+            )
+        });
         Bundle { trial, records, series, remarks: Vec::new() }
     }
 
@@ -97,15 +102,42 @@ impl Bundle {
     }
 }
 
+/// The first places of a plan's points and arms, and its seeds.
+struct Planned<'a> {
+    points: BTreeMap<String, usize>,
+    arms: BTreeMap<&'a str, usize>,
+    seeds: BTreeSet<u64>,
+}
+
+impl Planned<'_> {
+    fn of(trial: &Trial) -> Planned<'_> {
+        Planned {
+            points: trial.points.iter().enumerate().rev().map(|(nth, point)| (label(point), nth)).collect(),
+            arms: trial.arms.iter().enumerate().rev().map(|(nth, arm)| (&**arm, nth)).collect(),
+            seeds: trial.seeds.iter().copied().collect(),
+        }
+    }
+
+    fn has(&self, trial: &Trial, record: &Record) -> bool {
+        let point = self.points.get(&label(&record.point));
+        point.is_some_and(|nth| trial.points[*nth] == record.point)
+            && self.arms.contains_key(&*record.arm)
+            && self.seeds.contains(&record.seed)
+    }
+}
+
 /// The records read until now.
 #[derive(Default)]
 struct JoinedFolders {
     /// The first folder, and the plan that all must have.
     first: Option<(PathBuf, Trial)>,
     records: BTreeMap<String, Record>,
-    series: BTreeMap<String, Series>,
+    /// The number of the folder in which a record stands.
+    standing: BTreeMap<String, usize>,
+    folders: usize,
     /// The settings that an arm has at a point, and where they were seen first.
-    settings: BTreeMap<(String, String), (Value, PathBuf)>,
+    settings: BTreeMap<(String, String), (Settings, PathBuf)>,
+    room: Room,
     remarks: Vec<String>,
 }
 
@@ -113,29 +145,55 @@ impl JoinedFolders {
     fn take(&mut self, folder: &Folder) -> Result<(), ReadError> {
         let trial = Trial { shard: None, ..read_trial(folder)? };
         self.check_plan(folder.path(), &trial)?;
-        let records = if folder.has(RECORDS) {
-            let records = read_records(folder, &trial)?;
-            if let Some(record) = records.iter().find(|record| !is_planned(&trial, record)) {
-                let problem = format!("{} is no run of the trial in {PLAN}", name_of(record));
-                return Err(refused(&folder.join(RECORDS), problem));
-            }
-            records
+        if folder.has(RECORDS) {
+            self.finished(folder, &trial)?;
         } else {
-            self.unfinished(folder, &trial)?
-        };
-        for record in records {
-            self.check_record(folder.path(), &trial, &record)?;
-            if let Some(path) = &record.series {
-                let file = folder.join(path);
-                let text = folder.read(path).map_err(|error| refused(&file, error))?;
-                if record.series_sum.as_ref() != Some(&seal::sum(&text)) {
-                    let problem = format!("it was changed since it was written; {AGAIN}");
-                    return Err(refused(&file, problem));
-                }
-                self.series.insert(record.id.clone(), Series::parse(&text));
-            }
-            self.records.insert(record.id.clone(), record);
+            self.unfinished(folder, &trial)?;
         }
+        self.folders += 1;
+        Ok(())
+    }
+
+    fn finished(&mut self, folder: &Folder, trial: &Trial) -> Result<(), ReadError> {
+        let file = folder.join(RECORDS);
+        let text = folder.read(RECORDS).map_err(|error| refused(&file, error))?;
+        let plan = Planned::of(trial);
+        for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.is_empty()) {
+            if text.len() > LONGEST_RECORD {
+                let problem =
+                    format!("line {line} is too long: expected at most {} MiB", LONGEST_RECORD >> 20);
+                return Err(refused(&file, problem));
+            }
+            let problem = |error| format!("line {line}: {error}");
+            check(trial, text).map_err(|broken| refused(&file, format!("line {line}: {broken}; {AGAIN}")))?;
+            let record: Record = serde_json::from_str(text)
+                .map_err(|error| not_understood(&file, Some(&trial.version), &problem(error)))?;
+            if !plan.has(trial, &record) {
+                let problem = format!("{} is no run of the trial in {PLAN}", name_of(&record));
+                return Err(refused(&file, problem));
+            }
+            self.keep(folder, (&file, line), trial, record)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a record, with the settings that its arm has at its point already.
+    fn keep(
+        &mut self,
+        folder: &Folder,
+        (file, line): (&Path, usize),
+        trial: &Trial,
+        mut record: Record,
+    ) -> Result<(), ReadError> {
+        let result = serde_json::to_value(&record.result).unwrap_or_default();
+        let problem = record.misplaced().or_else(|| too_many(&record)).or_else(|| Record::absurdity(&result));
+        if let Some(problem) = problem {
+            return Err(refused(file, format!("line {line}: {problem}")));
+        }
+        record.settings = self.check_record(folder.path(), trial, &record)?;
+        self.room.take_record(&record, &result).map_err(|problem| refused(file, problem))?;
+        self.standing.insert(record.id.clone(), self.folders);
+        self.records.insert(record.id.clone(), record);
         Ok(())
     }
 
@@ -157,8 +215,8 @@ impl JoinedFolders {
         Err(refused(folder, problem))
     }
 
-    /// Runs of one arm at one point differ in their seeds and in nothing else.
-    fn check_record(&mut self, folder: &Path, trial: &Trial, record: &Record) -> Result<(), ReadError> {
+    /// Runs of one arm at one point differ in their seeds and in nothing else. Returns the settings that they share.
+    fn check_record(&mut self, folder: &Path, trial: &Trial, record: &Record) -> Result<Settings, ReadError> {
         let made_by = record.settings["hopwise"]["version"].as_str();
         if let Some(other) = made_by.filter(|version| *version != trial.version) {
             let problem = format!(
@@ -169,6 +227,9 @@ impl JoinedFolders {
             return Err(refused(folder, problem));
         }
         let key = (label(&record.point), record.arm.clone());
+        if !self.settings.contains_key(&key) {
+            self.room.take_settings(&record.settings).map_err(|problem| refused(folder, problem))?;
+        }
         let here = || (record.settings.clone(), folder.to_owned());
         let (known, first) = self.settings.entry(key).or_insert_with(here);
         match difference(&record.settings, known) {
@@ -181,21 +242,22 @@ impl JoinedFolders {
                 );
                 Err(refused(folder, problem))
             }
-            None => Ok(()),
+            None => Ok(known.clone()),
         }
     }
 
     /// The finished runs of an unfinished trial.
-    fn unfinished(&mut self, folder: &Folder, trial: &Trial) -> Result<Vec<Record>, ReadError> {
+    fn unfinished(&mut self, folder: &Folder, trial: &Trial) -> Result<(), ReadError> {
         let goes_on = "the command that began it goes on with --resume";
         let names = match folder.names(RUNS) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             names => names.map_err(|error| refused(&folder.join(RUNS), error))?,
         };
-        let mut records = Vec::new();
+        let plan = Planned::of(trial);
+        let mut count = 0;
         for name in names.iter().map(|name| Path::new(RUNS).join(name)) {
             let path = folder.join(&name);
-            let text = match folder.read(&name) {
+            let text = match folder.read_at_most(&name, LONGEST_RECORD as u64) {
                 // A file that is being written, or was when the power failed, is no record yet.
                 Err(error)
                     if [io::ErrorKind::NotFound, io::ErrorKind::InvalidData].contains(&error.kind()) =>
@@ -205,33 +267,61 @@ impl JoinedFolders {
                 text => text.map_err(|error| refused(&path, error))?,
             };
             let record = check(trial, &text).ok().and_then(|()| serde_json::from_str::<Record>(&text).ok());
-            let Some(record) = record.filter(|record| is_planned(trial, record)) else { continue };
+            let Some(record) = record.filter(|record| plan.has(trial, record)) else { continue };
             if path.file_stem().and_then(OsStr::to_str) != Some(record.id.as_str()) {
                 let problem = format!("it is the record of another run: expected {RUNS}/{}.json", record.id);
                 return Err(refused(&path, problem));
             }
-            records.push(sound(&path, 1, record)?);
+            self.keep(folder, (&path, 1), trial, record)?;
+            count += 1;
         }
-        records.sort_by(|a, b| a.id.cmp(&b.id));
-        if records.is_empty() {
+        if count == 0 {
             return Err(refused(
                 folder.path(),
                 format!("the trial has not finished, and none of its runs has: {goes_on}"),
             ));
         }
         self.remarks.push(format!(
-            "{}: the trial has not finished; this is of the {} runs that have; {goes_on}",
-            folder.path().display(),
-            records.len()
+            "{}: the trial has not finished; this is of the {count} runs that have; {goes_on}",
+            folder.path().display()
         ));
-        Ok(records)
+        Ok(())
     }
 }
 
-fn is_planned(trial: &Trial, record: &Record) -> bool {
-    trial.points.contains(&record.point)
-        && trial.arms.contains(&record.arm)
-        && trial.seeds.contains(&record.seed)
+/// Reads the series of each arm's first run at each point, in the order of the runs, while there is room: of these some
+/// are shown.
+fn read_series(
+    bundle: &mut Bundle,
+    folders: &[Folder],
+    standing: &BTreeMap<String, usize>,
+) -> Result<(), ReadError> {
+    let (mut room, mut shown, mut left_out) = (SeriesRoom::default(), BTreeSet::new(), 0);
+    for record in &bundle.records {
+        let Some(path) = &record.series else { continue };
+        let folder = &folders[standing[&record.id]];
+        let file = folder.join(path);
+        let Some(text) = room.read(folder, path).map_err(|error| refused(&file, error))? else {
+            left_out += 1;
+            continue;
+        };
+        if record.series_sum.as_ref() != Some(&seal::sum(&text)) {
+            return Err(refused(&file, format!("it was changed since it was written; {AGAIN}")));
+        }
+        if shown.insert((label(&record.point), &record.arm)) {
+            match room.parse(&text) {
+                Some(series) => drop(bundle.series.insert(record.id.clone(), series)),
+                None => left_out += 1,
+            }
+        }
+    }
+    if left_out > 0 {
+        bundle.remarks.push(format!(
+            "the series of {left_out} runs are left out: a report reads series of at most {} MiB, the first runs first",
+            SeriesRoom::MOST_BYTES >> 20
+        ));
+    }
+    Ok(())
 }
 
 fn name_of(record: &Record) -> String {
@@ -241,7 +331,7 @@ fn name_of(record: &Record) -> String {
 const WANTED: &str = "expected a folder that hopwise trial has written";
 
 /// No plan comes near this. Read, it takes many times the memory.
-const LONGEST_PLAN: u64 = 16 << 20;
+const LONGEST_PLAN: u64 = 8 << 20;
 
 fn read_trial(folder: &Folder) -> Result<Trial, ReadError> {
     let file = folder.join(PLAN);
@@ -252,12 +342,18 @@ fn read_trial(folder: &Folder) -> Result<Trial, ReadError> {
         }
         refused(&file, format!("{error}; {WANTED}"))
     })?;
-    let version = serde_json::from_str::<Value>(&text).ok();
-    let version = version.as_ref().and_then(|plan| plan["version"].as_str());
+    /// The rest of the plan is not kept.
+    #[derive(serde::Deserialize)]
+    struct Maker {
+        version: String,
+    }
+    let maker = serde_json::from_str::<Maker>(&text).ok();
+    let version = maker.as_ref().map(|maker| &*maker.version);
     let trial: Trial =
         serde_json::from_str(&text).map_err(|error| not_understood(&file, version, &error.to_string()))?;
     check(&trial, &text).map_err(|broken| refused(&file, format!("{broken}; {AGAIN}")))?;
     check_runs(&file, &trial)?;
+    room::check_names(&trial).map_err(|problem| refused(&file, problem))?;
     Ok(trial)
 }
 
@@ -311,36 +407,12 @@ fn check(trial: &Trial, text: &str) -> Result<(), SealError> {
 /// No record comes near this. Read, it takes many times the memory.
 const LONGEST_RECORD: usize = 4 << 20;
 
-fn read_records(folder: &Folder, trial: &Trial) -> Result<Vec<Record>, ReadError> {
-    let file = folder.join(RECORDS);
-    let text = folder.read(RECORDS).map_err(|error| refused(&file, error))?;
-    let parse = |(line, text): (usize, &str)| {
-        if text.len() > LONGEST_RECORD {
-            let problem = format!("line {line} is too long: expected at most {} MiB", LONGEST_RECORD >> 20);
-            return Err(refused(&file, problem));
-        }
-        let problem = |error| format!("line {line}: {error}");
-        check(trial, text).map_err(|broken| refused(&file, format!("line {line}: {broken}; {AGAIN}")))?;
-        let record = serde_json::from_str(text)
-            .map_err(|error| not_understood(&file, Some(&trial.version), &problem(error)))?;
-        sound(&file, line, record)
-    };
-    (1..).zip(text.lines()).filter(|(_, text)| !text.is_empty()).map(parse).collect()
-}
+/// No settings have nearly so many values: a scenario of most nodes and flows has half of them.
+const MOST_VALUES: usize = 300_000;
 
-/// No settings have nearly so many values: a scenario of most nodes and flows has a third of them.
-const MOST_VALUES: usize = 200_000;
-
-fn sound(file: &Path, line: usize, record: Record) -> Result<Record, ReadError> {
-    let too_many = || {
-        let values = count(&record.settings);
-        (values > MOST_VALUES)
-            .then(|| format!("`settings` has {values} values, expected at most {MOST_VALUES}"))
-    };
-    match record.misplaced().or_else(too_many).or_else(|| record.absurdity()) {
-        Some(problem) => Err(refused(file, format!("line {line}: {problem}"))),
-        None => Ok(record),
-    }
+fn too_many(record: &Record) -> Option<String> {
+    let values = count(&record.settings);
+    (values > MOST_VALUES).then(|| format!("`settings` has {values} values, expected at most {MOST_VALUES}"))
 }
 
 /// Another version may have written a different format; it can still read that itself.

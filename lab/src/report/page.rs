@@ -193,7 +193,7 @@ fn settings_hash(view: &View<'_>) -> String {
         let mut settings =
             view.runs(point, arm).next().map(|record| record.settings.clone()).unwrap_or_default();
         settings.as_object_mut().map(|of| of.remove("hopwise"));
-        hash.update(format!("{arm}\n{settings}\n"));
+        hash.update(format!("{arm}\n{}\n", *settings));
     }
     for seed in &trial.seeds {
         hash.update(format!("{seed}\n"));

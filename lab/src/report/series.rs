@@ -37,27 +37,47 @@ impl Series {
     /// Reads a series. Invalid rows and numbers that no run comes to are left out: a series illustrates and decides
     /// nothing.
     pub fn parse(text: &str) -> Series {
+        Series::parse_within(text, usize::MAX).map_or_else(Series::default, |(series, _)| series)
+    }
+
+    /// The same as [`Series::parse`], with the places that the series takes in memory; none if it takes more. A sample
+    /// takes one place.
+    pub(super) fn parse_within(text: &str, most: usize) -> Option<(Series, usize)> {
+        /// A name of a line with its list, and a frame.
+        const NAME: usize = 12;
+        const FRAME: usize = 6;
         let mut series = Series::default();
+        let mut taken = 0;
         for line in text.lines().skip(1) {
-            let fields: Vec<&str> = line.split(',').collect();
+            if taken > most {
+                return None;
+            }
+            let fields: Vec<&str> = line.splitn(5, ',').collect();
             let [what, who, at, value] = fields[..] else { continue };
             let (Some(at_s), Some(value)) = (sound(at), sound(value)) else { continue };
             match (what.split_once(':'), who.split_once('>')) {
-                (Some(("frame" | "lost", kind)), Some((from, to))) => series.frames.push(FrameRow {
-                    at_s,
-                    lasts_us: value,
-                    from: from.to_owned(),
-                    to: to.to_owned(),
-                    kind: kind.to_owned(),
-                    is_lost: what.starts_with("lost"),
-                }),
-                _ => series.lines.entry((what.to_owned(), who.to_owned())).or_default().push((at_s, value)),
+                (Some(("frame" | "lost", kind)), Some((from, to))) => {
+                    taken += FRAME + line.len() / size_of::<(f64, f64)>();
+                    series.frames.push(FrameRow {
+                        at_s,
+                        lasts_us: value,
+                        from: from.to_owned(),
+                        to: to.to_owned(),
+                        kind: kind.to_owned(),
+                        is_lost: what.starts_with("lost"),
+                    });
+                }
+                _ => {
+                    let line = series.lines.entry((what.to_owned(), who.to_owned())).or_default();
+                    taken += if line.is_empty() { NAME + (what.len() + who.len()) / 16 } else { 1 };
+                    line.push((at_s, value));
+                }
             }
         }
         for line in series.lines.values_mut() {
             line.sort_by(|one, two| one.0.total_cmp(&two.0));
         }
-        series
+        (taken <= most).then_some((series, taken))
     }
 
     /// The line of that kind for a flow, node or link; empty if there is none.

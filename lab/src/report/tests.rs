@@ -1,5 +1,6 @@
 mod colours;
 mod delays;
+mod hostile;
 mod large;
 mod parameters;
 
@@ -45,7 +46,8 @@ pub(crate) fn record(hops: u32, arm: &str, block: u32, goodput_kbps: f64) -> Rec
         arm: arm.to_owned(),
         seed: u64::from(block),
         block,
-        settings: json!({ "topology": { "hops": hops }, "arms": { "receiver": arm }, "run": { "seeds": 5 } }),
+        settings: json!({ "topology": { "hops": hops }, "arms": { "receiver": arm }, "run": { "seeds": 5 } })
+            .into(),
         result: result(arm, u64::from(block), goodput_kbps),
         series: None,
         series_sum: None,
@@ -336,9 +338,9 @@ fn a_plan_of_far_more_cells_than_runs_is_refused_before_it_takes_memory() {
 fn settings_of_more_values_than_any_scenario_has_are_refused() {
     let (root, whole) = (Folders::of("values"), bundle());
     let mut records = whole.records[..2].to_vec();
-    records[1].settings = json!([vec![0; 1_900_000]]);
+    records[1].settings = json!([vec![0; 1_900_000]]).into();
     let error = read(&[&root.write("zeros", &whole.trial, &records)]).expect_err("too many values");
-    let wanted = "records.jsonl: line 2: `settings` has 1900000 values, expected at most 200000";
+    let wanted = "records.jsonl: line 2: `settings` has 1900002 values, expected at most 300000";
     assert!(error.to_string().ends_with(wanted), "{error}");
 }
 

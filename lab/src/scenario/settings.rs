@@ -296,13 +296,28 @@ fn by_path(flat: &[(String, String)]) -> BTreeMap<&str, &str> {
     flat.iter().rev().map(|(path, value)| (path.as_str(), value.as_str())).collect()
 }
 
-/// The number of values in settings, however deep they stand.
+/// The number of values in settings, however deep they stand; maps, lists and keys count.
 pub(crate) fn count(value: &Value) -> usize {
     match value {
-        Value::Object(entries) => entries.values().map(count).sum::<usize>().max(1),
-        Value::Array(items) => items.iter().map(count).sum::<usize>().max(1),
+        Value::Object(entries) => 1 + entries.values().map(|value| 1 + count(value)).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
         _ => 1,
     }
+}
+
+/// About the bytes that a value takes. A map has nodes of up to eleven entries, and most are half full.
+pub(crate) fn memory(value: &Value) -> usize {
+    const NODE: usize = 640;
+    size_of::<Value>()
+        + match value {
+            Value::Object(entries) => {
+                let own = entries.iter().map(|(key, value)| key.len() + memory(value)).sum::<usize>();
+                own + entries.len().div_ceil(6) * NODE
+            }
+            Value::Array(items) => items.iter().map(memory).sum(),
+            Value::String(text) => text.len(),
+            _ => 0,
+        }
 }
 
 #[cfg(test)]
@@ -331,7 +346,7 @@ mod tests {
         };
         let said = difference(&list(1), &list(2));
         assert_eq!(said.as_deref(), Some("300000.last is 1 here and 2 there"));
-        assert_eq!(count(&json!({ "a": [1, 2, {}], "b": "text" })), 4);
+        assert_eq!(count(&json!({ "a": [1, 2, {}], "b": "text" })), 8);
     }
 
     #[test]

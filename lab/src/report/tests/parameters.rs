@@ -23,7 +23,8 @@ fn paths_of_more_cells_than_a_page_has_room_for_are_counted() {
     let names: Vec<String> = (0..100).map(|nth| format!("arm{nth}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut run = record(4, "arm0", 1, 100.0);
-    run.settings = (0..6_000).map(|nth| (format!("path{nth}"), json!(nth))).collect();
+    run.settings =
+        (0..6_000).map(|nth| (format!("path{nth}"), json!(nth))).collect::<serde_json::Value>().into();
     let html = html(&Bundle::new(trial(&names, &[4]), vec![run], BTreeMap::new()));
     assert_eq!(html.matches("<th>path").count(), 2 + 5_000, "rows and two heads");
     assert!(html.contains("<p>1000 more paths stand in records.jsonl.</p>"));
