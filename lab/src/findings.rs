@@ -2,7 +2,7 @@
 //! baseline. Points are questions of their own: Holm's correction is over the arms and figures of one.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::metric::{self, METRICS, Metric};
@@ -184,9 +184,9 @@ fn delay(figures: &[Figure], trial: &Trial, records: &[Record]) -> Option<&'stat
     let decides = figures.iter().map(|figure| figure.name).filter(|name| is_delay(name));
     let all = decides.chain(["probe_p95_ms", "rtt_median_ms", "rtt_ms"]).filter_map(metric::named);
     let arms = |metric: &Metric| {
-        let knows =
-            |arm: &&String| records.iter().any(|run| run.arm == **arm && (metric.of)(&run.result).is_some());
-        trial.arms.iter().filter(knows).count()
+        let knows = records.iter().filter(|run| (metric.of)(&run.result).is_some());
+        let known: BTreeSet<&str> = knows.map(|run| &*run.arm).collect();
+        trial.arms.iter().filter(|arm| known.contains(arm.as_str())).count()
     };
     // The first of equals counts.
     all.rev().max_by_key(|metric| arms(metric)).filter(|metric| arms(metric) > 0)

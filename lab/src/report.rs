@@ -18,6 +18,8 @@ mod series;
 mod subject;
 mod tables;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 pub use bundle::{Bundle, ReadError, open};
 pub use chart::escape;
 pub use claimed::picture as picture_of_claims;
@@ -33,7 +35,13 @@ use chart::RowName;
 /// The whole file.
 pub fn html(bundle: &Bundle) -> String {
     let findings = Findings::of(&bundle.trial, &bundle.records);
-    let view = View { bundle, findings, cells: by_cell(&bundle.records) };
+    let arms = bundle.trial.arms.iter().enumerate().rev().map(|(nth, arm)| (&**arm, nth)).collect();
+    let of_kernel = bundle
+        .records
+        .iter()
+        .filter(|record| record.result.flows.iter().any(|flow| world::is_kernel_receiver(&flow.receiver)));
+    let kernels = of_kernel.map(|record| &*record.arm).collect();
+    let view = View { bundle, findings, cells: by_cell(&bundle.records), arms, kernels };
     page::whole(&view)
 }
 
@@ -42,6 +50,10 @@ pub(crate) struct View<'a> {
     bundle: &'a Bundle,
     findings: Findings,
     cells: Cells<'a>,
+    /// The places of the arms, the baseline first.
+    arms: BTreeMap<&'a str, usize>,
+    /// The arms whose flows the kernel's TCP carried.
+    kernels: BTreeSet<&'a str>,
 }
 
 /// An arm at a point, as a figure's row.
@@ -73,13 +85,12 @@ const MOST_ROWS: usize = 64;
 impl View<'_> {
     /// The classes of an arm's elements; the baseline is the first.
     fn class(&self, arm: &str) -> String {
-        page::class(self.bundle.trial.arms.iter().position(|known| known == arm).unwrap_or(0))
+        page::class(self.arms.get(arm).copied().unwrap_or(0))
     }
 
     /// True if the kernel's TCP carried the arm's flows.
     fn is_kernels(&self, arm: &str) -> bool {
-        let mut runs = self.bundle.records.iter().filter(|record| record.arm == arm);
-        runs.any(|run| run.result.flows.iter().any(|flow| world::is_kernel_receiver(&flow.receiver)))
+        self.kernels.contains(arm)
     }
 
     /// Arms at points, in the order of the tables.
@@ -110,6 +121,11 @@ impl View<'_> {
 
     fn runs<'b>(&'b self, point: &MatrixPoint, arm: &'b str) -> impl Iterator<Item = &'b Record> {
         of_cell(&self.cells, point, arm).iter().copied()
+    }
+
+    /// The runs of all arms.
+    fn at_point<'b>(&'b self, point: &'b MatrixPoint) -> impl Iterator<Item = &'b Record> {
+        self.bundle.trial.arms.iter().flat_map(move |arm| self.runs(point, arm))
     }
 
     /// For each arm, its first block's run that has a series.

@@ -60,8 +60,7 @@ fn rows(view: &View<'_>, point: &MatrixPoint, node: &str) -> String {
 /// The nodes that sent in some run, as the runs have them.
 fn nodes<'a>(view: &'a View<'_>, point: &'a MatrixPoint) -> Vec<&'a str> {
     let mut nodes: Vec<&str> = Vec::new();
-    let at_point = view.bundle.records.iter().filter(|record| record.point == *point);
-    for QueueRow { node, .. } in at_point.flat_map(|record| &record.result.queues) {
+    for QueueRow { node, .. } in view.at_point(point).flat_map(|record| &record.result.queues) {
         if !nodes.contains(&node.as_str()) && nodes.len() < MOST_NODES {
             nodes.push(node);
         }

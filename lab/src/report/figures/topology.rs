@@ -44,8 +44,8 @@ pub(in super::super) fn figure_of(view: &View<'_>) -> Option<String> {
 /// The end of the sentence about a drawing that is not of all points: whose it is, and how many differ.
 fn others(view: &View<'_>, drawn: &Record) -> String {
     let differs = |point: &&MatrixPoint| {
-        let mut runs = view.bundle.records.iter().filter(|record| record.point == **point);
-        runs.any(|run| ["topology", "traffic"].iter().any(|key| run.settings[key] != drawn.settings[key]))
+        view.at_point(point)
+            .any(|run| ["topology", "traffic"].iter().any(|key| run.settings[key] != drawn.settings[key]))
     };
     let points = &view.bundle.trial.points;
     match points.iter().filter(differs).count() {

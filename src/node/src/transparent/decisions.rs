@@ -171,7 +171,10 @@ impl<W> Decisions<W> {
             self.straight.pop_front();
             self.forget_straight(oldest);
         }
-        let is_late = |state: &State<W>| matches!(state, State::Waiting { since, .. } if now.duration_since(*since) >= STANDS_WITHIN);
+        let is_late = |state: &State<W>| match state {
+            State::Waiting { since, .. } => now.duration_since(*since) >= STANDS_WITHIN,
+            _ => false,
+        };
         let late: Vec<_> =
             self.states.iter().filter(|(_, state)| is_late(state)).map(|(ends, _)| *ends).collect();
         for ends in late {

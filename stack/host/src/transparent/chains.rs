@@ -1,12 +1,12 @@
 //! The chains of the nft table: they mark SYNs to be held, and lead packets of caught connections to their sockets.
 //!
 //! A caught SYN stands in the set `caught` until the chain `arrive` takes it out, which stands behind the firewall and
-//! before NAT. One that stays was dropped by this machine's firewall or by its filter of reverse paths. From there until
-//! the last chain it stands in the set `arrived`. One that stays there was dropped in between, or NAT has given it
-//! another source. A sender in the name of a host can bring that about, by packets that make connection tracking enter
-//! the connection first: it says nothing of the firewall. A SYN with another source finds no way that waits for it. The
-//! last chain drops it, so that its host is not answered. The firewall has nothing to do with the end of a SYN that is
-//! in neither set, such as a reset from its host.
+//! before NAT. One that stays was dropped by this machine's firewall or by its filter of reverse paths. From there on
+//! until the last chain it stands in the set `arrived`. One that stays there was dropped in between, or NAT has given
+//! it another source. A sender in the name of a host can bring that about, by packets that make connection tracking
+//! enter the connection first: it says nothing of the firewall. A SYN with another source finds no way that waits for
+//! it. The last chain drops it, so that its host is not answered. The firewall has nothing to do with the end of a SYN
+//! that is in neither set, such as a reset from its host.
 //!
 //! Such a sender can also make tracking call packets of a caught connection invalid. They become untracked, so that a
 //! firewall that drops invalid packets lets them in. A firewall may drop untracked packets as well, or may know a
@@ -149,8 +149,8 @@ fn ports_of(config: &TransparentConfig) -> String {
     if ports.is_empty() { String::new() } else { format!(" tcp dport {{ {} }}", ports.join(", ")) }
 }
 
-/// Notes caught SYNs, each copy anew, and hands them to the listeners. A SYN that went on because nobody reads the queue
-/// loses its mark. `notrack` changes only packets for which connection tracking has found no place.
+/// Notes caught SYNs, each copy anew, and hands them to the listeners. A SYN that went on because nobody reads the
+/// queue loses its mark. `notrack` changes only packets for which connection tracking has found no place.
 fn end(ports: &[SocketAddr], tracks: bool) -> String {
     let mut rules = format!("meta mark & {CAUGHT:#x} == {CAUGHT:#x} notrack; ");
     let fresh = if tracks { IS_FRESH } else { "" };
@@ -312,8 +312,8 @@ mod tests {
             "== syn delete @caught4 { ip saddr . tcp sport . ip daddr . tcp dport }; ",
             " ip6 daddr fd02::/64 meta mark set meta mark | 0x2000000; ",
             "meta mark & 0x2000000 == 0x2000000 queue flags bypass to 7300; ",
-            "== syn ct state new ct status & confirmed == 0 update @caught4 { ip saddr . tcp sport . ip daddr . tcp dport \
-             }; ",
+            "== syn ct state new ct status & confirmed == 0 update @caught4 { ip saddr . tcp sport . ip daddr . tcp \
+             dport }; ",
             "dport != @caught4 update @arrived4 { ip saddr . tcp sport . ip daddr . tcp dport }; ",
             "== syn tproxy ip to :5000 accept; ",
             "== syn tproxy ip6 to :5001 accept; ",
