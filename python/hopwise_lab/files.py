@@ -44,8 +44,11 @@ def text_of(path: Path, wanted: str) -> str:
         raise LabError(path, f"it is a link, and links are not followed here; expected {wanted}")
     try:
         with open(os.open(path, _CAREFUL), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode):
                 raise LabError(path, f"it is a folder, a pipe or a device; expected {wanted}")
+            if facts.st_nlink > 1:
+                raise LabError(path, f"it is a hard link, a file with several names; expected {wanted}")
             text = file.read(_LARGEST + 1)
         if len(text) > _LARGEST:
             raise LabError(path, f"it has more than {_LARGEST >> 20} MiB; expected {wanted}")

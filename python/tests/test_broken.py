@@ -184,6 +184,10 @@ def test_links_and_special_files_are_not_read(copy: Path, tmp_path: Path) -> Non
             with pytest.raises(lab.LabError, match="it is a link"):
                 lab.load_trial(copy).series(arm)
             path.unlink()
+        os.link(kept, path)
+        with pytest.raises(lab.LabError, match="it is a hard link"):
+            lab.load_trial(copy).series(arm)
+        path.unlink()
         os.mkfifo(path)
         with pytest.raises(lab.LabError, match="a pipe or a device"):
             lab.load_trial(copy).series(arm)
