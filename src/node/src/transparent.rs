@@ -76,7 +76,8 @@ pub(super) struct TransparentCounts {
     pub(super) no_hops: AtomicU64,
     /// The part of these that the firewall did not let in when they were caught, or that are like such a SYN.
     pub(super) not_let_in: AtomicU64,
-    /// The part of these that were lost behind the firewall when they were caught.
+    /// The part of these that were lost behind the firewall when they were caught, or for which tracking had no new
+    /// entry.
     pub(super) lost: AtomicU64,
     /// Connections that were opened for other nodes.
     pub(super) opened: AtomicU64,

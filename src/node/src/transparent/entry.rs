@@ -186,7 +186,8 @@ impl Entry {
                 to = %syn.to,
                 times,
                 "a caught SYN was lost behind the firewall, in connection tracking, by NAT or in a chain of `input` \
-                 with a priority above 99; its connection goes straight on"
+                 with a priority above 99, or was dropped while tracking had no new entry for it; its connection goes \
+                 straight on"
             );
         }
     }
