@@ -211,10 +211,10 @@ impl ArmFindings {
 }
 
 /// The runs of each arm at each point, by the point's label. A trial has too many cells to look for the runs of each.
-pub(crate) type Cells<'a> = BTreeMap<(String, &'a str), Vec<&'a Record>>;
+pub(crate) type RunsByCell<'a> = BTreeMap<(String, &'a str), Vec<&'a Record>>;
 
-pub(crate) fn by_cell(records: &[Record]) -> Cells<'_> {
-    let mut cells = Cells::new();
+pub(crate) fn by_cell(records: &[Record]) -> RunsByCell<'_> {
+    let mut cells = RunsByCell::new();
     for record in records {
         cells.entry((label(&record.point), &*record.arm)).or_default().push(record);
     }
@@ -222,7 +222,7 @@ pub(crate) fn by_cell(records: &[Record]) -> Cells<'_> {
 }
 
 /// The runs of an arm at a point.
-pub(crate) fn of_cell<'a>(cells: &'a Cells<'a>, point: &MatrixPoint, arm: &'a str) -> &'a [&'a Record] {
+pub(crate) fn of_cell<'a>(cells: &'a RunsByCell<'a>, point: &MatrixPoint, arm: &'a str) -> &'a [&'a Record] {
     cells.get(&(label(point), arm)).map_or(&[], Vec::as_slice)
 }
 

@@ -26,7 +26,7 @@ pub use claimed::picture as picture_of_claims;
 pub use premise::picture as picture_of_premises;
 pub use series::{FrameRow, Series, TimeLine};
 
-use super::findings::{Cells, Findings, by_cell, label, of_cell};
+use super::findings::{Findings, RunsByCell, by_cell, label, of_cell};
 use super::record::Record;
 use super::world;
 use crate::scenario::point::MatrixPoint;
@@ -49,7 +49,7 @@ pub fn html(bundle: &Bundle) -> String {
 pub(crate) struct View<'a> {
     bundle: &'a Bundle,
     findings: Findings,
-    cells: Cells<'a>,
+    cells: RunsByCell<'a>,
     /// The places of the arms, the baseline first.
     arms: BTreeMap<&'a str, usize>,
     /// The arms whose flows the kernel's TCP carried.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::room::{self, Room, SeriesRoom};
+use super::room::{self, RecordRoom, SeriesRoom};
 use super::series::Series;
 use crate::campaign::MOST_RUNS;
 use crate::findings::label;
@@ -83,7 +83,7 @@ impl Bundle {
 
     /// Puts the records in order.
     pub fn new(trial: Trial, mut records: Vec<Record>, series: BTreeMap<String, Series>) -> Bundle {
-        let plan = Planned::of(&trial);
+        let plan = PlannedCells::of(&trial);
         records.sort_by_cached_key(|record| {
             (
                 plan.points.get(&label(&record.point)).copied(),
@@ -103,15 +103,15 @@ impl Bundle {
 }
 
 /// The first places of a plan's points and arms, and its seeds.
-struct Planned<'a> {
+struct PlannedCells<'a> {
     points: BTreeMap<String, usize>,
     arms: BTreeMap<&'a str, usize>,
     seeds: BTreeSet<u64>,
 }
 
-impl Planned<'_> {
-    fn of(trial: &Trial) -> Planned<'_> {
-        Planned {
+impl PlannedCells<'_> {
+    fn of(trial: &Trial) -> PlannedCells<'_> {
+        PlannedCells {
             points: trial.points.iter().enumerate().rev().map(|(nth, point)| (label(point), nth)).collect(),
             arms: trial.arms.iter().enumerate().rev().map(|(nth, arm)| (&**arm, nth)).collect(),
             seeds: trial.seeds.iter().copied().collect(),
@@ -137,7 +137,7 @@ struct JoinedFolders {
     folders: usize,
     /// The settings that an arm has at a point, and where they were seen first.
     settings: BTreeMap<(String, String), (Settings, PathBuf)>,
-    room: Room,
+    room: RecordRoom,
     remarks: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ impl JoinedFolders {
     fn finished(&mut self, folder: &Folder, trial: &Trial) -> Result<(), ReadError> {
         let file = folder.join(RECORDS);
         let text = folder.read(RECORDS).map_err(|error| refused(&file, error))?;
-        let plan = Planned::of(trial);
+        let plan = PlannedCells::of(trial);
         for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.is_empty()) {
             if text.len() > LONGEST_RECORD {
                 let problem =
@@ -253,7 +253,7 @@ impl JoinedFolders {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             names => names.map_err(|error| refused(&folder.join(RUNS), error))?,
         };
-        let plan = Planned::of(trial);
+        let plan = PlannedCells::of(trial);
         let mut count = 0;
         for name in names.iter().map(|name| Path::new(RUNS).join(name)) {
             let path = folder.join(&name);

@@ -22,9 +22,9 @@ const FOR_A_BYTE: usize = 8;
 
 /// The memory that records have taken.
 #[derive(Debug, Default)]
-pub(super) struct Room(usize);
+pub(super) struct RecordRoom(usize);
 
-impl Room {
+impl RecordRoom {
     /// The settings of an arm at a point are taken once.
     pub(super) fn take_settings(&mut self, settings: &Settings) -> Result<(), String> {
         self.take(memory(settings))
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn runs_that_take_more_than_all_memory_are_refused() {
         let record = record(8, "every", 1, 100.0);
-        let mut room = Room(MOST_MEMORY - 3000);
+        let mut room = RecordRoom(MOST_MEMORY - 3000);
         room.take_settings(&json!({ "a": {} }).into()).expect("there is room");
         let said = room
             .take_record(&record, &json!({}))

@@ -15,33 +15,33 @@ const AVOIDED_FOR: Duration = Duration::from_secs(5);
 
 /// What is known of the nodes of the file.
 #[derive(Debug, Default)]
-pub(super) struct Answering(Mutex<BTreeMap<SocketAddr, Known>>);
+pub(super) struct AnsweringNodes(Mutex<BTreeMap<SocketAddr, NodeAnswer>>);
 
 #[derive(Clone, Copy, Debug)]
-enum Known {
+enum NodeAnswer {
     AnsweredAt(Instant),
     AvoidedUntil(Instant),
 }
 
-impl Answering {
+impl AnsweringNodes {
     pub(super) fn is_avoided(&self, node: SocketAddr) -> bool {
         let known = self.0.lock().get(&node).copied();
-        matches!(known, Some(Known::AvoidedUntil(until)) if Instant::now() < until)
+        matches!(known, Some(NodeAnswer::AvoidedUntil(until)) if Instant::now() < until)
     }
 
     pub(super) fn answers(&self, node: SocketAddr) {
-        self.0.lock().insert(node, Known::AnsweredAt(Instant::now()));
+        self.0.lock().insert(node, NodeAnswer::AnsweredAt(Instant::now()));
     }
 
     /// A connect that began then was not answered. The log names the node once, until it has answered again.
     pub(super) fn does_not_answer(&self, node: SocketAddr, began: Instant) {
         let mut nodes = self.0.lock();
         let known = nodes.get(&node).copied();
-        if matches!(known, Some(Known::AnsweredAt(at)) if at >= began) {
+        if matches!(known, Some(NodeAnswer::AnsweredAt(at)) if at >= began) {
             return;
         }
-        nodes.insert(node, Known::AvoidedUntil(Instant::now() + AVOIDED_FOR));
-        if !matches!(known, Some(Known::AvoidedUntil(_))) {
+        nodes.insert(node, NodeAnswer::AvoidedUntil(Instant::now() + AVOIDED_FOR));
+        if !matches!(known, Some(NodeAnswer::AvoidedUntil(_))) {
             tracing::warn!(%node, "a node does not answer over Hopwise: connections go straight on until it does");
         }
     }
@@ -53,7 +53,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_node_is_avoided_that_answers_no_connect_and_not_for_one_that_was_lost() {
-        let answering = Answering::default();
+        let answering = AnsweringNodes::default();
         let node = SocketAddr::from(([10, 7, 2, 2], 7300));
         let began = Instant::now();
         tokio::time::advance(Duration::from_secs(1)).await;

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout, timeout_at};
 
-use super::answering::Answering;
+use super::answering::AnsweringNodes;
 use super::closed::Closed;
 use super::decisions::{Decisions, Ends, Verdict};
 use super::hangs::Pulse;
@@ -44,7 +44,7 @@ pub(super) struct Entry {
     answers_within: Duration,
     idle: Duration,
     decisions: Mutex<Decisions<Way>>,
-    answering: Answering,
+    answering: AnsweringNodes,
     arrivals: Arrivals,
     closed: Closed,
     pulse: Mutex<Pulse>,
@@ -91,7 +91,7 @@ impl Entry {
             answers_within: config.answers_within.0,
             idle: config.idle.0,
             decisions: Mutex::default(),
-            answering: Answering::default(),
+            answering: AnsweringNodes::default(),
             arrivals,
             closed: Closed::default(),
             pulse: Mutex::new(Pulse::new()),
