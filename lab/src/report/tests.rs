@@ -182,8 +182,7 @@ fn runs_that_came_to_the_same_are_seen_one_by_one() {
     let html = html(&of_arms(1));
     let figure = figure(&html, "fig-goodput");
     let dots: Vec<_> = figure.split("class=\"run a0\" ").skip(1).collect();
-    let heights: std::collections::BTreeSet<_> =
-        dots.iter().filter_map(|dot| dot.split('"').nth(3)).collect();
+    let heights: BTreeSet<_> = dots.iter().filter_map(|dot| dot.split('"').nth(3)).collect();
     assert_eq!((dots.len(), heights.len()), (5, 5), "{dots:?}");
     assert!(figure.contains("run|run a0|200||arm0, seed 1: 200|||||1\n"), "runs can be taken away");
 }
@@ -322,7 +321,8 @@ fn a_plan_of_far_more_cells_than_runs_is_refused_before_it_takes_memory() {
     let (root, whole) = (Folders::of("cells"), bundle());
     let further = |nth: u32| format!("further{nth}");
     let arms = |count| [whole.trial.arms.clone(), (0..count).map(further).collect()].concat();
-    let wide = Trial { arms: arms(100_000), seeds: vec![1], ..whole.trial.clone() };
+    let points = (0..50_000).map(|hops| [("topology.hops".to_owned(), json!(hops))].into()).collect();
+    let wide = Trial { points, seeds: vec![1], ..whole.trial.clone() };
     let error = read(&[&root.write("wide", &wide, &whole.records[..1])]).expect_err("far more than runs");
     let (said, cells) = (error.to_string(), wide.arms.len() * wide.points.len());
     assert!(said.contains("trial.json: `points` has ") && said.contains(&format!("{cells} cells")), "{said}");

@@ -26,14 +26,16 @@ pub(super) fn ratios(view: &View<'_>) -> String {
 /// Each arm's ratio in a figure, with its interval and the margin.
 fn ratios_of(view: &View<'_>, of: &Figure) -> String {
     let rows = view.rows();
-    let compared = |row: &'_ FigureRow<'_>| {
-        let found = view.findings.points.iter().find(|found| found.point == *row.point)?;
-        let comparison = found.comparison(row.arm, of)?;
+    // Findings and rows have the points in one order.
+    let arms = view.bundle.trial.arms.len();
+    let compared = |(nth, row): (usize, &'_ FigureRow<'_>)| {
+        let comparison = view.findings.points.get(nth / arms)?.comparison(row.arm, of)?;
         Some((comparison.ratio?, comparison.ci95, comparison.verdict))
     };
     let found: Vec<_> = rows
         .iter()
-        .filter_map(|row| compared(row).map(|(ratio, ci95, verdict)| (row, ratio, ci95, verdict)))
+        .enumerate()
+        .filter_map(|place| compared(place).map(|(ratio, ci95, verdict)| (place.1, ratio, ci95, verdict)))
         .collect();
     if found.is_empty() {
         return String::new();
