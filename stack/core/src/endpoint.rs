@@ -1,7 +1,7 @@
 //! A host: connections, listeners, UDP sockets and ICMP over one or more links, as one [`Machine`].
 //!
 //! Invariants
-//! - E1: the timer heap holds exactly each connection's own deadline.
+//! - E1: the timer heap holds each connection's own deadline, or an earlier instant at which it is looked at.
 //! - E2: a connection that may have a segment to send is in its link's queue.
 //! - E3: everything that grows with received packets is bounded.
 
@@ -179,7 +179,7 @@ impl Endpoint {
         self.account.file(now, &mut self.table, slot);
         let Some(entry) = self.table.get_mut(slot) else { return };
         let has_something_to_say = !entry.conn.falls_silent(now) && !entry.is_silenced();
-        self.timers.set(slot, entry.conn.deadline());
+        self.timers.move_forward(slot, entry.conn.deadline());
         let (link, handle) = (entry.link, (slot, entry.generation));
         let (is_half_open, is_spent) = (entry.is_half_open, entry.conn.is_spent());
         let opens = entry.conn.state().is_opening();
@@ -229,9 +229,12 @@ impl Endpoint {
         let memory = self.account.memory();
         let Some(entry) = self.table.get_mut(slot) else { return };
         let mut cx = Cx { now, conn: entry.conn.number, packet: 0, memory, ring: &mut self.trace };
-        entry.conn.handle_timeout(&mut cx);
+        let was_due = entry.conn.handle_timeout(&mut cx);
         assert!(entry.conn.deadline() > now, "E1: a deadline that stays due never ends");
-        self.touch(now, slot);
+        self.timers.set(slot, entry.conn.deadline());
+        if was_due {
+            self.touch(now, slot);
+        }
     }
 
     /// Writes one segment, or a bundle, of the next connection in the link's queue.
@@ -260,7 +263,7 @@ impl Endpoint {
             let left = entry.conn.poll_transmit(&mut cx, &help, out);
             let has_left = left != Left::Nothing;
             entry.is_queued = has_left && !entry.conn.falls_silent(now);
-            self.timers.set(slot, entry.conn.deadline());
+            self.timers.move_forward(slot, entry.conn.deadline());
             let (is_queued, remote) = (entry.is_queued, entry.conn.ends().remote.ip());
             let (turn, owes_last_ack) = (entry.conn.turn(), entry.footprint.owes_last_ack());
             if is_queued {

@@ -52,6 +52,17 @@ impl TimerHeap {
         }
     }
 
+    /// Moves the deadline of `slot` forward, or sets it. A later one changes nothing: the filed one is then due too early,
+    /// when its owner is asked and sets it anew.
+    #[inline]
+    pub(crate) fn move_forward(&mut self, slot: u32, at: Instant) {
+        let place = self.places.get(slot as usize).copied().unwrap_or(ABSENT);
+        let filed = self.entries.get(place as usize).map_or(Instant::FAR, |(filed, _)| *filed);
+        if at < filed {
+            self.refile(place, slot, at);
+        }
+    }
+
     #[inline(never)]
     fn refile(&mut self, place: u32, slot: u32, at: Instant) {
         if place == ABSENT {
@@ -141,6 +152,15 @@ mod tests {
                 heap.set(slot, Instant::FAR);
             }
             assert_eq!(due, [1, 2, 3]);
+        }
+    }
+
+    #[test]
+    fn a_deadline_moves_forward_alone() {
+        let mut heap = TimerHeap::new();
+        for (at, filed) in [(5, 5), (7, 5), (3, 3), (u64::MAX, 3)] {
+            heap.move_forward(7, Instant(at));
+            assert_eq!(heap.peek(), Some((Instant(filed), 7)));
         }
     }
 

@@ -181,9 +181,11 @@ impl Connection {
         self.receiving.nxt()
     }
 
-    /// The next instant at which [`handle_timeout`](Connection::handle_timeout) has something to do, or never.
+    /// The next instant at which [`handle_timeout`](Connection::handle_timeout) may have something to do, or never. It
+    /// is no later than the first deadline, and exact after `handle_timeout`.
+    #[inline]
     pub(crate) fn deadline(&self) -> Instant {
-        self.receiving.ledger().deadline().min(self.timers.next())
+        self.receiving.ledger().deadline().min(self.timers.wake())
     }
 
     fn enter(&mut self, cx: &mut Cx<'_>, state: StateName) {

@@ -47,33 +47,31 @@ impl Timer {
     ];
 }
 
-/// One deadline for each [`Timer`]; [`Instant::FAR`] means that it is off. Invariant: `next` is the earliest.
+/// One deadline for each [`Timer`]; [`Instant::FAR`] means that it is off. Invariant: `wake` is no later than the earliest
+/// of them. Only [`expired`](Timers::expired) moves it to a later instant, so that a timer costs nothing but its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Timers {
     deadlines: [Instant; Timer::ALL.len()],
-    next: Instant,
+    wake: Instant,
 }
 
 const _: () = assert!(size_of::<Timers>() <= 128);
 
 impl Timers {
     pub(crate) const fn new() -> Timers {
-        Timers { deadlines: [Instant::FAR; Timer::ALL.len()], next: Instant::FAR }
+        Timers { deadlines: [Instant::FAR; Timer::ALL.len()], wake: Instant::FAR }
     }
 
     /// Sets the deadline, whatever it was before.
+    #[inline]
     pub(crate) fn arm(&mut self, timer: Timer, at: Instant) {
-        let before = std::mem::replace(&mut self.deadlines[timer as usize], at);
-        if at <= self.next {
-            self.next = at;
-        } else if before == self.next {
-            self.next = self.earliest();
-        }
+        self.deadlines[timer as usize] = at;
+        self.wake = self.wake.min(at);
     }
 
     #[inline]
     pub(crate) fn disarm(&mut self, timer: Timer) {
-        self.arm(timer, Instant::FAR);
+        self.deadlines[timer as usize] = Instant::FAR;
     }
 
     #[inline]
@@ -86,21 +84,22 @@ impl Timers {
         self.deadlines[timer as usize] != Instant::FAR
     }
 
-    /// The earliest deadline of all.
-    pub(crate) fn next(&self) -> Instant {
-        self.next
+    /// The instant at which [`expired`](Timers::expired) should be asked. It may be too early, but not too late.
+    #[inline]
+    pub(crate) fn wake(&self) -> Instant {
+        self.wake
     }
 
     /// The first timer that is due. It stays due until the caller disarms it or arms it anew.
-    pub(crate) fn expired(&self, now: Instant) -> Option<Timer> {
-        if now < self.next {
+    pub(crate) fn expired(&mut self, now: Instant) -> Option<Timer> {
+        if now < self.wake {
             return None;
         }
-        Timer::ALL.into_iter().find(|timer| self.deadline(*timer).is_some_and(|at| at <= now))
-    }
-
-    fn earliest(&self) -> Instant {
-        self.deadlines.iter().copied().fold(Instant::FAR, Instant::min)
+        let due = Timer::ALL.into_iter().find(|timer| self.deadlines[*timer as usize] <= now);
+        if due.is_none() {
+            self.wake = self.deadlines.iter().copied().fold(Instant::FAR, Instant::min);
+        }
+        due
     }
 }
 
@@ -120,10 +119,10 @@ mod tests {
     #[test]
     fn nothing_is_due_before_the_earliest_deadline() {
         let mut timers = Timers::new();
-        assert_eq!((timers.next(), timers.expired(Instant(u64::MAX - 1))), (Instant::FAR, None));
+        assert_eq!((timers.wake(), timers.expired(Instant(u64::MAX - 1))), (Instant::FAR, None));
         timers.arm(Timer::Pace, Instant(20));
         timers.arm(Timer::Retransmit, Instant(30));
-        assert_eq!((timers.next(), timers.expired(Instant(19))), (Instant(20), None));
+        assert_eq!((timers.wake(), timers.expired(Instant(19))), (Instant(20), None));
         assert_eq!(timers.expired(Instant(20)), Some(Timer::Pace));
     }
 
@@ -138,14 +137,23 @@ mod tests {
         timers.disarm(Timer::Retransmit);
         assert_eq!(timers.expired(Instant(25)), Some(Timer::Pace));
         timers.disarm(Timer::Pace);
-        assert_eq!((timers.next(), timers.expired(Instant(25))), (Instant::FAR, None));
+        assert_eq!((timers.expired(Instant(25)), timers.wake()), (None, Instant::FAR));
+    }
+
+    #[test]
+    fn a_wake_stays_early_until_nothing_is_found_due() {
+        let mut timers = Timers::new();
+        timers.arm(Timer::Retransmit, Instant(10));
+        timers.arm(Timer::Retransmit, Instant(30));
+        assert_eq!(timers.wake(), Instant(10));
+        assert_eq!((timers.expired(Instant(10)), timers.wake()), (None, Instant(30)));
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
         #[test]
-        fn next_and_expired_agree_with_a_search_of_all(
+        fn no_timer_runs_out_unseen(
             steps in prop::collection::vec((0..11_usize, prop_oneof![0..20_u64, Just(u64::MAX)], 0..20_u64), 1..80),
         ) {
             let mut timers = Timers::new();
@@ -153,9 +161,12 @@ mod tests {
             for (timer, at, now) in steps {
                 timers.arm(Timer::ALL[timer], Instant(at));
                 model[timer] = at;
-                prop_assert_eq!(timers.next(), model.iter().copied().min().map_or(Instant::FAR, Instant));
+                let earliest = model.iter().copied().min().map_or(Instant::FAR, Instant);
+                prop_assert!(timers.wake() <= earliest);
                 let due = model.iter().position(|at| *at <= now).map(|place| Timer::ALL[place]);
+                let was_early = timers.wake() <= Instant(now) && due.is_none();
                 prop_assert_eq!(timers.expired(Instant(now)), due);
+                prop_assert!(!was_early || timers.wake() == earliest);
                 prop_assert_eq!(timers.deadline(Timer::ALL[timer]), Some(Instant(at)).filter(|at| at.0 != u64::MAX));
             }
         }

@@ -189,7 +189,7 @@ impl Feedback<'_> {
                 self.timers.disarm(Timer::Retransmit);
                 self.timers.disarm(Timer::TailProbe);
                 self.timers.disarm(Timer::Reorder);
-                self.timers.disarm(Timer::UserTimeout);
+                self.sending.stop_waiting();
             }
         } else if news.advanced > 0 {
             if self.loss.ack_restarts_timer(self.opening.agreed().sack) {

@@ -38,16 +38,20 @@ const R1: u32 = 3;
 
 /// Timers that run out.
 impl Connection {
-    pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
-        if self.receiving.ledger().deadline() <= cx.now {
+    /// Returns whether something was due.
+    pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> bool {
+        let mut was_due = self.receiving.ledger().deadline() <= cx.now;
+        if was_due {
             let around = Around::new(&self.opening, &self.path, self.sending.mss());
             self.receiving.on_deadline(cx, around);
         }
         while let Some(timer) = self.timers.expired(cx.now) {
             self.timers.disarm(timer);
             self.on_timer(cx, timer);
+            was_due = true;
         }
         self.check();
+        was_due
     }
 
     fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
@@ -434,6 +438,8 @@ fn smallest_mtu(remote: &End) -> u16 {
 pub(super) fn wait_for_ack(now: Instant, patience: Duration, sending: &mut Sending, timers: &mut Timers) {
     if sending.waiting_since() == Moment::NEVER {
         sending.wait_from(now);
-        timers.arm(Timer::UserTimeout, now + patience);
+        if !timers.is_armed(Timer::UserTimeout) {
+            timers.arm(Timer::UserTimeout, now + patience);
+        }
     }
 }

@@ -179,14 +179,18 @@ impl Rig {
 
     /// Runs the next deadline, unless the connection is over.
     fn wait_for_timer(&mut self) -> bool {
-        let due = self.conn.deadline();
-        if due == Instant::FAR {
-            return false;
+        loop {
+            let due = self.conn.deadline();
+            if due == Instant::FAR {
+                return false;
+            }
+            self.now = self.now.max(due);
+            let mut cx =
+                Cx { now: self.now, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut self.ring };
+            if self.conn.handle_timeout(&mut cx) {
+                return true;
+            }
         }
-        self.now = self.now.max(due);
-        let mut cx = Cx { now: self.now, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut self.ring };
-        self.conn.handle_timeout(&mut cx);
-        true
     }
 
     /// All segments that may leave now.
