@@ -261,8 +261,7 @@ impl Endpoint {
                 ring: &mut self.trace,
             };
             let left = entry.conn.poll_transmit(&mut cx, &help, out);
-            let has_left = left != Left::Nothing;
-            entry.is_queued = has_left && !entry.conn.falls_silent(now);
+            entry.is_queued = matches!(left, Left::Packet { is_last: false, .. });
             self.timers.move_forward(slot, entry.conn.deadline());
             let (is_queued, remote) = (entry.is_queued, entry.conn.ends().remote.ip());
             let (turn, owes_last_ack) = (entry.conn.turn(), entry.footprint.owes_last_ack());
@@ -278,7 +277,7 @@ impl Endpoint {
                     self.forget_if_spent(now, slot);
                 }
             }
-            if let Left::Packet { lent, segment_bytes } = left {
+            if let Left::Packet { lent, segment_bytes, .. } = left {
                 self.lent = lent.map(|(seq, len)| (slot, seq, len));
                 self.take_turns(now, slot, turn);
                 if owes_last_ack {

@@ -24,29 +24,37 @@ use crate::wire::Flags;
 use crate::{Instant, Seq};
 
 impl Connection {
-    /// Writes the next segment's packet to `out`, if there is one. Call it until it returns [`Left::Nothing`].
+    /// Writes the next segment's packet to `out`, if there is one. Call it until it returns [`Left::Nothing`], or a
+    /// packet that is the last for now.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Cx<'_>, link: &LinkHelp, out: &mut Vec<u8>) -> Left {
-        // At rest, no agent is consulted.
-        let is_at_rest = self.is_at_rest();
-        let allowance = if is_at_rest { Allowance::UNLIMITED } else { self.allowance(cx.now) };
-        let allowed = (!is_at_rest).then_some(&allowance);
-        let ledger = self.receiving.ledger();
-        let plan = if self.has_nothing_to_send() {
-            None
-        } else {
-            self.ladder().next_segment(cx.now, allowed, link, ledger)
-        };
-        let Some(plan) = plan else {
-            self.settle(cx, allowed);
+        let left = self.transmit(cx, link, out);
+        if left.is_last() {
+            self.settle(cx);
+        }
+        self.check();
+        left
+    }
+
+    fn transmit(&mut self, cx: &mut Cx<'_>, link: &LinkHelp, out: &mut Vec<u8>) -> Left {
+        if self.has_nothing_to_send() {
             return Left::Nothing;
-        };
+        }
+        let allowance = self.allowance_now(cx.now);
+        let allowed = allowance.as_ref();
+        let plan = self.ladder().next_segment(cx.now, allowed, link, self.receiving.ledger());
+        let Some(plan) = plan else { return Left::Nothing };
         let plan = self.ladder().bundled(plan, allowed, link);
         self.prepare(&plan);
         let ack = self.ack_for(cx, &plan);
         self.writer().write_segment(cx, &plan, ack.as_ref(), allowed, link, out);
         self.commit(cx, &plan, ack.as_ref(), allowed);
-        self.check();
-        plan.left(link)
+        plan.left(link, self.has_nothing_to_send())
+    }
+
+    /// The agents' allowance. At rest, no agent is consulted.
+    #[inline]
+    fn allowance_now(&self, now: Instant) -> Option<Allowance> {
+        (!self.is_at_rest()).then(|| self.allowance(now))
     }
 
     #[inline]
@@ -319,12 +327,14 @@ impl Connection {
         self.arm_retransmit(cx.now);
     }
 
-    /// Is called if no segment leaves: gives the cause a timer (C3), and judges the agents' window.
-    fn settle(&mut self, cx: &mut Cx<'_>, allowed: Option<&Allowance>) {
+    /// Is called if no further segment leaves: gives the cause a timer (C3), and judges the agents' window.
+    #[inline(never)]
+    fn settle(&mut self, cx: &mut Cx<'_>) {
+        let allowance = self.allowance_now(cx.now);
+        let Some(allowed) = allowance.as_ref() else { return self.settle_at_rest(cx.now) };
         if self.closed == Some(CloseReason::Finished) || !self.state.is_synchronized() {
             return;
         }
-        let Some(allowed) = allowed else { return self.settle_at_rest(cx.now) };
         self.urges.set_tail_probe(self.urges.is_tail_probe_due() && !self.loss.board().is_empty());
         self.note_limits(cx, allowed);
         self.tell_of_room();

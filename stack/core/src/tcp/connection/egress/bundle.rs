@@ -29,7 +29,15 @@ pub(crate) enum Left {
         lent: Option<(Seq, u32)>,
         /// For a bundle, the payload of each segment except the last, for [`Transmit`](crate::Transmit).
         segment_bytes: Option<u16>,
+        /// Nothing follows until something happens to the connection.
+        is_last: bool,
     },
+}
+
+impl Left {
+    pub(super) fn is_last(&self) -> bool {
+        !matches!(self, Left::Packet { is_last: false, .. })
+    }
 }
 
 impl Ladder<'_> {
@@ -129,10 +137,11 @@ impl SegmentPlan {
         if self.len <= self.each { 1 } else { self.len.div_ceil(self.each) }
     }
 
-    pub(super) fn left(&self, link: &LinkHelp) -> Left {
+    pub(super) fn left(&self, link: &LinkHelp, is_last: bool) -> Left {
         Left::Packet {
             lent: (link.lends && self.len > 0).then_some((self.seq, self.len)),
             segment_bytes: (self.len > self.each).then_some(as_u16(self.each as usize)),
+            is_last,
         }
     }
 }
