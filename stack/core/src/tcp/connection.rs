@@ -31,7 +31,6 @@ mod urges;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acks::Feedback;
 pub(crate) use egress::{Left, LinkHelp};
 pub use ends::Flow;
 pub(crate) use ends::{End, Ends};
@@ -239,24 +238,6 @@ impl Connection {
         Info::of(self, now, specs)
     }
 
-    #[inline]
-    fn feedback(&mut self) -> Feedback<'_> {
-        Feedback {
-            patience: self.patience(),
-            sending: &mut self.sending,
-            urges: &mut self.urges,
-            loss: &mut self.loss,
-            senders: &mut self.senders,
-            mtu: &mut self.mtu,
-            timers: &mut self.timers,
-            path: &mut self.path,
-            progress: &mut self.progress,
-            stats: &mut self.stats,
-            opening: &self.opening,
-            config: &self.config,
-        }
-    }
-
     /// The heap bytes of this connection's own fields, for the test of allocations.
     pub(crate) fn allocated(&self) -> usize {
         size_of::<Connection>()
@@ -283,7 +264,7 @@ impl Connection {
 
     /// Returns whether data waits behind a closed window of the peer.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.ladder().is_blocked_by_window()
+        self.is_blocked_by_window()
     }
 
     #[cfg(debug_assertions)]
@@ -436,7 +417,7 @@ impl Connection {
         self.sending.open();
         self.timers.disarm(Timer::UserTimeout);
         self.timers.disarm(Timer::Retransmit);
-        self.feedback().sample_handshake(cx, segment);
+        self.sample_handshake(cx, segment);
         self.unmet().trace_unmeasured(cx);
         self.begin_after_lost_syn(cx);
         self.enter(cx, StateName::Established);
@@ -452,7 +433,7 @@ impl Connection {
     fn begin_after_lost_syn(&mut self, cx: &Cx<'_>) {
         let nth = self.loss.take_syn_timeouts();
         if nth > 0 {
-            self.feedback().ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
+            self.ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
         }
     }
 }

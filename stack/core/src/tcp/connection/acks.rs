@@ -2,21 +2,13 @@
 
 use std::time::Duration;
 
-use super::loss::Loss;
-use super::opening::Opening;
-use super::sending::{Sending, WindowNews};
-use super::signals::wait_for_ack;
-use super::urges::Urges;
-use super::{ConnectionStats, send_view};
+use super::sending::WindowNews;
+use super::{Connection, send_view};
 use crate::Seq;
-use crate::agent::{Acked, Count, Path, Recovered};
-use crate::tcp::config::TcpConfig;
+use crate::agent::{Acked, Count, Recovered};
 use crate::tcp::cx::Cx;
-use crate::tcp::mtu::MtuSearch;
-use crate::tcp::progress::Progress;
 use crate::tcp::scoreboard::Delivered;
-use crate::tcp::senders::Senders;
-use crate::tcp::timers::{Timer, Timers};
+use crate::tcp::timers::Timer;
 use crate::trace::{MtuHow, TraceKind};
 use crate::wire::{Flags, HopwiseOption, TcpView};
 
@@ -57,25 +49,8 @@ pub(super) struct Before {
     pub(super) outstanding: Count,
 }
 
-/// The parts that change with an ACK of the peer, or with a timer that stands for a missing ACK. The receive side and
-/// the program are not among them.
-pub(super) struct Feedback<'a> {
-    pub(super) sending: &'a mut Sending,
-    pub(super) urges: &'a mut Urges,
-    pub(super) loss: &'a mut Loss,
-    pub(super) senders: &'a mut Senders,
-    pub(super) mtu: &'a mut MtuSearch,
-    pub(super) timers: &'a mut Timers,
-    pub(super) path: &'a mut Path,
-    pub(super) progress: &'a mut Progress,
-    pub(super) stats: &'a mut ConnectionStats,
-    pub(super) opening: &'a Opening,
-    pub(super) config: &'a TcpConfig,
-    /// The time to wait for an acknowledgment before the connection is given up.
-    pub(super) patience: Duration,
-}
-
-impl Feedback<'_> {
+/// The receive side and the program's calls have no part in this.
+impl Connection {
     /// The news before the ACK is digested.
     #[inline]
     pub(super) fn news(&self, segment: &TcpView<'_>) -> AckNews {
@@ -93,7 +68,7 @@ impl Feedback<'_> {
         }
     }
 
-    /// Digests an ACK in the place of its [`news`](Feedback::news), which is too large to be moved at each step.
+    /// Digests an ACK in the place of its [`news`](Connection::news), which is too large to be moved at each step.
     pub(super) fn digest(
         &mut self,
         cx: &mut Cx<'_>,
@@ -118,10 +93,11 @@ impl Feedback<'_> {
             _ => None,
         };
         let age = news.echo.map(|echo| self.opening.ts_now(cx.now).wrapping_sub(echo));
-        let is_one_timed = self.opening.uses_one_timed(self.config);
-        news.rtt = self.loss.take_samples(cx, &news.delivered, (segment.ack, age), is_one_timed, self.path);
+        let is_one_timed = self.opening.uses_one_timed(&self.config);
+        news.rtt =
+            self.loss.take_samples(cx, &news.delivered, (segment.ack, age), is_one_timed, &mut self.path);
         if self.mtu.on_acked(self.sending.una()) {
-            self.sending.set_mss(self.opening.full_payload(self.mtu, self.config));
+            self.sending.set_mss(self.opening.full_payload(&self.mtu, &self.config));
             cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how: MtuHow::Probe });
         }
         // On a SYN, ECE announces a capability and no mark (RFC 3168 §6.1.1).
@@ -140,7 +116,7 @@ impl Feedback<'_> {
         self.urges.ask_nothing_below();
         self.urges.forget_window_probes();
         if !self.sending.is_idle() {
-            wait_for_ack(cx.now, self.patience, self.sending, self.timers);
+            self.wait_for_ack(cx.now);
         }
     }
 
@@ -155,16 +131,16 @@ impl Feedback<'_> {
             _ => echoed,
         };
         let Some(sample) = sample else { return };
-        if self.opening.uses_one_timed(self.config) {
+        if self.opening.uses_one_timed(&self.config) {
             // The timer counts timed data only, but this sample still measures the path.
             self.path.rtt.min = [self.path.rtt.min, Some(sample)].into_iter().flatten().min();
         } else {
-            self.loss.take_rtt(cx, sample, None, self.path);
+            self.loss.take_rtt(cx, sample, None, &mut self.path);
         }
     }
 
     pub(super) fn tell_senders(&mut self, cx: &mut Cx<'_>, news: &AckNews, ended: Option<Recovered>) {
-        let view = send_view(self.sending, self.path, self.loss);
+        let view = send_view(&self.sending, &self.path, &self.loss);
         if news.advanced > 0 || news.delivered.sacked.bytes > 0 {
             let acked = Acked {
                 now: cx.now,
@@ -193,9 +169,9 @@ impl Feedback<'_> {
             }
         } else if news.advanced > 0 {
             if self.loss.ack_restarts_timer(self.opening.agreed().sack) {
-                self.loss.arm_retransmit(cx.now, self.timers);
+                self.arm_retransmit(cx.now);
             }
-            self.loss.arm_tail_probe(cx.now, self.space().uses_rack, self.path, self.timers);
+            self.arm_tail_probe(cx.now);
         }
     }
 }

@@ -266,8 +266,8 @@ impl Connection {
         self.state.is_synchronized()
             && self.closed.is_none()
             && !self.is_at_rest()
-            && !self.timers.is_armed(Timer::Frozen)
-            && !self.ladder().is_blocked_by_window()
+            && !self.is_frozen()
+            && !self.is_blocked_by_window()
     }
 
     /// The burst for which the connection wants a turn, named by its first number.

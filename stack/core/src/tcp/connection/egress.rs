@@ -7,9 +7,7 @@ mod rungs;
 
 pub(crate) use bundle::{Left, LinkHelp};
 pub(super) use plan::{SegmentPlan, What};
-use rungs::Ladder;
 
-use super::emit::Writer;
 use super::receiving::Around;
 use super::signals::RELAX_AFTER;
 use super::{CloseReason, Connection, in_32_bits, send_view};
@@ -41,12 +39,12 @@ impl Connection {
         }
         let allowance = self.allowance_now(cx.now);
         let allowed = allowance.as_ref();
-        let plan = self.ladder().next_segment(cx.now, allowed, link, self.receiving.ledger());
+        let plan = self.next_segment(cx.now, allowed, link);
         let Some(plan) = plan else { return Left::Nothing };
-        let plan = self.ladder().bundled(plan, allowed, link);
+        let plan = self.bundled(plan, allowed, link);
         self.prepare(&plan);
         let ack = self.ack_for(cx, &plan);
-        self.writer().write_segment(cx, &plan, ack.as_ref(), allowed, link, out);
+        self.write_segment(cx, &plan, ack.as_ref(), allowed, link, out);
         self.commit(cx, &plan, ack.as_ref(), allowed);
         plan.left(link, self.has_nothing_to_send())
     }
@@ -55,40 +53,6 @@ impl Connection {
     #[inline]
     fn allowance_now(&self, now: Instant) -> Option<Allowance> {
         (!self.is_at_rest()).then(|| self.allowance(now))
-    }
-
-    #[inline]
-    pub(super) fn ladder(&self) -> Ladder<'_> {
-        Ladder {
-            state: self.state,
-            sending: &self.sending,
-            urges: &self.urges,
-            loss: &self.loss,
-            opening: &self.opening,
-            mtu: &self.mtu,
-            timers: &self.timers,
-            config: &self.config,
-            changed: self.changed_options.as_deref(),
-        }
-    }
-
-    #[inline]
-    fn writer(&mut self) -> Writer<'_> {
-        let changed = self.changed_options.as_deref();
-        Writer {
-            hop_limit: changed.map_or(self.config.hop_limit, |changed| changed.hop_limit),
-            dscp: changed.map_or(self.config.dscp, |changed| changed.dscp),
-            is_reply: self.state == StateName::SynReceived,
-            receiving: &mut self.receiving,
-            urges: &mut self.urges,
-            sending: &self.sending,
-            loss: &self.loss,
-            senders: &self.senders,
-            opening: &self.opening,
-            mtu: &self.mtu,
-            path: &self.path,
-            config: &self.config,
-        }
     }
 
     /// The place of a segment's bytes, valid until they are acknowledged or more is written.
@@ -251,7 +215,7 @@ impl Connection {
         self.senders.on_sent(&Sent { now: cx.now, carried, kind }, &view);
     }
 
-    fn arm_tail_probe(&mut self, now: Instant) {
+    pub(super) fn arm_tail_probe(&mut self, now: Instant) {
         let uses_rack = self.opening.agreed().sack && self.config.rack;
         self.loss.arm_tail_probe(now, uses_rack, &self.path, &mut self.timers);
     }
@@ -283,7 +247,7 @@ impl Connection {
         }
         self.stats.segments_retransmitted += u64::from(plan.segments());
         self.note_left(cx, plan, kind);
-        if self.timers.is_armed(Timer::Frozen) {
+        if self.is_frozen() {
             return;
         }
         if self.timers.deadline(Timer::Retransmit).is_none() {
@@ -296,7 +260,7 @@ impl Connection {
     fn book_again(&mut self, now: Instant, index: usize) {
         let seq = self.loss.book_again(now, index, self.sending.una(), self.opening.ts_now(now));
         if self.mtu.on_resent(seq) {
-            self.feedback().arm_mtu_probe(now);
+            self.arm_mtu_probe(now);
         }
     }
 
@@ -338,7 +302,7 @@ impl Connection {
         self.urges.set_tail_probe(self.urges.is_tail_probe_due() && !self.loss.board().is_empty());
         self.note_limits(cx, allowed);
         self.tell_of_room();
-        if self.ladder().is_blocked_by_window() {
+        if self.is_blocked_by_window() {
             if self.timers.deadline(Timer::Persist).is_none() {
                 self.arm_persist(cx.now);
             }
@@ -395,12 +359,11 @@ impl Connection {
 
     fn arm_pace(&mut self, cx: &Cx<'_>, allowed: &Allowance) {
         let resend_waits = self.loss.board().lost().segments > 0;
-        let ladder = self.ladder();
-        let new_waits = self.sending.unsent() > 0 && !ladder.waits_for_turn();
-        let until = [(resend_waits, allowed.resend_from), (new_waits, ladder.new_from(allowed))]
+        let new_waits = self.sending.unsent() > 0 && !self.waits_for_turn();
+        let until = [(resend_waits, allowed.resend_from), (new_waits, self.new_from(allowed))]
             .into_iter()
             .filter(|(waits, _)| *waits)
-            .map(|(_, from)| ladder.paced_until(from))
+            .map(|(_, from)| self.paced_until(from))
             .filter(|until| *until > cx.now)
             .min();
         match until {

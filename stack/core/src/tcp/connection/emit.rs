@@ -1,42 +1,20 @@
 //! Writes segments: the only place that builds a TCP header for a connection, ACKs included.
 
+use super::Connection;
 use super::egress::{LinkHelp, SegmentPlan, What};
-use super::loss::Loss;
-use super::opening::{Opening, Wishes};
-use super::receiving::{Around, Receiving};
-use super::send_view;
-use super::sending::Sending;
-use super::urges::Urges;
-use crate::agent::{AckNote, AckRequest, Allowance, DataNote, Path};
+use super::receiving::Around;
+use crate::agent::{AckNote, AckRequest, Allowance, DataNote};
 use crate::narrow::as_u16;
-use crate::tcp::config::TcpConfig;
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::DecidedAck;
-use crate::tcp::mtu::MtuSearch;
-use crate::tcp::senders::Senders;
+use crate::trace::StateName;
 use crate::wire::{
     Ecn, Flags, HopwiseOption, IpHeader, Notes, RateRequest, TcpHeader, TcpOptions, Timestamps, protocol,
 };
 use crate::{Instant, Seq};
 
-/// The parts that a segment is written from. Writing it promises a window and uses up an identification.
-pub(super) struct Writer<'a> {
-    pub(super) receiving: &'a mut Receiving,
-    pub(super) urges: &'a mut Urges,
-    pub(super) sending: &'a Sending,
-    pub(super) loss: &'a Loss,
-    pub(super) senders: &'a Senders,
-    pub(super) opening: &'a Opening,
-    pub(super) mtu: &'a MtuSearch,
-    pub(super) path: &'a Path,
-    pub(super) config: &'a TcpConfig,
-    pub(super) hop_limit: u8,
-    pub(super) dscp: u8,
-    /// True if a SYN would be a SYN-ACK.
-    pub(super) is_reply: bool,
-}
-
-impl Writer<'_> {
+/// Writing a segment promises a window and uses up an identification.
+impl Connection {
     /// The ledger gives the ACK's number, timestamp echo and note. The window and SACK blocks are read now.
     pub(super) fn write_segment(
         &mut self,
@@ -51,7 +29,7 @@ impl Writer<'_> {
         let data = self.data_note(plan, allowed);
         let mut options = TcpOptions::default();
         self.put_options(cx.now, plan, ack, &data, &mut options);
-        let (number, window) = match data.cwnd.filter(|_| plan.carries_cwnd(self.opening)) {
+        let (number, window) = match data.cwnd.filter(|_| plan.carries_cwnd(&self.opening)) {
             Some(cwnd) => (self.receiving.last_told(), cwnd),
             None => {
                 self.add_sack_blocks(plan, ack, &mut options);
@@ -88,7 +66,7 @@ impl Writer<'_> {
         if !plan.flags.contains(Flags::ACK) {
             return (Seq(0), self.window_for(plan, Seq(0)));
         }
-        let around = Around::new(self.opening, self.path, self.sending.mss());
+        let around = Around::new(&self.opening, &self.path, self.sending.mss());
         let number = self.receiving.tell_number(cx.memory, ack.map(|ack| ack.number), around);
         (number, self.window_for(plan, number))
     }
@@ -97,7 +75,7 @@ impl Writer<'_> {
     fn data_note(&self, plan: &SegmentPlan, allowed: Option<&Allowance>) -> DataNote {
         match allowed {
             Some(allowed) if plan.len > 0 && self.opening.agreed().tells_anything() => {
-                self.senders.note(plan.seq, &send_view(self.sending, self.path, self.loss), allowed)
+                self.senders.note(plan.seq, &self.send_view(), allowed)
             }
             _ => DataNote::default(),
         }
@@ -139,11 +117,10 @@ impl Writer<'_> {
     #[cold]
     fn syn_options(&self, now: Instant) -> TcpOptions {
         let link_mtu = self.mtu.link();
-        if self.is_reply {
-            self.opening.syn_ack_options(now, self.receiving.ts_recent(), link_mtu, self.config)
+        if self.state == StateName::SynReceived {
+            self.opening.syn_ack_options(now, self.receiving.ts_recent(), link_mtu, &self.config)
         } else {
-            let wishes = Wishes { receiver: self.receiving.needs(), senders: self.senders.needs() };
-            self.opening.syn_options(now, wishes, link_mtu, self.config)
+            self.opening.syn_options(now, self.wishes(), link_mtu, &self.config)
         }
     }
 
@@ -196,19 +173,20 @@ impl Writer<'_> {
     }
 
     fn ip_header(&self, plan: &SegmentPlan, id: u16) -> IpHeader<'_> {
+        let changed = self.changed_options.as_deref();
         IpHeader {
             src: self.opening.ends().local.ip(),
             dst: self.opening.remote().ip(),
             protocol: protocol::TCP,
-            hop_limit: self.hop_limit,
+            hop_limit: changed.map_or(self.config.hop_limit, |changed| changed.hop_limit),
             // Only new data may be marked as ECN-capable (RFC 3168 §6.1.4, 6.1.5).
-            ecn: if plan.is_all_new(self.sending) && self.opening.sends_ect() {
+            ecn: if plan.is_all_new(&self.sending) && self.opening.sends_ect() {
                 Ecn::Ect0
             } else {
                 Ecn::NotEct
             },
-            dscp: self.dscp,
-            dont_fragment: plan.forbids_cutting(self.opening, self.mtu),
+            dscp: changed.map_or(self.config.dscp, |changed| changed.dscp),
+            dont_fragment: plan.forbids_cutting(&self.opening, &self.mtu),
             id,
             source_route: self.opening.source_route(),
         }

@@ -7,7 +7,6 @@ use super::{CloseReason, Connection, Flow};
 use crate::agent::{AgentSpecs, Allowance, CWND_GAUGE, Count, Path, SSTHRESH_GAUGE, Turn};
 use crate::tcp::progress::BusyTime;
 use crate::tcp::recovery::Phase;
-use crate::tcp::timers::Timer;
 use crate::trace::{Lacking, StateName};
 use crate::{Instant, Seq};
 
@@ -214,7 +213,7 @@ impl Info {
             has_timestamps: connection.opening.agreed().timestamps,
             has_ecn: connection.opening.sends_ect(),
             window_scales: connection.opening.agreed().scale.map(|scale| (scale.snd, scale.rcv)),
-            is_frozen: connection.timers.is_armed(Timer::Frozen),
+            is_frozen: connection.is_frozen(),
             turn: connection.sending.turn().unwrap_or_default(),
             probes: connection.urges.window_probes_sent().max(connection.urges.keep_alives_sent()),
             since_last_sent: connection.sending.last_sent_at().get().map(|at| now.since(at)),

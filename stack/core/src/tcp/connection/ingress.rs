@@ -298,16 +298,14 @@ impl Connection {
         if self.has_no_news(segment) {
             return Step::Next;
         }
-        let mut feedback = self.feedback();
-        let mut news = feedback.news(segment);
-        feedback.digest(cx, segment, window, &mut news);
-        if feedback.timers.is_armed(Timer::Frozen) {
+        let mut news = self.news(segment);
+        self.digest(cx, segment, window, &mut news);
+        if self.is_frozen() {
             self.thaw_on(cx, &news);
-            feedback = self.feedback();
         }
-        let ended = feedback.judge(cx, &news);
-        feedback.tell_senders(cx, &news, ended);
-        feedback.restart_timers(cx, &news);
+        let ended = self.judge(cx, &news);
+        self.tell_senders(cx, &news, ended);
+        self.restart_timers(cx, &news);
         if news.advanced > 0 {
             self.tell_of_room();
         }
@@ -336,7 +334,7 @@ impl Connection {
     /// A probe byte that the peer refused goes out again together with the data after it.
     fn window_opened(&mut self, now: Instant) {
         self.timers.disarm(Timer::Persist);
-        let has_probe_out = self.ladder().has_probe_out();
+        let has_probe_out = self.has_probe_out();
         self.urges.forget_window_probes();
         self.urges.window_probe_left();
         if has_probe_out {

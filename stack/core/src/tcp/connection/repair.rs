@@ -1,9 +1,9 @@
 //! Reacts to a loss by fast recovery (RFC 6582, 6675, 8985) and by a smaller window. Both are taken back if the loss
 //! was none (RFC 3522, 3708).
 
-use super::acks::{AckNews, Before, Feedback};
+use super::acks::{AckNews, Before};
 use super::loss::Space;
-use super::{in_32_bits, send_view};
+use super::{Connection, in_32_bits, send_view};
 use crate::Instant;
 use crate::agent::{Count, Loss, LossKind, Recovered};
 use crate::tcp::cx::Cx;
@@ -11,7 +11,7 @@ use crate::tcp::recovery::{Phase, Safety};
 use crate::tcp::timers::Timer;
 use crate::trace::{LostBy, MtuHow, TraceKind};
 
-impl Feedback<'_> {
+impl Connection {
     /// The state of other parts that loss detection may know.
     pub(super) fn space(&self) -> Space {
         let has_sack = self.opening.agreed().sack;
@@ -50,7 +50,7 @@ impl Feedback<'_> {
         let ended = self.judge_by_steps(cx, news, space);
         assert!(ended.is_none(), "a calm ACK ends nothing");
         assert_eq!(self.loss.recovery().without_repair(), recovery, "a calm ACK changes nothing of recovery");
-        assert_eq!(*self.timers, timers, "a calm ACK moves no timer");
+        assert_eq!(self.timers, timers, "a calm ACK moves no timer");
     }
 
     #[inline(never)]
@@ -97,7 +97,7 @@ impl Feedback<'_> {
     pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
         self.loss.reduced_at(self.sending.nxt());
         self.sending.set_cwr(self.opening.sends_ect());
-        let view = send_view(self.sending, self.path, self.loss);
+        let view = send_view(&self.sending, &self.path, &self.loss);
         let event = Loss { now: cx.now, kind, flight_before };
         let reduction = self.senders.on_loss(&event, &view);
         self.loss.set_ssthresh(reduction.ssthresh);
@@ -106,7 +106,7 @@ impl Feedback<'_> {
     fn weigh_duplicate(&mut self, cx: &mut Cx<'_>, news: &AckNews, space: Space) {
         let limited_transmit = self.config.limited_transmit;
         let Some(dup) = self.loss.weigh_duplicate(cx.now, news, space, limited_transmit) else { return };
-        let view = send_view(self.sending, self.path, self.loss);
+        let view = send_view(&self.sending, &self.path, &self.loss);
         let asks = self.senders.on_dup_ack(&dup, &view).is_some();
         if asks && self.loss.grant(space) {
             self.enter_fast(cx, news.before, LostBy::Agent);
@@ -116,7 +116,7 @@ impl Feedback<'_> {
     /// Looks for lost segments and repairs them. Returns whether there are new losses.
     pub(super) fn detect(&mut self, cx: &mut Cx<'_>, before: Before) -> bool {
         let space = self.space();
-        let (by, found) = self.loss.detect(cx, space, self.path, self.timers);
+        let (by, found) = self.loss.detect(cx, space, &self.path, &mut self.timers);
         if found && !self.is_only_probe_lost(cx.now) && self.loss.recovery().phase == Phase::Open {
             self.enter_fast(cx, before, by);
         }
@@ -147,7 +147,7 @@ impl Feedback<'_> {
         self.loss.regauge(0, Safety::Doubtful, space);
         self.loss.forget_timed();
         self.timers.disarm(Timer::TailProbe);
-        self.loss.arm_retransmit(cx.now, self.timers);
+        self.arm_retransmit(cx.now);
         self.stats.fast_retransmits += 1;
         cx.trace(TraceKind::RecoveryBegan {
             by,
@@ -171,7 +171,7 @@ impl Feedback<'_> {
         }
         // After a timeout the window grows on from slow start, so agents have nothing to restore.
         if was == Phase::Fast || end == Recovered::Undone {
-            let view = send_view(self.sending, self.path, self.loss);
+            let view = send_view(&self.sending, &self.path, &self.loss);
             self.senders.on_recovered(end, &view);
         }
         if was != Phase::Open {
@@ -180,7 +180,7 @@ impl Feedback<'_> {
     }
 
     pub(super) fn path_mtu_changed(&mut self, cx: &mut Cx<'_>, how: MtuHow) {
-        self.sending.set_mss(self.opening.full_payload(self.mtu, self.config));
+        self.sending.set_mss(self.opening.full_payload(&self.mtu, &self.config));
         cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how });
         if self.mtu.is_below_link() {
             self.arm_mtu_probe(cx.now);

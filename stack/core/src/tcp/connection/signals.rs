@@ -10,12 +10,11 @@ use std::time::Duration;
 use super::acks::AckNews;
 use super::ends::End;
 use super::receiving::Around;
-use super::sending::Sending;
 use super::{CloseReason, Connection, hops};
 use crate::agent::{Count, LossKind, Path, PathEvent, PathReaction};
 use crate::tcp::cx::Cx;
 use crate::tcp::recovery::Phase;
-use crate::tcp::timers::{Timer, Timers};
+use crate::tcp::timers::Timer;
 use crate::time::micros_u32;
 use crate::trace::{DropReason, MtuHow, StateName, TraceKind};
 use crate::wire::IcmpKind;
@@ -60,7 +59,7 @@ impl Connection {
             Timer::TailProbe => self.on_tail_probe_due(cx.now),
             Timer::Reorder => {
                 let before = self.loss.before();
-                self.feedback().detect(cx, before);
+                self.detect(cx, before);
             }
             Timer::Persist => self.on_persist_timer(cx),
             Timer::Pace => {} // It only wakes the sender, which then checks what may leave.
@@ -95,7 +94,7 @@ impl Connection {
         let may_use_frto = self.config.undo && !self.opening.agreed().timestamps;
         self.take_all_as_lost(nth, may_use_frto);
         let outstanding = self.loss.before().outstanding;
-        self.feedback().ask_for_reduction(cx, LossKind::Timeout { nth }, outstanding);
+        self.ask_for_reduction(cx, LossKind::Timeout { nth }, outstanding);
         self.loss.back_off();
         self.lower_highest_ack();
         self.arm_retransmit(cx.now);
@@ -120,7 +119,7 @@ impl Connection {
         self.take_all_as_lost(nth, false);
         self.urges.ask_nothing_below();
         self.sending.count_window_from_highest_ack();
-        self.feedback().ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
+        self.ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
         self.arm_retransmit(cx.now);
     }
 
@@ -158,7 +157,7 @@ impl Connection {
     /// (MUST-36, MUST-37). Once the application has left, the number of probes is bounded. Otherwise a peer could keep
     /// any number of connections alive (RFC 6429 §3).
     fn on_persist_timer(&mut self, cx: &mut Cx<'_>) {
-        if !self.ladder().is_blocked_by_window() {
+        if !self.is_blocked_by_window() {
             return;
         }
         if self.receiving.is_deaf() && self.urges.window_probes_sent() >= MOST_PROBES_OF_NOBODY {
@@ -210,8 +209,12 @@ impl Connection {
 
     /// Starts the wait now, unless one is already running.
     pub(super) fn wait_for_ack(&mut self, now: Instant) {
-        let patience = self.patience();
-        wait_for_ack(now, patience, &mut self.sending, &mut self.timers);
+        if self.sending.waiting_since() == Moment::NEVER {
+            self.sending.wait_from(now);
+            if !self.timers.is_armed(Timer::UserTimeout) {
+                self.timers.arm(Timer::UserTimeout, now + self.patience());
+            }
+        }
     }
 
     /// R2 of RFC 9293 §3.8.3: an acknowledgment is overdue for too long.
@@ -243,7 +246,7 @@ impl Connection {
         let was_answered = self.sending.last_sent_at() < self.receiving.last_arrival();
         let was_refused = self.sending.window() < front.payload_len() && was_answered;
         if !was_refused && self.mtu.on_timeout_of(size, nth) {
-            self.feedback().path_mtu_changed(cx, MtuHow::BlackHole);
+            self.path_mtu_changed(cx, MtuHow::BlackHole);
         }
     }
 
@@ -328,7 +331,7 @@ impl Connection {
             return;
         };
         if self.mtu.on_icmp(size) {
-            self.feedback().path_mtu_changed(cx, MtuHow::Icmp);
+            self.path_mtu_changed(cx, MtuHow::Icmp);
             // A router has dropped everything larger than it carries, even packets that stay above our floor.
             self.loss.lose_larger(self.opening.carried_by(self.mtu.pmtu()).min(self.sending.mss()));
         }
@@ -365,7 +368,7 @@ impl Connection {
                 }
             }
         }
-        if *event == PathEvent::RouteFound && self.timers.is_armed(Timer::Frozen) {
+        if *event == PathEvent::RouteFound && self.is_frozen() {
             self.urges.set_frozen_probe(true);
         }
     }
@@ -379,7 +382,7 @@ impl Connection {
         if self.loss.board().is_empty() {
             return; // Without data in flight, there is no timeout to prevent.
         }
-        if !self.timers.is_armed(Timer::Frozen) {
+        if !self.is_frozen() {
             cx.trace(TraceKind::Frozen);
         }
         for timer in [Timer::Retransmit, Timer::TailProbe, Timer::Reorder, Timer::Persist] {
@@ -403,7 +406,7 @@ impl Connection {
         self.timers.disarm(Timer::Frozen);
         self.urges.set_frozen_probe(false);
         cx.trace(TraceKind::Thawed);
-        if !self.loss.board().is_empty() && !self.ladder().has_probe_out() {
+        if !self.loss.board().is_empty() && !self.has_probe_out() {
             self.arm_retransmit(cx.now);
         }
     }
@@ -432,14 +435,4 @@ impl Connection {
 
 fn smallest_mtu(remote: &End) -> u16 {
     if remote.is_ipv4() { 68 } else { 1280 }
-}
-
-/// Starts the wait now, unless one is already running.
-pub(super) fn wait_for_ack(now: Instant, patience: Duration, sending: &mut Sending, timers: &mut Timers) {
-    if sending.waiting_since() == Moment::NEVER {
-        sending.wait_from(now);
-        if !timers.is_armed(Timer::UserTimeout) {
-            timers.arm(Timer::UserTimeout, now + patience);
-        }
-    }
 }

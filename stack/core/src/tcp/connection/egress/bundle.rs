@@ -1,10 +1,10 @@
 //! Bundles: several segments in one packet, for a link that cuts it up. They would leave in a row anyway.
 
-use super::rungs::Ladder;
 use super::{SegmentPlan, What};
 use crate::Seq;
 use crate::agent::{Allowance, SentKind};
 use crate::narrow::as_u16;
+use crate::tcp::connection::Connection;
 use crate::tcp::recovery::{Frto, Gauge};
 use crate::tcp::scoreboard::SegmentState;
 use crate::wire::bundle::{MOST_HEADER_BYTES, MOST_PACKET_BYTES};
@@ -40,7 +40,7 @@ impl Left {
     }
 }
 
-impl Ladder<'_> {
+impl Connection {
     /// Extends the plan by the segments that the ladder would let follow at once.
     pub(super) fn bundled(
         &self,
@@ -58,7 +58,7 @@ impl Ladder<'_> {
             return plan;
         }
         match plan.what {
-            What::New if plan.is_all_new(self.sending) => self.with_more_new(plan, most),
+            What::New if plan.is_all_new(&self.sending) => self.with_more_new(plan, most),
             What::Again { index, kind: SentKind::Resent | SentKind::AfterTimeout } => {
                 self.with_more_again(plan, index as usize, most)
             }
@@ -82,7 +82,7 @@ impl Ladder<'_> {
         let counts = matches!(self.loss.recovery().gauge(), Some(Gauge::Inflate(_)))
             || matches!(self.loss.recovery().frto, Frto::SecondAck { .. });
         // Packets that may be fragmented need an identification each (RFC 6864).
-        plan.forbids_cutting(self.opening, self.mtu)
+        plan.forbids_cutting(&self.opening, &self.mtu)
             && self.opening.source_route().is_none()
             && !plan.flags.contains(Flags::CWR)
             && !is_urgent

@@ -6,46 +6,24 @@ use super::{LinkHelp, SegmentPlan, What};
 use crate::Instant;
 use crate::agent::{Allowance, SentKind, Turn};
 use crate::narrow::as_u32;
-use crate::tcp::config::TcpConfig;
-use crate::tcp::connection::Options;
-use crate::tcp::connection::loss::Loss;
-use crate::tcp::connection::opening::Opening;
-use crate::tcp::connection::sending::Sending;
-use crate::tcp::connection::urges::Urges;
-use crate::tcp::ledger::AckLedger;
-use crate::tcp::mtu::MtuSearch;
+use crate::tcp::connection::Connection;
 use crate::tcp::recovery::{Frto, Gauge, Phase};
-use crate::tcp::timers::{Timer, Timers};
+use crate::tcp::timers::Timer;
 use crate::trace::StateName;
 use crate::wire::Flags;
 
 /// Pacing never holds a segment longer than this, or an RTO if that is longer.
 const PACE_MOST: Duration = Duration::from_secs(1);
 
-/// The parts that the rungs may look at.
-#[derive(Clone, Copy)]
-pub(in crate::tcp::connection) struct Ladder<'a> {
-    pub(super) state: StateName,
-    pub(super) sending: &'a Sending,
-    pub(super) urges: &'a Urges,
-    pub(super) loss: &'a Loss,
-    pub(super) opening: &'a Opening,
-    pub(super) mtu: &'a MtuSearch,
-    pub(super) timers: &'a Timers,
-    pub(super) config: &'a TcpConfig,
-    /// Options that the application has changed.
-    pub(super) changed: Option<&'a Options>,
-}
-
-impl Ladder<'_> {
+impl Connection {
     /// The ladder, top rung first. `allowed` is the agents' allowance; None if the connection is at rest.
     pub(super) fn next_segment(
         &self,
         now: Instant,
         allowed: Option<&Allowance>,
         link: &LinkHelp,
-        ledger: &AckLedger,
     ) -> Option<SegmentPlan> {
+        let ledger = self.receiving.ledger();
         let is_urged = self.urges.any();
         if is_urged && let Some(plan) = self.plan_reset().or_else(|| self.plan_syn()) {
             return Some(plan);
@@ -88,7 +66,7 @@ impl Ladder<'_> {
             return None;
         }
         let is_reply = self.state == StateName::SynReceived;
-        let flags = self.opening.syn_flags(is_reply, self.loss.recovery().timeouts, self.config);
+        let flags = self.opening.syn_flags(is_reply, self.loss.recovery().timeouts, &self.config);
         Some(SegmentPlan { what: What::Syn, seq: self.sending.iss(), len: 0, each: 0, flags })
     }
 
@@ -220,7 +198,7 @@ impl Ladder<'_> {
 
     /// Returns whether small segments wait for an ACK (RFC 9293 §3.7.4).
     pub(super) fn uses_nagle(&self) -> bool {
-        self.changed.map_or(self.config.nagle, |changed| changed.nagle)
+        self.changed_options.as_deref().map_or(self.config.nagle, |changed| changed.nagle)
     }
 
     /// Sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle's rule (§3.7.4).
@@ -381,7 +359,7 @@ impl Ladder<'_> {
                 .is_some_and(|last| last.len == 1 && last.seq == self.sending.una() && !last.fin)
     }
 
-    fn is_frozen(&self) -> bool {
+    pub(in crate::tcp::connection) fn is_frozen(&self) -> bool {
         self.timers.is_armed(Timer::Frozen)
     }
 }
