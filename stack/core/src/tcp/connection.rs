@@ -151,11 +151,11 @@ impl Events {
 impl Connection {
     #[inline]
     pub(crate) fn ends(&self) -> &Ends {
-        self.opening.ends()
+        &self.opening.ends
     }
 
     pub(crate) fn flow(&self) -> Flow {
-        (*self.opening.ends()).into()
+        self.opening.ends.into()
     }
 
     pub(crate) fn state(&self) -> StateName {
@@ -173,18 +173,18 @@ impl Connection {
 
     /// The number after all numbers that were sent; a successor begins above it.
     pub(crate) fn sent_up_to(&self) -> Seq {
-        self.sending.max()
+        self.sending.max
     }
 
     pub(crate) fn received_up_to(&self) -> Seq {
-        self.receiving.nxt()
+        self.receiving.nxt
     }
 
     /// The next instant at which [`handle_timeout`](Connection::handle_timeout) may have something to do, or never. It
     /// is no later than the first deadline, and exact after `handle_timeout`.
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
-        self.receiving.ledger().deadline().min(self.timers.wake())
+        self.receiving.ledger.deadline().min(self.timers.wake())
     }
 
     fn enter(&mut self, cx: &mut Cx<'_>, state: StateName) {
@@ -218,14 +218,14 @@ impl Connection {
     /// Sends an ACK that no agent may withhold.
     #[cold]
     fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why) {
-        let around = Around::new(&self.opening, &self.path, self.sending.mss());
+        let around = Around::new(&self.opening, &self.path, self.sending.mss);
         self.receiving.force_ack(cx, kind, why, around);
     }
 
     fn allowance(&self, now: Instant) -> Allowance {
         let mut from = Allowance::UNLIMITED;
-        if self.loss.recovery().phase == Phase::Fast {
-            from.flight_bytes = self.loss.recovery().window;
+        if self.loss.recovery.phase == Phase::Fast {
+            from.flight_bytes = self.loss.recovery.window;
         }
         self.senders.narrow(now, &self.send_view(), from)
     }
@@ -241,7 +241,7 @@ impl Connection {
     /// The heap bytes of this connection's own fields, for the test of allocations.
     pub(crate) fn allocated(&self) -> usize {
         size_of::<Connection>()
-            + self.sending.buffer().allocated()
+            + self.sending.buffer.allocated()
             + self.receiving.allocated()
             + self.loss.allocated()
             + self.changed_options.as_deref().map_or(0, size_of_val)
@@ -250,9 +250,9 @@ impl Connection {
     /// The bytes of its buffers and of its scoreboard.
     #[inline]
     pub(crate) fn buffered(&self) -> u32 {
-        let bytes = self.sending.buffer().allocated()
-            + self.receiving.buffer().ring_bytes()
-            + self.loss.board().allocated();
+        let bytes = self.sending.buffer.allocated()
+            + self.receiving.buffer.ring_bytes()
+            + self.loss.board.allocated();
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
@@ -269,11 +269,11 @@ impl Connection {
 
     #[cfg(debug_assertions)]
     pub(crate) fn check(&self) {
-        self.loss.board().check();
+        self.loss.board.check();
         self.sending.check();
         self.receiving.check();
-        if let (Some(front), Some(back)) = (self.loss.board().front(), self.loss.board().back()) {
-            assert_eq!(back.end(), self.sending.nxt(), "C1");
+        if let (Some(front), Some(back)) = (self.loss.board.front(), self.loss.board.back()) {
+            assert_eq!(back.end(), self.sending.nxt, "C1");
             assert_eq!(front.seq, self.sending.first_held(), "C1");
         }
     }
@@ -291,33 +291,30 @@ fn in_32_bits(bytes: u64) -> u32 {
 fn send_view<'a>(sending: &Sending, path: &'a Path, loss: &Loss) -> SendView<'a> {
     let unsent_bytes = sending.unsent();
     SendView {
-        mss: sending.mss(),
-        snd_una: sending.una(),
-        highest_ack: sending.highest_ack(),
-        snd_nxt: sending.nxt(),
+        mss: sending.mss,
+        snd_una: sending.una,
+        highest_ack: sending.highest_ack,
+        snd_nxt: sending.nxt,
         flight: loss.flight(),
-        unsent: Count {
-            segments: unsent_bytes.div_ceil(sending.mss().max(1)),
-            bytes: u64::from(unsent_bytes),
-        },
-        snd_wnd: sending.window(),
+        unsent: Count { segments: unsent_bytes.div_ceil(sending.mss.max(1)), bytes: u64::from(unsent_bytes) },
+        snd_wnd: sending.wnd,
         path,
-        recovering: match loss.recovery().phase {
+        recovering: match loss.recovery.phase {
             Phase::Open => None,
-            Phase::Fast => Some(Recovering::Fast { ssthresh: loss.recovery().ssthresh }),
+            Phase::Fast => Some(Recovering::Fast { ssthresh: loss.recovery.ssthresh }),
             Phase::AfterTimeout => Some(Recovering::AfterTimeout),
         },
-        ack_requests: sending.ack_requests(),
-        turn: sending.turn().unwrap_or_default(),
-        lost_bytes: loss.board().lost_ever(),
-        app_limited: sending.is_app_limited(),
+        ack_requests: sending.ack_requests,
+        turn: sending.turn.unwrap_or_default(),
+        lost_bytes: loss.board.lost_ever(),
+        app_limited: sending.app_limited,
     }
 }
 
 /// The handshake.
 impl Connection {
     fn begin_syn(&mut self, now: Instant) {
-        self.urges.set_syn(true);
+        self.urges.syn = true;
         self.sending.wait_from(now);
         self.timers.arm(Timer::UserTimeout, now + self.patience());
     }
@@ -332,22 +329,22 @@ impl Connection {
             opening: &self.opening,
             path: &self.path,
             is_synchronized: self.state.is_synchronized(),
-            is_unasked: !self.receiving.was_asked() && self.stats.bytes_received > 0,
+            is_unasked: !self.receiving.was_asked && self.stats.bytes_received > 0,
         }
     }
 
     #[cold]
     fn update_mss(&mut self) {
-        self.sending.set_mss(self.opening.full_payload(&self.mtu, &self.config));
+        self.sending.mss = self.opening.full_payload(&self.mtu, &self.config);
     }
 
     /// Takes the peer's SYN or SYN-ACK: its number and all its offers.
     fn take_syn(&mut self, cx: &mut Cx<'_>, syn: &TcpView<'_>) {
         let wishes = self.wishes();
         self.opening.take_syn(syn, wishes, &self.config);
-        let agreed = self.opening.agreed();
+        let agreed = &self.opening.agreed;
         self.receiving.begin(cx.now, syn, agreed);
-        self.sending.set_ack_requests(agreed.ack_requests());
+        self.sending.ack_requests = agreed.ack_requests();
         self.unmet().trace_fallbacks(cx);
         self.update_mss();
         self.sending.begin_window(syn);
@@ -360,8 +357,7 @@ impl Connection {
     fn handle_in_syn_sent(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
         let segment = arrived.segment;
         let has_ack = segment.flags.contains(Flags::ACK);
-        let is_our_ack =
-            has_ack && segment.ack == self.sending.nxt() && self.sending.nxt() != self.sending.iss();
+        let is_our_ack = has_ack && segment.ack == self.sending.nxt && self.sending.nxt != self.sending.iss;
         if segment.flags.contains(Flags::RST) {
             if is_our_ack {
                 self.finish(cx, CloseReason::Refused);
@@ -378,7 +374,7 @@ impl Connection {
             cx.dropped(DropReason::NoAck);
             return Disposition::Done;
         }
-        if self.opening.follows() && !self.receiving.is_told_from_before(segment) {
+        if self.opening.follows && !self.receiving.is_told_from_before(segment) {
             cx.dropped(DropReason::Paws);
             if !is_our_ack {
                 // Any host can forge a bare SYN.
@@ -393,7 +389,7 @@ impl Connection {
         } else {
             // Both sides opened at once (MUST-10): our SYN goes again, now with an ACK.
             self.enter(cx, StateName::SynReceived);
-            self.urges.set_syn(true);
+            self.urges.syn = true;
         }
         Disposition::Done
     }
@@ -422,7 +418,7 @@ impl Connection {
         self.begin_after_lost_syn(cx);
         self.enter(cx, StateName::Established);
         self.events.connected = true;
-        self.urges.set_syn(false);
+        self.urges.syn = false;
         self.sending.expect_window_of(segment);
         self.take_window(cx, segment);
         self.note_alive(cx);
@@ -444,7 +440,7 @@ impl Connection {
     }
 
     fn rto(&self) -> Duration {
-        self.loss.rtt().rto()
+        self.loss.rtt.rto()
     }
 
     pub(crate) fn segments_sent(&self) -> u64 {
@@ -453,7 +449,7 @@ impl Connection {
 
     /// The newest round trip and its number modulo 256.
     pub(crate) fn newest_rtt(&self) -> Option<(Duration, u8)> {
-        self.loss.rtt().newest()
+        self.loss.rtt.newest()
     }
 }
 

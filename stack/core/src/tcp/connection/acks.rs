@@ -55,7 +55,7 @@ impl Connection {
     #[inline]
     pub(super) fn news(&self, segment: &TcpView<'_>) -> AckNews {
         AckNews {
-            advanced: segment.ack.bytes_since(self.sending.una()),
+            advanced: segment.ack.bytes_since(self.sending.una),
             delivered: Delivered::default(),
             before: self.loss.before(),
             is_dup: false,
@@ -81,23 +81,23 @@ impl Connection {
         if news.advanced > 0 {
             self.advance_una(cx, segment.ack);
         }
-        let is_repeat = segment.ack == self.sending.una() && news.says_only_ack && window == WindowNews::Same;
+        let is_repeat = segment.ack == self.sending.una && news.says_only_ack && window == WindowNews::Same;
         news.is_dup = news.advanced == 0
-            && !self.loss.board().is_empty()
-            && if self.opening.agreed().sack { news.delivered.sacked.bytes > 0 } else { is_repeat };
+            && !self.loss.board.is_empty()
+            && if self.opening.agreed.sack { news.delivered.sacked.bytes > 0 } else { is_repeat };
         let arrived = self.loss.arrived(self.stats.bytes_acked);
-        self.progress.on_acked(cx.now, self.sending.una(), self.sending.nxt(), arrived);
-        news.echo = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps).map(|ts| ts.echo);
+        self.progress.on_acked(cx.now, self.sending.una, self.sending.nxt, arrived);
+        news.echo = segment.options.timestamps.filter(|_| self.opening.agreed.timestamps).map(|ts| ts.echo);
         news.dup_count = match segment.options.hopwise {
-            Some(HopwiseOption::Notes(notes)) if self.opening.agreed().use_dup_count() => notes.dup_count,
+            Some(HopwiseOption::Notes(notes)) if self.opening.agreed.use_dup_count() => notes.dup_count,
             _ => None,
         };
         let age = news.echo.map(|echo| self.opening.ts_now(cx.now).wrapping_sub(echo));
         let is_one_timed = self.opening.uses_one_timed(&self.config);
         news.rtt =
             self.loss.take_samples(cx, &news.delivered, (segment.ack, age), is_one_timed, &mut self.path);
-        if self.mtu.on_acked(self.sending.una()) {
-            self.sending.set_mss(self.opening.full_payload(&self.mtu, &self.config));
+        if self.mtu.on_acked(self.sending.una) {
+            self.sending.mss = self.opening.full_payload(&self.mtu, &self.config);
             cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how: MtuHow::Probe });
         }
         // On a SYN, ECE announces a capability and no mark (RFC 3168 §6.1.1).
@@ -114,7 +114,7 @@ impl Connection {
         self.loss.passed(ack);
         self.urges.forget_timeouts_above();
         self.urges.ask_nothing_below();
-        self.urges.forget_window_probes();
+        self.urges.window_probes_sent = 0;
         if !self.sending.is_idle() {
             self.wait_for_ack(cx.now);
         }
@@ -123,9 +123,9 @@ impl Connection {
     /// Measures the path by the handshake, also for the receiver, unless a SYN was sent twice (Karn).
     #[cold]
     pub(super) fn sample_handshake(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
-        let echo = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps).map(|ts| ts.echo);
+        let echo = segment.options.timestamps.filter(|_| self.opening.agreed.timestamps).map(|ts| ts.echo);
         let echoed = echo.and_then(|echo| self.opening.echoed_rtt(cx.now, echo));
-        let sample = match (self.sending.last_sent_at().get(), self.opening.syns_sent()) {
+        let sample = match (self.sending.last_sent_at.get(), self.opening.syns_sent) {
             (Some(sent_at), 1) => Some(cx.now.since(sent_at)),
             (_, 0) => None, // With a SYN cookie no SYN-ACK is remembered.
             _ => echoed,
@@ -160,15 +160,15 @@ impl Connection {
 
     /// RFC 6298 §5.3: a newly acknowledged segment restarts the timer. With nothing in flight no timer runs.
     pub(super) fn restart_timers(&mut self, cx: &Cx<'_>, news: &AckNews) {
-        if self.loss.board().is_empty() {
-            if self.sending.is_opened() {
+        if self.loss.board.is_empty() {
+            if self.sending.opened {
                 self.timers.disarm(Timer::Retransmit);
                 self.timers.disarm(Timer::TailProbe);
                 self.timers.disarm(Timer::Reorder);
                 self.sending.stop_waiting();
             }
         } else if news.advanced > 0 {
-            if self.loss.ack_restarts_timer(self.opening.agreed().sack) {
+            if self.loss.ack_restarts_timer(self.opening.agreed.sack) {
                 self.arm_retransmit(cx.now);
             }
             self.arm_tail_probe(cx.now);

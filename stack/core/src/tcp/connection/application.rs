@@ -22,7 +22,7 @@ const MOST_TURN: Duration = Duration::from_secs(4);
 impl Connection {
     /// The room that the application may fill. It follows the amount that may be in flight.
     pub(crate) fn send_room(&self) -> u32 {
-        self.sending.buffer().free().min(UNSENT_MOST.saturating_sub(self.sending.unsent()))
+        self.sending.buffer.free().min(UNSENT_MOST.saturating_sub(self.sending.unsent()))
     }
 
     /// Returns whether the application waits for room and there is room.
@@ -40,13 +40,13 @@ impl Connection {
 
     pub(crate) fn may_write(&self) -> bool {
         let is_open = self.state.is_opening() || self.state.may_send_data();
-        is_open && !self.sending.is_fin_wanted()
+        is_open && !self.sending.fin_wanted
     }
 
     /// The room for a write now. Buffers do not grow while the endpoint's memory is spent.
     fn room_now(&self, cx: &Cx<'_>) -> u32 {
         let grows = cx.memory != Memory::Spent;
-        self.send_room().min(if grows { u32::MAX } else { self.sending.buffer().free_as_it_is() })
+        self.send_room().min(if grows { u32::MAX } else { self.sending.buffer.free_as_it_is() })
     }
 
     /// Returns whether a write would take data. If not, the application is told when there is room.
@@ -58,7 +58,7 @@ impl Connection {
 
     /// Takes as many bytes as fit.
     pub(crate) fn write(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
-        self.sending.set_more_comes(false);
+        self.sending.more_comes = false;
         let fits = data.len().min(self.room_now(cx) as usize);
         let taken = self.sending.write(&data[..fits]);
         if taken < data.len() {
@@ -71,9 +71,9 @@ impl Connection {
     /// [Writes](Connection::write) a part; more follows soon. Until then or until [`push`](Connection::push), a packet
     /// that still has room does not leave.
     pub(crate) fn write_part(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
-        let did_more_come = self.sending.more_comes();
+        let did_more_come = self.sending.more_comes;
         let taken = self.write(cx, data);
-        self.sending.set_more_comes(did_more_come || taken > 0);
+        self.sending.more_comes = did_more_come || taken > 0;
         taken
     }
 
@@ -85,21 +85,21 @@ impl Connection {
         (most, more_comes): (usize, bool),
         fill: impl FnOnce(&mut [u8]) -> usize,
     ) -> usize {
-        let did_more_come = more_comes && self.sending.more_comes();
-        self.sending.set_more_comes(did_more_come);
+        let did_more_come = more_comes && self.sending.more_comes;
+        self.sending.more_comes = did_more_come;
         let fits = most.min(self.room_now(cx) as usize);
         if fits == 0 {
             self.events.wants_room |= most > 0;
             return 0;
         }
         let taken = self.sending.fill(fits, fill);
-        self.sending.set_more_comes(did_more_come || more_comes && taken > 0);
+        self.sending.more_comes = did_more_come || more_comes && taken > 0;
         self.arm_relax(cx);
         taken
     }
 
     pub(crate) fn push(&mut self) {
-        self.sending.set_more_comes(false);
+        self.sending.more_comes = false;
     }
 
     /// Marks everything written so far as urgent: the pointer names the first octet after it (MUST-62).
@@ -113,11 +113,11 @@ impl Connection {
     }
 
     pub(crate) fn readable(&self) -> u32 {
-        self.receiving.buffer().readable()
+        self.receiving.buffer.readable()
     }
 
     pub(crate) fn has_ack_to_send(&self) -> bool {
-        self.receiving.ledger().is_waiting()
+        self.receiving.ledger.is_waiting()
     }
 
     pub(crate) fn read(&mut self, cx: &mut Cx<'_>, out: &mut [u8]) -> usize {
@@ -129,14 +129,14 @@ impl Connection {
     }
 
     fn after_read(&mut self, cx: &mut Cx<'_>, bytes: u32) {
-        let around = Around::new(&self.opening, &self.path, self.sending.mss());
+        let around = Around::new(&self.opening, &self.path, self.sending.mss);
         let most = self.config.recv_buffer.max;
         self.receiving.after_read(cx, bytes, most, self.state.is_synchronized(), around);
     }
 
     /// All in-order bytes, in place.
     pub(crate) fn peek(&self) -> (&[u8], &[u8]) {
-        self.receiving.buffer().peek()
+        self.receiving.buffer.peek()
     }
 
     /// Marks the first `bytes` of the peeked data as read.
@@ -153,7 +153,7 @@ impl Connection {
 
     /// Ends writing: a FIN follows the last byte.
     pub(crate) fn shutdown_write(&mut self) {
-        self.sending.want_fin();
+        self.sending.fin_wanted = true;
     }
 
     /// The application has gone. If unread data is lost by this, the peer gets a RST (SHLD-3).
@@ -165,12 +165,12 @@ impl Connection {
             self.abort(cx);
             return;
         }
-        if self.state == StateName::SynSent && self.sending.buffer().len() == 0 {
+        if self.state == StateName::SynSent && self.sending.buffer.len() == 0 {
             self.finish(cx, CloseReason::Aborted);
             return;
         }
         self.receiving.turn_deaf();
-        self.sending.want_fin();
+        self.sending.fin_wanted = true;
         if self.state == StateName::FinWait2 {
             self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
         }
@@ -186,14 +186,14 @@ impl Connection {
                 | StateName::FinWait2
                 | StateName::CloseWait
         );
-        self.urges.set_reset(is_due);
+        self.urges.rst = is_due;
         self.finish(cx, CloseReason::Aborted);
     }
 
     /// A new connection of ours between the same sockets may end TIME-WAIT if it has timestamps too. PAWS then rejects
     /// old duplicates at both ends (RFC 7323 appendix B.2). RFC 6191 has the same rule for a connection of the peer's.
     pub(crate) fn may_make_way(&self, now: Instant) -> bool {
-        let has_timestamps = self.opening.agreed().timestamps;
+        let has_timestamps = self.opening.agreed.timestamps;
         self.state == StateName::TimeWait && has_timestamps && self.receiving.has_ticked_since(now)
     }
 
@@ -205,7 +205,7 @@ impl Connection {
     /// Ends the connection for the sake of others and drops the received data.
     pub(crate) fn give_way(&mut self, cx: &mut Cx<'_>) {
         // The peer cannot rely on a FIN that has left while data before it is missing, so a RST is due.
-        self.urges.set_reset(self.state.is_synchronized() && self.state != StateName::TimeWait);
+        self.urges.rst = self.state.is_synchronized() && self.state != StateName::TimeWait;
         self.finish(cx, CloseReason::GaveWay);
         self.receiving.forget_data();
     }
@@ -238,14 +238,14 @@ impl Connection {
                 _ => self.timers.disarm(Timer::KeepAlive),
             }
         }
-        if let Some(since) = self.sending.waiting_since().get() {
+        if let Some(since) = self.sending.waiting_since.get() {
             self.timers.arm(Timer::UserTimeout, since + self.patience());
         }
     }
 
     /// Returns whether the connection may be forgotten: it is closed and owes no RST.
     pub(crate) fn is_spent(&self) -> bool {
-        self.closed.is_some() && !self.urges.is_reset_due()
+        self.closed.is_some() && !self.urges.rst
     }
 }
 
@@ -254,7 +254,7 @@ impl Connection {
 impl Connection {
     /// The connection's place in the ensemble; `None` if its owner of cwnd takes no turns.
     pub(crate) fn turn(&self) -> Option<Turn> {
-        self.sending.turn()
+        self.sending.turn
     }
 
     pub(crate) fn set_turn(&mut self, turn: Turn) {

@@ -62,7 +62,7 @@ impl Connection {
 
     /// Returns whether `poll_transmit` may be skipped. If so, its bookkeeping at rest is done here.
     pub(crate) fn falls_silent(&mut self, now: Instant) -> bool {
-        let is_silent = self.is_at_rest() && !self.receiving.ledger().is_waiting() && !self.urges.any();
+        let is_silent = self.is_at_rest() && !self.receiving.ledger.is_waiting() && !self.urges.any();
         if is_silent {
             self.settle_at_rest(now);
         }
@@ -72,14 +72,14 @@ impl Connection {
     /// Returns whether no rung of the ladder has a reason to send: the usual state after a segment has left.
     fn has_nothing_to_send(&self) -> bool {
         self.sending.has_sent_all()
-            && self.loss.board().lost().segments == 0
-            && !self.receiving.ledger().is_waiting()
+            && self.loss.board.lost().segments == 0
+            && !self.receiving.ledger.is_waiting()
             && !self.urges.any()
     }
 
     /// Returns whether nothing of ours is in flight or waits to be sent.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.loss.board().is_empty() && self.sending.has_sent_all()
+        self.loss.board.is_empty() && self.sending.has_sent_all()
     }
 
     /// The ACK that the segment carries: a decided one, or the current state.
@@ -88,10 +88,10 @@ impl Connection {
             return None;
         }
         let leaves_alone = plan.what == What::Ack;
-        if !leaves_alone && (!self.receiving.ledger().is_owing() || plan.carries_cwnd(&self.opening)) {
+        if !leaves_alone && (!self.receiving.ledger.is_owing() || plan.carries_cwnd(&self.opening)) {
             return None;
         }
-        let around = Around::new(&self.opening, &self.path, self.sending.mss());
+        let around = Around::new(&self.opening, &self.path, self.sending.mss);
         self.receiving.pop_ack(cx, leaves_alone, around)
     }
 }
@@ -101,7 +101,7 @@ impl Connection {
     /// Splits a segment for retransmission if it is larger than the path now carries.
     fn prepare(&mut self, plan: &SegmentPlan) {
         if let What::Again { index, .. } | What::TailProbeAgain { index } = plan.what
-            && plan.len < self.loss.board().get(index as usize).payload_len()
+            && plan.len < self.loss.board.get(index as usize).payload_len()
         {
             self.loss.split(index as usize, plan.len);
         }
@@ -116,7 +116,7 @@ impl Connection {
     ) {
         self.trace_sent(cx, plan, ack, allowed);
         match plan.what {
-            What::Reset => self.urges.set_reset(false),
+            What::Reset => self.urges.rst = false,
             What::Syn => self.commit_syn(cx, plan.flags),
             What::Ack => self.stats.acks_sent += 1,
             What::Again { index, kind } => self.commit_again(cx, plan, index, kind),
@@ -127,7 +127,7 @@ impl Connection {
                 self.commit_new(cx, plan);
             }
             What::WindowProbe => self.commit_window_probe(cx, plan),
-            What::KeepAlive => self.urges.keep_alive_left(),
+            What::KeepAlive => self.urges.keep_alive = false,
             What::TailProbe => self.commit_tail_probe(cx, plan, None),
             What::TailProbeAgain { index } => self.commit_tail_probe(cx, plan, Some(index)),
         }
@@ -148,7 +148,7 @@ impl Connection {
         if plan.what == What::Ack {
             let repeat = ack.is_some_and(DecidedAck::is_repeat);
             self.stats.acks_repeated += u64::from(repeat);
-            let nxt = self.receiving.nxt();
+            let nxt = self.receiving.nxt;
             let (number, decided) = ack.map_or((nxt, nxt), |ack| (ack.number, ack.decided));
             cx.trace(TraceKind::AckSent { number, decided, repeat, decision });
             return;
@@ -156,7 +156,7 @@ impl Connection {
         let is_bare = plan.what == What::New && plan.len == 0;
         cx.trace(TraceKind::Sent {
             seq: plan.seq,
-            ack: self.receiving.nxt(),
+            ack: self.receiving.nxt,
             len: plan.len,
             segments: as_u16(plan.segments() as usize),
             flags: plan.flags.0,
@@ -169,7 +169,7 @@ impl Connection {
 
     #[cold]
     fn commit_syn(&mut self, cx: &Cx<'_>, flags: Flags) {
-        self.urges.set_syn(false);
+        self.urges.syn = false;
         self.opening.syn_left(flags);
         self.sending.syn_left();
         self.sending.note_sent(cx.now);
@@ -180,7 +180,7 @@ impl Connection {
 
     fn commit_new(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
         let fin = plan.flags.contains(Flags::FIN);
-        let was_empty = self.loss.board().is_empty();
+        let was_empty = self.loss.board.is_empty();
         if self.opening.uses_one_timed(&self.config) && plan.len > 0 {
             self.loss.time(cx.now, plan.seq + plan.each);
         }
@@ -188,10 +188,10 @@ impl Connection {
         self.loss.book_new(cx.now, (plan.seq, end), (plan.segments(), plan.each), fin);
         self.sending.new_left(end + u32::from(fin));
         self.progress.on_sent(cx.now, plan.seq, self.loss.arrived(self.stats.bytes_acked));
-        self.sending.set_app_limited(false);
-        self.urges.window_probe_left();
+        self.sending.app_limited = false;
+        self.urges.window_probe = false;
         if plan.flags.contains(Flags::CWR) {
-            self.sending.set_cwr(false);
+            self.sending.cwr = false;
         }
         self.loss.new_data_left();
         self.note_left(cx, plan, SentKind::New);
@@ -216,7 +216,7 @@ impl Connection {
     }
 
     pub(super) fn arm_tail_probe(&mut self, now: Instant) {
-        let uses_rack = self.opening.agreed().sack && self.config.rack;
+        let uses_rack = self.opening.agreed.sack && self.config.rack;
         self.loss.arm_tail_probe(now, uses_rack, &self.path, &mut self.timers);
     }
 
@@ -229,7 +229,7 @@ impl Connection {
 
     #[cold]
     fn fin_left(&mut self, cx: &mut Cx<'_>) {
-        self.sending.fin_left();
+        self.sending.fin_sent = true;
         match self.state {
             StateName::CloseWait => self.enter(cx, StateName::LastAck),
             _ => self.enter(cx, StateName::FinWait1),
@@ -243,7 +243,7 @@ impl Connection {
         }
         self.urges.ask_nothing_below();
         if kind == SentKind::Probe {
-            self.urges.set_frozen_probe(false);
+            self.urges.frozen_probe = false;
         }
         self.stats.segments_retransmitted += u64::from(plan.segments());
         self.note_left(cx, plan, kind);
@@ -258,7 +258,7 @@ impl Connection {
     }
 
     fn book_again(&mut self, now: Instant, index: usize) {
-        let seq = self.loss.book_again(now, index, self.sending.una(), self.opening.ts_now(now));
+        let seq = self.loss.book_again(now, index, self.sending.una, self.opening.ts_now(now));
         if self.mtu.on_resent(seq) {
             self.arm_mtu_probe(now);
         }
@@ -266,8 +266,8 @@ impl Connection {
 
     #[cold]
     fn commit_window_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
-        self.urges.window_probe_left();
-        if plan.seq == self.sending.nxt() {
+        self.urges.window_probe = false;
+        if plan.seq == self.sending.nxt {
             self.loss.book_window_probe(cx.now, plan.seq, plan.len);
             self.sending.new_left(plan.seq + plan.len);
         } else if plan.len > 0 {
@@ -280,12 +280,12 @@ impl Connection {
 
     #[cold]
     fn commit_tail_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, again: Option<u32>) {
-        self.urges.set_tail_probe(false);
+        self.urges.tail_probe = false;
         match again {
             Some(index) => self.commit_again(cx, plan, index, SentKind::Probe),
             None => self.commit_new(cx, plan),
         }
-        self.loss.tail_probe_left(self.sending.nxt(), again.is_some());
+        self.loss.tail_probe_left(self.sending.nxt, again.is_some());
         self.stats.tail_probes += 1;
         self.timers.disarm(Timer::TailProbe);
         self.arm_retransmit(cx.now);
@@ -299,7 +299,7 @@ impl Connection {
         if self.closed == Some(CloseReason::Finished) || !self.state.is_synchronized() {
             return;
         }
-        self.urges.set_tail_probe(self.urges.is_tail_probe_due() && !self.loss.board().is_empty());
+        self.urges.tail_probe = self.urges.tail_probe && !self.loss.board.is_empty();
         self.note_limits(cx, allowed);
         self.tell_of_room();
         if self.is_blocked_by_window() {
@@ -314,20 +314,20 @@ impl Connection {
 
     fn settle_at_rest(&mut self, now: Instant) {
         self.progress.hold(now, HeldBy::Rest);
-        self.urges.set_tail_probe(false);
-        self.sending.set_app_limited(true);
+        self.urges.tail_probe = false;
+        self.sending.app_limited = true;
         self.timers.disarm(Timer::Persist);
         self.timers.disarm(Timer::Pace);
     }
 
     fn note_limits(&mut self, cx: &mut Cx<'_>, allowed: &Allowance) {
         let flight = self.loss.flight().bytes;
-        let has_room = flight + u64::from(self.sending.mss()) <= allowed.flight_bytes;
+        let has_room = flight + u64::from(self.sending.mss) <= allowed.flight_bytes;
         // Data that pacing holds back counts against the agents, not against the application.
         let lacks_data = self.sending.unsent() == 0 && !self.owes_word_of_room();
-        let is_held_elsewhere = lacks_data || self.sending.usable_window() < self.sending.mss();
-        let is_limited = has_room && is_held_elsewhere && self.loss.board().lost().segments == 0;
-        self.sending.set_app_limited(is_limited);
+        let is_held_elsewhere = lacks_data || self.sending.usable_window() < self.sending.mss;
+        let is_limited = has_room && is_held_elsewhere && self.loss.board.lost().segments == 0;
+        self.sending.app_limited = is_limited;
         self.progress.hold(cx.now, self.held_by(has_room));
         if is_limited {
             self.progress.lacked_data();
@@ -347,7 +347,7 @@ impl Connection {
         if !agents_allow_more {
             HeldBy::Path
         } else if self.sending.unsent() > 0
-            && self.sending.usable_window() < self.sending.mss().min(self.sending.unsent())
+            && self.sending.usable_window() < self.sending.mss.min(self.sending.unsent())
         {
             HeldBy::Window
         } else if self.sending.unsent() == 0 && self.events.wants_room && self.send_room() == 0 {
@@ -358,7 +358,7 @@ impl Connection {
     }
 
     fn arm_pace(&mut self, cx: &Cx<'_>, allowed: &Allowance) {
-        let resend_waits = self.loss.board().lost().segments > 0;
+        let resend_waits = self.loss.board.lost().segments > 0;
         let new_waits = self.sending.unsent() > 0 && !self.waits_for_turn();
         let until = [(resend_waits, allowed.resend_from), (new_waits, self.new_from(allowed))]
             .into_iter()

@@ -30,7 +30,7 @@ impl Connection {
         let mut options = TcpOptions::default();
         self.put_options(cx.now, plan, ack, &data, &mut options);
         let (number, window) = match data.cwnd.filter(|_| plan.carries_cwnd(&self.opening)) {
-            Some(cwnd) => (self.receiving.last_told(), cwnd),
+            Some(cwnd) => (self.receiving.last_told, cwnd),
             None => {
                 self.add_sack_blocks(plan, ack, &mut options);
                 self.number_and_window(cx, plan, ack)
@@ -38,11 +38,11 @@ impl Connection {
         };
         let (urgent_flag, urgent) = self.urgent_for(plan);
         let mut flags = plan.flags | urgent_flag;
-        if self.receiving.echoes_mark() && has_ack && plan.what != What::Syn {
+        if self.receiving.ecn_echo && has_ack && plan.what != What::Syn {
             flags |= Flags::ECE;
         }
         let header = TcpHeader {
-            src_port: self.opening.ends().local.port(),
+            src_port: self.opening.ends.local.port(),
             dst_port: self.opening.remote().port(),
             seq: plan.seq,
             ack: number,
@@ -54,7 +54,7 @@ impl Connection {
         let id = self.next_identification(plan);
         let payload = self.sending.payload_at(plan.seq, plan.len);
         self.ip_header(plan, id).emit(header.len() + plan.len as usize, out);
-        let (local, remote) = (self.opening.ends().local.ip(), self.opening.remote().ip());
+        let (local, remote) = (self.opening.ends.local.ip(), self.opening.remote().ip());
         if link.lends {
             header.emit_head(local, remote, plan.len as usize, out);
         } else {
@@ -66,7 +66,7 @@ impl Connection {
         if !plan.flags.contains(Flags::ACK) {
             return (Seq(0), self.window_for(plan, Seq(0)));
         }
-        let around = Around::new(&self.opening, &self.path, self.sending.mss());
+        let around = Around::new(&self.opening, &self.path, self.sending.mss);
         let number = self.receiving.tell_number(cx.memory, ack.map(|ack| ack.number), around);
         (number, self.window_for(plan, number))
     }
@@ -74,7 +74,7 @@ impl Connection {
     /// The notes that sender agents add to this segment.
     fn data_note(&self, plan: &SegmentPlan, allowed: Option<&Allowance>) -> DataNote {
         match allowed {
-            Some(allowed) if plan.len > 0 && self.opening.agreed().tells_anything() => {
+            Some(allowed) if plan.len > 0 && self.opening.agreed.tells_anything() => {
                 self.senders.note(plan.seq, &self.send_view(), allowed)
             }
             _ => DataNote::default(),
@@ -85,8 +85,8 @@ impl Connection {
         match plan.what {
             What::Reset => 0,
             // Never scaled on a SYN (RFC 7323 §2.2); the receive buffer keeps the promise.
-            What::Syn => u16::try_from(self.receiving.buffer().limit()).unwrap_or(u16::MAX),
-            _ => self.receiving.promise_window(number, self.opening.agreed()),
+            What::Syn => u16::try_from(self.receiving.buffer.limit()).unwrap_or(u16::MAX),
+            _ => self.receiving.promise_window(number, &self.opening.agreed),
         }
     }
 
@@ -102,14 +102,14 @@ impl Connection {
             *options = self.syn_options(now);
             return;
         }
-        if self.opening.agreed().timestamps {
-            let echo = ack.and_then(|ack| ack.echo).unwrap_or(self.receiving.ts_recent());
+        if self.opening.agreed.timestamps {
+            let echo = ack.and_then(|ack| ack.echo).unwrap_or(self.receiving.ts_recent);
             options.timestamps = Some(Timestamps { value: self.opening.ts_now(now), echo });
         }
         if plan.what == What::Reset {
             return;
         }
-        if self.opening.agreed().tells_anything() {
+        if self.opening.agreed.tells_anything() {
             self.add_notes(ack, data, options);
         }
     }
@@ -118,7 +118,7 @@ impl Connection {
     fn syn_options(&self, now: Instant) -> TcpOptions {
         let link_mtu = self.mtu.link();
         if self.state == StateName::SynReceived {
-            self.opening.syn_ack_options(now, self.receiving.ts_recent(), link_mtu, &self.config)
+            self.opening.syn_ack_options(now, self.receiving.ts_recent, link_mtu, &self.config)
         } else {
             self.opening.syn_options(now, self.wishes(), link_mtu, &self.config)
         }
@@ -131,17 +131,17 @@ impl Connection {
         let notes = Notes {
             cwnd: data
                 .cwnd
-                .filter(|_| self.opening.agreed().tell_cwnd() && !self.opening.agreed().tell_in_window()),
-            dup_count: note.dup_count.filter(|_| self.opening.agreed().tell_dup_count()),
+                .filter(|_| self.opening.agreed.tell_cwnd() && !self.opening.agreed.tell_in_window()),
+            dup_count: note.dup_count.filter(|_| self.opening.agreed.tell_dup_count()),
             ack_after: match asked {
-                Some(AckRequest::After(segments)) if self.opening.agreed().tell_ack_after() => Some(segments),
+                Some(AckRequest::After(segments)) if self.opening.agreed.tell_ack_after() => Some(segments),
                 _ => None,
             },
         };
         if notes != Notes::default() {
             options.hopwise = Some(HopwiseOption::Notes(notes));
         }
-        if let Some(AckRequest::Rate(rate)) = asked.filter(|_| self.opening.agreed().tell_ack_rate) {
+        if let Some(AckRequest::Rate(rate)) = asked.filter(|_| self.opening.agreed.tell_ack_rate) {
             options.rate_request = Some(RateRequest::Ask(rate));
         }
     }
@@ -150,12 +150,11 @@ impl Connection {
     fn add_sack_blocks(&self, plan: &SegmentPlan, ack: Option<&DecidedAck>, options: &mut TcpOptions) {
         let twice = ack.and_then(|ack| ack.twice);
         let is_told = !matches!(plan.what, What::Syn | What::Reset);
-        if !is_told || !self.opening.agreed().sack || twice.is_none() && self.receiving.buffer().holes() == 0
-        {
+        if !is_told || !self.opening.agreed.sack || twice.is_none() && self.receiving.buffer.holes() == 0 {
             return;
         }
         let part_of = ack.and_then(|ack| ack.part_of);
-        self.receiving.order_sack_blocks(twice, part_of, self.opening.agreed(), options);
+        self.receiving.order_sack_blocks(twice, part_of, &self.opening.agreed, options);
         let most = self.opening.room_in(self.mtu.size()) as usize;
         while !options.sack.is_empty() && options.emitted_len() + plan.each as usize > most {
             options.sack.pop();
@@ -164,7 +163,7 @@ impl Connection {
 
     /// Sets URG on segments that begin before the end of urgent data.
     fn urgent_for(&self, plan: &SegmentPlan) -> (Flags, u16) {
-        match self.sending.urgent_end() {
+        match self.sending.urgent_end {
             Some(end) if plan.len > 0 && plan.seq < end => {
                 (Flags::URG, u16::try_from(end - plan.seq).unwrap_or(u16::MAX))
             }
@@ -175,7 +174,7 @@ impl Connection {
     fn ip_header(&self, plan: &SegmentPlan, id: u16) -> IpHeader<'_> {
         let changed = self.changed_options.as_deref();
         IpHeader {
-            src: self.opening.ends().local.ip(),
+            src: self.opening.ends.local.ip(),
             dst: self.opening.remote().ip(),
             protocol: protocol::TCP,
             hop_limit: changed.map_or(self.config.hop_limit, |changed| changed.hop_limit),
@@ -195,7 +194,7 @@ impl Connection {
     /// Each packet has its own identification; a bundle has one for each segment. RFC 6864 wants this for packets that
     /// may be fragmented. In the others it tells a retransmission from a copy that the network made.
     fn next_identification(&mut self, plan: &SegmentPlan) -> u16 {
-        let first = self.opening.first_identification(self.sending.iss());
+        let first = self.opening.first_identification(self.sending.iss);
         first.wrapping_add(self.urges.count_packets(as_u16(plan.segments() as usize)))
     }
 }

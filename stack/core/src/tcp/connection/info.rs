@@ -163,13 +163,13 @@ impl Info {
     pub(super) fn of(connection: &Connection, now: Instant, specs: &AgentSpecs) -> Info {
         let mut gauges = Vec::new();
         connection.senders.gauges(&mut |name, value| gauges.push((name, value)));
-        connection.receiving.ledger().gauges(&mut |name, value| gauges.push((name, value)));
+        connection.receiving.ledger.gauges(&mut |name, value| gauges.push((name, value)));
         let gauge = |wanted| gauges.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
         let allowed = connection.allowance(now);
         let has_answer = connection.state != StateName::SynSent;
         Info {
             cwnd_bytes: gauge(CWND_GAUGE),
-            ssthresh_bytes: gauge(SSTHRESH_GAUGE).unwrap_or(connection.loss.recovery().ssthresh),
+            ssthresh_bytes: gauge(SSTHRESH_GAUGE).unwrap_or(connection.loss.recovery.ssthresh),
             flow: connection.flow(),
             state: connection.state,
             closed: connection.closed,
@@ -182,46 +182,46 @@ impl Info {
                 .bytes_sent
                 .saturating_sub(connection.stats.bytes_acked + u64::from(connection.sending.outstanding())),
             path: connection.path.clone(),
-            rto: connection.loss.rtt().rto(),
-            backoff: connection.loss.rtt().backoff(),
-            snd_una: connection.sending.una(),
-            snd_nxt: connection.sending.nxt(),
-            rcv_nxt: connection.receiving.nxt(),
-            snd_mss: connection.sending.mss(),
-            peer_mss: u32::from(connection.opening.peer_mss()),
-            rcv_mss: connection.receiving.segment_bytes(connection.sending.mss()),
+            rto: connection.loss.rtt.rto(),
+            backoff: connection.loss.rtt.backoff(),
+            snd_una: connection.sending.una,
+            snd_nxt: connection.sending.nxt,
+            rcv_nxt: connection.receiving.nxt,
+            snd_mss: connection.sending.mss,
+            peer_mss: u32::from(connection.opening.peer_mss),
+            rcv_mss: connection.receiving.segment_bytes(connection.sending.mss),
             told_mss: u32::from(connection.opening.own_mss(connection.mtu.link())),
             path_mtu: connection.mtu.size(),
             allowed_bytes: allowed.flight_bytes,
             flight: connection.loss.flight(),
-            lost: connection.loss.board().lost(),
-            sacked: connection.loss.board().sacked(),
-            is_recovering: connection.loss.recovery().phase != Phase::Open,
+            lost: connection.loss.board.lost(),
+            sacked: connection.loss.board.sacked(),
+            is_recovering: connection.loss.recovery.phase != Phase::Open,
             delivery_rate: connection.progress.delivery_rate(),
             pacing_rate: pacing_rate(&connection.sending, &allowed),
             busy_time: connection.progress.busy_time(now),
-            snd_wnd: connection.sending.window(),
+            snd_wnd: connection.sending.wnd,
             rcv_wnd: connection.receiving.advertised_bytes(),
-            send_buffer_bytes: connection.sending.buffer().limit(),
-            recv_buffer_bytes: connection.receiving.buffer().limit(),
+            send_buffer_bytes: connection.sending.buffer.limit(),
+            recv_buffer_bytes: connection.receiving.buffer.limit(),
             unsent_bytes: connection.sending.unsent(),
-            unread_bytes: connection.receiving.buffer().readable(),
-            out_of_order_bytes: connection.receiving.buffer().out_of_order_bytes(),
-            owed_segments: connection.receiving.ledger().owed().segments,
-            seconds_held: connection.receiving.ledger().seconds_held(),
-            has_sack: connection.opening.agreed().sack,
-            has_timestamps: connection.opening.agreed().timestamps,
+            unread_bytes: connection.receiving.buffer.readable(),
+            out_of_order_bytes: connection.receiving.buffer.out_of_order_bytes(),
+            owed_segments: connection.receiving.ledger.owed().segments,
+            seconds_held: connection.receiving.ledger.seconds_held(),
+            has_sack: connection.opening.agreed.sack,
+            has_timestamps: connection.opening.agreed.timestamps,
             has_ecn: connection.opening.sends_ect(),
-            window_scales: connection.opening.agreed().scale.map(|scale| (scale.snd, scale.rcv)),
+            window_scales: connection.opening.agreed.scale.map(|scale| (scale.snd, scale.rcv)),
             is_frozen: connection.is_frozen(),
-            turn: connection.sending.turn().unwrap_or_default(),
-            probes: connection.urges.window_probes_sent().max(connection.urges.keep_alives_sent()),
-            since_last_sent: connection.sending.last_sent_at().get().map(|at| now.since(at)),
-            since_last_received: connection.receiving.last_arrival().get().map(|at| now.since(at)),
+            turn: connection.sending.turn.unwrap_or_default(),
+            probes: connection.urges.window_probes_sent.max(connection.urges.keep_alives_sent),
+            since_last_sent: connection.sending.last_sent_at.get().map(|at| now.since(at)),
+            since_last_received: connection.receiving.last_arrival.get().map(|at| now.since(at)),
             receiver_lacks: if has_answer { connection.unmet().for_receiver() } else { Vec::new() },
             senders_lack: if has_answer { connection.unmet().for_senders() } else { Vec::new() },
-            shadow_acks: connection.receiving.ledger().shadow_acks().collect(),
-            shadow_holds: connection.receiving.ledger().shadow_holds().collect(),
+            shadow_acks: connection.receiving.ledger.shadow_acks().collect(),
+            shadow_holds: connection.receiving.ledger.shadow_holds().collect(),
             gauges,
         }
     }
@@ -229,8 +229,8 @@ impl Info {
 
 /// The bytes that leave at once, divided by the time until the agents allow the next ones.
 fn pacing_rate(sending: &Sending, allowed: &Allowance) -> Option<u64> {
-    let gap = allowed.new_from.since(sending.last_sent_at().get()?);
-    let bytes = allowed.burst_bytes.min(sending.mss());
+    let gap = allowed.new_from.since(sending.last_sent_at.get()?);
+    let bytes = allowed.burst_bytes.min(sending.mss);
     let rate = u128::from(bytes) * 1_000_000_000 / Some(gap.as_nanos()).filter(|ns| *ns > 0)?;
     u64::try_from(rate).ok()
 }

@@ -48,7 +48,7 @@ impl Connection {
             segments: as_u16(arrived.segments() as usize),
             flags: segment.flags.0,
         });
-        let agreed = self.opening.agreed();
+        let agreed = &self.opening.agreed;
         let disposition = if is_predicted(arrived, self.state, &self.receiving, &self.sending, agreed) {
             self.take_predicted(cx, arrived)
         } else {
@@ -65,7 +65,7 @@ impl Connection {
         for check in &STEPS[..predicted::CHECKS] {
             assert_eq!(check(self, cx, arrived), Step::Next, "H1");
         }
-        self.receiving.take_timestamp(cx.now, arrived.segment, self.opening.agreed());
+        self.receiving.take_timestamp(cx.now, arrived.segment, &self.opening.agreed);
         let step = match self.take_ack(cx, arrived) {
             Step::Next => self.take_data(cx, arrived),
             other => other,
@@ -134,7 +134,7 @@ impl Connection {
         {
             return step;
         }
-        let agreed = self.opening.agreed();
+        let agreed = &self.opening.agreed;
         if let Some(step) = self.receiving.check_paws(cx.now, arrived, agreed, &mut self.stats) {
             return step;
         }
@@ -158,7 +158,7 @@ impl Connection {
             return Step::Answer(DropReason::OutOfWindow, Answer::Limited);
         }
         // Data or a FIN that came again: our ACK of it was lost.
-        self.receiving.note_old_duplicate(arrived, self.opening.agreed(), &mut self.stats);
+        self.receiving.note_old_duplicate(arrived, &self.opening.agreed, &mut self.stats);
         Step::Answer(DropReason::OutOfWindow, Answer::Always)
     }
 
@@ -168,7 +168,7 @@ impl Connection {
         let is_again = self.state == StateName::SynReceived
             && segment.flags.contains(Flags::SYN)
             && !segment.flags.contains(Flags::RST)
-            && segment.seq == self.receiving.irs();
+            && segment.seq == self.receiving.irs;
         if !is_again {
             return None;
         }
@@ -176,7 +176,7 @@ impl Connection {
         if segment.flags.contains(Flags::ACK) {
             return Some(Step::Next); // check_syn lets it pass, and its ACK counts.
         }
-        self.urges.set_syn(true);
+        self.urges.syn = true;
         Some(Step::Drop(DropReason::SynInConnection))
     }
 
@@ -187,7 +187,7 @@ impl Connection {
         let is_syn = segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::RST | Flags::ACK);
         if self.state != StateName::TimeWait
             || !is_syn
-            || !self.receiving.is_surely_new(segment, self.opening.agreed())
+            || !self.receiving.is_surely_new(segment, &self.opening.agreed)
         {
             return None;
         }
@@ -206,10 +206,10 @@ impl Connection {
 
     #[cold]
     fn take_rst(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) -> Step {
-        if segment.seq != self.receiving.nxt() {
+        if segment.seq != self.receiving.nxt {
             return Step::Answer(DropReason::RstNotExact, Answer::Limited);
         }
-        match (self.state, self.opening.origin()) {
+        match (self.state, self.opening.origin) {
             (StateName::SynReceived, Origin::Passive) => {
                 self.finish(cx, CloseReason::Reset);
                 return Step::End(Disposition::Forget);
@@ -229,7 +229,7 @@ impl Connection {
             return Step::Next;
         }
         let is_other_half = self.state == StateName::SynReceived
-            && segment.seq == self.receiving.irs()
+            && segment.seq == self.receiving.irs
             && segment.flags.contains(Flags::ACK);
         if is_other_half {
             return Step::Next;
@@ -244,19 +244,19 @@ impl Connection {
             return Step::Drop(DropReason::NoAck);
         }
         if self.state == StateName::SynReceived {
-            if !(self.sending.una() < segment.ack && segment.ack <= self.sending.nxt()) {
+            if !(self.sending.una < segment.ack && segment.ack <= self.sending.nxt) {
                 return refuse_ack(cx);
             }
             self.establish(cx, segment);
         }
-        if self.sending.max() < segment.ack {
+        if self.sending.max < segment.ack {
             return Step::Answer(DropReason::AckOfUnsent, Answer::Limited);
         }
         if self.sending.is_too_old(segment.ack) {
             return Step::Answer(DropReason::AckTooOld, Answer::Limited);
         }
         // Only here is the segment known to be the peer's: a forged timestamp would silence the peer for good.
-        self.receiving.take_timestamp(cx.now, segment, self.opening.agreed());
+        self.receiving.take_timestamp(cx.now, segment, &self.opening.agreed);
         if self.opening.take_source_route(arrived.source_route) {
             self.update_mss();
         }
@@ -270,7 +270,7 @@ impl Connection {
         if segment.flags.contains(Flags::FIN) {
             self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
         }
-        if segment.seq == self.receiving.nxt() && segment.sequence_len() == 0 {
+        if segment.seq == self.receiving.nxt && segment.sequence_len() == 0 {
             return Step::Next;
         }
         Step::Answer(DropReason::DataAfterClose, Answer::Limited)
@@ -309,7 +309,7 @@ impl Connection {
         if news.advanced > 0 {
             self.tell_of_room();
         }
-        if self.sending.window() == 0 {
+        if self.sending.wnd == 0 {
             // A peer that reports a closed window is alive: the wait starts anew (MUST-37, SHLD-17).
             self.sending.stop_waiting();
         }
@@ -318,7 +318,7 @@ impl Connection {
 
     /// The newest segment gives the window, unless its field carries the peer's cwnd.
     pub(super) fn take_window(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> WindowNews {
-        let agreed = self.opening.agreed();
+        let agreed = &self.opening.agreed;
         if agreed.use_in_window() && !segment.payload.is_empty() {
             self.receiving.take_peer_cwnd(segment.window);
             self.sending.keep_edge(segment.ack);
@@ -335,8 +335,8 @@ impl Connection {
     fn window_opened(&mut self, now: Instant) {
         self.timers.disarm(Timer::Persist);
         let has_probe_out = self.has_probe_out();
-        self.urges.forget_window_probes();
-        self.urges.window_probe_left();
+        self.urges.window_probes_sent = 0;
+        self.urges.window_probe = false;
         if has_probe_out {
             self.sending.take_back(now, self.loss.unbook_window_probe());
             self.timers.disarm(Timer::Retransmit);
@@ -346,16 +346,15 @@ impl Connection {
     /// Returns whether an ACK is without news: nothing is in flight, and it has no new number, no SACK block, no ECE.
     fn has_no_news(&self, segment: &TcpView<'_>) -> bool {
         self.is_at_rest()
-            && segment.ack == self.sending.una()
+            && segment.ack == self.sending.una
             && segment.options.sack.is_empty()
             && !segment.flags.contains(Flags::ECE)
     }
 
     /// Leaves the states that end when our FIN is acknowledged.
     fn step_state(&mut self, cx: &mut Cx<'_>) -> Step {
-        let is_fin_acked = self.sending.is_fin_sent()
-            && self.sending.una() == self.sending.nxt()
-            && self.loss.board().is_empty();
+        let is_fin_acked =
+            self.sending.fin_sent && self.sending.una == self.sending.nxt && self.loss.board.is_empty();
         if !is_fin_acked {
             return Step::Next;
         }
@@ -367,7 +366,7 @@ impl Connection {
         match self.state {
             StateName::FinWait1 => {
                 self.enter(cx, StateName::FinWait2);
-                if self.receiving.is_deaf() {
+                if self.receiving.is_deaf {
                     self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
                 }
                 Step::Next
@@ -398,20 +397,20 @@ impl Connection {
 
     pub(super) fn take_data(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
-        self.receiving.take_ecn_mark(cx, arrived, self.opening.agreed());
-        self.receiving.take_notes(segment, self.opening.agreed());
+        self.receiving.take_ecn_mark(cx, arrived, &self.opening.agreed);
+        self.receiving.take_notes(segment, &self.opening.agreed);
         if segment.payload.is_empty() {
             return Step::Next;
         }
         let rtt = self.receiving.hear_echo(cx.now, segment, &self.opening, &mut self.path);
-        let rtt = rtt.filter(|_| self.loss.board().is_empty());
+        let rtt = rtt.filter(|_| self.loss.board.is_empty());
         if self.state.peer_has_closed() {
             return Step::Drop(DropReason::DataAfterClose);
         }
-        if self.receiving.is_deaf() {
+        if self.receiving.is_deaf {
             return self.refuse_data(cx);
         }
-        let around = Around::new(&self.opening, &self.path, self.sending.mss());
+        let around = Around::new(&self.opening, &self.path, self.sending.mss);
         self.events.readable |= self.receiving.take_payload(cx, arrived, rtt, around, &mut self.stats);
         Step::Next
     }
@@ -420,14 +419,14 @@ impl Connection {
     #[cold]
     fn refuse_data(&mut self, cx: &mut Cx<'_>) -> Step {
         cx.dropped(DropReason::DataAfterClose);
-        self.urges.set_reset(true);
+        self.urges.rst = true;
         self.finish(cx, CloseReason::Aborted);
         Step::End(Disposition::Done)
     }
 
     /// Eighth: the FIN of this segment, or an earlier one that waited for the data before it.
     pub(super) fn take_fin(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
-        let around = Around::new(&self.opening, &self.path, self.sending.mss());
+        let around = Around::new(&self.opening, &self.path, self.sending.mss);
         self.receiving.place_fin(arrived.segment);
         if !self.receiving.is_fin_next() || self.state.peer_has_closed() {
             self.receiving.answer_early_fin(cx, arrived.segment, around);

@@ -37,7 +37,7 @@ impl Unmet<'_> {
 
     /// Traces that the RTT stays unknown: the handshake was ambiguous (Karn), and there are no timestamps.
     pub(super) fn trace_unmeasured(&self, cx: &mut Cx<'_>) {
-        let is_unknown = self.path.rtt.min.is_none() && !self.opening.agreed().timestamps;
+        let is_unknown = self.path.rtt.min.is_none() && !self.opening.agreed.timestamps;
         if self.wishes.receiver.rtt && is_unknown {
             cx.trace(TraceKind::Fallback(Lacking::Rtt));
         }
@@ -56,13 +56,13 @@ impl Unmet<'_> {
     }
 
     fn by_peer_for_receiver(&self) -> Vec<Lacking> {
-        let agreed = self.opening.agreed().receiver_lacks(self.wishes.receiver);
+        let agreed = self.opening.agreed.receiver_lacks(self.wishes.receiver);
         let unasked = self.was_never_asked().then_some(Lacking::RateRequest);
         self.opening.with_cookie(agreed.chain(unasked).collect(), self.is_synchronized)
     }
 
     fn by_peer_for_senders(&self) -> Vec<Lacking> {
-        let agreed = self.opening.agreed().senders_lack(self.wishes.senders);
+        let agreed = self.opening.agreed.senders_lack(self.wishes.senders);
         self.opening.with_cookie(agreed.collect(), self.is_synchronized)
     }
 
@@ -79,6 +79,6 @@ impl Unmet<'_> {
     /// Returns whether an agreed use of ACK-rate requests has brought none so far. An end that obeys requests and one
     /// that sends them make the same offer; only the data shows which one the peer is.
     fn was_never_asked(&self) -> bool {
-        self.opening.agreed().use_ack_rate && self.is_unasked
+        self.opening.agreed.use_ack_rate && self.is_unasked
     }
 }

@@ -1,8 +1,8 @@
 //! Loss: the segments in flight, the losses among them, and the RTO.
 //!
 //! This part books each segment that leaves and each that the peer reports. It knows no bytes, no window of the peer
-//! and no agent. Its callers pass the state of other parts as [`Space`]. Its fields are private to it and to its
-//! submodules: `detection` finds losses, `denial` takes them back, `samples` measures round trips.
+//! and no agent. Its callers pass the state of other parts as [`Space`], and read its fields. It changes them itself,
+//! or in its submodules: `detection` finds losses, `denial` takes them back, `samples` measures round trips.
 //!
 //! The scoreboard's invariants are S1 to S3 (`tcp/scoreboard.rs`). The connection checks C1, which joins the scoreboard
 //! to the sent numbers.
@@ -30,11 +30,11 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(super) struct Loss {
-    board: Scoreboard,
+    pub(super) board: Scoreboard,
     /// The highest number that a SACK block ever reported above `una`.
     highest_sacked: Option<Seq>,
-    recovery: Recovery,
-    rtt: RttEstimator,
+    pub(super) recovery: Recovery,
+    pub(super) rtt: RttEstimator,
     /// The end and the departure of the timed segment. Only one segment at a time is timed where timestamps of segments
     /// do not count (`RttMeasure::OneTimed`).
     timed_end: Seq,
@@ -74,21 +74,6 @@ impl Loss {
             rto_held: tunables.rto_held,
             fast_end: tunables.fast_end,
         }
-    }
-
-    #[inline]
-    pub(super) fn board(&self) -> &Scoreboard {
-        &self.board
-    }
-
-    #[inline]
-    pub(super) fn recovery(&self) -> &Recovery {
-        &self.recovery
-    }
-
-    #[inline]
-    pub(super) fn rtt(&self) -> &RttEstimator {
-        &self.rtt
     }
 
     /// RFC 6675's pipe; without SACK, duplicate ACKs stand for segments that have left the network.

@@ -1,8 +1,8 @@
 //! Opening: the agreement that the two ends make in their handshake. It decides the options and the payload of all
 //! later segments.
 //!
-//! This part knows no sequence number and no buffer. Its fields are private to it and to its submodules: `offer` writes
-//! SYNs, `negotiated` is the agreement, `sizes` counts headers.
+//! This part knows no sequence number and no buffer. Other parts read its fields. It changes them itself, or in its
+//! submodules: `offer` writes SYNs, `negotiated` is the agreement, `sizes` counts headers.
 
 mod negotiated;
 mod offer;
@@ -29,20 +29,20 @@ const MOST_BELIEVABLE: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
 pub(super) struct Opening {
-    ends: Ends,
-    origin: Origin,
-    agreed: Negotiated,
+    pub(super) ends: Ends,
+    pub(super) origin: Origin,
+    pub(super) agreed: Negotiated,
     /// The most payload and options that the peer accepts in one segment.
-    peer_mss: u16,
+    pub(super) peer_mss: u16,
     /// Added to our timestamps, so that they begin at another value for each connection.
     ts_offset: u32,
     /// The source route of our packets, if one is prescribed.
     source_route: Option<Box<SourceRoute>>,
     /// True once a SYN or SYN-ACK of ours left without ECN.
     plain_syn_sent: bool,
-    syns_sent: u8,
+    pub(super) syns_sent: u8,
     /// True if a connection in TIME-WAIT made way for this one.
-    follows: bool,
+    pub(super) follows: bool,
 }
 
 impl Opening {
@@ -70,27 +70,8 @@ impl Opening {
         self.follows = true;
     }
 
-    pub(super) fn follows(&self) -> bool {
-        self.follows
-    }
-
-    #[inline]
-    pub(super) fn ends(&self) -> &Ends {
-        &self.ends
-    }
-
     pub(super) fn remote(&self) -> &End {
         &self.ends.remote
-    }
-
-    pub(super) fn origin(&self) -> Origin {
-        self.origin
-    }
-
-    /// The agreement; it is empty before the peer's SYN.
-    #[inline]
-    pub(super) fn agreed(&self) -> &Negotiated {
-        &self.agreed
     }
 
     /// Takes the offers of the peer's SYN or SYN-ACK.
@@ -107,10 +88,6 @@ impl Opening {
     pub(super) fn syn_left(&mut self, flags: Flags) {
         self.plain_syn_sent |= !flags.contains(Flags::ECE);
         self.syns_sent = self.syns_sent.saturating_add(1);
-    }
-
-    pub(super) fn syns_sent(&self) -> u8 {
-        self.syns_sent
     }
 
     /// RFC 3168 §6.1.1: after a SYN or SYN-ACK of ours without ECN, our data is not ECN-capable. The peer's own marks

@@ -1,8 +1,8 @@
 //! Receiving: the peer's sequence numbers, the data that waits for the program, and the ACKs owed for it.
 //!
-//! This part knows nothing of our own data. Its callers pass the state of other parts as [`Around`]. Its fields are
-//! private to it and to its submodules: `data` takes payload, `timestamps` keeps TS.Recent, `window` promises room,
-//! `reports` fills in the ACKs.
+//! This part knows nothing of our own data. Its callers pass the state of other parts as [`Around`], and read its
+//! fields. It changes them itself, or in its submodules: `data` takes payload, `timestamps` keeps TS.Recent, `window`
+//! promises room, `reports` fills in the ACKs.
 //!
 //! Invariant (checked after every event in debug builds)
 //! - C2: the advertised edge never moves left, and all data before it finds room.
@@ -26,29 +26,29 @@ use window::Tuning;
 #[derive(Debug)]
 pub(super) struct Receiving {
     /// The number of the peer's SYN.
-    irs: Seq,
+    pub(super) irs: Seq,
     /// The next number that the peer is expected to send.
-    nxt: Seq,
+    pub(super) nxt: Seq,
     /// The rightmost edge that was ever advertised.
     edge: Seq,
     /// The edge that the newest segment advertised: `edge`, or left of it by less than a unit of the scale.
     advertised: Seq,
-    buffer: RecvBuffer,
-    ledger: AckLedger,
+    pub(super) buffer: RecvBuffer,
+    pub(super) ledger: AckLedger,
     /// The number of the peer's FIN.
     fin: Option<Seq>,
     /// End of the peer's urgent data.
     urgent_end: Option<Seq>,
     /// The timestamp that our segments echo (RFC 7323 §4.3).
-    ts_recent: u32,
+    pub(super) ts_recent: u32,
     ts_recent_at: Instant,
     /// Last.ACK.sent of RFC 7323 §4.3, moved at the decision of an ACK.
     last_ack_decided: Seq,
     /// The number of the last segment that carried our window.
-    last_told: Seq,
+    pub(super) last_told: Seq,
     /// The last congestion window that the peer sent.
     peer_cwnd: Option<u16>,
-    last_arrival: Moment,
+    pub(super) last_arrival: Moment,
     /// The hop limit of the last segment that was accepted, with the crossings of its link added.
     hop_limit: Option<u8>,
     /// The newest echo of our timestamp.
@@ -57,11 +57,11 @@ pub(super) struct Receiving {
     largest: u32,
     tuning: Tuning,
     /// The application will read no more.
-    is_deaf: bool,
+    pub(super) is_deaf: bool,
     /// The receiver agent has had an ACK-rate request.
-    was_asked: bool,
+    pub(super) was_asked: bool,
     /// True after a mark: every ACK echoes it until the peer sends CWR (RFC 3168 §6.1.3).
-    ecn_echo: bool,
+    pub(super) ecn_echo: bool,
 }
 
 /// The state of other parts that receiving may know.
@@ -76,7 +76,7 @@ pub(super) struct Around<'a> {
 impl<'a> Around<'a> {
     #[inline]
     pub(super) fn new(opening: &'a Opening, path: &'a Path, mss: u32) -> Around<'a> {
-        Around { agreed: opening.agreed(), path, mss }
+        Around { agreed: &opening.agreed, path, mss }
     }
 }
 
@@ -123,34 +123,9 @@ impl Receiving {
         }
     }
 
-    /// The next number that the peer is expected to send.
-    #[inline]
-    pub(super) fn nxt(&self) -> Seq {
-        self.nxt
-    }
-
-    /// The number of the peer's SYN.
-    pub(super) fn irs(&self) -> Seq {
-        self.irs
-    }
-
-    #[inline]
-    pub(super) fn buffer(&self) -> &RecvBuffer {
-        &self.buffer
-    }
-
-    #[inline]
-    pub(super) fn ledger(&self) -> &AckLedger {
-        &self.ledger
-    }
-
     /// The needs of the receiver agent and its shadows.
     pub(super) fn needs(&self) -> Needs {
         self.ledger.needs()
-    }
-
-    pub(super) fn last_arrival(&self) -> Moment {
-        self.last_arrival
     }
 
     #[inline]
@@ -170,15 +145,6 @@ impl Receiving {
     /// Forgets the hop limit, so that the next segment counts as a change.
     pub(super) fn forget_hop_limit(&mut self) {
         self.hop_limit = None;
-    }
-
-    pub(super) fn was_asked(&self) -> bool {
-        self.was_asked
-    }
-
-    /// The application will read no more.
-    pub(super) fn is_deaf(&self) -> bool {
-        self.is_deaf
     }
 
     pub(super) fn turn_deaf(&mut self) {

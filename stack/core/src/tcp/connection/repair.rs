@@ -14,14 +14,14 @@ use crate::trace::{LostBy, MtuHow, TraceKind};
 impl Connection {
     /// The state of other parts that loss detection may know.
     pub(super) fn space(&self) -> Space {
-        let has_sack = self.opening.agreed().sack;
+        let has_sack = self.opening.agreed.sack;
         Space {
-            una: self.sending.una(),
-            nxt: self.sending.nxt(),
-            mss: self.sending.mss(),
+            una: self.sending.una,
+            nxt: self.sending.nxt,
+            mss: self.sending.mss,
             has_sack,
             uses_rack: has_sack && self.config.rack,
-            peer_counts: self.opening.agreed().use_dup_count(),
+            peer_counts: self.opening.agreed.use_dup_count(),
         }
     }
 
@@ -46,10 +46,10 @@ impl Connection {
     /// trace in `recovery`.
     #[inline(never)]
     fn check_calm(&mut self, cx: &mut Cx<'_>, news: &AckNews, space: Space) {
-        let (recovery, timers) = (self.loss.recovery().without_repair(), self.timers.clone());
+        let (recovery, timers) = (self.loss.recovery.without_repair(), self.timers.clone());
         let ended = self.judge_by_steps(cx, news, space);
         assert!(ended.is_none(), "a calm ACK ends nothing");
-        assert_eq!(self.loss.recovery().without_repair(), recovery, "a calm ACK changes nothing of recovery");
+        assert_eq!(self.loss.recovery.without_repair(), recovery, "a calm ACK changes nothing of recovery");
         assert_eq!(self.timers, timers, "a calm ACK moves no timer");
     }
 
@@ -83,8 +83,8 @@ impl Connection {
     /// ECN (RFC 3168 §6.1.2): reacts as to a loss, once a round trip, but without a retransmission.
     fn react_to_mark(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
         // CWR goes with the data at `reduced_at`: until that is acknowledged, the peer continues its echo.
-        let is_new_window = self.loss.recovery().reduced_at.is_none_or(|at| at < self.sending.una());
-        if !news.ece || !is_new_window || self.loss.recovery().phase != Phase::Open {
+        let is_new_window = self.loss.recovery.reduced_at.is_none_or(|at| at < self.sending.una);
+        if !news.ece || !is_new_window || self.loss.recovery.phase != Phase::Open {
             return;
         }
         cx.trace(TraceKind::Marked);
@@ -95,8 +95,8 @@ impl Connection {
     /// (RFC 3168 §6.1.2).
     #[cold]
     pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
-        self.loss.reduced_at(self.sending.nxt());
-        self.sending.set_cwr(self.opening.sends_ect());
+        self.loss.reduced_at(self.sending.nxt);
+        self.sending.cwr = self.opening.sends_ect();
         let view = send_view(&self.sending, &self.path, &self.loss);
         let event = Loss { now: cx.now, kind, flight_before };
         let reduction = self.senders.on_loss(&event, &view);
@@ -117,7 +117,7 @@ impl Connection {
     pub(super) fn detect(&mut self, cx: &mut Cx<'_>, before: Before) -> bool {
         let space = self.space();
         let (by, found) = self.loss.detect(cx, space, &self.path, &mut self.timers);
-        if found && !self.is_only_probe_lost(cx.now) && self.loss.recovery().phase == Phase::Open {
+        if found && !self.is_only_probe_lost(cx.now) && self.loss.recovery.phase == Phase::Open {
             self.enter_fast(cx, before, by);
         }
         found
@@ -126,9 +126,9 @@ impl Connection {
     /// Returns whether only an MTU probe is lost: a sign of the path's size, not of congestion.
     fn is_only_probe_lost(&mut self, now: Instant) -> bool {
         let Some(probe) = self.mtu.probe() else { return false };
-        let board = self.loss.board();
+        let board = &self.loss.board;
         let lost = board.lost();
-        let Some(index) = board.next_lost(self.sending.una()) else { return false };
+        let Some(index) = board.next_lost(self.sending.una) else { return false };
         if board.get(index).seq != probe.seq {
             return false;
         }
@@ -151,16 +151,16 @@ impl Connection {
         self.stats.fast_retransmits += 1;
         cx.trace(TraceKind::RecoveryBegan {
             by,
-            ssthresh: in_32_bits(self.loss.recovery().ssthresh),
+            ssthresh: in_32_bits(self.loss.recovery.ssthresh),
             flight: in_32_bits(before.pipe.bytes),
-            point: self.loss.recovery().point,
+            point: self.loss.recovery.point,
         });
     }
 
     /// Ends recovery: everything arrived, or nothing had been lost.
     #[cold]
     pub(super) fn end_recovery(&mut self, cx: &mut Cx<'_>, end: Recovered) {
-        let was = self.loss.end(end, self.sending.nxt());
+        let was = self.loss.end(end, self.sending.nxt);
         if end == Recovered::Undone {
             self.stats.undone += 1;
             if self.mtu.acquit() {
@@ -180,7 +180,7 @@ impl Connection {
     }
 
     pub(super) fn path_mtu_changed(&mut self, cx: &mut Cx<'_>, how: MtuHow) {
-        self.sending.set_mss(self.opening.full_payload(&self.mtu, &self.config));
+        self.sending.mss = self.opening.full_payload(&self.mtu, &self.config);
         cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how });
         if self.mtu.is_below_link() {
             self.arm_mtu_probe(cx.now);

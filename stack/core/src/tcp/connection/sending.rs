@@ -1,7 +1,7 @@
 //! Sending: the numbers that were sent and acknowledged, the program's data, and the peer's window.
 //!
-//! This part knows no timer, no agent and not which segments are in flight. Its fields are private to it and to its
-//! submodule `window`.
+//! This part knows no timer, no agent and not which segments are in flight. Other parts read its fields and set its
+//! flags; its numbers move by its methods alone. `window` is its submodule.
 //!
 //! Invariant (checked after every event in debug builds)
 //! - C1: `una <= nxt <= max`. The scoreboard spans exactly una..nxt (less the SYN); that is checked at the connection.
@@ -17,41 +17,41 @@ use crate::{Instant, Moment, Seq};
 /// The send sequence space (RFC 9293 §3.3.1).
 #[derive(Debug)]
 pub(super) struct Sending {
-    iss: Seq,
+    pub(super) iss: Seq,
     /// Our SYN is acknowledged. A comparison of numbers would fail once they have wrapped.
-    opened: bool,
-    una: Seq,
-    nxt: Seq,
+    pub(super) opened: bool,
+    pub(super) una: Seq,
+    pub(super) nxt: Seq,
     /// The highest number ever sent; above `nxt` only after a window probe was taken back.
-    max: Seq,
-    wnd: u32,
+    pub(super) max: Seq,
+    pub(super) wnd: u32,
     wl1: Seq,
     wl2: Seq,
     /// The largest window the peer ever offered, for sender SWS avoidance and RFC 5961's ACK check.
-    max_wnd: u32,
+    pub(super) max_wnd: u32,
     /// The lower bound of retransmissions: `una`, or a higher number from routing.
-    highest_ack: Seq,
+    pub(super) highest_ack: Seq,
     /// End of the urgent data that the application gave.
-    urgent_end: Option<Seq>,
-    buffer: SendBuffer,
+    pub(super) urgent_end: Option<Seq>,
+    pub(super) buffer: SendBuffer,
     /// The application has closed: a FIN follows the last byte.
-    fin_wanted: bool,
-    fin_sent: bool,
+    pub(super) fin_wanted: bool,
+    pub(super) fin_sent: bool,
     /// Payload of a full segment, options taken off.
-    mss: u32,
-    last_sent_at: Moment,
+    pub(super) mss: u32,
+    pub(super) last_sent_at: Moment,
     /// The start of the wait for an acknowledgment, for the user timeout.
-    waiting_since: Moment,
+    pub(super) waiting_since: Moment,
     /// The agreed form of ACK requests, for the agents.
-    ack_requests: Option<AckRequestForm>,
+    pub(super) ack_requests: Option<AckRequestForm>,
     /// `None` if the owner of cwnd takes no turns.
-    turn: Option<Turn>,
+    pub(super) turn: Option<Turn>,
     /// The application lacked data, or room in the peer's window, when more could have left.
-    app_limited: bool,
+    pub(super) app_limited: bool,
     /// The last SEND was without PUSH (RFC 9293 §3.9.1.2): a part of a packet waits for more.
-    more_comes: bool,
+    pub(super) more_comes: bool,
     /// The window was reduced: the next new segment carries CWR (RFC 3168 §6.1.2).
-    cwr: bool,
+    pub(super) cwr: bool,
     /// The agents' last allowance, for the trace and for buffer tuning.
     last_allowed: u64,
 }
@@ -83,41 +83,6 @@ impl Sending {
             cwr: false,
             last_allowed: 0,
         }
-    }
-
-    pub(super) fn iss(&self) -> Seq {
-        self.iss
-    }
-
-    #[inline]
-    pub(super) fn una(&self) -> Seq {
-        self.una
-    }
-
-    #[inline]
-    pub(super) fn nxt(&self) -> Seq {
-        self.nxt
-    }
-
-    /// The highest number ever sent.
-    #[inline]
-    pub(super) fn max(&self) -> Seq {
-        self.max
-    }
-
-    /// Payload of a full segment.
-    #[inline]
-    pub(super) fn mss(&self) -> u32 {
-        self.mss
-    }
-
-    pub(super) fn set_mss(&mut self, bytes: u32) {
-        self.mss = bytes;
-    }
-
-    #[inline]
-    pub(super) fn buffer(&self) -> &SendBuffer {
-        &self.buffer
     }
 
     /// The number of the first byte that the send buffer holds.
@@ -163,10 +128,6 @@ impl Sending {
         self.waiting_since = Moment::NEVER;
     }
 
-    pub(super) fn is_opened(&self) -> bool {
-        self.opened
-    }
-
     /// New numbers have left, up to `end`.
     pub(super) fn new_left(&mut self, end: Seq) {
         self.nxt = end;
@@ -204,21 +165,8 @@ impl Sending {
     }
 
     #[inline]
-    pub(super) fn last_sent_at(&self) -> Moment {
-        self.last_sent_at
-    }
-
-    #[inline]
     pub(super) fn note_sent(&mut self, now: Instant) {
         self.last_sent_at = Moment::at(now);
-    }
-
-    pub(super) fn waiting_since(&self) -> Moment {
-        self.waiting_since
-    }
-
-    pub(super) fn wait_from(&mut self, now: Instant) {
-        self.waiting_since = Moment::at(now);
     }
 
     /// Ends the wait for an answer. The next segment starts another one.
@@ -226,8 +174,8 @@ impl Sending {
         self.waiting_since = Moment::NEVER;
     }
 
-    pub(super) fn highest_ack(&self) -> Seq {
-        self.highest_ack
+    pub(super) fn wait_from(&mut self, now: Instant) {
+        self.waiting_since = Moment::at(now);
     }
 
     /// Takes news from routing that everything below `seq` has arrived. It counts only within the data in flight.
@@ -254,41 +202,9 @@ impl Sending {
         self.buffer.fill(most, fill)
     }
 
-    pub(super) fn more_comes(&self) -> bool {
-        self.more_comes
-    }
-
-    pub(super) fn set_more_comes(&mut self, more_comes: bool) {
-        self.more_comes = more_comes;
-    }
-
     /// Marks all data written so far as urgent.
     pub(super) fn mark_urgent(&mut self) {
         self.urgent_end = Some(self.first_held() + self.buffer.len());
-    }
-
-    #[inline]
-    pub(super) fn urgent_end(&self) -> Option<Seq> {
-        self.urgent_end
-    }
-
-    /// The program has closed: FIN follows the last byte.
-    pub(super) fn want_fin(&mut self) {
-        self.fin_wanted = true;
-    }
-
-    #[inline]
-    pub(super) fn is_fin_wanted(&self) -> bool {
-        self.fin_wanted
-    }
-
-    pub(super) fn fin_left(&mut self) {
-        self.fin_sent = true;
-    }
-
-    #[inline]
-    pub(super) fn is_fin_sent(&self) -> bool {
-        self.fin_sent
     }
 
     /// Returns whether all data of the program has left, and its FIN too.
@@ -297,38 +213,8 @@ impl Sending {
         self.unsent() == 0 && self.fin_wanted == self.fin_sent
     }
 
-    /// Sets whether the next new segment owes the peer CWR, because the window was reduced.
-    pub(super) fn set_cwr(&mut self, is_owed: bool) {
-        self.cwr = is_owed;
-    }
-
-    pub(super) fn owes_cwr(&self) -> bool {
-        self.cwr
-    }
-
-    pub(super) fn set_ack_requests(&mut self, form: Option<AckRequestForm>) {
-        self.ack_requests = form;
-    }
-
-    pub(super) fn ack_requests(&self) -> Option<AckRequestForm> {
-        self.ack_requests
-    }
-
-    /// `None` if the owner of cwnd takes no turns.
-    pub(super) fn turn(&self) -> Option<Turn> {
-        self.turn
-    }
-
     pub(super) fn set_turn(&mut self, turn: Turn) {
         self.turn = Some(turn);
-    }
-
-    pub(super) fn is_app_limited(&self) -> bool {
-        self.app_limited
-    }
-
-    pub(super) fn set_app_limited(&mut self, is_limited: bool) {
-        self.app_limited = is_limited;
     }
 
     /// Notes the agents' allowance. Returns whether it has changed.
@@ -364,11 +250,6 @@ impl Sending {
 
 #[cfg(test)]
 impl Sending {
-    /// Pretends that the SYN left that long ago.
-    pub(super) fn pretend_iss(&mut self, iss: Seq) {
-        self.iss = iss;
-    }
-
     pub(super) fn pretend_urgent(&mut self, end: Seq) {
         self.urgent_end = Some(end);
     }

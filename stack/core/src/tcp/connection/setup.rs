@@ -107,7 +107,7 @@ impl Setup {
             opening.follow();
             receiving.follow(received);
         }
-        let mss = u32::from(opening.peer_mss());
+        let mss = u32::from(opening.peer_mss);
         Connection {
             number: self.number,
             changed_options: None,

@@ -39,9 +39,9 @@ const R1: u32 = 3;
 impl Connection {
     /// Returns whether something was due.
     pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> bool {
-        let mut was_due = self.receiving.ledger().deadline() <= cx.now;
+        let mut was_due = self.receiving.ledger.deadline() <= cx.now;
         if was_due {
-            let around = Around::new(&self.opening, &self.path, self.sending.mss());
+            let around = Around::new(&self.opening, &self.path, self.sending.mss);
             self.receiving.on_deadline(cx, around);
         }
         while let Some(timer) = self.timers.expired(cx.now) {
@@ -77,11 +77,11 @@ impl Connection {
             StateName::SynSent | StateName::SynReceived => {
                 self.count_timeout(cx);
                 self.loss.back_off_syn();
-                self.urges.set_syn(true);
+                self.urges.syn = true;
                 self.arm_retransmit(cx.now);
             }
             _ if self.may_go_on() => self.go_on(cx),
-            _ if !self.loss.board().is_empty() => self.on_retransmission_timeout(cx),
+            _ if !self.loss.board.is_empty() => self.on_retransmission_timeout(cx),
             _ => {}
         }
     }
@@ -91,7 +91,7 @@ impl Connection {
     fn on_retransmission_timeout(&mut self, cx: &mut Cx<'_>) {
         let nth = self.count_timeout(cx);
         self.suspect_mtu(cx, nth);
-        let may_use_frto = self.config.undo && !self.opening.agreed().timestamps;
+        let may_use_frto = self.config.undo && !self.opening.agreed.timestamps;
         self.take_all_as_lost(nth, may_use_frto);
         let outstanding = self.loss.before().outstanding;
         self.ask_for_reduction(cx, LossKind::Timeout { nth }, outstanding);
@@ -103,12 +103,12 @@ impl Connection {
     /// Returns whether an agent takes all data as acknowledged, and a full segment of new data could leave.
     fn may_go_on(&self) -> bool {
         let Connection { sending, urges, .. } = self;
-        urges.takes_as_acknowledged()
-            && sending.una() < sending.highest_ack()
-            && sending.highest_ack() == sending.nxt()
+        urges.takes_as_acknowledged
+            && sending.una < sending.highest_ack
+            && sending.highest_ack == sending.nxt
             && self.state.may_send_data()
-            && !sending.is_fin_sent()
-            && sending.unsent().min(sending.window()) >= sending.mss()
+            && !sending.fin_sent
+            && sending.unsent().min(sending.wnd) >= sending.mss
     }
 
     /// Goes on with new data from one segment. No segment goes again, and neither RTO nor ssthresh changes.
@@ -133,7 +133,7 @@ impl Connection {
     }
 
     fn take_all_as_lost(&mut self, nth: u32, may_use_frto: bool) {
-        self.loss.lose_all(nth, self.sending.nxt(), may_use_frto);
+        self.loss.lose_all(nth, self.sending.nxt, may_use_frto);
         self.timers.disarm(Timer::TailProbe);
         self.timers.disarm(Timer::Reorder);
     }
@@ -145,10 +145,10 @@ impl Connection {
     }
 
     fn on_tail_probe_due(&mut self, now: Instant) {
-        let recovery = self.loss.recovery();
+        let recovery = &self.loss.recovery;
         let is_due = recovery.phase == Phase::Open && recovery.tail_probe.is_none();
-        if is_due && !self.loss.board().is_empty() {
-            self.urges.set_tail_probe(true);
+        if is_due && !self.loss.board.is_empty() {
+            self.urges.tail_probe = true;
             self.arm_retransmit(now);
         }
     }
@@ -160,7 +160,7 @@ impl Connection {
         if !self.is_blocked_by_window() {
             return;
         }
-        if self.receiving.is_deaf() && self.urges.window_probes_sent() >= MOST_PROBES_OF_NOBODY {
+        if self.receiving.is_deaf && self.urges.window_probes_sent >= MOST_PROBES_OF_NOBODY {
             self.give_up(cx);
             return;
         }
@@ -171,15 +171,15 @@ impl Connection {
     /// Waits one RTO at first (SHLD-29), then twice as long each time (SHLD-30).
     #[cold]
     pub(super) fn arm_persist(&mut self, now: Instant) {
-        let doublings = u32::from(self.urges.window_probes_sent().min(10));
-        let wait = (self.loss.rtt().base_rto() * (1 << doublings)).min(PERSIST_MOST);
+        let doublings = u32::from(self.urges.window_probes_sent.min(10));
+        let wait = (self.loss.rtt.base_rto() * (1 << doublings)).min(PERSIST_MOST);
         self.timers.arm(Timer::Persist, now + wait);
     }
 
     /// The peer lives: keep-alives start again.
     pub(super) fn note_alive(&mut self, cx: &Cx<'_>) {
         let Some(keep_alive) = self.keep_alive() else { return };
-        self.urges.forget_keep_alives();
+        self.urges.keep_alives_sent = 0;
         if self.state == StateName::Established || self.state == StateName::CloseWait {
             self.arm_keep_alive(cx.now, keep_alive.idle);
         }
@@ -190,12 +190,12 @@ impl Connection {
         if !matches!(self.state, StateName::Established | StateName::CloseWait) {
             return;
         }
-        if !self.loss.board().is_empty() || self.sending.unsent() > 0 {
+        if !self.loss.board.is_empty() || self.sending.unsent() > 0 {
             // Data in flight tests the peer as well (MUST-26: only when idle).
             self.arm_keep_alive(cx.now, keep_alive.idle);
             return;
         }
-        if self.urges.keep_alives_sent() >= keep_alive.probes {
+        if self.urges.keep_alives_sent >= keep_alive.probes {
             self.give_up(cx);
             return;
         }
@@ -209,7 +209,7 @@ impl Connection {
 
     /// Starts the wait now, unless one is already running.
     pub(super) fn wait_for_ack(&mut self, now: Instant) {
-        if self.sending.waiting_since() == Moment::NEVER {
+        if self.sending.waiting_since == Moment::NEVER {
             self.sending.wait_from(now);
             if !self.timers.is_armed(Timer::UserTimeout) {
                 self.timers.arm(Timer::UserTimeout, now + self.patience());
@@ -219,7 +219,7 @@ impl Connection {
 
     /// R2 of RFC 9293 §3.8.3: an acknowledgment is overdue for too long.
     fn on_user_timeout(&mut self, cx: &mut Cx<'_>) {
-        let Some(since) = self.sending.waiting_since().get() else { return };
+        let Some(since) = self.sending.waiting_since.get() else { return };
         let due = since + self.patience();
         if due <= cx.now {
             self.give_up(cx);
@@ -234,24 +234,24 @@ impl Connection {
     }
 
     fn give_up(&mut self, cx: &mut Cx<'_>) {
-        self.urges.set_reset(self.state.is_synchronized());
+        self.urges.rst = self.state.is_synchronized();
         self.finish(cx, CloseReason::TimedOut);
     }
 
     /// Suspects that a segment lost several times is too large for a path that reports no error.
     fn suspect_mtu(&mut self, cx: &mut Cx<'_>, nth: u32) {
-        let Some(front) = self.loss.board().front() else { return };
+        let Some(front) = self.loss.board.front() else { return };
         let size = self.opening.packet_of(front.payload_len());
         // Data outside a window that shrank was refused, whatever the path carries; the peer then answered.
-        let was_answered = self.sending.last_sent_at() < self.receiving.last_arrival();
-        let was_refused = self.sending.window() < front.payload_len() && was_answered;
+        let was_answered = self.sending.last_sent_at < self.receiving.last_arrival;
+        let was_refused = self.sending.wnd < front.payload_len() && was_answered;
         if !was_refused && self.mtu.on_timeout_of(size, nth) {
             self.path_mtu_changed(cx, MtuHow::BlackHole);
         }
     }
 
     fn relax(&mut self, now: Instant) {
-        let quiet_since = self.sending.last_sent_at().max(self.receiving.last_arrival());
+        let quiet_since = self.sending.last_sent_at.max(self.receiving.last_arrival);
         if let Some(since) = quiet_since.get()
             && now.since(since) < RELAX_AFTER
         {
@@ -275,7 +275,7 @@ impl Connection {
         quoted: Seq,
         lowered_mtu: Option<u16>,
     ) {
-        let is_in_flight = self.sending.una() <= quoted && quoted < self.sending.max();
+        let is_in_flight = self.sending.una <= quoted && quoted < self.sending.max;
         if !is_in_flight || self.state == StateName::Closed {
             cx.dropped(DropReason::IcmpUnverified);
             return;
@@ -333,7 +333,7 @@ impl Connection {
         if self.mtu.on_icmp(size) {
             self.path_mtu_changed(cx, MtuHow::Icmp);
             // A router has dropped everything larger than it carries, even packets that stay above our floor.
-            self.loss.lose_larger(self.opening.carried_by(self.mtu.pmtu()).min(self.sending.mss()));
+            self.loss.lose_larger(self.opening.carried_by(self.mtu.pmtu()).min(self.sending.mss));
         }
     }
 
@@ -343,8 +343,8 @@ impl Connection {
 
     /// The time of the last arrival, and `rcv_nxt`, if data has come.
     pub(crate) fn received(&self) -> Option<(Instant, Seq)> {
-        let last = self.receiving.last_arrival().get()?;
-        (self.stats.bytes_received > 0).then_some((last, self.receiving.nxt()))
+        let last = self.receiving.last_arrival.get()?;
+        (self.stats.bytes_received > 0).then_some((last, self.receiving.nxt))
     }
 
     /// Takes an event of routing.
@@ -363,13 +363,13 @@ impl Connection {
                 PathReaction::Freeze { probe_every } => self.freeze(cx, probe_every),
                 PathReaction::RaiseHighestAck(seq) => self.raise_highest_ack(cx, seq),
                 PathReaction::TakeAsAcknowledged(seq) => {
-                    self.urges.take_as_acknowledged();
+                    self.urges.takes_as_acknowledged = true;
                     self.raise_highest_ack(cx, seq);
                 }
             }
         }
         if *event == PathEvent::RouteFound && self.is_frozen() {
-            self.urges.set_frozen_probe(true);
+            self.urges.frozen_probe = true;
         }
     }
 
@@ -379,7 +379,7 @@ impl Connection {
     }
 
     fn freeze(&mut self, cx: &mut Cx<'_>, probe_every: Duration) {
-        if self.loss.board().is_empty() {
+        if self.loss.board.is_empty() {
             return; // Without data in flight, there is no timeout to prevent.
         }
         if !self.is_frozen() {
@@ -393,7 +393,7 @@ impl Connection {
     }
 
     fn on_frozen_timer(&mut self, now: Instant) {
-        self.urges.set_frozen_probe(true);
+        self.urges.frozen_probe = true;
         self.timers.arm(Timer::Frozen, now + self.urges.probe_every());
     }
 
@@ -404,9 +404,9 @@ impl Connection {
             return;
         }
         self.timers.disarm(Timer::Frozen);
-        self.urges.set_frozen_probe(false);
+        self.urges.frozen_probe = false;
         cx.trace(TraceKind::Thawed);
-        if !self.loss.board().is_empty() && !self.has_probe_out() {
+        if !self.loss.board.is_empty() && !self.has_probe_out() {
             self.arm_retransmit(cx.now);
         }
     }
@@ -422,11 +422,11 @@ impl Connection {
     /// After a first timeout, a segment above the raised number or the last one below goes again. After a second, the
     /// raised number is dropped. Otherwise a lost last ACK would leave both sides waiting for ever.
     fn lower_highest_ack(&mut self) {
-        let highest_ack = self.sending.highest_ack();
-        if highest_ack <= self.sending.una() {
+        let highest_ack = self.sending.highest_ack;
+        if highest_ack <= self.sending.una {
             return;
         }
-        let has_lost_above = self.loss.board().next_lost(highest_ack).is_some();
+        let has_lost_above = self.loss.board.next_lost(highest_ack).is_some();
         if self.urges.doubts_highest_ack(has_lost_above) {
             self.sending.lower_highest_ack();
         }

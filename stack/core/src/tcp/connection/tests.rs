@@ -119,7 +119,7 @@ impl Rig {
         let mut rig = Rig::connecting(config);
         rig.leaves();
         let syn = TcpOptions { mss: Some(MSS as u16), sack_permitted, ..TcpOptions::default() };
-        let iss = rig.conn.sending.iss();
+        let iss = rig.conn.sending.iss;
         rig.hear_with(Flags::SYN | Flags::ACK, iss + 1, syn, &[]);
         rig.leaves();
         rig
@@ -218,8 +218,8 @@ fn plain() -> TcpConfig {
 
 /// Pretends that so many bytes were sent since the SYN.
 fn age(rig: &mut Rig, bytes: u32) {
-    let iss = rig.conn.sending.una() - bytes;
-    rig.conn.sending.pretend_iss(iss);
+    let iss = rig.conn.sending.una - bytes;
+    rig.conn.sending.iss = iss;
 }
 
 #[test]
@@ -236,12 +236,12 @@ fn two_gibibytes_after_the_syn_what_is_unsent_is_still_counted_from_snd_una() {
 fn when_snd_una_meets_iss_again_the_stream_does_not_shift() {
     let mut rig = Rig::established();
     age(&mut rig, 0);
-    let start = rig.conn.sending.una();
+    let start = rig.conn.sending.una;
     rig.write(b"stream");
     let left = rig.leaves();
     assert_eq!((left[0].seq, &left[0].payload[..]), (start, &b"stream"[..]));
     rig.hear(Flags::default(), start + 6, &[]);
-    assert_eq!((rig.conn.sending.buffer().len(), rig.conn.timers.deadline(Timer::Retransmit)), (0, None));
+    assert_eq!((rig.conn.sending.buffer.len(), rig.conn.timers.deadline(Timer::Retransmit)), (0, None));
 }
 
 /// A number that lies half of the sequence space back after two more segments.
@@ -253,7 +253,7 @@ fn ack_two_segments(rig: &mut Rig) {
     for _ in 0..2 {
         rig.write(&[1; MSS as usize]);
         rig.leaves();
-        let nxt = rig.conn.sending.nxt();
+        let nxt = rig.conn.sending.nxt;
         rig.hear(Flags::default(), nxt, &[]);
     }
 }
@@ -261,11 +261,11 @@ fn ack_two_segments(rig: &mut Rig) {
 #[test]
 fn a_recovery_two_gibibytes_ago_does_not_forbid_a_fast_retransmit() {
     let mut rig = Rig::established();
-    rig.conn.loss.recovery_mut().point = long_before(rig.conn.sending.una());
+    rig.conn.loss.recovery_mut().point = long_before(rig.conn.sending.una);
     ack_two_segments(&mut rig);
     rig.write(&[1; 5 * MSS as usize]);
     rig.leaves();
-    let una = rig.conn.sending.una();
+    let una = rig.conn.sending.una;
     for _ in 0..3 {
         rig.hear(Flags::default(), una, &[]);
     }
@@ -276,19 +276,19 @@ fn a_recovery_two_gibibytes_ago_does_not_forbid_a_fast_retransmit() {
 fn a_mark_two_gibibytes_ago_does_not_hide_the_next_one() {
     let mut rig = Rig::established();
     rig.use_ecn();
-    rig.conn.loss.recovery_mut().reduced_at = Some(long_before(rig.conn.sending.una()));
+    rig.conn.loss.recovery_mut().reduced_at = Some(long_before(rig.conn.sending.una));
     ack_two_segments(&mut rig);
     rig.write(&[1; MSS as usize]);
     rig.leaves();
-    let nxt = rig.conn.sending.nxt();
+    let nxt = rig.conn.sending.nxt;
     rig.hear(Flags::ECE, nxt, &[]);
-    assert!(rig.conn.sending.owes_cwr());
+    assert!(rig.conn.sending.cwr);
 }
 
 #[test]
 fn urgent_data_two_gibibytes_ago_is_not_pointed_at_again() {
     let mut rig = Rig::established();
-    let end = long_before(rig.conn.sending.una());
+    let end = long_before(rig.conn.sending.una);
     rig.conn.sending.pretend_urgent(end);
     ack_two_segments(&mut rig);
     rig.write(&[1; MSS as usize]);
@@ -300,7 +300,7 @@ fn urgent_data_two_gibibytes_ago_is_not_pointed_at_again() {
 fn urgent_data_is_unread_until_it_is_read_and_never_again() {
     let mut rig = Rig::established();
     let segment = |rig: &mut Rig, urgent: u16, payload: &[u8]| {
-        let una = rig.conn.sending.una();
+        let una = rig.conn.sending.una;
         rig.urgent = urgent;
         rig.hear(Flags::URG, una, payload);
     };
@@ -321,14 +321,14 @@ fn a_keep_alive_without_an_interval_still_lets_time_pass() {
     let zero = KeepAlive { idle: Duration::ZERO, interval: Duration::ZERO, probes: 3 };
     rig.set_options(Options { keep_alive: Some(zero), ..rig.conn.options() });
     assert!(rig.conn.timers.deadline(Timer::KeepAlive) > Some(rig.now));
-    let una = rig.conn.sending.una();
+    let una = rig.conn.sending.una;
     rig.hear(Flags::default(), una, b"data");
     assert!(rig.conn.timers.deadline(Timer::KeepAlive) > Some(rig.now));
 }
 
 /// A block from segment `from` to before segment `to`, counted from `snd_una`.
 fn block(rig: &Rig, from: u32, to: u32) -> SackBlock {
-    SackBlock { left: rig.conn.sending.una() + from * MSS, right: rig.conn.sending.una() + to * MSS }
+    SackBlock { left: rig.conn.sending.una + from * MSS, right: rig.conn.sending.una + to * MSS }
 }
 
 /// The ACK for the lower block was lost; RFC 8985 §6.2 step 3 compares with earlier ACKs.
@@ -340,21 +340,21 @@ fn two_blocks_that_one_ack_brings_are_not_out_of_order() {
     rig.leaves();
     rig.now = Instant::from_millis(200);
     let sack = [block(&rig, 4, 5), block(&rig, 2, 3)].into_iter().collect();
-    let una = rig.conn.sending.una();
+    let una = rig.conn.sending.una;
     rig.hear_with(Flags::ACK, una, TcpOptions { sack, ..TcpOptions::default() }, &[]);
     let rtt = Some(Duration::from_millis(100));
-    assert_eq!(rig.conn.loss.board().sacked().segments, 2);
-    assert_eq!(rig.conn.loss.recovery().rack.window(Certainty::Enough, rtt, rtt), Duration::ZERO);
+    assert_eq!(rig.conn.loss.board.sacked().segments, 2);
+    assert_eq!(rig.conn.loss.recovery.rack.window(Certainty::Enough, rtt, rtt), Duration::ZERO);
     let sack = [block(&rig, 1, 2)].into_iter().collect();
     rig.hear_with(Flags::ACK, una, TcpOptions { sack, ..TcpOptions::default() }, &[]);
-    assert_eq!(rig.conn.loss.recovery().rack.window(Certainty::Enough, rtt, rtt), Duration::from_millis(25));
+    assert_eq!(rig.conn.loss.recovery.rack.window(Certainty::Enough, rtt, rtt), Duration::from_millis(25));
 }
 
 /// A peer that has closed its window, and a FIN that waits behind it.
 fn with_fin_behind_closed_window() -> Rig {
     let mut rig = Rig::established();
     (rig.window, rig.now) = (0, Instant::from_secs(1));
-    let una = rig.conn.sending.una();
+    let una = rig.conn.sending.una;
     rig.hear(Flags::default(), una, &[]);
     rig.shutdown();
     rig
@@ -366,7 +366,7 @@ fn run(rig: &mut Rig, time: Duration, answers: bool) {
     while rig.now < until && rig.conn.closed.is_none() && rig.wait_for_timer() {
         let left = rig.leaves();
         if answers && !left.is_empty() {
-            let una = rig.conn.sending.una();
+            let una = rig.conn.sending.una;
             rig.hear(Flags::default(), una, &[]);
         }
         assert!(left.len() <= 1, "{left:?}");
@@ -377,13 +377,13 @@ fn run(rig: &mut Rig, time: Duration, answers: bool) {
 #[test]
 fn a_fin_waits_for_the_window_and_probes_it() {
     let mut rig = with_fin_behind_closed_window();
-    let nxt = rig.conn.sending.nxt();
+    let nxt = rig.conn.sending.nxt;
     assert_eq!(rig.leaves(), []);
     rig.wait_for_timer();
     while rig.leaves().is_empty() {
         assert!(rig.wait_for_timer());
     }
-    assert_eq!((rig.conn.stats.window_probes, rig.conn.sending.nxt()), (1, nxt), "a probe without data");
+    assert_eq!((rig.conn.stats.window_probes, rig.conn.sending.nxt), (1, nxt), "a probe without data");
     rig.window = 100;
     rig.hear(Flags::default(), nxt, &[]);
     let left = rig.leaves();
@@ -394,7 +394,7 @@ fn a_fin_waits_for_the_window_and_probes_it() {
 fn data_that_fills_the_window_leaves_its_fin_behind() {
     let mut rig = Rig::established();
     rig.window = MSS as u16;
-    let una = rig.conn.sending.una();
+    let una = rig.conn.sending.una;
     rig.hear(Flags::default(), una, &[]);
     rig.write(&[1; MSS as usize]);
     rig.shutdown();
@@ -438,7 +438,7 @@ fn a_mark_in_a_window_that_lost_something_does_not_reduce_it_again() {
     rig.use_ecn();
     rig.write(&[1; 12 * MSS as usize]);
     rig.leaves();
-    let (una, nxt) = (rig.conn.sending.una(), rig.conn.sending.nxt());
+    let (una, nxt) = (rig.conn.sending.una, rig.conn.sending.nxt);
     for _ in 0..3 {
         rig.hear(Flags::default(), una, &[]);
     }
@@ -458,7 +458,7 @@ fn a_mark_in_a_window_that_lost_something_does_not_reduce_it_again() {
 fn a_window_that_reopens_is_told_to_a_peer_whose_segments_are_larger_than_ours() {
     let limits = BufferLimits { initial: 4000, max: 4000 };
     let mut rig = Rig::established_with(TcpConfig { recv_buffer: limits, segment_bytes: 200, ..plain() });
-    let una = rig.conn.sending.una();
+    let una = rig.conn.sending.una;
     for _ in 0..2 {
         rig.hear(Flags::default(), una, &[1; 1448]);
         rig.leaves();
@@ -493,7 +493,7 @@ fn an_agent_that_allows_nothing_slows_a_connection_down_and_does_not_stop_it() {
     rig.now = Instant::from_secs(10);
     rig.write(&[7; 2 * MSS as usize]);
     assert_eq!(rig.leaves().len(), 1, "with nothing in flight one segment may always leave");
-    let una = rig.conn.sending.una() + MSS;
+    let una = rig.conn.sending.una + MSS;
     rig.now += Duration::from_millis(10);
     rig.hear(Flags::default(), una, &[]);
     assert_eq!(rig.leaves(), []);

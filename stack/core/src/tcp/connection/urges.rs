@@ -15,20 +15,20 @@ const ANSWERS_AT_ONCE: u32 = 5;
 
 #[derive(Debug, Default)]
 pub(super) struct Urges {
-    syn: bool,
+    pub(super) syn: bool,
     /// The connection was aborted and owes a RST.
-    rst: bool,
+    pub(super) rst: bool,
     doubt: Doubt,
     /// An agent takes what lies below the number from routing as acknowledged.
-    takes_as_acknowledged: bool,
-    window_probe: bool,
-    keep_alive: bool,
-    frozen_probe: bool,
-    tail_probe: bool,
-    keep_alives_sent: u8,
+    pub(super) takes_as_acknowledged: bool,
+    pub(super) window_probe: bool,
+    pub(super) keep_alive: bool,
+    pub(super) frozen_probe: bool,
+    pub(super) tail_probe: bool,
+    pub(super) keep_alives_sent: u8,
     /// Each limited answer adds its interval; an answer too far ahead does not leave (RFC 5961 §7).
     answers_paid_until: Instant,
-    window_probes_sent: u8,
+    pub(super) window_probes_sent: u8,
     /// The packets that have left, for identifications.
     packets_sent: u16,
     /// The interval of probes over a frozen path.
@@ -64,22 +64,6 @@ impl Urges {
         *self = Urges { rst, packets_sent, ..Urges::default() };
     }
 
-    pub(super) fn is_reset_due(&self) -> bool {
-        self.rst
-    }
-
-    pub(super) fn set_reset(&mut self, is_due: bool) {
-        self.rst = is_due;
-    }
-
-    pub(super) fn is_syn_due(&self) -> bool {
-        self.syn
-    }
-
-    pub(super) fn set_syn(&mut self, is_due: bool) {
-        self.syn = is_due;
-    }
-
     /// Returns whether the last segment below `highest_ack` should go again.
     pub(super) fn asks_below_highest_ack(&self) -> bool {
         self.doubt == Doubt::Asks
@@ -90,15 +74,6 @@ impl Urges {
         if self.doubt == Doubt::Asks {
             self.doubt = Doubt::Asked;
         }
-    }
-
-    pub(super) fn takes_as_acknowledged(&self) -> bool {
-        self.takes_as_acknowledged
-    }
-
-    /// From now on a timeout may send new data instead of the last segment below `highest_ack`.
-    pub(super) fn take_as_acknowledged(&mut self) {
-        self.takes_as_acknowledged = true;
     }
 
     /// `highest_ack` has moved, so earlier timeouts no longer count against it.
@@ -118,55 +93,14 @@ impl Urges {
         is_doubted
     }
 
-    pub(super) fn is_window_probe_due(&self) -> bool {
-        self.window_probe
-    }
-
     pub(super) fn probe_window(&mut self) {
         self.window_probe = true;
         self.window_probes_sent = self.window_probes_sent.saturating_add(1);
     }
 
-    pub(super) fn window_probe_left(&mut self) {
-        self.window_probe = false;
-    }
-
-    pub(super) fn window_probes_sent(&self) -> u8 {
-        self.window_probes_sent
-    }
-
-    /// The probed window has opened, or the probe is acknowledged.
-    pub(super) fn forget_window_probes(&mut self) {
-        self.window_probes_sent = 0;
-    }
-
-    pub(super) fn is_keep_alive_due(&self) -> bool {
-        self.keep_alive
-    }
-
     pub(super) fn send_keep_alive(&mut self) {
         self.keep_alives_sent += 1;
         self.keep_alive = true;
-    }
-
-    pub(super) fn keep_alive_left(&mut self) {
-        self.keep_alive = false;
-    }
-
-    pub(super) fn keep_alives_sent(&self) -> u8 {
-        self.keep_alives_sent
-    }
-
-    pub(super) fn forget_keep_alives(&mut self) {
-        self.keep_alives_sent = 0;
-    }
-
-    pub(super) fn is_frozen_probe_due(&self) -> bool {
-        self.frozen_probe
-    }
-
-    pub(super) fn set_frozen_probe(&mut self, is_due: bool) {
-        self.frozen_probe = is_due;
     }
 
     pub(super) fn set_probe_every(&mut self, micros: u32) {
@@ -176,14 +110,6 @@ impl Urges {
     /// The interval of probes over a frozen path.
     pub(super) fn probe_every(&self) -> Duration {
         Duration::from_micros(self.probe_every_us.into())
-    }
-
-    pub(super) fn is_tail_probe_due(&self) -> bool {
-        self.tail_probe
-    }
-
-    pub(super) fn set_tail_probe(&mut self, is_due: bool) {
-        self.tail_probe = is_due;
     }
 
     /// Returns whether a limited answer may leave; if so, it is counted.

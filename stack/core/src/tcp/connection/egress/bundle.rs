@@ -49,7 +49,7 @@ impl Connection {
         link: &LinkHelp,
     ) -> SegmentPlan {
         let (Some(allowed), Some(most_bytes)) = (allowed, link.most_bytes) else { return plan };
-        if plan.len != self.sending.mss() || !self.may_bundle(&plan) {
+        if plan.len != self.sending.mss || !self.may_bundle(&plan) {
             return plan;
         }
         let room = allowed.flight_bytes.saturating_sub(self.loss.flight().bytes);
@@ -68,7 +68,7 @@ impl Connection {
 
     /// The payload of the planned packet if enough data were there.
     pub(super) fn full_packet(&self, plan: &SegmentPlan, allowed: &Allowance, link: &LinkHelp) -> u32 {
-        let mss = self.sending.mss();
+        let mss = self.sending.mss;
         match link.most_bytes {
             Some(most) if self.may_bundle(plan) => mss.max(most_payload(most, allowed) / mss * mss),
             _ => mss,
@@ -78,24 +78,24 @@ impl Connection {
     /// A link repeats the first segment's header, so segments whose headers may differ stay apart. Mechanisms that
     /// count segments singly also keep them apart.
     fn may_bundle(&self, plan: &SegmentPlan) -> bool {
-        let is_urgent = self.sending.urgent_end().is_some_and(|end| plan.seq < end);
-        let counts = matches!(self.loss.recovery().gauge(), Some(Gauge::Inflate(_)))
-            || matches!(self.loss.recovery().frto, Frto::SecondAck { .. });
+        let is_urgent = self.sending.urgent_end.is_some_and(|end| plan.seq < end);
+        let counts = matches!(self.loss.recovery.gauge(), Some(Gauge::Inflate(_)))
+            || matches!(self.loss.recovery.frto, Frto::SecondAck { .. });
         // Packets that may be fragmented need an identification each (RFC 6864).
         plan.forbids_cutting(&self.opening, &self.mtu)
             && self.opening.source_route().is_none()
             && !plan.flags.contains(Flags::CWR)
             && !is_urgent
             && !counts
-            && !self.opening.agreed().tell_ack_after()
-            && !self.opening.agreed().tell_ack_rate
+            && !self.opening.agreed.tell_ack_after()
+            && !self.opening.agreed.tell_ack_rate
     }
 
     fn with_more_new(&self, plan: SegmentPlan, most: u32) -> SegmentPlan {
         let unsent = self.sending.unsent();
         let most = most.min(self.sending.usable_window());
         // The rest joins the bundle if it would not wait for an ACK.
-        let takes_rest = unsent <= most && (!self.uses_nagle() || self.sending.is_fin_wanted());
+        let takes_rest = unsent <= most && (!self.uses_nagle() || self.sending.fin_wanted);
         let len = if takes_rest { unsent } else { most.min(unsent) / plan.each * plan.each };
         let mut flags = Flags::ACK;
         if len == unsent {
@@ -107,10 +107,10 @@ impl Connection {
     /// Adds the lost segments that follow in the scoreboard, while their sizes match the link's cuts.
     #[cold]
     fn with_more_again(&self, mut plan: SegmentPlan, index: usize, most: u32) -> SegmentPlan {
-        let is_whole = self.loss.board().get(index).payload_len() == plan.len;
+        let is_whole = self.loss.board.get(index).payload_len() == plan.len;
         let mut next = index + 1;
-        while is_whole && plan.len.is_multiple_of(plan.each) && next < self.loss.board().len() {
-            let segment = self.loss.board().get(next);
+        while is_whole && plan.len.is_multiple_of(plan.each) && next < self.loss.board.len() {
+            let segment = self.loss.board.get(next);
             let len = segment.payload_len();
             let is_next = segment.state == SegmentState::Lost && (1..=plan.each).contains(&len);
             if !is_next || plan.len + len > most {

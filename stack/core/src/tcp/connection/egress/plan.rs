@@ -50,12 +50,12 @@ impl SegmentPlan {
     /// Returns whether all its data is new. A taken-back byte of a window probe has left before.
     pub(crate) fn is_all_new(&self, sending: &Sending) -> bool {
         let is_meant_so = matches!(self.what, What::New | What::MtuProbe { .. } | What::TailProbe);
-        is_meant_so && self.len > 0 && self.seq >= sending.max()
+        is_meant_so && self.len > 0 && self.seq >= sending.max
     }
 
     /// Returns whether its window field carries cwnd.
     pub(crate) fn carries_cwnd(&self, opening: &Opening) -> bool {
-        opening.agreed().tell_in_window() && self.len > 0
+        opening.agreed.tell_in_window() && self.len > 0
     }
 
     /// Routers may cut a packet that is larger than the path carries (RFC 1191 §3). A probe must pass uncut.

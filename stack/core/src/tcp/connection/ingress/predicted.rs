@@ -27,9 +27,9 @@ pub(super) fn is_predicted(
     let segment = arrived.segment;
     state == StateName::Established
         && segment.flags.without(Flags::PSH) == Flags::ACK
-        && segment.seq == receiving.nxt()
-        && sending.una() <= segment.ack
-        && segment.ack <= sending.max()
+        && segment.seq == receiving.nxt
+        && sending.una <= segment.ack
+        && segment.ack <= sending.max
         && receiving.is_timestamp_in_order(segment, agreed)
         && receiving.has_no_fin()
         && arrived.source_route.is_none()

@@ -235,6 +235,6 @@ mod tests {
         loss.set_ssthresh(10_000);
         loss.begin_fast(loss.before(), RecoveryStyle::Prr, space);
         (0..100).for_each(|_| loss.regauge(1000, Safety::Doubtful, space));
-        assert_eq!(loss.recovery().window, 20_000 + 10_000);
+        assert_eq!(loss.recovery.window, 20_000 + 10_000);
     }
 }

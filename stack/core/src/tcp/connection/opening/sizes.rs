@@ -19,10 +19,6 @@ const LEAST_ROOM: u32 = 48;
 const SOURCE_ROUTE_MOST: u32 = 40;
 
 impl Opening {
-    pub(in crate::tcp::connection) fn peer_mss(&self) -> u16 {
-        self.peer_mss
-    }
-
     /// The MSS that our link allows (RFC 9293 MUST-67, RFC 6691).
     pub(in crate::tcp::connection) fn own_mss(&self, link_mtu: u16) -> u16 {
         link_mtu.saturating_sub(self.ip_header_len() + TCP_HEADER)

@@ -29,12 +29,6 @@ impl Receiving {
         }
     }
 
-    /// Returns whether ACKs echo a mark.
-    #[inline]
-    pub(in crate::tcp::connection) fn echoes_mark(&self) -> bool {
-        self.ecn_echo
-    }
-
     pub(in crate::tcp::connection) fn take_notes(&mut self, segment: &TcpView<'_>, agreed: &Negotiated) {
         if agreed.use_cwnd()
             && let Some(HopwiseOption::Notes(notes)) = segment.options.hopwise

@@ -22,10 +22,6 @@ const PAWS_GRACE: i32 = 1;
 const SLOWEST_TICK: Duration = Duration::from_secs(1);
 
 impl Receiving {
-    pub(in crate::tcp::connection) fn ts_recent(&self) -> u32 {
-        self.ts_recent
-    }
-
     /// PAWS (RFC 7323 §5): returns whether the segment was sent before one that has already come.
     fn is_old_timestamp(&self, now: Instant, value: u32) -> bool {
         let is_old = (value.wrapping_sub(self.ts_recent) as i32) < -PAWS_GRACE;
@@ -69,7 +65,7 @@ impl Receiving {
         opening: &Opening,
         path: &mut Path,
     ) -> Option<Duration> {
-        let echo = self.new_echo(segment, opening.agreed())?;
+        let echo = self.new_echo(segment, &opening.agreed)?;
         let rtt = opening.echoed_rtt(now, echo);
         if let Some(rtt) = rtt {
             path.rtt.min = Some(path.rtt.min.map_or(rtt, |min| min.min(rtt)));

@@ -72,11 +72,6 @@ impl Receiving {
         number
     }
 
-    /// The number of the last segment that carried our window.
-    pub(in crate::tcp::connection) fn last_told(&self) -> Seq {
-        self.last_told
-    }
-
     /// The window field for an ACK of `number`. It is rounded up, so that a promised edge stays promised; the buffer
     /// has room for the extra bytes. Segments smaller than a few units may use that room up. The field is then rounded
     /// down, and the edge moves back by less than a unit (RFC 7323 §2.4).

@@ -73,16 +73,6 @@ impl Sending {
         self.wnd = self.wnd.min(self.max_wnd);
     }
 
-    #[inline]
-    pub(in crate::tcp::connection) fn window(&self) -> u32 {
-        self.wnd
-    }
-
-    /// The largest window that the peer ever offered.
-    pub(in crate::tcp::connection) fn largest_window(&self) -> u32 {
-        self.max_wnd
-    }
-
     /// Bytes that fit in the rest of the peer's window.
     #[inline]
     pub(in crate::tcp::connection) fn usable_window(&self) -> u32 {
