@@ -23,8 +23,7 @@ use std::time::Duration;
 use super::config::AckMerge;
 use super::cx::Cx;
 use crate::agent::{
-    AckNote, AckRequest, AckRule, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, Path, ReceiverAgent,
-    RecvView, Why,
+    AckNote, AckRule, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, ReceiverAgent, RecvView, Why,
 };
 use crate::time::micros_u32;
 use crate::trace::TraceKind;
@@ -111,22 +110,13 @@ impl AckLedger {
     ) -> Option<Seq> {
         let [gap, gap_in_order] =
             [self.last_arrival, self.last_in_order].map(|last| share_of_gap(cx.now, last, count));
-        let advances = matches!(heard.class, Class::InOrder | Class::FillsHole);
+        let advances = matches!(heard.arrival.class, Class::InOrder | Class::FillsHole);
         if let Some(stretch) = heard.part_of {
             self.waiting.join(cx, stretch);
         }
-        let whole = Arrival {
-            now: cx.now,
-            class: heard.class,
-            bytes: heard.bytes,
-            gap,
-            gap_in_order,
-            push: heard.push,
-            ce: heard.ce,
-            ack_request: heard.ack_request.and_then(|asked| asked.with_behind(0)),
-            rtt: heard.rtt,
-        };
+        let mut whole = Arrival { gap, gap_in_order, ..heard.arrival };
         let decided = if count == 1 {
+            whole.ack_request = whole.ack_request.and_then(|asked| asked.with_behind(0));
             self.on_segment(cx, &whole, heard.part_of, facts);
             (self.live.owed.segments == 0).then_some(facts.rcv_nxt)
         } else {
@@ -176,7 +166,7 @@ impl AckLedger {
                 cx.trace(TraceKind::AckHeld { why, due_us, basis });
                 let owed = &self.live.owed;
                 // Counts every second segment that is left open.
-                if owed.segments >= 2 && owed.segments.is_multiple_of(2) && owed.bytes >= 2 * facts.mss {
+                if owed.segments >= 2 && owed.segments.is_multiple_of(2) && owed.bytes >= 2 * facts.view.mss {
                     self.seconds_held += 1;
                     cx.trace(TraceKind::SecondHeld { count: self.seconds_held });
                 }
@@ -395,14 +385,11 @@ pub(crate) enum AckKind {
     Repeat,
 }
 
-/// The connection's state at an arrival, as far as agents may see it.
+/// The connection's state at an arrival.
 #[derive(Clone, Copy)]
 pub(crate) struct Facts<'a> {
-    pub(crate) path: &'a Path,
-    pub(crate) peer_cwnd: Option<u16>,
-    pub(crate) mss: u32,
-    pub(crate) advertised: u32,
-    pub(crate) holes: u32,
+    /// What agents see of it, but for the segments that each of them owes.
+    pub(crate) view: RecvView<'a>,
     /// Goes out as the ACK's number.
     pub(crate) rcv_nxt: Seq,
     /// The number of the last decision.
@@ -413,28 +400,17 @@ pub(crate) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     fn view(&self, owed: Owed) -> RecvView<'a> {
-        RecvView {
-            owed,
-            path: self.path,
-            peer_cwnd: self.peer_cwnd,
-            mss: self.mss,
-            advertised: self.advertised,
-            holes: self.holes,
-        }
+        RecvView { owed, ..self.view }
     }
 }
 
 /// An arrival for the agents: one segment, or several that a link joined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
-    pub(crate) class: Class,
-    pub(crate) bytes: u32,
+    /// The read as one segment. The ledger knows the gaps before it.
+    pub(crate) arrival: Arrival,
     /// The payload of each segment but the last, which has the rest.
     pub(crate) each: u32,
-    pub(crate) push: bool,
-    pub(crate) ce: bool,
-    pub(crate) ack_request: Option<AckRequest>,
-    pub(crate) rtt: Option<Duration>,
     /// The echo for ACKs that are the first to acknowledge a part of this read; its segments share one timestamp.
     pub(crate) timestamp: Option<u32>,
     /// The stretch above a hole to which the data now belongs. None where no SACK block may report it.

@@ -5,7 +5,9 @@ use arrayvec::ArrayVec;
 use super::cx::LEAST_BYTES;
 use super::ranges::{MOST_BLOCKS, Ranges};
 use super::ring::{ByteRing, LARGEST_BYTES};
+use crate::agent::Class;
 use crate::narrow::as_u32;
+use crate::trace::DropReason;
 
 /// Data lies in the ring in stream order, out-of-order data too, so that nothing is copied when a hole is filled. All
 /// offsets count from `rcv_nxt`, the end of in-order data.
@@ -26,42 +28,15 @@ const _: () = assert!(size_of::<RecvBuffer>() <= 120);
 pub(crate) struct Inserted {
     /// The advance of `rcv_nxt`, including ranges that waited above it.
     pub(crate) advanced: u32,
-    /// Bytes that were not held before.
-    pub(crate) new_bytes: u32,
-    /// True if a hole above `rcv_nxt` or at it is now closed.
-    pub(crate) filled_hole: bool,
-    pub(crate) verdict: InsertVerdict,
+    /// The place of the data, or the reason why none was kept. Data that was held already, or none, is a duplicate.
+    pub(crate) verdict: Result<Class, DropReason>,
     /// The first part of the segment that was already held, for D-SACK. It counts from `rcv_nxt` before this segment.
     pub(crate) duplicate: Option<(u32, u32)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InsertVerdict {
-    InOrder,
-    /// `rcv_nxt` advances into a hole; data may still be missing (RFC 5681 §4.2: "all or part of a gap").
-    FillsHole,
-    OutOfOrder,
-    /// All of it was held already, or it was empty.
-    Duplicate,
-    /// It would need one range too many above the hole; not kept.
-    TooManyHoles,
-    /// It begins at the end of the buffer or beyond; not kept.
-    NoRoom,
-}
-
 impl Inserted {
-    const fn refused(verdict: InsertVerdict) -> Inserted {
-        Inserted { advanced: 0, new_bytes: 0, filled_hole: false, verdict, duplicate: None }
-    }
-
-    const fn in_order(bytes: u32) -> Inserted {
-        Inserted {
-            advanced: bytes,
-            new_bytes: bytes,
-            filled_hole: false,
-            verdict: InsertVerdict::InOrder,
-            duplicate: None,
-        }
+    const fn nothing(verdict: Result<Class, DropReason>) -> Inserted {
+        Inserted { advanced: 0, verdict, duplicate: None }
     }
 }
 
@@ -117,10 +92,10 @@ impl RecvBuffer {
     pub(crate) fn insert(&mut self, offset_from_nxt: u32, data: &[u8]) -> Inserted {
         let room = self.room();
         if offset_from_nxt >= room {
-            return Inserted::refused(InsertVerdict::NoRoom);
+            return Inserted::nothing(Err(DropReason::NoBuffer));
         }
         if data.is_empty() {
-            return Inserted::refused(InsertVerdict::Duplicate);
+            return Inserted::nothing(Ok(Class::Duplicate));
         }
         let data = &data[..data.len().min((room - offset_from_nxt) as usize)];
         if offset_from_nxt == 0 && self.ranges.is_empty() {
@@ -135,35 +110,29 @@ impl RecvBuffer {
         self.ring.reserve(self.readable + bytes, self.readable, self.limit + self.unit);
         self.ring.write(self.readable, data);
         self.readable += bytes;
-        Inserted::in_order(bytes)
+        Inserted { advanced: bytes, verdict: Ok(Class::InOrder), duplicate: None }
     }
 
     fn merge(&mut self, start: u32, data: &[u8]) -> Inserted {
         let end = start + as_u32(data.len());
         let meeting = self.ranges.meet(start, end);
         if start > 0 && self.ranges.is_full_for(&meeting) {
-            return Inserted::refused(InsertVerdict::TooManyHoles);
+            return Inserted::nothing(Err(DropReason::TooManyHoles));
         }
         self.ring.reserve(self.readable + end, self.held(), self.limit + self.unit);
-        let mut new_bytes = 0;
+        let mut has_news = false;
         for (from, to) in self.ranges.gaps(&meeting) {
             self.ring.write(self.readable + from, &data[(from - start) as usize..(to - start) as usize]);
-            new_bytes += to - from;
+            has_news = true;
         }
-        let (advanced, verdict) = if start == 0 {
-            (self.ranges.pass(&meeting), InsertVerdict::FillsHole)
+        let (advanced, class) = if start == 0 {
+            (self.ranges.pass(&meeting), Class::FillsHole)
         } else {
             self.ranges.join(&meeting);
-            (0, if new_bytes == 0 { InsertVerdict::Duplicate } else { InsertVerdict::OutOfOrder })
+            (0, if has_news { Class::OutOfOrder } else { Class::Duplicate })
         };
         self.readable += advanced;
-        Inserted {
-            advanced,
-            new_bytes,
-            filled_hole: meeting.closes_gap(),
-            verdict,
-            duplicate: meeting.duplicate,
-        }
+        Inserted { advanced, verdict: Ok(class), duplicate: meeting.duplicate }
     }
 
     /// Separate stretches of data above the first hole.
@@ -270,19 +239,10 @@ mod tests {
     #[test]
     fn a_filled_hole_releases_what_waited_above_it() {
         let mut buffer = RecvBuffer::new(100);
-        assert_eq!(buffer.insert(3, b"def").verdict, InsertVerdict::OutOfOrder);
+        assert_eq!(buffer.insert(3, b"def").verdict, Ok(Class::OutOfOrder));
         assert_eq!((buffer.readable(), buffer.holes(), buffer.out_of_order_bytes()), (0, 1, 3));
         let filled = buffer.insert(0, b"abc");
-        assert_eq!(
-            filled,
-            Inserted {
-                advanced: 6,
-                new_bytes: 3,
-                filled_hole: true,
-                verdict: InsertVerdict::FillsHole,
-                duplicate: None
-            }
-        );
+        assert_eq!(filled, Inserted { advanced: 6, verdict: Ok(Class::FillsHole), duplicate: None });
         assert_eq!((buffer.holes(), read_all(&mut buffer)), (0, b"abcdef".to_vec()));
     }
 
@@ -291,7 +251,7 @@ mod tests {
         let mut buffer = RecvBuffer::new(100);
         buffer.insert(10, b"later");
         let part = buffer.insert(0, b"abc");
-        assert_eq!((part.verdict, part.filled_hole, part.advanced), (InsertVerdict::FillsHole, false, 3));
+        assert_eq!((part.verdict, part.advanced), (Ok(Class::FillsHole), 3));
         assert_eq!(buffer.sack_ranges()[..], [(7, 12)]);
     }
 
@@ -300,7 +260,7 @@ mod tests {
         let mut buffer = RecvBuffer::new(100);
         buffer.insert(2, b"cd");
         let over = buffer.insert(0, b"abcdef");
-        assert_eq!((over.advanced, over.new_bytes, over.duplicate), (6, 4, Some((2, 4))));
+        assert_eq!((over.advanced, over.duplicate), (6, Some((2, 4))));
     }
 
     #[test]
@@ -308,8 +268,8 @@ mod tests {
         let mut buffer = RecvBuffer::new(100);
         buffer.insert(10, b"abcdef");
         let again = buffer.insert(12, b"cd");
-        assert_eq!((again.verdict, again.duplicate), (InsertVerdict::Duplicate, Some((12, 14))));
-        assert_eq!((again.new_bytes, again.filled_hole, buffer.holes()), (0, false, 1));
+        assert_eq!((again.verdict, again.duplicate), (Ok(Class::Duplicate), Some((12, 14))));
+        assert_eq!((again.advanced, buffer.holes()), (0, 1));
     }
 
     #[test]
@@ -323,11 +283,11 @@ mod tests {
     #[test]
     fn what_lies_beyond_the_limit_is_cut_off() {
         let mut buffer = RecvBuffer::new(4);
-        assert_eq!(buffer.insert(4, b"x").verdict, InsertVerdict::NoRoom);
+        assert_eq!(buffer.insert(4, b"x").verdict, Err(DropReason::NoBuffer));
         let cut = buffer.insert(0, b"abcdef");
-        assert_eq!((cut.verdict, cut.advanced), (InsertVerdict::InOrder, 4));
+        assert_eq!((cut.verdict, cut.advanced), (Ok(Class::InOrder), 4));
         assert_eq!(buffer.limit() - buffer.readable(), 0);
-        assert_eq!(buffer.insert(0, b"x").verdict, InsertVerdict::NoRoom);
+        assert_eq!(buffer.insert(0, b"x").verdict, Err(DropReason::NoBuffer));
         assert_eq!(read_all(&mut buffer), b"abcd");
         assert_eq!(buffer.limit() - buffer.readable(), 4);
     }
@@ -345,17 +305,13 @@ mod tests {
     fn one_stretch_too_many_is_refused_and_the_others_can_still_grow() {
         let mut buffer = RecvBuffer::new(20 * MOST_RANGES as u32);
         for hole in 1..=MOST_RANGES as u32 {
-            assert_eq!(buffer.insert(hole * 10, b"ab").verdict, InsertVerdict::OutOfOrder);
+            assert_eq!(buffer.insert(hole * 10, b"ab").verdict, Ok(Class::OutOfOrder));
         }
         let beyond = (MOST_RANGES as u32 + 1) * 10;
-        assert_eq!(buffer.insert(beyond, b"ab"), Inserted::refused(InsertVerdict::TooManyHoles));
-        assert_eq!(buffer.insert(5, b"ab").verdict, InsertVerdict::TooManyHoles);
-        assert_eq!(buffer.insert(beyond - 8, b"ab").verdict, InsertVerdict::OutOfOrder);
-        assert_eq!(
-            buffer.insert(0, b"ab").verdict,
-            InsertVerdict::FillsHole,
-            "in-order data has no need of one"
-        );
+        assert_eq!(buffer.insert(beyond, b"ab"), Inserted::nothing(Err(DropReason::TooManyHoles)));
+        assert_eq!(buffer.insert(5, b"ab").verdict, Err(DropReason::TooManyHoles));
+        assert_eq!(buffer.insert(beyond - 8, b"ab").verdict, Ok(Class::OutOfOrder));
+        assert_eq!(buffer.insert(0, b"ab").verdict, Ok(Class::FillsHole), "in-order data has no need of one");
         assert_eq!(buffer.holes(), MOST_RANGES as u32);
     }
 
@@ -364,7 +320,7 @@ mod tests {
         let mut buffer = RecvBuffer::new(100);
         buffer.insert(10, b"ab");
         for offset in [0, 5, 10, 11] {
-            assert_eq!(buffer.insert(offset, b""), Inserted::refused(InsertVerdict::Duplicate));
+            assert_eq!(buffer.insert(offset, b""), Inserted::nothing(Ok(Class::Duplicate)));
         }
         assert_eq!(buffer.sack_ranges()[..], [(10, 12)]);
     }
@@ -451,9 +407,9 @@ mod tests {
             let room = self.limit - (self.next - self.read);
             let (start, end) = (offset as usize, (offset + len) as usize);
             if start >= room {
-                return Inserted::refused(InsertVerdict::NoRoom);
+                return Inserted::nothing(Err(DropReason::NoBuffer));
             } else if len == 0 {
-                return Inserted::refused(InsertVerdict::Duplicate);
+                return Inserted::nothing(Ok(Class::Duplicate));
             }
             let held = self.came[self.next..self.next + room].to_vec();
             self.clock += 1;
@@ -461,25 +417,22 @@ mod tests {
             self.came[self.next..][segment.clone()].fill(self.clock);
             if offset > 0 && self.ranges().len() > MOST_RANGES {
                 self.came[self.next..][..room].copy_from_slice(&held);
-                return Inserted::refused(InsertVerdict::TooManyHoles);
+                return Inserted::nothing(Err(DropReason::TooManyHoles));
             }
             let known = |at: &usize| held[*at] > 0;
-            let new_bytes = segment.clone().filter(|at| !known(at)).count() as u32;
             let duplicate = segment.clone().find(known).map(|from| {
                 let to = (from..segment.end).find(|at| !known(at)).unwrap_or(segment.end);
                 (from as u32, to as u32)
             });
             let advanced = self.came[self.next..].iter().take_while(|came| **came > 0).count() as u32;
-            let verdict = match (offset, new_bytes) {
-                (_, 0) => InsertVerdict::Duplicate,
-                (0, _) if before.is_empty() => InsertVerdict::InOrder,
-                (0, _) => InsertVerdict::FillsHole,
-                _ => InsertVerdict::OutOfOrder,
+            let class = match (offset, segment.clone().all(|at| known(&at))) {
+                (_, true) => Class::Duplicate,
+                (0, _) if before.is_empty() => Class::InOrder,
+                (0, _) => Class::FillsHole,
+                _ => Class::OutOfOrder,
             };
             self.next += advanced as usize;
-            // One gap below each range: only a closed one lets their number fall.
-            let filled_hole = self.ranges().len() < before.len();
-            Inserted { advanced, new_bytes, filled_hole, verdict, duplicate }
+            Inserted { advanced, verdict: Ok(class), duplicate }
         }
 
         fn check(&self, buffer: &RecvBuffer) -> Result<(), TestCaseError> {

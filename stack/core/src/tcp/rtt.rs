@@ -10,8 +10,6 @@ use crate::time::{micros_u32, nanos};
 const AFTER_SYN_TIMEOUT_NS: u64 = 3_000_000_000;
 /// Longer samples count as this (18 minutes), so that sums fit whatever a peer echoes.
 const LONGEST_SAMPLE_NS: u64 = 1 << 40;
-/// The finest share of one sample. With a finer one, each change would round to zero.
-const MOST_SHARING: u32 = 1024;
 /// In ticks, an RTO that doubled so often shows that the path has changed: the next sample replaces the estimate.
 const BACKOFF_FORGETS: u8 = 4;
 
@@ -110,17 +108,10 @@ impl RttEstimator {
     /// Takes a round trip of `rtt` that ends now. Its segment was sent once (Karn), or a timestamp tells the copies
     /// apart. Ends the back-off.
     pub(crate) fn on_sample(&mut self, now: Instant, rtt: Duration) {
-        self.on_sample_among(now, rtt, 1);
-    }
-
-    /// Takes one of about `samples_per_rtt` samples in each round trip. Each counts for its share, so that the memory
-    /// is as long as with one sample (RFC 7323 appendix G). Ticks ignore the share.
-    pub(crate) fn on_sample_among(&mut self, now: Instant, rtt: Duration, samples_per_rtt: u32) {
         let rtt_ns = nanos(rtt).clamp(1, LONGEST_SAMPLE_NS);
         match self.clock {
             Clock::Nanoseconds { granularity } => {
-                let sharing = samples_per_rtt.clamp(1, MOST_SHARING).next_power_of_two().trailing_zeros();
-                self.take_nanoseconds(rtt_ns, u64::from(granularity), sharing);
+                self.take_nanoseconds(rtt_ns, u64::from(granularity));
             }
             Clock::Ticks { tick_ns, phase_ns } => {
                 let tick_ns = u64::from(tick_ns);
@@ -135,11 +126,11 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    fn take_nanoseconds(&mut self, rtt_ns: u64, granularity: u64, sharing: u32) {
+    fn take_nanoseconds(&mut self, rtt_ns: u64, granularity: u64) {
         match self.known {
             Known::Estimate => {
-                self.rttvar = towards(self.rttvar, self.srtt.abs_diff(rtt_ns), 2 + sharing);
-                self.srtt = towards(self.srtt, rtt_ns, 3 + sharing);
+                self.rttvar = towards(self.rttvar, self.srtt.abs_diff(rtt_ns), 2);
+                self.srtt = towards(self.srtt, rtt_ns, 3);
             }
             Known::TooShort => self.raise((rtt_ns, rtt_ns / 2), 2 * granularity),
             Known::Nothing | Known::Stale => (self.srtt, self.rttvar) = (rtt_ns, rtt_ns / 2),
@@ -329,19 +320,6 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_counts_for_a_1024th_at_the_least() {
-        let after = |samples| {
-            let mut estimator = modern(1);
-            sample(&mut estimator, 80);
-            estimator.on_sample_among(Instant::from_secs(100), ms(160), samples);
-            (estimator.smoothed(), estimator.variance())
-        };
-        assert_ne!(after(512), after(1024));
-        assert_eq!(after(1024), after(1025));
-        assert_eq!(after(1024), after(u32::MAX));
-    }
-
-    #[test]
     fn equal_samples_are_told_apart_by_their_numbers() {
         let mut estimator = modern(1);
         assert_eq!(estimator.newest(), None);
@@ -360,22 +338,6 @@ mod tests {
             sample(&mut estimator, 50);
         }
         assert_eq!(estimator.rto(), ms(51));
-    }
-
-    #[test]
-    fn samples_that_share_a_round_trip_remember_as_long_as_one() {
-        let mut shared = modern(1);
-        let mut single = modern(1);
-        sample(&mut shared, 100);
-        sample(&mut single, 100);
-        for _ in 0..4 {
-            sample(&mut single, 200);
-            for _ in 0..32 {
-                shared.on_sample_among(Instant::ZERO, ms(200), 32);
-            }
-        }
-        let (shared, single) = (shared.smoothed().expect("sampled"), single.smoothed().expect("sampled"));
-        assert!(shared.abs_diff(single) < ms(3), "{shared:?} against {single:?}");
     }
 
     #[test]
@@ -490,7 +452,7 @@ mod tests {
 
         #[test]
         fn the_rto_stays_within_its_bounds_whatever_is_measured(
-            steps in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u32>(), any::<bool>()), 1..50),
+            steps in prop::collection::vec((any::<u64>(), any::<u64>(), any::<bool>()), 1..50),
             bounds in any::<(u64, u64, u64)>(),
             ticks: bool,
         ) {
@@ -503,11 +465,11 @@ mod tests {
             let mut estimator = RttEstimator::new(mode, RtoBounds { min, max, initial });
             let top = Duration::from_micros(micros_u32(max).into());
             let bottom = Duration::from_micros(micros_u32(min).into()).min(top);
-            for (now, rtt, among, timeout) in steps {
+            for (now, rtt, timeout) in steps {
                 if timeout {
                     estimator.on_timeout();
                 } else {
-                    estimator.on_sample_among(Instant(now), Duration::from_nanos(rtt), among);
+                    estimator.on_sample(Instant(now), Duration::from_nanos(rtt));
                 }
                 prop_assert!(estimator.rto() >= bottom && estimator.rto() <= top);
                 prop_assert!(estimator.base_rto() <= estimator.rto());

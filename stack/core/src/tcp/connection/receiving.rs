@@ -14,7 +14,7 @@ mod window;
 
 use super::ingress::Arrived;
 use super::opening::{Negotiated, Opening};
-use crate::agent::{Needs, Path, Why};
+use crate::agent::{Needs, Owed, Path, RecvView, Why};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::{AckKind, AckLedger, DecidedAck, Facts};
 use crate::tcp::recv_buffer::RecvBuffer;
@@ -210,11 +210,16 @@ impl Receiving {
 
     fn facts<'a>(&self, around: Around<'a>) -> Facts<'a> {
         Facts {
-            path: around.path,
-            peer_cwnd: self.peer_cwnd,
-            mss: self.segment_bytes(around.mss),
-            advertised: self.edge.bytes_since(self.nxt),
-            holes: self.buffer.holes(),
+            view: RecvView {
+                peer_cwnd: self.peer_cwnd,
+                holes: self.buffer.holes(),
+                ..RecvView::new(
+                    Owed::default(),
+                    around.path,
+                    self.segment_bytes(around.mss),
+                    self.edge.bytes_since(self.nxt),
+                )
+            },
             rcv_nxt: self.nxt,
             last_decided: self.last_ack_decided,
             ts_recent: self.ts_recent,

@@ -15,8 +15,8 @@ impl AckLedger {
         whole: &Arrival,
         facts: &Facts<'_>,
     ) -> Option<Seq> {
-        let advances = matches!(heard.class, Class::InOrder | Class::FillsHole);
-        let (mut to_come, mut decided) = (heard.bytes, None);
+        let advances = matches!(whole.class, Class::InOrder | Class::FillsHole);
+        let (mut to_come, mut decided) = (whole.bytes, None);
         for nth in 0..count {
             let is_last = nth + 1 == count;
             let bytes = if is_last { to_come } else { heard.each.min(to_come) };
@@ -31,9 +31,9 @@ impl AckLedger {
             let facts = Facts { rcv_nxt: facts.rcv_nxt - ahead, last_decided, ts_recent, ..*facts };
             let arrival = Arrival {
                 bytes,
-                push: heard.push && is_last,
-                ack_request: heard.ack_request.and_then(|asked| asked.with_behind(count - 1 - nth)),
-                rtt: heard.rtt.filter(|_| nth == 0),
+                push: whole.push && is_last,
+                ack_request: whole.ack_request.and_then(|asked| asked.with_behind(count - 1 - nth)),
+                rtt: whole.rtt.filter(|_| nth == 0),
                 ..*whole
             };
             self.on_segment(cx, &arrival, heard.part_of, &facts);

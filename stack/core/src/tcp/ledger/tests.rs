@@ -67,17 +67,12 @@ const MSS: u32 = 1000;
 /// An ACK's number, its echo, its duplicate range and its stretch, all in segments.
 type Left = (u32, Option<u32>, Option<(u32, u32)>, Option<(u32, u32)>);
 
-const HEARD: Heard = Heard {
-    class: Class::InOrder,
-    bytes: MSS,
-    each: MSS,
-    push: false,
-    ce: false,
-    ack_request: Some(AckRequest::After(1)),
-    rtt: None,
-    timestamp: None,
-    part_of: None,
-};
+/// One segment.
+fn heard(class: Class, bytes: u32) -> Heard {
+    let arrival =
+        Arrival { ack_request: Some(AckRequest::After(1)), ..Arrival::new(Instant::ZERO, class, bytes) };
+    Heard { arrival, each: MSS, timestamp: None, part_of: None }
+}
 
 fn segments((from, to): (u32, u32)) -> Stretch {
     (Seq(from * MSS), Seq(to * MSS))
@@ -107,11 +102,7 @@ impl Bench {
 
     fn with<T>(&mut self, ms: u64, act: impl FnOnce(&mut AckLedger, &mut Cx<'_>, &Facts<'_>) -> T) -> T {
         let facts = Facts {
-            path: &self.path,
-            peer_cwnd: None,
-            mss: MSS,
-            advertised: 65_535,
-            holes: self.holes,
+            view: RecvView { holes: self.holes, ..RecvView::new(Owed::default(), &self.path, MSS, 65_535) },
             rcv_nxt: self.rcv_nxt,
             last_decided: self.last_decided,
             ts_recent: self.rcv_nxt.0 / MSS,
@@ -137,17 +128,19 @@ impl Bench {
     }
 
     fn arrives(&mut self, ms: u64, class: Class, bytes: u32, count: u32) {
-        self.hears(ms, Heard { class, bytes, ..HEARD }, count);
+        self.hears(ms, heard(class, bytes), count);
     }
 
-    fn hears(&mut self, ms: u64, heard: Heard, count: u32) {
+    fn hears(&mut self, ms: u64, mut heard: Heard, count: u32) {
+        heard.arrival.now = Instant::from_millis(ms);
         self.with(ms, |ledger, cx, facts| ledger.on_arrival(cx, &heard, count, facts).is_some());
     }
 
     /// One segment above a hole, which makes this stretch of segments.
     fn above(&mut self, ms: u64, stretch: (u32, u32)) {
         self.holes = 1;
-        self.hears(ms, Heard { class: Class::OutOfOrder, part_of: Some(segments(stretch)), ..HEARD }, 1);
+        let part_of = Some(segments(stretch));
+        self.hears(ms, Heard { part_of, ..heard(Class::OutOfOrder, MSS) }, 1);
     }
 
     /// All segments up to this one have come, and none beyond.

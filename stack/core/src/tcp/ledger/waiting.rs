@@ -125,7 +125,7 @@ impl Waiting {
     /// The next ACK that leaves alone.
     pub(super) fn pop(&mut self, cx: &mut Cx<'_>, merging: Merging, facts: &Facts<'_>) -> Option<DecidedAck> {
         let Merging { merge, has_sack } = merging;
-        let has_blocks = |ack: &DecidedAck| has_sack && (facts.holes > 0 || ack.is_for_blocks());
+        let has_blocks = |ack: &DecidedAck| has_sack && (facts.view.holes > 0 || ack.is_for_blocks());
         if has_sack && merge == AckMerge::Read || self.list.iter().any(has_blocks) {
             self.let_go_what_has_no_news(cx, facts.rcv_nxt);
         }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::{Around, Receiving};
 use crate::Seq;
-use crate::agent::{AckRequest, AckRule, Class, Why};
+use crate::agent::{AckRequest, AckRule, Arrival, Class, Why};
 use crate::narrow::as_u32;
 use crate::tcp::connection::ConnectionStats;
 use crate::tcp::connection::ingress::{Arrived, segments_in};
 use crate::tcp::connection::opening::Negotiated;
 use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::{AckKind, Heard};
-use crate::tcp::recv_buffer::{InsertVerdict, Inserted};
+use crate::tcp::recv_buffer::Inserted;
 use crate::trace::{DropReason, TraceKind};
 use crate::wire::{Ecn, Flags, HopwiseOption, RateRequest, TcpView};
 
@@ -153,35 +153,31 @@ impl Receiving {
         around: Around<'_>,
     ) {
         let (segment, agreed) = (arrived.segment, around.agreed);
-        let class = match inserted.verdict {
-            InsertVerdict::InOrder => Class::InOrder,
-            InsertVerdict::FillsHole => Class::FillsHole,
-            InsertVerdict::OutOfOrder => Class::OutOfOrder,
-            InsertVerdict::Duplicate => Class::Duplicate,
-            InsertVerdict::TooManyHoles | InsertVerdict::NoRoom => {
-                return self.force_ack(cx, AckKind::Duplicate, Why::plain(AckRule::Forced), around);
-            }
+        let Ok(class) = inserted.verdict else {
+            return self.force_ack(cx, AckKind::Duplicate, Why::plain(AckRule::Forced), around);
         };
         let ack_request = self.ack_request_of(segment, agreed);
         let (bytes, read) = match inserted.advanced {
             0 => (as_u32(segment.payload.len()), len),
             advanced => (advanced, advanced.min(len)),
         };
-        let heard = Heard {
-            class,
-            bytes,
-            each: arrived.segment_bytes.map_or(bytes, |each| u32::from(each).max(1)),
+        let arrival = Arrival {
             push: segment.flags.contains(Flags::PSH),
             ce: arrived.ecn == Ecn::Ce,
             ack_request,
             rtt,
+            ..Arrival::new(cx.now, class, bytes)
+        };
+        let heard = Heard {
+            arrival,
+            each: arrived.segment_bytes.map_or(bytes, |each| u32::from(each).max(1)),
             timestamp: self.timestamp_of(cx.now, segment, agreed),
             part_of: self.stretch_of(segment.seq, agreed),
         };
         let count = segments_in(read, arrived.segment_bytes);
         let facts = self.facts(around);
         if class != Class::InOrder {
-            cx.trace(TraceKind::Placed { class, stretches: facts.holes });
+            cx.trace(TraceKind::Placed { class, stretches: facts.view.holes });
         }
         if let Some(number) = self.ledger.on_arrival(cx, &heard, count, &facts) {
             self.last_ack_decided = number;
@@ -237,11 +233,10 @@ impl Receiving {
 fn count(cx: &mut Cx<'_>, inserted: &Inserted, segments: u64, stats: &mut ConnectionStats) {
     stats.bytes_received += u64::from(inserted.advanced);
     match inserted.verdict {
-        InsertVerdict::TooManyHoles => cx.dropped(DropReason::TooManyHoles),
-        InsertVerdict::NoRoom => cx.dropped(DropReason::NoBuffer),
-        InsertVerdict::OutOfOrder => stats.segments_out_of_order += segments,
-        InsertVerdict::Duplicate => stats.segments_duplicate += segments,
-        InsertVerdict::InOrder | InsertVerdict::FillsHole => stats.segments_in_order += segments,
+        Err(reason) => cx.dropped(reason),
+        Ok(Class::OutOfOrder) => stats.segments_out_of_order += segments,
+        Ok(Class::Duplicate) => stats.segments_duplicate += segments,
+        Ok(Class::InOrder | Class::FillsHole) => stats.segments_in_order += segments,
     }
 }
 
