@@ -174,10 +174,17 @@ impl Endpoint {
     }
 
     fn file_and_queue(&mut self, now: Instant, slot: u32) {
-        let turn = self.table.get(slot).and_then(|entry| entry.conn.turn());
-        self.take_turns(now, slot, turn);
-        self.account.file(now, &mut self.table, slot);
-        let Some(entry) = self.table.get_mut(slot) else { return };
+        let Some(mut entry) = self.table.get_mut(slot) else { return };
+        if let Some(turn) = entry.conn.turn() {
+            self.take_turn_of_member(now, slot, turn);
+            let Some(again) = self.table.get_mut(slot) else { return };
+            entry = again;
+        }
+        if let Some((class, bytes)) = entry.changed_footprint(now) {
+            self.account.change(&mut self.table, slot, class, bytes);
+            let Some(again) = self.table.get_mut(slot) else { return };
+            entry = again;
+        }
         let has_something_to_say = !entry.conn.falls_silent(now) && !entry.is_silenced();
         self.timers.move_forward(slot, entry.conn.deadline());
         let (link, handle) = (entry.link, (slot, entry.generation));
@@ -201,8 +208,11 @@ impl Endpoint {
 
     /// Files a TIME-WAIT whose ACK has left; now it counts, and may be forgotten.
     fn file_last_ack(&mut self, now: Instant, slot: u32) {
-        if self.table.get(slot).is_some_and(|entry| entry.footprint.owes_last_ack()) {
-            self.account.file(now, &mut self.table, slot);
+        let Some(entry) = self.table.get_mut(slot).filter(|entry| entry.footprint.owes_last_ack()) else {
+            return;
+        };
+        if let Some((class, bytes)) = entry.changed_footprint(now) {
+            self.account.change(&mut self.table, slot, class, bytes);
             self.make_room(now);
         }
     }
@@ -264,7 +274,7 @@ impl Endpoint {
             entry.is_queued = matches!(left, Left::Packet { is_last: false, .. });
             self.timers.move_forward(slot, entry.conn.deadline());
             let (is_queued, remote) = (entry.is_queued, entry.conn.ends().remote.ip());
-            let (turn, owes_last_ack) = (entry.conn.turn(), entry.footprint.owes_last_ack());
+            let turn = entry.conn.turn();
             if is_queued {
                 self.links.queue_again(link, (slot, generation));
             } else {
@@ -279,10 +289,10 @@ impl Endpoint {
             }
             if let Left::Packet { lent, segment_bytes, .. } = left {
                 self.lent = lent.map(|(seq, len)| (slot, seq, len));
-                self.take_turns(now, slot, turn);
-                if owes_last_ack {
-                    self.file_last_ack(now, slot);
+                if let Some(turn) = turn {
+                    self.take_turn_of_member(now, slot, turn);
                 }
+                self.file_last_ack(now, slot);
                 self.packets_out += 1;
                 return Some(self.links.transmit(link, remote, segment_bytes, self.packets_out));
             }

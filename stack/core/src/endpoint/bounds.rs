@@ -7,7 +7,7 @@ use std::net::IpAddr;
 mod eviction;
 
 use super::Endpoint;
-use super::table::{Owner, Table};
+use super::table::{Entry, Owner, Table};
 use crate::Instant;
 use crate::ip::Source;
 use crate::narrow::as_u32;
@@ -246,31 +246,14 @@ impl Account {
         }
     }
 
-    /// Must follow each change of a connection.
-    #[inline]
-    pub(super) fn file(&mut self, now: Instant, table: &mut Table, slot: u32) {
-        let Some(entry) = table.get_mut(slot) else { return };
-        let (bytes, progress) = (entry.conn.buffered(), entry.conn.moved());
-        let class = Class::of(entry.owner, &entry.conn, bytes);
-        let footprint = &mut entry.footprint;
-        let changes_class = class != footprint.class;
-        let has_moved = progress != footprint.progress && footprint.age_ms(now) >= PROGRESS_EVERY_MS;
-        // A handshake keeps the time of its start.
-        if class != Class::Handshake && (changes_class || has_moved) {
-            (footprint.progress, footprint.since_ms) = (progress, now.millis_u32());
-        }
-        if changes_class || bytes != footprint.bytes {
-            self.change(table, slot, class, bytes);
-        }
-    }
-
     /// Removes a connection from the account before it is forgotten.
     pub(super) fn strike(&mut self, table: &mut Table, slot: u32) {
         self.change(table, slot, Class::Handshake, 0);
     }
 
+    /// Must follow each change of a connection that [has changed its footprint](Entry::changed_footprint).
     #[inline(never)]
-    fn change(&mut self, table: &mut Table, slot: u32, class: Class, bytes: u32) {
+    pub(super) fn change(&mut self, table: &mut Table, slot: u32, class: Class, bytes: u32) {
         let Some(entry) = table.get_mut(slot) else { return };
         let was = entry.footprint;
         let is = Footprint { class, bytes, ..was };
@@ -300,6 +283,23 @@ impl Account {
         self.is_settled = false;
         self.bytes = self.bytes - u64::from(was) + u64::from(is);
         self.weigh();
+    }
+}
+
+impl Entry {
+    /// Notes the progress of its data. Returns its class and its bytes if they have changed.
+    #[inline]
+    pub(super) fn changed_footprint(&mut self, now: Instant) -> Option<(Class, u32)> {
+        let (bytes, progress) = (self.conn.buffered(), self.conn.moved());
+        let class = Class::of(self.owner, &self.conn, bytes);
+        let footprint = &mut self.footprint;
+        let changes_class = class != footprint.class;
+        let has_moved = progress != footprint.progress && footprint.age_ms(now) >= PROGRESS_EVERY_MS;
+        // A handshake keeps the time of its start.
+        if class != Class::Handshake && (changes_class || has_moved) {
+            (footprint.progress, footprint.since_ms) = (progress, now.millis_u32());
+        }
+        (changes_class || bytes != footprint.bytes).then_some((class, bytes))
     }
 }
 

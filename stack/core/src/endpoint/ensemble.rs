@@ -50,15 +50,8 @@ impl Ensembles {
 
 impl Endpoint {
     /// After a change of a connection with this turn, it requests another one, keeps it, or passes it on.
-    #[inline]
-    pub(super) fn take_turns(&mut self, now: Instant, slot: u32, turn: Option<Turn>) {
-        if let Some(turn) = turn {
-            self.take_turn_of_member(now, slot, turn);
-        }
-    }
-
     #[inline(never)]
-    fn take_turn_of_member(&mut self, now: Instant, slot: u32, turn: Turn) {
+    pub(super) fn take_turn_of_member(&mut self, now: Instant, slot: u32, turn: Turn) {
         let Some(entry) = self.table.get(slot) else { return };
         if turn == Turn::Alone && entry.conn.may_use_turn() {
             // No other flow wants the turn.

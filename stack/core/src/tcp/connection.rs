@@ -296,7 +296,10 @@ fn send_view<'a>(sending: &Sending, path: &'a Path, loss: &Loss) -> SendView<'a>
         highest_ack: sending.highest_ack,
         snd_nxt: sending.nxt,
         flight: loss.flight(),
-        unsent: Count { segments: unsent_bytes.div_ceil(sending.mss.max(1)), bytes: u64::from(unsent_bytes) },
+        unsent: Count {
+            segments: if unsent_bytes == 0 { 0 } else { unsent_bytes.div_ceil(sending.mss.max(1)) },
+            bytes: u64::from(unsent_bytes),
+        },
         snd_wnd: sending.wnd,
         path,
         recovering: match loss.recovery.phase {
