@@ -230,6 +230,11 @@ impl AckLedger {
         if !self.is_waiting() {
             return self.settle_what_is_owed(cx, facts);
         }
+        self.ride_beside_waiting(cx, facts)
+    }
+
+    #[inline(never)]
+    fn ride_beside_waiting(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         let waiting = self.waiting.take_newest_in_order();
         let Some(ride) = self.settle_what_is_owed(cx, facts) else { return waiting };
         Some(match waiting {

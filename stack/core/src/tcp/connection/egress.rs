@@ -41,7 +41,10 @@ impl Connection {
         let allowed = allowance.as_ref();
         let plan = self.next_segment(cx.now, allowed, link);
         let Some(plan) = plan else { return Left::Nothing };
-        let plan = self.bundled(plan, allowed, link);
+        let plan = match (allowed, link.most_bytes) {
+            (Some(allowed), Some(most_bytes)) => self.bundled(plan, allowed, most_bytes),
+            _ => plan,
+        };
         self.prepare(&plan);
         let ack = self.ack_for(cx, &plan);
         self.write_segment(cx, &plan, ack.as_ref(), allowed, link, out);

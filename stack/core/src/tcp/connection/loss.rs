@@ -78,13 +78,16 @@ impl Loss {
 
     /// RFC 6675's pipe; without SACK, duplicate ACKs stand for segments that have left the network.
     pub(super) fn flight(&self) -> Count {
+        if self.recovery.assumed_arrived > 0 { self.flight_without_assumed() } else { self.board.flight() }
+    }
+
+    #[cold]
+    fn flight_without_assumed(&self) -> Count {
         let mut flight = self.board.flight();
         let assumed = self.recovery.assumed_arrived.min(flight.segments);
-        if assumed > 0 {
-            // Segments are whole, but the last may be short: an average keeps bytes and segments in step.
-            flight.bytes -= flight.bytes * u64::from(assumed) / u64::from(flight.segments);
-            flight.segments -= assumed;
-        }
+        // Segments are whole, but the last may be short: an average keeps bytes and segments in step.
+        flight.bytes -= flight.bytes * u64::from(assumed) / u64::from(flight.segments.max(1));
+        flight.segments -= assumed;
         flight
     }
 

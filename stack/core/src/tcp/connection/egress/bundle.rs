@@ -42,13 +42,8 @@ impl Left {
 
 impl Connection {
     /// Extends the plan by the segments that the ladder would let follow at once.
-    pub(super) fn bundled(
-        &self,
-        plan: SegmentPlan,
-        allowed: Option<&Allowance>,
-        link: &LinkHelp,
-    ) -> SegmentPlan {
-        let (Some(allowed), Some(most_bytes)) = (allowed, link.most_bytes) else { return plan };
+    #[inline(never)]
+    pub(super) fn bundled(&self, plan: SegmentPlan, allowed: &Allowance, most_bytes: u32) -> SegmentPlan {
         if plan.len != self.sending.mss || !self.may_bundle(&plan) {
             return plan;
         }
