@@ -17,7 +17,8 @@ pub struct LinkId(pub u16);
 /// 2. A driver makes one mutation. It then calls [`poll_transmit`](Machine::poll_transmit) for each link that has room
 ///    until it returns `None`. It drains the trace and waits until [`poll_timeout`](Machine::poll_timeout). A full
 ///    radio never stops a wire.
-/// 3. `poll_timeout` is pure, absolute and complete; it omits only work that waits for room.
+/// 3. `poll_timeout` is pure, absolute and complete; it omits only work that waits for room. It may name an instant at
+///    which there is nothing to do yet, but not again once it has passed.
 /// 4. A timeout may come early, late or twice.
 /// 5. A machine has no clock, randomness, thread, shared lock, log, or iteration in hash order. Its constructor gets
 ///    the keys.
@@ -42,7 +43,7 @@ pub trait Machine {
     /// The end of the packet that was last polled as [`Payload::Lent`], in two pieces. It is valid until the next
     /// mutation, and empty if `out` has the whole packet.
     fn lent(&self) -> (&[u8], &[u8]);
-    /// The instant of the next work; None if only a packet, a report or a call brings more.
+    /// The instant of the next work, or an earlier one; None if only a packet, a report or a call brings more.
     fn poll_timeout(&self) -> Option<Instant>;
     /// Empties the machine's ring of events.
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent));
