@@ -52,8 +52,8 @@ impl TimerHeap {
         }
     }
 
-    /// Moves the deadline of `slot` forward, or sets it. A later one changes nothing: the filed one is then due too early,
-    /// when its owner is asked and sets it anew.
+    /// Moves the deadline of `slot` forward, or sets it. A later one changes nothing: the filed one is then due too
+    /// early, and its owner sets it anew.
     #[inline]
     pub(crate) fn move_forward(&mut self, slot: u32, at: Instant) {
         let place = self.places.get(slot as usize).copied().unwrap_or(ABSENT);

@@ -21,6 +21,7 @@ mod ingress;
 mod lacking;
 mod loss;
 mod opening;
+mod outbound;
 mod receiving;
 mod repair;
 mod sending;
@@ -28,7 +29,6 @@ mod setup;
 mod signals;
 mod urges;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use egress::{Left, LinkHelp};
@@ -37,23 +37,18 @@ pub(crate) use ends::{End, Ends};
 pub use info::{ConnectionStats, Info};
 pub(crate) use ingress::{Arrived, Disposition};
 use lacking::Unmet;
-use loss::Loss;
+use opening::Wishes;
 pub(crate) use opening::own_shift;
-use opening::{Opening, Wishes};
+use outbound::{Outbound, send_view};
 use receiving::{Around, Receiving};
-use sending::Sending;
 pub(crate) use setup::{CookieOpening, Setup, open_active, open_passive};
 use urges::Urges;
 
 use super::config::{KeepAlive, TcpConfig};
 use super::cx::Cx;
 use super::ledger::AckKind;
-use super::mtu::MtuSearch;
-use super::progress::Progress;
-use super::recovery::Phase;
-use super::senders::Senders;
 use super::timers::{Timer, Timers};
-use crate::agent::{AckRule, AgentSpecs, Allowance, Count, LossKind, Path, Recovering, SendView, Why};
+use crate::agent::{AckRule, AgentSpecs, Count, LossKind, Why};
 use crate::narrow::low_u32;
 use crate::trace::{DropReason, StateName, TraceKind};
 use crate::wire::{Flags, TcpView};
@@ -67,23 +62,10 @@ pub(crate) enum Origin {
 
 pub(crate) struct Connection {
     pub(crate) number: u32,
-    pub(crate) config: Arc<TcpConfig>,
-    /// Set once the application has changed an option.
-    changed_options: Option<Box<Options>>,
-    state: StateName,
-    opening: Opening,
-    closed: Option<CloseReason>,
-    sending: Sending,
+    out: Outbound,
     receiving: Receiving,
-    senders: Senders,
-    loss: Loss,
-    timers: Timers,
-    path: Path,
-    mtu: MtuSearch,
-    urges: Urges,
+    closed: Option<CloseReason>,
     pub(crate) events: Events,
-    stats: ConnectionStats,
-    progress: Progress,
 }
 
 /// An idle connection holds 1,600 bytes of heap at most, its agents and its place in the endpoint's tables included
@@ -151,20 +133,23 @@ impl Events {
 impl Connection {
     #[inline]
     pub(crate) fn ends(&self) -> &Ends {
-        &self.opening.ends
+        &self.out.opening.ends
     }
 
     pub(crate) fn flow(&self) -> Flow {
-        self.opening.ends.into()
+        self.out.opening.ends.into()
     }
 
     pub(crate) fn state(&self) -> StateName {
-        self.state
+        self.out.state
     }
 
     #[inline]
     pub(crate) fn options(&self) -> Options {
-        self.changed_options.as_deref().map_or_else(|| Options::from_config(&self.config), |changed| *changed)
+        self.out
+            .changed_options
+            .as_deref()
+            .map_or_else(|| Options::from_config(&self.out.config), |changed| *changed)
     }
 
     pub(crate) fn close_reason(&self) -> Option<CloseReason> {
@@ -173,7 +158,7 @@ impl Connection {
 
     /// The number after all numbers that were sent; a successor begins above it.
     pub(crate) fn sent_up_to(&self) -> Seq {
-        self.sending.max
+        self.out.sending.max
     }
 
     pub(crate) fn received_up_to(&self) -> Seq {
@@ -184,12 +169,12 @@ impl Connection {
     /// is no later than the first deadline, and exact after `handle_timeout`.
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
-        self.receiving.ledger.deadline().min(self.timers.wake())
+        self.receiving.ledger.deadline().min(self.out.timers.wake())
     }
 
     fn enter(&mut self, cx: &mut Cx<'_>, state: StateName) {
-        if self.state != state {
-            self.state = state;
+        if self.out.state != state {
+            self.out.state = state;
             cx.trace(TraceKind::State(state));
         }
     }
@@ -201,37 +186,25 @@ impl Connection {
             return;
         }
         self.closed = Some(reason);
-        if !self.state.peer_has_closed() {
+        if !self.out.state.peer_has_closed() {
             self.unmet().trace_never_asked(cx);
         }
         // At TIME-WAIT the application already had this event.
-        self.events.closed |= self.state != StateName::TimeWait;
+        self.events.closed |= self.out.state != StateName::TimeWait;
         self.enter(cx, StateName::Closed);
-        self.timers = Timers::new();
+        self.out.timers = Timers::new();
         self.receiving.owe_nothing();
-        self.loss.finish();
-        self.sending.drop_buffer();
-        self.urges.finish();
+        self.out.loss.finish();
+        self.out.sending.drop_buffer();
+        self.out.urges.finish();
         self.events.writable = false;
     }
 
     /// Sends an ACK that no agent may withhold.
     #[cold]
     fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why) {
-        let around = Around::new(&self.opening, &self.path, self.sending.mss);
+        let around = Around::new(&self.out.opening, &self.out.path, self.out.sending.mss);
         self.receiving.force_ack(cx, kind, why, around);
-    }
-
-    fn allowance(&self, now: Instant) -> Allowance {
-        let mut from = Allowance::UNLIMITED;
-        if self.loss.recovery.phase == Phase::Fast {
-            from.flight_bytes = self.loss.recovery.window;
-        }
-        self.senders.narrow(now, &self.send_view(), from)
-    }
-
-    fn send_view(&self) -> SendView<'_> {
-        send_view(&self.sending, &self.path, &self.loss)
     }
 
     pub(crate) fn info(&self, now: Instant, specs: &AgentSpecs) -> Info {
@@ -241,40 +214,40 @@ impl Connection {
     /// The heap bytes of this connection's own fields, for the test of allocations.
     pub(crate) fn allocated(&self) -> usize {
         size_of::<Connection>()
-            + self.sending.buffer.allocated()
+            + self.out.sending.buffer.allocated()
             + self.receiving.allocated()
-            + self.loss.allocated()
-            + self.changed_options.as_deref().map_or(0, size_of_val)
+            + self.out.loss.allocated()
+            + self.out.changed_options.as_deref().map_or(0, size_of_val)
     }
 
     /// The bytes of its buffers and of its scoreboard.
     #[inline]
     pub(crate) fn buffered(&self) -> u32 {
-        let bytes = self.sending.buffer.allocated()
+        let bytes = self.out.sending.buffer.allocated()
             + self.receiving.buffer.ring_bytes()
-            + self.loss.board.allocated();
+            + self.out.loss.board.allocated();
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
     /// A number that changes whenever data moves, towards the peer or to the program.
     #[inline]
     pub(crate) fn moved(&self) -> u32 {
-        low_u32(self.stats.bytes_acked).wrapping_add(self.receiving.read_to().0)
+        low_u32(self.out.stats.bytes_acked).wrapping_add(self.receiving.read_to().0)
     }
 
     /// Returns whether data waits behind a closed window of the peer.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.is_blocked_by_window()
+        self.out.is_blocked_by_window()
     }
 
     #[cfg(debug_assertions)]
     pub(crate) fn check(&self) {
-        self.loss.board.check();
-        self.sending.check();
+        self.out.loss.board.check();
+        self.out.sending.check();
         self.receiving.check();
-        if let (Some(front), Some(back)) = (self.loss.board.front(), self.loss.board.back()) {
-            assert_eq!(back.end(), self.sending.nxt, "C1");
-            assert_eq!(front.seq, self.sending.first_held(), "C1");
+        if let (Some(front), Some(back)) = (self.out.loss.board.front(), self.out.loss.board.back()) {
+            assert_eq!(back.end(), self.out.sending.nxt, "C1");
+            assert_eq!(front.seq, self.out.sending.first_held(), "C1");
         }
     }
 
@@ -288,69 +261,43 @@ fn in_32_bits(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-fn send_view<'a>(sending: &Sending, path: &'a Path, loss: &Loss) -> SendView<'a> {
-    let unsent_bytes = sending.unsent();
-    SendView {
-        mss: sending.mss,
-        snd_una: sending.una,
-        highest_ack: sending.highest_ack,
-        snd_nxt: sending.nxt,
-        flight: loss.flight(),
-        unsent: Count {
-            segments: if unsent_bytes == 0 { 0 } else { unsent_bytes.div_ceil(sending.mss.max(1)) },
-            bytes: u64::from(unsent_bytes),
-        },
-        snd_wnd: sending.wnd,
-        path,
-        recovering: match loss.recovery.phase {
-            Phase::Open => None,
-            Phase::Fast => Some(Recovering::Fast { ssthresh: loss.recovery.ssthresh }),
-            Phase::AfterTimeout => Some(Recovering::AfterTimeout),
-        },
-        ack_requests: sending.ack_requests,
-        turn: sending.turn.unwrap_or_default(),
-        lost_bytes: loss.board.lost_ever(),
-        app_limited: sending.app_limited,
-    }
-}
-
 /// The handshake.
 impl Connection {
     fn begin_syn(&mut self, now: Instant) {
-        self.urges.syn = true;
-        self.sending.wait_from(now);
-        self.timers.arm(Timer::UserTimeout, now + self.patience());
+        self.out.urges.syn = true;
+        self.out.sending.wait_from(now);
+        self.out.timers.arm(Timer::UserTimeout, now + self.out.patience());
     }
 
     fn wishes(&self) -> Wishes {
-        Wishes { receiver: self.receiving.needs(), senders: self.senders.needs() }
+        Wishes { receiver: self.receiving.needs(), senders: self.out.senders.needs() }
     }
 
     fn unmet(&self) -> Unmet<'_> {
         Unmet {
             wishes: self.wishes(),
-            opening: &self.opening,
-            path: &self.path,
-            is_synchronized: self.state.is_synchronized(),
-            is_unasked: !self.receiving.was_asked && self.stats.bytes_received > 0,
+            opening: &self.out.opening,
+            path: &self.out.path,
+            is_synchronized: self.out.state.is_synchronized(),
+            is_unasked: !self.receiving.was_asked && self.out.stats.bytes_received > 0,
         }
     }
 
     #[cold]
     fn update_mss(&mut self) {
-        self.sending.mss = self.opening.full_payload(&self.mtu, &self.config);
+        self.out.sending.mss = self.out.opening.full_payload(&self.out.mtu, &self.out.config);
     }
 
     /// Takes the peer's SYN or SYN-ACK: its number and all its offers.
     fn take_syn(&mut self, cx: &mut Cx<'_>, syn: &TcpView<'_>) {
         let wishes = self.wishes();
-        self.opening.take_syn(syn, wishes, &self.config);
-        let agreed = &self.opening.agreed;
+        self.out.opening.take_syn(syn, wishes, &self.out.config);
+        let agreed = &self.out.opening.agreed;
         self.receiving.begin(cx.now, syn, agreed);
-        self.sending.ack_requests = agreed.ack_requests();
+        self.out.sending.ack_requests = agreed.ack_requests();
         self.unmet().trace_fallbacks(cx);
         self.update_mss();
-        self.sending.begin_window(syn);
+        self.out.sending.begin_window(syn);
     }
 }
 
@@ -360,7 +307,8 @@ impl Connection {
     fn handle_in_syn_sent(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
         let segment = arrived.segment;
         let has_ack = segment.flags.contains(Flags::ACK);
-        let is_our_ack = has_ack && segment.ack == self.sending.nxt && self.sending.nxt != self.sending.iss;
+        let is_our_ack =
+            has_ack && segment.ack == self.out.sending.nxt && self.out.sending.nxt != self.out.sending.iss;
         if segment.flags.contains(Flags::RST) {
             if is_our_ack {
                 self.finish(cx, CloseReason::Refused);
@@ -377,7 +325,7 @@ impl Connection {
             cx.dropped(DropReason::NoAck);
             return Disposition::Done;
         }
-        if self.opening.follows && !self.receiving.is_told_from_before(segment) {
+        if self.out.opening.follows && !self.receiving.is_told_from_before(segment) {
             cx.dropped(DropReason::Paws);
             if !is_our_ack {
                 // Any host can forge a bare SYN.
@@ -392,14 +340,14 @@ impl Connection {
         } else {
             // Both sides opened at once (MUST-10): our SYN goes again, now with an ACK.
             self.enter(cx, StateName::SynReceived);
-            self.urges.syn = true;
+            self.out.urges.syn = true;
         }
         Disposition::Done
     }
 
     fn complete_open(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
         self.establish(cx, arrived.segment);
-        hops::count(cx, arrived, &self.config, &mut self.receiving, &mut self.path);
+        hops::count(cx, arrived, &self.out.config, &mut self.receiving, &mut self.out.path);
         if arrived.segment.sequence_len() > 1 {
             self.take_data(cx, arrived);
             self.take_fin(cx, arrived);
@@ -413,16 +361,16 @@ impl Connection {
     /// The handshake is over: our SYN is acknowledged.
     #[cold]
     fn establish(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
-        self.sending.open();
-        self.timers.disarm(Timer::UserTimeout);
-        self.timers.disarm(Timer::Retransmit);
-        self.sample_handshake(cx, segment);
+        self.out.sending.open();
+        self.out.timers.disarm(Timer::UserTimeout);
+        self.out.timers.disarm(Timer::Retransmit);
+        self.out.sample_handshake(cx, segment);
         self.unmet().trace_unmeasured(cx);
         self.begin_after_lost_syn(cx);
         self.enter(cx, StateName::Established);
         self.events.connected = true;
-        self.urges.syn = false;
-        self.sending.expect_window_of(segment);
+        self.out.urges.syn = false;
+        self.out.sending.expect_window_of(segment);
         self.take_window(cx, segment);
         self.note_alive(cx);
     }
@@ -430,29 +378,21 @@ impl Connection {
     /// A SYN that timed out leaves one segment to begin with (RFC 5681 §3.1). Agents learn of it here, once the size of
     /// a segment is known.
     fn begin_after_lost_syn(&mut self, cx: &Cx<'_>) {
-        let nth = self.loss.take_syn_timeouts();
+        let nth = self.out.loss.take_syn_timeouts();
         if nth > 0 {
-            self.ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
+            self.out.ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
         }
     }
 }
 
 impl Connection {
-    fn arm_retransmit(&mut self, now: Instant) {
-        self.loss.arm_retransmit(now, &mut self.timers);
-    }
-
-    fn rto(&self) -> Duration {
-        self.loss.rtt.rto()
-    }
-
     pub(crate) fn segments_sent(&self) -> u64 {
-        self.stats.segments_sent
+        self.out.stats.segments_sent
     }
 
     /// The newest round trip and its number modulo 256.
     pub(crate) fn newest_rtt(&self) -> Option<(Duration, u8)> {
-        self.loss.rtt.newest()
+        self.out.loss.rtt.newest()
     }
 }
 

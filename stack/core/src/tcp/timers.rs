@@ -47,8 +47,9 @@ impl Timer {
     ];
 }
 
-/// One deadline for each [`Timer`]; [`Instant::FAR`] means that it is off. Invariant: `wake` is no later than the earliest
-/// of them. Only [`expired`](Timers::expired) moves it to a later instant, so that a timer costs nothing but its place.
+/// One deadline for each [`Timer`]; [`Instant::FAR`] means that it is off. Invariant: `wake` is no later than the
+/// earliest deadline. Only [`expired`](Timers::expired) moves it to a later instant, so that a timer costs nothing but
+/// its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Timers {
     deadlines: [Instant; Timer::ALL.len()],

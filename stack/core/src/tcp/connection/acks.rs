@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::sending::WindowNews;
-use super::{Connection, send_view};
+use super::{Outbound, send_view};
 use crate::Seq;
 use crate::agent::{Acked, Count, Recovered};
 use crate::tcp::cx::Cx;
@@ -50,7 +50,7 @@ pub(super) struct Before {
 }
 
 /// The receive side and the program's calls have no part in this.
-impl Connection {
+impl Outbound {
     /// The news before the ACK is digested.
     #[inline]
     pub(super) fn news(&self, segment: &TcpView<'_>) -> AckNews {
@@ -68,7 +68,7 @@ impl Connection {
         }
     }
 
-    /// Digests an ACK in the place of its [`news`](Connection::news), which is too large to be moved at each step.
+    /// Digests an ACK in the place of its [`news`](Outbound::news), which is too large to be moved at each step.
     pub(super) fn digest(
         &mut self,
         cx: &mut Cx<'_>,

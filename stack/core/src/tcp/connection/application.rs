@@ -22,7 +22,7 @@ const MOST_TURN: Duration = Duration::from_secs(4);
 impl Connection {
     /// The room that the application may fill. It follows the amount that may be in flight.
     pub(crate) fn send_room(&self) -> u32 {
-        self.sending.buffer.free().min(UNSENT_MOST.saturating_sub(self.sending.unsent()))
+        self.out.sending.buffer.free().min(UNSENT_MOST.saturating_sub(self.out.sending.unsent()))
     }
 
     /// Returns whether the application waits for room and there is room.
@@ -39,14 +39,14 @@ impl Connection {
     }
 
     pub(crate) fn may_write(&self) -> bool {
-        let is_open = self.state.is_opening() || self.state.may_send_data();
-        is_open && !self.sending.fin_wanted
+        let is_open = self.out.state.is_opening() || self.out.state.may_send_data();
+        is_open && !self.out.sending.fin_wanted
     }
 
     /// The room for a write now. Buffers do not grow while the endpoint's memory is spent.
     fn room_now(&self, cx: &Cx<'_>) -> u32 {
         let grows = cx.memory != Memory::Spent;
-        self.send_room().min(if grows { u32::MAX } else { self.sending.buffer.free_as_it_is() })
+        self.send_room().min(if grows { u32::MAX } else { self.out.sending.buffer.free_as_it_is() })
     }
 
     /// Returns whether a write would take data. If not, the application is told when there is room.
@@ -58,9 +58,9 @@ impl Connection {
 
     /// Takes as many bytes as fit.
     pub(crate) fn write(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
-        self.sending.more_comes = false;
+        self.out.sending.more_comes = false;
         let fits = data.len().min(self.room_now(cx) as usize);
-        let taken = self.sending.write(&data[..fits]);
+        let taken = self.out.sending.write(&data[..fits]);
         if taken < data.len() {
             self.events.wants_room = true;
         }
@@ -71,9 +71,9 @@ impl Connection {
     /// [Writes](Connection::write) a part; more follows soon. Until then or until [`push`](Connection::push), a packet
     /// that still has room does not leave.
     pub(crate) fn write_part(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
-        let did_more_come = self.sending.more_comes;
+        let did_more_come = self.out.sending.more_comes;
         let taken = self.write(cx, data);
-        self.sending.more_comes = did_more_come || taken > 0;
+        self.out.sending.more_comes = did_more_come || taken > 0;
         taken
     }
 
@@ -85,26 +85,26 @@ impl Connection {
         (most, more_comes): (usize, bool),
         fill: impl FnOnce(&mut [u8]) -> usize,
     ) -> usize {
-        let did_more_come = more_comes && self.sending.more_comes;
-        self.sending.more_comes = did_more_come;
+        let did_more_come = more_comes && self.out.sending.more_comes;
+        self.out.sending.more_comes = did_more_come;
         let fits = most.min(self.room_now(cx) as usize);
         if fits == 0 {
             self.events.wants_room |= most > 0;
             return 0;
         }
-        let taken = self.sending.fill(fits, fill);
-        self.sending.more_comes = did_more_come || more_comes && taken > 0;
+        let taken = self.out.sending.fill(fits, fill);
+        self.out.sending.more_comes = did_more_come || more_comes && taken > 0;
         self.arm_relax(cx);
         taken
     }
 
     pub(crate) fn push(&mut self) {
-        self.sending.more_comes = false;
+        self.out.sending.more_comes = false;
     }
 
     /// Marks everything written so far as urgent: the pointer names the first octet after it (MUST-62).
     pub(crate) fn mark_urgent(&mut self) {
-        self.sending.mark_urgent();
+        self.out.sending.mark_urgent();
     }
 
     /// Urgent bytes from the peer that have not been read.
@@ -129,9 +129,9 @@ impl Connection {
     }
 
     fn after_read(&mut self, cx: &mut Cx<'_>, bytes: u32) {
-        let around = Around::new(&self.opening, &self.path, self.sending.mss);
-        let most = self.config.recv_buffer.max;
-        self.receiving.after_read(cx, bytes, most, self.state.is_synchronized(), around);
+        let around = Around::new(&self.out.opening, &self.out.path, self.out.sending.mss);
+        let most = self.out.config.recv_buffer.max;
+        self.receiving.after_read(cx, bytes, most, self.out.state.is_synchronized(), around);
     }
 
     /// All in-order bytes, in place.
@@ -153,7 +153,7 @@ impl Connection {
 
     /// Ends writing: a FIN follows the last byte.
     pub(crate) fn shutdown_write(&mut self) {
-        self.sending.fin_wanted = true;
+        self.out.sending.fin_wanted = true;
     }
 
     /// The application has gone. If unread data is lost by this, the peer gets a RST (SHLD-3).
@@ -161,40 +161,40 @@ impl Connection {
         if self.closed.is_some() {
             return;
         }
-        if self.readable() > 0 && self.state.is_synchronized() && self.state != StateName::TimeWait {
+        if self.readable() > 0 && self.out.state.is_synchronized() && self.out.state != StateName::TimeWait {
             self.abort(cx);
             return;
         }
-        if self.state == StateName::SynSent && self.sending.buffer.len() == 0 {
+        if self.out.state == StateName::SynSent && self.out.sending.buffer.len() == 0 {
             self.finish(cx, CloseReason::Aborted);
             return;
         }
         self.receiving.turn_deaf();
-        self.sending.fin_wanted = true;
-        if self.state == StateName::FinWait2 {
-            self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
+        self.out.sending.fin_wanted = true;
+        if self.out.state == StateName::FinWait2 {
+            self.out.timers.arm(Timer::Linger, cx.now + self.out.config.fin_wait_2);
         }
     }
 
     pub(crate) fn abort(&mut self, cx: &mut Cx<'_>) {
         // RFC 9293 §3.10.5: sends a RST from every state in which the peer knows of us and may still wait.
         let is_due = matches!(
-            self.state,
+            self.out.state,
             StateName::SynReceived
                 | StateName::Established
                 | StateName::FinWait1
                 | StateName::FinWait2
                 | StateName::CloseWait
         );
-        self.urges.rst = is_due;
+        self.out.urges.rst = is_due;
         self.finish(cx, CloseReason::Aborted);
     }
 
     /// A new connection of ours between the same sockets may end TIME-WAIT if it has timestamps too. PAWS then rejects
     /// old duplicates at both ends (RFC 7323 appendix B.2). RFC 6191 has the same rule for a connection of the peer's.
     pub(crate) fn may_make_way(&self, now: Instant) -> bool {
-        let has_timestamps = self.opening.agreed.timestamps;
-        self.state == StateName::TimeWait && has_timestamps && self.receiving.has_ticked_since(now)
+        let has_timestamps = self.out.opening.agreed.timestamps;
+        self.out.state == StateName::TimeWait && has_timestamps && self.receiving.has_ticked_since(now)
     }
 
     /// Ends TIME-WAIT early.
@@ -205,7 +205,7 @@ impl Connection {
     /// Ends the connection for the sake of others and drops the received data.
     pub(crate) fn give_way(&mut self, cx: &mut Cx<'_>) {
         // The peer cannot rely on a FIN that has left while data before it is missing, so a RST is due.
-        self.urges.rst = self.state.is_synchronized() && self.state != StateName::TimeWait;
+        self.out.urges.rst = self.out.state.is_synchronized() && self.out.state != StateName::TimeWait;
         self.finish(cx, CloseReason::GaveWay);
         self.receiving.forget_data();
     }
@@ -213,39 +213,34 @@ impl Connection {
     /// [`options`](Connection::options) copies all of them. These two are read with each segment.
     #[inline]
     pub(super) fn keep_alive(&self) -> Option<KeepAlive> {
-        let changed = self.changed_options.as_deref();
+        let changed = self.out.changed_options.as_deref();
         changed.map_or_else(
-            || self.config.keep_alive.map(KeepAlive::with_time_between),
+            || self.out.config.keep_alive.map(KeepAlive::with_time_between),
             |changed| changed.keep_alive,
         )
-    }
-
-    #[inline]
-    pub(super) fn user_timeout(&self) -> Duration {
-        self.changed_options.as_deref().map_or(self.config.user_timeout, |changed| changed.user_timeout)
     }
 
     pub(crate) fn set_options(&mut self, cx: &Cx<'_>, options: Options) {
         let keep_alive = options.keep_alive.map(KeepAlive::with_time_between);
         let options = Options { keep_alive, ..options };
         let keep_alive_changed = self.options().keep_alive != options.keep_alive;
-        self.changed_options = Some(Box::new(options));
+        self.out.changed_options = Some(Box::new(options));
         if keep_alive_changed {
             match options.keep_alive {
-                Some(keep_alive) if self.state.is_synchronized() => {
+                Some(keep_alive) if self.out.state.is_synchronized() => {
                     self.arm_keep_alive(cx.now, keep_alive.idle);
                 }
-                _ => self.timers.disarm(Timer::KeepAlive),
+                _ => self.out.timers.disarm(Timer::KeepAlive),
             }
         }
-        if let Some(since) = self.sending.waiting_since.get() {
-            self.timers.arm(Timer::UserTimeout, since + self.patience());
+        if let Some(since) = self.out.sending.waiting_since.get() {
+            self.out.timers.arm(Timer::UserTimeout, since + self.out.patience());
         }
     }
 
     /// Returns whether the connection may be forgotten: it is closed and owes no RST.
     pub(crate) fn is_spent(&self) -> bool {
-        self.closed.is_some() && !self.urges.rst
+        self.closed.is_some() && !self.out.urges.rst
     }
 }
 
@@ -254,46 +249,46 @@ impl Connection {
 impl Connection {
     /// The connection's place in the ensemble; `None` if its owner of cwnd takes no turns.
     pub(crate) fn turn(&self) -> Option<Turn> {
-        self.sending.turn
+        self.out.sending.turn
     }
 
     pub(crate) fn set_turn(&mut self, turn: Turn) {
-        self.sending.set_turn(turn);
+        self.out.sending.set_turn(turn);
     }
 
     /// Returns whether a turn would be of use: a connection that cannot send wants none.
     pub(crate) fn may_use_turn(&self) -> bool {
-        self.state.is_synchronized()
+        self.out.state.is_synchronized()
             && self.closed.is_none()
             && !self.is_at_rest()
-            && !self.is_frozen()
-            && !self.is_blocked_by_window()
+            && !self.out.is_frozen()
+            && !self.out.is_blocked_by_window()
     }
 
     /// The burst for which the connection wants a turn, named by its first number.
     pub(crate) fn wanted_turn(&self, now: Instant) -> Option<Seq> {
-        let member = self.senders.member().filter(|_| self.may_use_turn())?;
-        member.wanted_turn(now, &self.send_view())
+        let member = self.out.senders.member().filter(|_| self.may_use_turn())?;
+        member.wanted_turn(now, &self.out.send_view())
     }
 
     /// Returns whether the holder should look at what the other members know.
     pub(crate) fn share_path(&mut self) -> bool {
-        let view = send_view(&self.sending, &self.path, &self.loss);
-        self.senders.member_mut().is_some_and(|member| member.share(&view))
+        let view = send_view(&self.out.sending, &self.out.path, &self.out.loss);
+        self.out.senders.member_mut().is_some_and(|member| member.share(&view))
     }
 
     pub(crate) fn begin_ensemble(&mut self) {
-        if let Some(member) = self.senders.member_mut() {
+        if let Some(member) = self.out.senders.member_mut() {
             member.begin();
         }
     }
 
     pub(crate) fn bytes_acked(&self) -> u64 {
-        self.stats.bytes_acked
+        self.out.stats.bytes_acked
     }
 
     /// Twice the RTO has room for a burst, its ACK and its repairs. The bounds end a turn whatever the RTO is.
     pub(crate) fn longest_turn(&self) -> Duration {
-        (2 * self.rto()).clamp(LEAST_TURN, MOST_TURN)
+        (2 * self.out.rto()).clamp(LEAST_TURN, MOST_TURN)
     }
 }

@@ -39,15 +39,15 @@ impl Connection {
         }
         let allowance = self.allowance_now(cx.now);
         let allowed = allowance.as_ref();
-        let plan = self.next_segment(cx.now, allowed, link);
+        let plan = self.out.next_segment(cx.now, allowed, link, &self.receiving.ledger);
         let Some(plan) = plan else { return Left::Nothing };
         let plan = match (allowed, link.most_bytes) {
-            (Some(allowed), Some(most_bytes)) => self.bundled(plan, allowed, most_bytes),
+            (Some(allowed), Some(most_bytes)) => self.out.bundled(plan, allowed, most_bytes),
             _ => plan,
         };
         self.prepare(&plan);
         let ack = self.ack_for(cx, &plan);
-        self.write_segment(cx, &plan, ack.as_ref(), allowed, link, out);
+        self.out.write_segment(&mut self.receiving, cx, (&plan, ack.as_ref()), allowed, link, out);
         self.commit(cx, &plan, ack.as_ref(), allowed);
         plan.left(link, self.has_nothing_to_send())
     }
@@ -55,17 +55,17 @@ impl Connection {
     /// The agents' allowance. At rest, no agent is consulted.
     #[inline]
     fn allowance_now(&self, now: Instant) -> Option<Allowance> {
-        (!self.is_at_rest()).then(|| self.allowance(now))
+        (!self.is_at_rest()).then(|| self.out.allowance(now))
     }
 
     /// The place of a segment's bytes, valid until they are acknowledged or more is written.
     pub(crate) fn payload_at(&self, seq: Seq, len: u32) -> (&[u8], &[u8]) {
-        self.sending.payload_at(seq, len)
+        self.out.sending.payload_at(seq, len)
     }
 
     /// Returns whether `poll_transmit` may be skipped. If so, its bookkeeping at rest is done here.
     pub(crate) fn falls_silent(&mut self, now: Instant) -> bool {
-        let is_silent = self.is_at_rest() && !self.receiving.ledger.is_waiting() && !self.urges.any();
+        let is_silent = self.is_at_rest() && !self.receiving.ledger.is_waiting() && !self.out.urges.any();
         if is_silent {
             self.settle_at_rest(now);
         }
@@ -74,15 +74,15 @@ impl Connection {
 
     /// Returns whether no rung of the ladder has a reason to send: the usual state after a segment has left.
     fn has_nothing_to_send(&self) -> bool {
-        self.sending.has_sent_all()
-            && self.loss.board.lost().segments == 0
+        self.out.sending.has_sent_all()
+            && self.out.loss.board.lost().segments == 0
             && !self.receiving.ledger.is_waiting()
-            && !self.urges.any()
+            && !self.out.urges.any()
     }
 
     /// Returns whether nothing of ours is in flight or waits to be sent.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.loss.board.is_empty() && self.sending.has_sent_all()
+        self.out.loss.board.is_empty() && self.out.sending.has_sent_all()
     }
 
     /// The ACK that the segment carries: a decided one, or the current state.
@@ -91,10 +91,10 @@ impl Connection {
             return None;
         }
         let leaves_alone = plan.what == What::Ack;
-        if !leaves_alone && (!self.receiving.ledger.is_owing() || plan.carries_cwnd(&self.opening)) {
+        if !leaves_alone && (!self.receiving.ledger.is_owing() || plan.carries_cwnd(&self.out.opening)) {
             return None;
         }
-        let around = Around::new(&self.opening, &self.path, self.sending.mss);
+        let around = Around::new(&self.out.opening, &self.out.path, self.out.sending.mss);
         self.receiving.pop_ack(cx, leaves_alone, around)
     }
 }
@@ -104,9 +104,9 @@ impl Connection {
     /// Splits a segment for retransmission if it is larger than the path now carries.
     fn prepare(&mut self, plan: &SegmentPlan) {
         if let What::Again { index, .. } | What::TailProbeAgain { index } = plan.what
-            && plan.len < self.loss.board.get(index as usize).payload_len()
+            && plan.len < self.out.loss.board.get(index as usize).payload_len()
         {
-            self.loss.split(index as usize, plan.len);
+            self.out.loss.split(index as usize, plan.len);
         }
     }
 
@@ -119,24 +119,24 @@ impl Connection {
     ) {
         self.trace_sent(cx, plan, ack, allowed);
         match plan.what {
-            What::Reset => self.urges.rst = false,
+            What::Reset => self.out.urges.rst = false,
             What::Syn => self.commit_syn(cx, plan.flags),
-            What::Ack => self.stats.acks_sent += 1,
+            What::Ack => self.out.stats.acks_sent += 1,
             What::Again { index, kind } => self.commit_again(cx, plan, index, kind),
             What::New => self.commit_new(cx, plan),
             What::MtuProbe { size } => {
                 let len = u16::try_from(plan.len).unwrap_or(u16::MAX);
-                self.mtu.probe_sent(plan.seq, len, size);
+                self.out.mtu.probe_sent(plan.seq, len, size);
                 self.commit_new(cx, plan);
             }
             What::WindowProbe => self.commit_window_probe(cx, plan),
-            What::KeepAlive => self.urges.keep_alive = false,
+            What::KeepAlive => self.out.urges.keep_alive = false,
             What::TailProbe => self.commit_tail_probe(cx, plan, None),
             What::TailProbeAgain { index } => self.commit_tail_probe(cx, plan, Some(index)),
         }
         if plan.len > 0 {
-            self.stats.segments_sent += u64::from(plan.segments());
-            self.stats.bytes_sent += u64::from(plan.len);
+            self.out.stats.segments_sent += u64::from(plan.segments());
+            self.out.stats.bytes_sent += u64::from(plan.len);
         }
     }
 
@@ -150,7 +150,7 @@ impl Connection {
         let decision = ack.map_or(0, |ack| ack.nth);
         if plan.what == What::Ack {
             let repeat = ack.is_some_and(DecidedAck::is_repeat);
-            self.stats.acks_repeated += u64::from(repeat);
+            self.out.stats.acks_repeated += u64::from(repeat);
             let nxt = self.receiving.nxt;
             let (number, decided) = ack.map_or((nxt, nxt), |ack| (ack.number, ack.decided));
             cx.trace(TraceKind::AckSent { number, decided, repeat, decision });
@@ -164,7 +164,7 @@ impl Connection {
             segments: as_u16(plan.segments() as usize),
             flags: plan.flags.0,
             what: if is_bare { SentWhat::Control } else { plan.what.traced() },
-            flight: in_32_bits(self.loss.flight().bytes),
+            flight: in_32_bits(self.out.loss.flight().bytes),
             allowed: allowed.map_or(u32::MAX, |allowed| in_32_bits(allowed.flight_bytes)),
             decision,
         });
@@ -172,36 +172,36 @@ impl Connection {
 
     #[cold]
     fn commit_syn(&mut self, cx: &Cx<'_>, flags: Flags) {
-        self.urges.syn = false;
-        self.opening.syn_left(flags);
-        self.sending.syn_left();
-        self.sending.note_sent(cx.now);
-        if self.timers.deadline(Timer::Retransmit).is_none() {
-            self.arm_retransmit(cx.now);
+        self.out.urges.syn = false;
+        self.out.opening.syn_left(flags);
+        self.out.sending.syn_left();
+        self.out.sending.note_sent(cx.now);
+        if self.out.timers.deadline(Timer::Retransmit).is_none() {
+            self.out.arm_retransmit(cx.now);
         }
     }
 
     fn commit_new(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
         let fin = plan.flags.contains(Flags::FIN);
-        let was_empty = self.loss.board.is_empty();
-        if self.opening.uses_one_timed(&self.config) && plan.len > 0 {
-            self.loss.time(cx.now, plan.seq + plan.each);
+        let was_empty = self.out.loss.board.is_empty();
+        if self.out.opening.uses_one_timed(&self.out.config) && plan.len > 0 {
+            self.out.loss.time(cx.now, plan.seq + plan.each);
         }
         let end = plan.seq + plan.len;
-        self.loss.book_new(cx.now, (plan.seq, end), (plan.segments(), plan.each), fin);
-        self.sending.new_left(end + u32::from(fin));
-        self.progress.on_sent(cx.now, plan.seq, self.loss.arrived(self.stats.bytes_acked));
-        self.sending.app_limited = false;
-        self.urges.window_probe = false;
+        self.out.loss.book_new(cx.now, (plan.seq, end), (plan.segments(), plan.each), fin);
+        self.out.sending.new_left(end + u32::from(fin));
+        self.out.progress.on_sent(cx.now, plan.seq, self.out.loss.arrived(self.out.stats.bytes_acked));
+        self.out.sending.app_limited = false;
+        self.out.urges.window_probe = false;
         if plan.flags.contains(Flags::CWR) {
-            self.sending.cwr = false;
+            self.out.sending.cwr = false;
         }
-        self.loss.new_data_left();
+        self.out.loss.new_data_left();
         self.note_left(cx, plan, SentKind::New);
-        if was_empty || self.timers.deadline(Timer::Retransmit).is_none() {
-            self.arm_retransmit(cx.now);
+        if was_empty || self.out.timers.deadline(Timer::Retransmit).is_none() {
+            self.out.arm_retransmit(cx.now);
         }
-        self.arm_tail_probe(cx.now);
+        self.out.arm_tail_probe(cx.now);
         if fin {
             self.fin_left(cx);
         }
@@ -209,31 +209,26 @@ impl Connection {
 
     /// For every segment sent: PRR counts it, the agents see it, the user timeout begins.
     fn note_left(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, kind: SentKind) {
-        self.loss.count_left(plan.len);
-        self.sending.note_sent(cx.now);
-        self.wait_for_ack(cx.now);
+        self.out.loss.count_left(plan.len);
+        self.out.sending.note_sent(cx.now);
+        self.out.wait_for_ack(cx.now);
         self.arm_relax(cx);
         let carried = Count { segments: plan.segments(), bytes: u64::from(plan.len) };
-        let view = send_view(&self.sending, &self.path, &self.loss);
-        self.senders.on_sent(&Sent { now: cx.now, carried, kind }, &view);
-    }
-
-    pub(super) fn arm_tail_probe(&mut self, now: Instant) {
-        let uses_rack = self.opening.agreed.sack && self.config.rack;
-        self.loss.arm_tail_probe(now, uses_rack, &self.path, &mut self.timers);
+        let view = send_view(&self.out.sending, &self.out.path, &self.out.loss);
+        self.out.senders.on_sent(&Sent { now: cx.now, carried, kind }, &view);
     }
 
     /// Arms the timer once; when it runs out, the handler checks whether the connection is quiet.
     pub(super) fn arm_relax(&mut self, cx: &Cx<'_>) {
-        if self.timers.deadline(Timer::Relax).is_none() {
-            self.timers.arm(Timer::Relax, cx.now + RELAX_AFTER);
+        if self.out.timers.deadline(Timer::Relax).is_none() {
+            self.out.timers.arm(Timer::Relax, cx.now + RELAX_AFTER);
         }
     }
 
     #[cold]
     fn fin_left(&mut self, cx: &mut Cx<'_>) {
-        self.sending.fin_sent = true;
-        match self.state {
+        self.out.sending.fin_sent = true;
+        match self.out.state {
             StateName::CloseWait => self.enter(cx, StateName::LastAck),
             _ => self.enter(cx, StateName::FinWait1),
         }
@@ -244,54 +239,54 @@ impl Connection {
         for nth in 0..plan.segments() {
             self.book_again(cx.now, (index + nth) as usize);
         }
-        self.urges.ask_nothing_below();
+        self.out.urges.ask_nothing_below();
         if kind == SentKind::Probe {
-            self.urges.frozen_probe = false;
+            self.out.urges.frozen_probe = false;
         }
-        self.stats.segments_retransmitted += u64::from(plan.segments());
+        self.out.stats.segments_retransmitted += u64::from(plan.segments());
         self.note_left(cx, plan, kind);
-        if self.is_frozen() {
+        if self.out.is_frozen() {
             return;
         }
-        if self.timers.deadline(Timer::Retransmit).is_none() {
-            self.arm_retransmit(cx.now);
+        if self.out.timers.deadline(Timer::Retransmit).is_none() {
+            self.out.arm_retransmit(cx.now);
         }
         // Outside of recovery it was retransmitted because of its size, so its ACK is a full round trip away.
-        self.arm_tail_probe(cx.now);
+        self.out.arm_tail_probe(cx.now);
     }
 
     fn book_again(&mut self, now: Instant, index: usize) {
-        let seq = self.loss.book_again(now, index, self.sending.una, self.opening.ts_now(now));
-        if self.mtu.on_resent(seq) {
-            self.arm_mtu_probe(now);
+        let seq = self.out.loss.book_again(now, index, self.out.sending.una, self.out.opening.ts_now(now));
+        if self.out.mtu.on_resent(seq) {
+            self.out.arm_mtu_probe(now);
         }
     }
 
     #[cold]
     fn commit_window_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
-        self.urges.window_probe = false;
-        if plan.seq == self.sending.nxt {
-            self.loss.book_window_probe(cx.now, plan.seq, plan.len);
-            self.sending.new_left(plan.seq + plan.len);
+        self.out.urges.window_probe = false;
+        if plan.seq == self.out.sending.nxt {
+            self.out.loss.book_window_probe(cx.now, plan.seq, plan.len);
+            self.out.sending.new_left(plan.seq + plan.len);
         } else if plan.len > 0 {
-            self.loss.book_window_probe_again(cx.now);
+            self.out.loss.book_window_probe_again(cx.now);
         }
-        self.stats.window_probes += 1;
+        self.out.stats.window_probes += 1;
         self.note_left(cx, plan, SentKind::Probe);
         self.arm_persist(cx.now);
     }
 
     #[cold]
     fn commit_tail_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, again: Option<u32>) {
-        self.urges.tail_probe = false;
+        self.out.urges.tail_probe = false;
         match again {
             Some(index) => self.commit_again(cx, plan, index, SentKind::Probe),
             None => self.commit_new(cx, plan),
         }
-        self.loss.tail_probe_left(self.sending.nxt, again.is_some());
-        self.stats.tail_probes += 1;
-        self.timers.disarm(Timer::TailProbe);
-        self.arm_retransmit(cx.now);
+        self.out.loss.tail_probe_left(self.out.sending.nxt, again.is_some());
+        self.out.stats.tail_probes += 1;
+        self.out.timers.disarm(Timer::TailProbe);
+        self.out.arm_retransmit(cx.now);
     }
 
     /// Is called if no further segment leaves: gives the cause a timer (C3), and judges the agents' window.
@@ -299,45 +294,45 @@ impl Connection {
     fn settle(&mut self, cx: &mut Cx<'_>) {
         let allowance = self.allowance_now(cx.now);
         let Some(allowed) = allowance.as_ref() else { return self.settle_at_rest(cx.now) };
-        if self.closed == Some(CloseReason::Finished) || !self.state.is_synchronized() {
+        if self.closed == Some(CloseReason::Finished) || !self.out.state.is_synchronized() {
             return;
         }
-        self.urges.tail_probe = self.urges.tail_probe && !self.loss.board.is_empty();
+        self.out.urges.tail_probe = self.out.urges.tail_probe && !self.out.loss.board.is_empty();
         self.note_limits(cx, allowed);
         self.tell_of_room();
-        if self.is_blocked_by_window() {
-            if self.timers.deadline(Timer::Persist).is_none() {
+        if self.out.is_blocked_by_window() {
+            if self.out.timers.deadline(Timer::Persist).is_none() {
                 self.arm_persist(cx.now);
             }
         } else {
-            self.timers.disarm(Timer::Persist);
+            self.out.timers.disarm(Timer::Persist);
         }
         self.arm_pace(cx, allowed);
     }
 
     fn settle_at_rest(&mut self, now: Instant) {
-        self.progress.hold(now, HeldBy::Rest);
-        self.urges.tail_probe = false;
-        self.sending.app_limited = true;
-        self.timers.disarm(Timer::Persist);
-        self.timers.disarm(Timer::Pace);
+        self.out.progress.hold(now, HeldBy::Rest);
+        self.out.urges.tail_probe = false;
+        self.out.sending.app_limited = true;
+        self.out.timers.disarm(Timer::Persist);
+        self.out.timers.disarm(Timer::Pace);
     }
 
     fn note_limits(&mut self, cx: &mut Cx<'_>, allowed: &Allowance) {
-        let flight = self.loss.flight().bytes;
-        let has_room = flight + u64::from(self.sending.mss) <= allowed.flight_bytes;
+        let flight = self.out.loss.flight().bytes;
+        let has_room = flight + u64::from(self.out.sending.mss) <= allowed.flight_bytes;
         // Data that pacing holds back counts against the agents, not against the application.
-        let lacks_data = self.sending.unsent() == 0 && !self.owes_word_of_room();
-        let is_held_elsewhere = lacks_data || self.sending.usable_window() < self.sending.mss;
-        let is_limited = has_room && is_held_elsewhere && self.loss.board.lost().segments == 0;
-        self.sending.app_limited = is_limited;
-        self.progress.hold(cx.now, self.held_by(has_room));
+        let lacks_data = self.out.sending.unsent() == 0 && !self.owes_word_of_room();
+        let is_held_elsewhere = lacks_data || self.out.sending.usable_window() < self.out.sending.mss;
+        let is_limited = has_room && is_held_elsewhere && self.out.loss.board.lost().segments == 0;
+        self.out.sending.app_limited = is_limited;
+        self.out.progress.hold(cx.now, self.held_by(has_room));
         if is_limited {
-            self.progress.lacked_data();
+            self.out.progress.lacked_data();
         }
-        if self.sending.note_allowed(allowed.flight_bytes) {
+        if self.out.sending.note_allowed(allowed.flight_bytes) {
             if cx.memory == Memory::Plenty {
-                self.sending.tune_buffer(self.config.send_buffer.max);
+                self.out.sending.tune_buffer(self.out.config.send_buffer.max);
             }
             cx.trace(TraceKind::Window {
                 allowed: in_32_bits(allowed.flight_bytes),
@@ -349,11 +344,11 @@ impl Connection {
     fn held_by(&self, agents_allow_more: bool) -> HeldBy {
         if !agents_allow_more {
             HeldBy::Path
-        } else if self.sending.unsent() > 0
-            && self.sending.usable_window() < self.sending.mss.min(self.sending.unsent())
+        } else if self.out.sending.unsent() > 0
+            && self.out.sending.usable_window() < self.out.sending.mss.min(self.out.sending.unsent())
         {
             HeldBy::Window
-        } else if self.sending.unsent() == 0 && self.events.wants_room && self.send_room() == 0 {
+        } else if self.out.sending.unsent() == 0 && self.events.wants_room && self.send_room() == 0 {
             HeldBy::Buffer
         } else {
             HeldBy::Path
@@ -361,17 +356,17 @@ impl Connection {
     }
 
     fn arm_pace(&mut self, cx: &Cx<'_>, allowed: &Allowance) {
-        let resend_waits = self.loss.board.lost().segments > 0;
-        let new_waits = self.sending.unsent() > 0 && !self.waits_for_turn();
-        let until = [(resend_waits, allowed.resend_from), (new_waits, self.new_from(allowed))]
+        let resend_waits = self.out.loss.board.lost().segments > 0;
+        let new_waits = self.out.sending.unsent() > 0 && !self.out.waits_for_turn();
+        let until = [(resend_waits, allowed.resend_from), (new_waits, self.out.new_from(allowed))]
             .into_iter()
             .filter(|(waits, _)| *waits)
-            .map(|(_, from)| self.paced_until(from))
+            .map(|(_, from)| self.out.paced_until(from))
             .filter(|until| *until > cx.now)
             .min();
         match until {
-            Some(until) => self.timers.arm(Timer::Pace, until),
-            None => self.timers.disarm(Timer::Pace),
+            Some(until) => self.out.timers.arm(Timer::Pace, until),
+            None => self.out.timers.disarm(Timer::Pace),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Writes segments: the only place that builds a TCP header for a connection, ACKs included.
 
-use super::Connection;
+use super::Outbound;
 use super::egress::{LinkHelp, SegmentPlan, What};
-use super::receiving::Around;
+use super::opening::Wishes;
+use super::receiving::{Around, Receiving};
 use crate::agent::{AckNote, AckRequest, Allowance, DataNote};
 use crate::narrow::as_u16;
 use crate::tcp::cx::Cx;
@@ -14,13 +15,13 @@ use crate::wire::{
 use crate::{Instant, Seq};
 
 /// Writing a segment promises a window and uses up an identification.
-impl Connection {
+impl Outbound {
     /// The ledger gives the ACK's number, timestamp echo and note. The window and SACK blocks are read now.
     pub(super) fn write_segment(
         &mut self,
+        receiving: &mut Receiving,
         cx: &Cx<'_>,
-        plan: &SegmentPlan,
-        ack: Option<&DecidedAck>,
+        (plan, ack): (&SegmentPlan, Option<&DecidedAck>),
         allowed: Option<&Allowance>,
         link: &LinkHelp,
         out: &mut Vec<u8>,
@@ -28,17 +29,17 @@ impl Connection {
         let has_ack = plan.flags.contains(Flags::ACK);
         let data = self.data_note(plan, allowed);
         let mut options = TcpOptions::default();
-        self.put_options(cx.now, plan, ack, &data, &mut options);
+        self.put_options(receiving, cx.now, (plan, ack), &data, &mut options);
         let (number, window) = match data.cwnd.filter(|_| plan.carries_cwnd(&self.opening)) {
-            Some(cwnd) => (self.receiving.last_told, cwnd),
+            Some(cwnd) => (receiving.last_told, cwnd),
             None => {
-                self.add_sack_blocks(plan, ack, &mut options);
-                self.number_and_window(cx, plan, ack)
+                self.add_sack_blocks(receiving, plan, ack, &mut options);
+                self.number_and_window(receiving, cx, plan, ack)
             }
         };
         let (urgent_flag, urgent) = self.urgent_for(plan);
         let mut flags = plan.flags | urgent_flag;
-        if self.receiving.ecn_echo && has_ack && plan.what != What::Syn {
+        if receiving.ecn_echo && has_ack && plan.what != What::Syn {
             flags |= Flags::ECE;
         }
         let header = TcpHeader {
@@ -62,13 +63,19 @@ impl Connection {
         }
     }
 
-    fn number_and_window(&mut self, cx: &Cx<'_>, plan: &SegmentPlan, ack: Option<&DecidedAck>) -> (Seq, u16) {
+    fn number_and_window(
+        &self,
+        receiving: &mut Receiving,
+        cx: &Cx<'_>,
+        plan: &SegmentPlan,
+        ack: Option<&DecidedAck>,
+    ) -> (Seq, u16) {
         if !plan.flags.contains(Flags::ACK) {
-            return (Seq(0), self.window_for(plan, Seq(0)));
+            return (Seq(0), self.window_for(receiving, plan, Seq(0)));
         }
         let around = Around::new(&self.opening, &self.path, self.sending.mss);
-        let number = self.receiving.tell_number(cx.memory, ack.map(|ack| ack.number), around);
-        (number, self.window_for(plan, number))
+        let number = receiving.tell_number(cx.memory, ack.map(|ack| ack.number), around);
+        (number, self.window_for(receiving, plan, number))
     }
 
     /// The notes that sender agents add to this segment.
@@ -81,29 +88,29 @@ impl Connection {
         }
     }
 
-    fn window_for(&mut self, plan: &SegmentPlan, number: Seq) -> u16 {
+    fn window_for(&self, receiving: &mut Receiving, plan: &SegmentPlan, number: Seq) -> u16 {
         match plan.what {
             What::Reset => 0,
             // Never scaled on a SYN (RFC 7323 §2.2); the receive buffer keeps the promise.
-            What::Syn => u16::try_from(self.receiving.buffer.limit()).unwrap_or(u16::MAX),
-            _ => self.receiving.promise_window(number, &self.opening.agreed),
+            What::Syn => u16::try_from(receiving.buffer.limit()).unwrap_or(u16::MAX),
+            _ => receiving.promise_window(number, &self.opening.agreed),
         }
     }
 
     fn put_options(
         &self,
+        receiving: &Receiving,
         now: Instant,
-        plan: &SegmentPlan,
-        ack: Option<&DecidedAck>,
+        (plan, ack): (&SegmentPlan, Option<&DecidedAck>),
         data: &DataNote,
         options: &mut TcpOptions,
     ) {
         if plan.what == What::Syn {
-            *options = self.syn_options(now);
+            *options = self.syn_options(receiving, now);
             return;
         }
         if self.opening.agreed.timestamps {
-            let echo = ack.and_then(|ack| ack.echo).unwrap_or(self.receiving.ts_recent);
+            let echo = ack.and_then(|ack| ack.echo).unwrap_or(receiving.ts_recent);
             options.timestamps = Some(Timestamps { value: self.opening.ts_now(now), echo });
         }
         if plan.what == What::Reset {
@@ -115,12 +122,17 @@ impl Connection {
     }
 
     #[cold]
-    fn syn_options(&self, now: Instant) -> TcpOptions {
+    fn syn_options(&self, receiving: &Receiving, now: Instant) -> TcpOptions {
         let link_mtu = self.mtu.link();
         if self.state == StateName::SynReceived {
-            self.opening.syn_ack_options(now, self.receiving.ts_recent, link_mtu, &self.config)
+            self.opening.syn_ack_options(now, receiving.ts_recent, link_mtu, &self.config)
         } else {
-            self.opening.syn_options(now, self.wishes(), link_mtu, &self.config)
+            self.opening.syn_options(
+                now,
+                Wishes { receiver: receiving.needs(), senders: self.senders.needs() },
+                link_mtu,
+                &self.config,
+            )
         }
     }
 
@@ -147,14 +159,20 @@ impl Connection {
     }
 
     /// SACK blocks give way on a segment that is full of data.
-    fn add_sack_blocks(&self, plan: &SegmentPlan, ack: Option<&DecidedAck>, options: &mut TcpOptions) {
+    fn add_sack_blocks(
+        &self,
+        receiving: &Receiving,
+        plan: &SegmentPlan,
+        ack: Option<&DecidedAck>,
+        options: &mut TcpOptions,
+    ) {
         let twice = ack.and_then(|ack| ack.twice);
         let is_told = !matches!(plan.what, What::Syn | What::Reset);
-        if !is_told || !self.opening.agreed.sack || twice.is_none() && self.receiving.buffer.holes() == 0 {
+        if !is_told || !self.opening.agreed.sack || twice.is_none() && receiving.buffer.holes() == 0 {
             return;
         }
         let part_of = ack.and_then(|ack| ack.part_of);
-        self.receiving.order_sack_blocks(twice, part_of, &self.opening.agreed, options);
+        receiving.order_sack_blocks(twice, part_of, &self.opening.agreed, options);
         let most = self.opening.room_in(self.mtu.size()) as usize;
         while !options.sack.is_empty() && options.emitted_len() + plan.each as usize > most {
             options.sack.pop();

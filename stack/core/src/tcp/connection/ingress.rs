@@ -38,7 +38,7 @@ const STEPS: [StepFn; 8] = [
 impl Connection {
     pub(crate) fn handle_segment(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
         let segment = arrived.segment;
-        self.stats.segments_received += u64::from(arrived.segments());
+        self.out.stats.segments_received += u64::from(arrived.segments());
         self.receiving.note_arrival(cx.now);
         self.arm_relax(cx);
         cx.trace(TraceKind::Received {
@@ -48,8 +48,9 @@ impl Connection {
             segments: as_u16(arrived.segments() as usize),
             flags: segment.flags.0,
         });
-        let agreed = &self.opening.agreed;
-        let disposition = if is_predicted(arrived, self.state, &self.receiving, &self.sending, agreed) {
+        let agreed = &self.out.opening.agreed;
+        let disposition = if is_predicted(arrived, self.out.state, &self.receiving, &self.out.sending, agreed)
+        {
             self.take_predicted(cx, arrived)
         } else {
             self.handle_unpredicted(cx, arrived)
@@ -65,7 +66,7 @@ impl Connection {
         for check in &STEPS[..predicted::CHECKS] {
             assert_eq!(check(self, cx, arrived), Step::Next, "H1");
         }
-        self.receiving.take_timestamp(cx.now, arrived.segment, &self.opening.agreed);
+        self.receiving.take_timestamp(cx.now, arrived.segment, &self.out.opening.agreed);
         let step = match self.take_ack(cx, arrived) {
             Step::Next => self.take_data(cx, arrived),
             other => other,
@@ -79,7 +80,7 @@ impl Connection {
 
     #[inline(never)]
     fn handle_unpredicted(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
-        match self.state {
+        match self.out.state {
             StateName::Closed => Disposition::Refuse,
             StateName::SynSent => self.handle_in_syn_sent(cx, arrived),
             _ => self.handle_synchronized(cx, arrived),
@@ -116,7 +117,7 @@ impl Connection {
 
     #[cold]
     fn answer(&mut self, cx: &mut Cx<'_>, answer: Answer) {
-        if answer == Answer::Limited && !self.urges.pay_for_answer(cx.now) {
+        if answer == Answer::Limited && !self.out.urges.pay_for_answer(cx.now) {
             cx.dropped(DropReason::AnswerRateLimited);
             return;
         }
@@ -134,8 +135,8 @@ impl Connection {
         {
             return step;
         }
-        let agreed = &self.opening.agreed;
-        if let Some(step) = self.receiving.check_paws(cx.now, arrived, agreed, &mut self.stats) {
+        let agreed = &self.out.opening.agreed;
+        if let Some(step) = self.receiving.check_paws(cx.now, arrived, agreed, &mut self.out.stats) {
             return step;
         }
         if self.receiving.is_acceptable(segment) {
@@ -151,32 +152,32 @@ impl Connection {
         if segment.flags.contains(Flags::RST) {
             return Step::Drop(DropReason::OutOfWindow);
         }
-        if self.state == StateName::TimeWait && segment.flags.contains(Flags::FIN) {
-            self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
+        if self.out.state == StateName::TimeWait && segment.flags.contains(Flags::FIN) {
+            self.out.timers.arm(Timer::Linger, cx.now + 2 * self.out.config.msl);
         }
         if segment.payload.is_empty() && !segment.flags.contains(Flags::FIN) {
             return Step::Answer(DropReason::OutOfWindow, Answer::Limited);
         }
         // Data or a FIN that came again: our ACK of it was lost.
-        self.receiving.note_old_duplicate(arrived, &self.opening.agreed, &mut self.stats);
+        self.receiving.note_old_duplicate(arrived, &self.out.opening.agreed, &mut self.out.stats);
         Step::Answer(DropReason::OutOfWindow, Answer::Always)
     }
 
     /// In SYN-RECEIVED the peer's SYN may come again, as may its half of a simultaneous open.
     #[cold]
     fn check_repeated_syn(&mut self, segment: &TcpView<'_>) -> Option<Step> {
-        let is_again = self.state == StateName::SynReceived
+        let is_again = self.out.state == StateName::SynReceived
             && segment.flags.contains(Flags::SYN)
             && !segment.flags.contains(Flags::RST)
             && segment.seq == self.receiving.irs;
         if !is_again {
             return None;
         }
-        self.opening.take_syn_again(segment.flags);
+        self.out.opening.take_syn_again(segment.flags);
         if segment.flags.contains(Flags::ACK) {
             return Some(Step::Next); // check_syn lets it pass, and its ACK counts.
         }
-        self.urges.syn = true;
+        self.out.urges.syn = true;
         Some(Step::Drop(DropReason::SynInConnection))
     }
 
@@ -185,9 +186,9 @@ impl Connection {
     #[cold]
     fn check_successor(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) -> Option<Step> {
         let is_syn = segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::RST | Flags::ACK);
-        if self.state != StateName::TimeWait
+        if self.out.state != StateName::TimeWait
             || !is_syn
-            || !self.receiving.is_surely_new(segment, &self.opening.agreed)
+            || !self.receiving.is_surely_new(segment, &self.out.opening.agreed)
         {
             return None;
         }
@@ -209,7 +210,7 @@ impl Connection {
         if segment.seq != self.receiving.nxt {
             return Step::Answer(DropReason::RstNotExact, Answer::Limited);
         }
-        match (self.state, self.opening.origin) {
+        match (self.out.state, self.out.opening.origin) {
             (StateName::SynReceived, Origin::Passive) => {
                 self.finish(cx, CloseReason::Reset);
                 return Step::End(Disposition::Forget);
@@ -228,7 +229,7 @@ impl Connection {
         if !segment.flags.contains(Flags::SYN) {
             return Step::Next;
         }
-        let is_other_half = self.state == StateName::SynReceived
+        let is_other_half = self.out.state == StateName::SynReceived
             && segment.seq == self.receiving.irs
             && segment.flags.contains(Flags::ACK);
         if is_other_half {
@@ -243,24 +244,24 @@ impl Connection {
         if !segment.flags.contains(Flags::ACK) {
             return Step::Drop(DropReason::NoAck);
         }
-        if self.state == StateName::SynReceived {
-            if !(self.sending.una < segment.ack && segment.ack <= self.sending.nxt) {
+        if self.out.state == StateName::SynReceived {
+            if !(self.out.sending.una < segment.ack && segment.ack <= self.out.sending.nxt) {
                 return refuse_ack(cx);
             }
             self.establish(cx, segment);
         }
-        if self.sending.max < segment.ack {
+        if self.out.sending.max < segment.ack {
             return Step::Answer(DropReason::AckOfUnsent, Answer::Limited);
         }
-        if self.sending.is_too_old(segment.ack) {
+        if self.out.sending.is_too_old(segment.ack) {
             return Step::Answer(DropReason::AckTooOld, Answer::Limited);
         }
         // Only here is the segment known to be the peer's: a forged timestamp would silence the peer for good.
-        self.receiving.take_timestamp(cx.now, segment, &self.opening.agreed);
-        if self.opening.take_source_route(arrived.source_route) {
+        self.receiving.take_timestamp(cx.now, segment, &self.out.opening.agreed);
+        if self.out.opening.take_source_route(arrived.source_route) {
             self.update_mss();
         }
-        if self.state == StateName::TimeWait { self.check_late(cx, segment) } else { Step::Next }
+        if self.out.state == StateName::TimeWait { self.check_late(cx, segment) } else { Step::Next }
     }
 
     /// After its FIN the peer has nothing left to send. A segment that takes a number or is ahead of us shows a
@@ -268,7 +269,7 @@ impl Connection {
     #[cold]
     fn check_late(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> Step {
         if segment.flags.contains(Flags::FIN) {
-            self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
+            self.out.timers.arm(Timer::Linger, cx.now + 2 * self.out.config.msl);
         }
         if segment.seq == self.receiving.nxt && segment.sequence_len() == 0 {
             return Step::Next;
@@ -288,43 +289,43 @@ impl Connection {
     /// Fifth, continued: digests an acceptable ACK.
     fn take_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
-        hops::count(cx, arrived, &self.config, &mut self.receiving, &mut self.path);
-        if self.sending.is_beyond_window() {
+        hops::count(cx, arrived, &self.out.config, &mut self.receiving, &mut self.out.path);
+        if self.out.sending.is_beyond_window() {
             // Stops waiting after a probe, or for data that a shrinking window left outside. A peer that answers may
             // keep its window closed for ever (RFC 9293 MUST-37, SHLD-17). The next segment sent starts the wait again.
-            self.sending.stop_waiting();
+            self.out.sending.stop_waiting();
         }
         let window = self.take_window(cx, segment);
         if self.has_no_news(segment) {
             return Step::Next;
         }
-        let mut news = self.news(segment);
-        self.digest(cx, segment, window, &mut news);
-        if self.is_frozen() {
+        let mut news = self.out.news(segment);
+        self.out.digest(cx, segment, window, &mut news);
+        if self.out.is_frozen() {
             self.thaw_on(cx, &news);
         }
-        let ended = self.judge(cx, &news);
-        self.tell_senders(cx, &news, ended);
-        self.restart_timers(cx, &news);
+        let ended = self.out.judge(cx, &news);
+        self.out.tell_senders(cx, &news, ended);
+        self.out.restart_timers(cx, &news);
         if news.advanced > 0 {
             self.tell_of_room();
         }
-        if self.sending.wnd == 0 {
+        if self.out.sending.wnd == 0 {
             // A peer that reports a closed window is alive: the wait starts anew (MUST-37, SHLD-17).
-            self.sending.stop_waiting();
+            self.out.sending.stop_waiting();
         }
         self.step_state(cx)
     }
 
     /// The newest segment gives the window, unless its field carries the peer's cwnd.
     pub(super) fn take_window(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> WindowNews {
-        let agreed = &self.opening.agreed;
+        let agreed = &self.out.opening.agreed;
         if agreed.use_in_window() && !segment.payload.is_empty() {
             self.receiving.take_peer_cwnd(segment.window);
-            self.sending.keep_edge(segment.ack);
+            self.out.sending.keep_edge(segment.ack);
             return WindowNews::Same;
         }
-        let news = self.sending.take_window(segment, agreed);
+        let news = self.out.sending.take_window(segment, agreed);
         if news == WindowNews::Wider {
             self.window_opened(cx.now);
         }
@@ -333,28 +334,29 @@ impl Connection {
 
     /// A probe byte that the peer refused goes out again together with the data after it.
     fn window_opened(&mut self, now: Instant) {
-        self.timers.disarm(Timer::Persist);
-        let has_probe_out = self.has_probe_out();
-        self.urges.window_probes_sent = 0;
-        self.urges.window_probe = false;
+        self.out.timers.disarm(Timer::Persist);
+        let has_probe_out = self.out.has_probe_out();
+        self.out.urges.window_probes_sent = 0;
+        self.out.urges.window_probe = false;
         if has_probe_out {
-            self.sending.take_back(now, self.loss.unbook_window_probe());
-            self.timers.disarm(Timer::Retransmit);
+            self.out.sending.take_back(now, self.out.loss.unbook_window_probe());
+            self.out.timers.disarm(Timer::Retransmit);
         }
     }
 
     /// Returns whether an ACK is without news: nothing is in flight, and it has no new number, no SACK block, no ECE.
     fn has_no_news(&self, segment: &TcpView<'_>) -> bool {
         self.is_at_rest()
-            && segment.ack == self.sending.una
+            && segment.ack == self.out.sending.una
             && segment.options.sack.is_empty()
             && !segment.flags.contains(Flags::ECE)
     }
 
     /// Leaves the states that end when our FIN is acknowledged.
     fn step_state(&mut self, cx: &mut Cx<'_>) -> Step {
-        let is_fin_acked =
-            self.sending.fin_sent && self.sending.una == self.sending.nxt && self.loss.board.is_empty();
+        let is_fin_acked = self.out.sending.fin_sent
+            && self.out.sending.una == self.out.sending.nxt
+            && self.out.loss.board.is_empty();
         if !is_fin_acked {
             return Step::Next;
         }
@@ -363,11 +365,11 @@ impl Connection {
 
     #[cold]
     fn end_on_acked_fin(&mut self, cx: &mut Cx<'_>) -> Step {
-        match self.state {
+        match self.out.state {
             StateName::FinWait1 => {
                 self.enter(cx, StateName::FinWait2);
                 if self.receiving.is_deaf {
-                    self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
+                    self.out.timers.arm(Timer::Linger, cx.now + self.out.config.fin_wait_2);
                 }
                 Step::Next
             }
@@ -389,7 +391,7 @@ impl Connection {
     /// Sixth: URG.
     fn take_urgent(&mut self, _: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
-        if segment.flags.contains(Flags::URG) && !self.state.peer_has_closed() {
+        if segment.flags.contains(Flags::URG) && !self.out.state.peer_has_closed() {
             self.events.urgent |= self.receiving.take_urgent(segment);
         }
         Step::Next
@@ -397,21 +399,21 @@ impl Connection {
 
     pub(super) fn take_data(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
-        self.receiving.take_ecn_mark(cx, arrived, &self.opening.agreed);
-        self.receiving.take_notes(segment, &self.opening.agreed);
+        self.receiving.take_ecn_mark(cx, arrived, &self.out.opening.agreed);
+        self.receiving.take_notes(segment, &self.out.opening.agreed);
         if segment.payload.is_empty() {
             return Step::Next;
         }
-        let rtt = self.receiving.hear_echo(cx.now, segment, &self.opening, &mut self.path);
-        let rtt = rtt.filter(|_| self.loss.board.is_empty());
-        if self.state.peer_has_closed() {
+        let rtt = self.receiving.hear_echo(cx.now, segment, &self.out.opening, &mut self.out.path);
+        let rtt = rtt.filter(|_| self.out.loss.board.is_empty());
+        if self.out.state.peer_has_closed() {
             return Step::Drop(DropReason::DataAfterClose);
         }
         if self.receiving.is_deaf {
             return self.refuse_data(cx);
         }
-        let around = Around::new(&self.opening, &self.path, self.sending.mss);
-        self.events.readable |= self.receiving.take_payload(cx, arrived, rtt, around, &mut self.stats);
+        let around = Around::new(&self.out.opening, &self.out.path, self.out.sending.mss);
+        self.events.readable |= self.receiving.take_payload(cx, arrived, rtt, around, &mut self.out.stats);
         Step::Next
     }
 
@@ -419,16 +421,16 @@ impl Connection {
     #[cold]
     fn refuse_data(&mut self, cx: &mut Cx<'_>) -> Step {
         cx.dropped(DropReason::DataAfterClose);
-        self.urges.rst = true;
+        self.out.urges.rst = true;
         self.finish(cx, CloseReason::Aborted);
         Step::End(Disposition::Done)
     }
 
     /// Eighth: the FIN of this segment, or an earlier one that waited for the data before it.
     pub(super) fn take_fin(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
-        let around = Around::new(&self.opening, &self.path, self.sending.mss);
+        let around = Around::new(&self.out.opening, &self.out.path, self.out.sending.mss);
         self.receiving.place_fin(arrived.segment);
-        if !self.receiving.is_fin_next() || self.state.peer_has_closed() {
+        if !self.receiving.is_fin_next() || self.out.state.peer_has_closed() {
             self.receiving.answer_early_fin(cx, arrived.segment, around);
             return Step::Next;
         }
@@ -442,7 +444,7 @@ impl Connection {
         self.events.readable = true;
         self.unmet().trace_never_asked(cx);
         self.force_ack(cx, AckKind::InOrder, Why::plain(AckRule::Forced));
-        match self.state {
+        match self.out.state {
             StateName::FinWait1 => self.enter(cx, StateName::Closing),
             StateName::FinWait2 => self.enter_time_wait(cx),
             _ => self.enter(cx, StateName::CloseWait),
@@ -455,11 +457,11 @@ impl Connection {
     pub(super) fn enter_time_wait(&mut self, cx: &mut Cx<'_>) {
         self.enter(cx, StateName::TimeWait);
         for timer in Timer::ALL {
-            self.timers.disarm(timer);
+            self.out.timers.disarm(timer);
         }
-        self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
-        self.sending.relax();
-        self.loss.relax_board();
+        self.out.timers.arm(Timer::Linger, cx.now + 2 * self.out.config.msl);
+        self.out.sending.relax();
+        self.out.loss.relax_board();
         self.receiving.relax_ledger();
         if self.closed.is_none() {
             self.events.closed = true;

@@ -3,7 +3,7 @@
 
 use super::acks::{AckNews, Before};
 use super::loss::Space;
-use super::{Connection, in_32_bits, send_view};
+use super::{Outbound, in_32_bits, send_view};
 use crate::Instant;
 use crate::agent::{Count, Loss, LossKind, Recovered};
 use crate::tcp::cx::Cx;
@@ -11,7 +11,7 @@ use crate::tcp::recovery::{Phase, Safety};
 use crate::tcp::timers::Timer;
 use crate::trace::{LostBy, MtuHow, TraceKind};
 
-impl Connection {
+impl Outbound {
     /// The state of other parts that loss detection may know.
     pub(super) fn space(&self) -> Space {
         let has_sack = self.opening.agreed.sack;

@@ -7,7 +7,7 @@ use super::loss::Loss;
 use super::opening::Opening;
 use super::receiving::Receiving;
 use super::sending::Sending;
-use super::{Connection, ConnectionStats, Events, Flow, Origin, Urges, own_shift};
+use super::{Connection, ConnectionStats, Events, Flow, Origin, Outbound, Urges, own_shift};
 use crate::Seq;
 use crate::agent::{FastEnd, HopSource, Path, ReceiverAgent, SenderAgents, Tunables, Turn};
 use crate::tcp::config::{AckMerge, RttMeasure, TcpConfig};
@@ -80,7 +80,7 @@ impl CookieOpening {
         let syn = TcpView { seq: ack.seq - 1, flags, options, payload: &[], ..*ack };
         connection.enter(cx, StateName::SynReceived);
         connection.take_syn(cx, &syn);
-        connection.sending.syn_left();
+        connection.out.sending.syn_left();
         if needs.peer_cwnd || needs.dup_count || needs.ack_after || needs.ack_rate {
             cx.trace(TraceKind::Fallback(Lacking::OptionsUnderCookie));
         }
@@ -108,25 +108,22 @@ impl Setup {
             receiving.follow(received);
         }
         let mss = u32::from(opening.peer_mss);
-        Connection {
-            number: self.number,
+        let out = Outbound {
             changed_options: None,
             state: StateName::Closed,
             opening,
-            closed: None,
             sending: Sending::new(iss, config.send_buffer.initial, mss, turn),
-            receiving,
             loss: Loss::new(iss, rtt_estimator(&config, &tunables, iss), &tunables),
             timers: Timers::new(),
             path: Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() },
             mtu: MtuSearch::new(peer_ip, sizes, discovery),
             urges: Urges::default(),
-            events: Events::default(),
             stats: ConnectionStats::default(),
             progress: Progress::new(iss),
             senders,
             config,
-        }
+        };
+        Connection { number: self.number, out, receiving, closed: None, events: Events::default() }
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::acks::AckNews;
 use super::ends::End;
 use super::receiving::Around;
-use super::{CloseReason, Connection, hops};
+use super::{CloseReason, Connection, Outbound, hops};
 use crate::agent::{Count, LossKind, Path, PathEvent, PathReaction};
 use crate::tcp::cx::Cx;
 use crate::tcp::recovery::Phase;
@@ -18,7 +18,7 @@ use crate::tcp::timers::Timer;
 use crate::time::micros_u32;
 use crate::trace::{DropReason, MtuHow, StateName, TraceKind};
 use crate::wire::IcmpKind;
-use crate::{Instant, LinkFacts, Moment, Seq};
+use crate::{Instant, LinkFacts, Seq};
 
 /// The longest interval of probes of a closed window (RFC 9293 §3.8.6.1 lets them back off).
 const PERSIST_MOST: Duration = Duration::from_secs(60);
@@ -41,11 +41,11 @@ impl Connection {
     pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> bool {
         let mut was_due = self.receiving.ledger.deadline() <= cx.now;
         if was_due {
-            let around = Around::new(&self.opening, &self.path, self.sending.mss);
+            let around = Around::new(&self.out.opening, &self.out.path, self.out.sending.mss);
             self.receiving.on_deadline(cx, around);
         }
-        while let Some(timer) = self.timers.expired(cx.now) {
-            self.timers.disarm(timer);
+        while let Some(timer) = self.out.timers.expired(cx.now) {
+            self.out.timers.disarm(timer);
             self.on_timer(cx, timer);
             was_due = true;
         }
@@ -58,8 +58,8 @@ impl Connection {
             Timer::Retransmit => self.on_retransmit_timer(cx),
             Timer::TailProbe => self.on_tail_probe_due(cx.now),
             Timer::Reorder => {
-                let before = self.loss.before();
-                self.detect(cx, before);
+                let before = self.out.loss.before();
+                self.out.detect(cx, before);
             }
             Timer::Persist => self.on_persist_timer(cx),
             Timer::Pace => {} // It only wakes the sender, which then checks what may leave.
@@ -67,21 +67,21 @@ impl Connection {
             Timer::UserTimeout => self.on_user_timeout(cx),
             Timer::Linger => self.finish(cx, CloseReason::Finished),
             Timer::Frozen => self.on_frozen_timer(cx.now),
-            Timer::MtuProbe => self.mtu.retry(),
+            Timer::MtuProbe => self.out.mtu.retry(),
             Timer::Relax => self.relax(cx.now),
         }
     }
 
     fn on_retransmit_timer(&mut self, cx: &mut Cx<'_>) {
-        match self.state {
+        match self.out.state {
             StateName::SynSent | StateName::SynReceived => {
                 self.count_timeout(cx);
-                self.loss.back_off_syn();
-                self.urges.syn = true;
-                self.arm_retransmit(cx.now);
+                self.out.loss.back_off_syn();
+                self.out.urges.syn = true;
+                self.out.arm_retransmit(cx.now);
             }
             _ if self.may_go_on() => self.go_on(cx),
-            _ if !self.loss.board.is_empty() => self.on_retransmission_timeout(cx),
+            _ if !self.out.loss.board.is_empty() => self.on_retransmission_timeout(cx),
             _ => {}
         }
     }
@@ -91,22 +91,22 @@ impl Connection {
     fn on_retransmission_timeout(&mut self, cx: &mut Cx<'_>) {
         let nth = self.count_timeout(cx);
         self.suspect_mtu(cx, nth);
-        let may_use_frto = self.config.undo && !self.opening.agreed.timestamps;
+        let may_use_frto = self.out.config.undo && !self.out.opening.agreed.timestamps;
         self.take_all_as_lost(nth, may_use_frto);
-        let outstanding = self.loss.before().outstanding;
-        self.ask_for_reduction(cx, LossKind::Timeout { nth }, outstanding);
-        self.loss.back_off();
+        let outstanding = self.out.loss.before().outstanding;
+        self.out.ask_for_reduction(cx, LossKind::Timeout { nth }, outstanding);
+        self.out.loss.back_off();
         self.lower_highest_ack();
-        self.arm_retransmit(cx.now);
+        self.out.arm_retransmit(cx.now);
     }
 
     /// Returns whether an agent takes all data as acknowledged, and a full segment of new data could leave.
     fn may_go_on(&self) -> bool {
-        let Connection { sending, urges, .. } = self;
+        let Outbound { sending, urges, .. } = &self.out;
         urges.takes_as_acknowledged
             && sending.una < sending.highest_ack
             && sending.highest_ack == sending.nxt
-            && self.state.may_send_data()
+            && self.out.state.may_send_data()
             && !sending.fin_sent
             && sending.unsent().min(sending.wnd) >= sending.mss
     }
@@ -117,25 +117,25 @@ impl Connection {
         let nth = self.count_timeout(cx);
         // Lost data needs no room in flight, and does not go again below highest_ack.
         self.take_all_as_lost(nth, false);
-        self.urges.ask_nothing_below();
-        self.sending.count_window_from_highest_ack();
-        self.ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
-        self.arm_retransmit(cx.now);
+        self.out.urges.ask_nothing_below();
+        self.out.sending.count_window_from_highest_ack();
+        self.out.ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
+        self.out.arm_retransmit(cx.now);
     }
 
     /// Returns the number of timeouts in a row, this one included.
     fn count_timeout(&mut self, cx: &mut Cx<'_>) -> u32 {
-        let nth = self.loss.count_timeout();
-        self.stats.timeouts += 1;
-        cx.trace(TraceKind::Timeout { nth, rto_us: micros_u32(self.rto()) });
+        let nth = self.out.loss.count_timeout();
+        self.out.stats.timeouts += 1;
+        cx.trace(TraceKind::Timeout { nth, rto_us: micros_u32(self.out.rto()) });
         self.note_struggle(nth);
         nth
     }
 
     fn take_all_as_lost(&mut self, nth: u32, may_use_frto: bool) {
-        self.loss.lose_all(nth, self.sending.nxt, may_use_frto);
-        self.timers.disarm(Timer::TailProbe);
-        self.timers.disarm(Timer::Reorder);
+        self.out.loss.lose_all(nth, self.out.sending.nxt, may_use_frto);
+        self.out.timers.disarm(Timer::TailProbe);
+        self.out.timers.disarm(Timer::Reorder);
     }
 
     fn note_struggle(&mut self, nth: u32) {
@@ -145,11 +145,11 @@ impl Connection {
     }
 
     fn on_tail_probe_due(&mut self, now: Instant) {
-        let recovery = &self.loss.recovery;
+        let recovery = &self.out.loss.recovery;
         let is_due = recovery.phase == Phase::Open && recovery.tail_probe.is_none();
-        if is_due && !self.loss.board.is_empty() {
-            self.urges.tail_probe = true;
-            self.arm_retransmit(now);
+        if is_due && !self.out.loss.board.is_empty() {
+            self.out.urges.tail_probe = true;
+            self.out.arm_retransmit(now);
         }
     }
 
@@ -157,110 +157,95 @@ impl Connection {
     /// (MUST-36, MUST-37). Once the application has left, the number of probes is bounded. Otherwise a peer could keep
     /// any number of connections alive (RFC 6429 §3).
     fn on_persist_timer(&mut self, cx: &mut Cx<'_>) {
-        if !self.is_blocked_by_window() {
+        if !self.out.is_blocked_by_window() {
             return;
         }
-        if self.receiving.is_deaf && self.urges.window_probes_sent >= MOST_PROBES_OF_NOBODY {
+        if self.receiving.is_deaf && self.out.urges.window_probes_sent >= MOST_PROBES_OF_NOBODY {
             self.give_up(cx);
             return;
         }
-        self.urges.probe_window();
+        self.out.urges.probe_window();
         self.arm_persist(cx.now);
     }
 
     /// Waits one RTO at first (SHLD-29), then twice as long each time (SHLD-30).
     #[cold]
     pub(super) fn arm_persist(&mut self, now: Instant) {
-        let doublings = u32::from(self.urges.window_probes_sent.min(10));
-        let wait = (self.loss.rtt.base_rto() * (1 << doublings)).min(PERSIST_MOST);
-        self.timers.arm(Timer::Persist, now + wait);
+        let doublings = u32::from(self.out.urges.window_probes_sent.min(10));
+        let wait = (self.out.loss.rtt.base_rto() * (1 << doublings)).min(PERSIST_MOST);
+        self.out.timers.arm(Timer::Persist, now + wait);
     }
 
     /// The peer lives: keep-alives start again.
     pub(super) fn note_alive(&mut self, cx: &Cx<'_>) {
         let Some(keep_alive) = self.keep_alive() else { return };
-        self.urges.keep_alives_sent = 0;
-        if self.state == StateName::Established || self.state == StateName::CloseWait {
+        self.out.urges.keep_alives_sent = 0;
+        if self.out.state == StateName::Established || self.out.state == StateName::CloseWait {
             self.arm_keep_alive(cx.now, keep_alive.idle);
         }
     }
 
     fn on_keep_alive_timer(&mut self, cx: &mut Cx<'_>) {
         let Some(keep_alive) = self.keep_alive() else { return };
-        if !matches!(self.state, StateName::Established | StateName::CloseWait) {
+        if !matches!(self.out.state, StateName::Established | StateName::CloseWait) {
             return;
         }
-        if !self.loss.board.is_empty() || self.sending.unsent() > 0 {
+        if !self.out.loss.board.is_empty() || self.out.sending.unsent() > 0 {
             // Data in flight tests the peer as well (MUST-26: only when idle).
             self.arm_keep_alive(cx.now, keep_alive.idle);
             return;
         }
-        if self.urges.keep_alives_sent >= keep_alive.probes {
+        if self.out.urges.keep_alives_sent >= keep_alive.probes {
             self.give_up(cx);
             return;
         }
-        self.urges.send_keep_alive();
+        self.out.urges.send_keep_alive();
         self.arm_keep_alive(cx.now, keep_alive.interval);
     }
 
     pub(super) fn arm_keep_alive(&mut self, now: Instant, wait: Duration) {
-        self.timers.arm(Timer::KeepAlive, now + wait.max(SHORTEST_KEEP_ALIVE));
-    }
-
-    /// Starts the wait now, unless one is already running.
-    pub(super) fn wait_for_ack(&mut self, now: Instant) {
-        if self.sending.waiting_since == Moment::NEVER {
-            self.sending.wait_from(now);
-            if !self.timers.is_armed(Timer::UserTimeout) {
-                self.timers.arm(Timer::UserTimeout, now + self.patience());
-            }
-        }
+        self.out.timers.arm(Timer::KeepAlive, now + wait.max(SHORTEST_KEEP_ALIVE));
     }
 
     /// R2 of RFC 9293 §3.8.3: an acknowledgment is overdue for too long.
     fn on_user_timeout(&mut self, cx: &mut Cx<'_>) {
-        let Some(since) = self.sending.waiting_since.get() else { return };
-        let due = since + self.patience();
+        let Some(since) = self.out.sending.waiting_since.get() else { return };
+        let due = since + self.out.patience();
         if due <= cx.now {
             self.give_up(cx);
         } else {
-            self.timers.arm(Timer::UserTimeout, due);
+            self.out.timers.arm(Timer::UserTimeout, due);
         }
     }
 
-    /// The time to wait for an acknowledgment before giving up; for a SYN at least three minutes (MUST-23).
-    pub(super) fn patience(&self) -> Duration {
-        if self.state.is_synchronized() { self.user_timeout() } else { self.config.syn_timeout }
-    }
-
     fn give_up(&mut self, cx: &mut Cx<'_>) {
-        self.urges.rst = self.state.is_synchronized();
+        self.out.urges.rst = self.out.state.is_synchronized();
         self.finish(cx, CloseReason::TimedOut);
     }
 
     /// Suspects that a segment lost several times is too large for a path that reports no error.
     fn suspect_mtu(&mut self, cx: &mut Cx<'_>, nth: u32) {
-        let Some(front) = self.loss.board.front() else { return };
-        let size = self.opening.packet_of(front.payload_len());
+        let Some(front) = self.out.loss.board.front() else { return };
+        let size = self.out.opening.packet_of(front.payload_len());
         // Data outside a window that shrank was refused, whatever the path carries; the peer then answered.
-        let was_answered = self.sending.last_sent_at < self.receiving.last_arrival;
-        let was_refused = self.sending.wnd < front.payload_len() && was_answered;
-        if !was_refused && self.mtu.on_timeout_of(size, nth) {
-            self.path_mtu_changed(cx, MtuHow::BlackHole);
+        let was_answered = self.out.sending.last_sent_at < self.receiving.last_arrival;
+        let was_refused = self.out.sending.wnd < front.payload_len() && was_answered;
+        if !was_refused && self.out.mtu.on_timeout_of(size, nth) {
+            self.out.path_mtu_changed(cx, MtuHow::BlackHole);
         }
     }
 
     fn relax(&mut self, now: Instant) {
-        let quiet_since = self.sending.last_sent_at.max(self.receiving.last_arrival);
+        let quiet_since = self.out.sending.last_sent_at.max(self.receiving.last_arrival);
         if let Some(since) = quiet_since.get()
             && now.since(since) < RELAX_AFTER
         {
-            self.timers.arm(Timer::Relax, since + RELAX_AFTER);
+            self.out.timers.arm(Timer::Relax, since + RELAX_AFTER);
             return;
         }
-        self.sending.relax();
+        self.out.sending.relax();
         self.receiving.relax();
-        self.loss.relax();
+        self.out.loss.relax();
     }
 }
 
@@ -275,8 +260,8 @@ impl Connection {
         quoted: Seq,
         lowered_mtu: Option<u16>,
     ) {
-        let is_in_flight = self.sending.una <= quoted && quoted < self.sending.max;
-        if !is_in_flight || self.state == StateName::Closed {
+        let is_in_flight = self.out.sending.una <= quoted && quoted < self.out.sending.max;
+        if !is_in_flight || self.out.state == StateName::Closed {
             cx.dropped(DropReason::IcmpUnverified);
             return;
         }
@@ -287,7 +272,7 @@ impl Connection {
             IcmpKind::Unreachable { code } => {
                 cx.trace(TraceKind::IcmpError { kind: 3, code });
                 let is_hard =
-                    self.opening.remote().is_ipv4() && matches!(code, 2 | 3) || self.is_v6_port(code);
+                    self.out.opening.remote().is_ipv4() && matches!(code, 2 | 3) || self.is_v6_port(code);
                 self.note_icmp(cx, (3, code), is_hard);
             }
             IcmpKind::TimeExceeded { code } => {
@@ -311,13 +296,13 @@ impl Connection {
     }
 
     fn is_v6_port(&self, code: u8) -> bool {
-        self.opening.remote().is_ipv6() && code == 4
+        self.out.opening.remote().is_ipv6() && code == 4
     }
 
     /// "No such protocol or port" ends an attempt to open (SHLD-26). All other errors are passed on as soft errors
     /// (MUST-56, RFC 5461).
     fn note_icmp(&mut self, cx: &mut Cx<'_>, error: (u8, u8), is_hard: bool) {
-        if is_hard && self.state == StateName::SynSent {
+        if is_hard && self.out.state == StateName::SynSent {
             self.finish(cx, CloseReason::Unreachable);
         } else if self.options().report_errors {
             self.events.icmp = Some(error);
@@ -326,75 +311,77 @@ impl Connection {
 
     /// Retransmits larger segments in smaller pieces at once, and leaves cwnd alone (RFC 1191 §6.5).
     fn lower_mtu(&mut self, cx: &mut Cx<'_>, lowered: Option<u16>) {
-        let Some(size) = lowered.filter(|size| *size >= smallest_mtu(self.opening.remote())) else {
+        let Some(size) = lowered.filter(|size| *size >= smallest_mtu(self.out.opening.remote())) else {
             cx.dropped(DropReason::IcmpUnverified);
             return;
         };
-        if self.mtu.on_icmp(size) {
-            self.path_mtu_changed(cx, MtuHow::Icmp);
+        if self.out.mtu.on_icmp(size) {
+            self.out.path_mtu_changed(cx, MtuHow::Icmp);
             // A router has dropped everything larger than it carries, even packets that stay above our floor.
-            self.loss.lose_larger(self.opening.carried_by(self.mtu.pmtu()).min(self.sending.mss));
+            self.out
+                .loss
+                .lose_larger(self.out.opening.carried_by(self.out.mtu.pmtu()).min(self.out.sending.mss));
         }
     }
 
     pub(crate) fn path_mtu(&self) -> u16 {
-        self.mtu.pmtu()
+        self.out.mtu.pmtu()
     }
 
     /// The time of the last arrival, and `rcv_nxt`, if data has come.
     pub(crate) fn received(&self) -> Option<(Instant, Seq)> {
         let last = self.receiving.last_arrival.get()?;
-        (self.stats.bytes_received > 0).then_some((last, self.receiving.nxt))
+        (self.out.stats.bytes_received > 0).then_some((last, self.receiving.nxt))
     }
 
     /// Takes an event of routing.
     pub(crate) fn handle_path(&mut self, cx: &mut Cx<'_>, event: &PathEvent, path: &Path) {
-        if hops::route(cx, path, &mut self.path) == hops::Known::Nothing {
+        if hops::route(cx, path, &mut self.out.path) == hops::Known::Nothing {
             self.receiving.forget_hop_limit(); // The next segment counts hops anew.
         }
-        self.path.link_bps = path.link_bps;
-        if !self.state.is_synchronized() {
+        self.out.path.link_bps = path.link_bps;
+        if !self.out.state.is_synchronized() {
             return;
         }
-        let view = super::send_view(&self.sending, &self.path, &self.loss);
-        for reaction in self.senders.on_path(event, &view) {
+        let view = super::send_view(&self.out.sending, &self.out.path, &self.out.loss);
+        for reaction in self.out.senders.on_path(event, &view) {
             match reaction {
                 PathReaction::None => {}
                 PathReaction::Freeze { probe_every } => self.freeze(cx, probe_every),
                 PathReaction::RaiseHighestAck(seq) => self.raise_highest_ack(cx, seq),
                 PathReaction::TakeAsAcknowledged(seq) => {
-                    self.urges.takes_as_acknowledged = true;
+                    self.out.urges.takes_as_acknowledged = true;
                     self.raise_highest_ack(cx, seq);
                 }
             }
         }
-        if *event == PathEvent::RouteFound && self.is_frozen() {
-            self.urges.frozen_probe = true;
+        if *event == PathEvent::RouteFound && self.out.is_frozen() {
+            self.out.urges.frozen_probe = true;
         }
     }
 
     /// Takes the facts about our own link on the way to the peer.
     pub(crate) fn set_link(&mut self, link: Option<Arc<LinkFacts>>) {
-        self.path.link = link;
+        self.out.path.link = link;
     }
 
     fn freeze(&mut self, cx: &mut Cx<'_>, probe_every: Duration) {
-        if self.loss.board.is_empty() {
+        if self.out.loss.board.is_empty() {
             return; // Without data in flight, there is no timeout to prevent.
         }
-        if !self.is_frozen() {
+        if !self.out.is_frozen() {
             cx.trace(TraceKind::Frozen);
         }
         for timer in [Timer::Retransmit, Timer::TailProbe, Timer::Reorder, Timer::Persist] {
-            self.timers.disarm(timer);
+            self.out.timers.disarm(timer);
         }
-        self.urges.set_probe_every(micros_u32(probe_every.max(SHORTEST_PROBE)));
-        self.timers.arm(Timer::Frozen, cx.now + self.urges.probe_every());
+        self.out.urges.set_probe_every(micros_u32(probe_every.max(SHORTEST_PROBE)));
+        self.out.timers.arm(Timer::Frozen, cx.now + self.out.urges.probe_every());
     }
 
     fn on_frozen_timer(&mut self, now: Instant) {
-        self.urges.frozen_probe = true;
-        self.timers.arm(Timer::Frozen, now + self.urges.probe_every());
+        self.out.urges.frozen_probe = true;
+        self.out.timers.arm(Timer::Frozen, now + self.out.urges.probe_every());
     }
 
     /// Any acceptable ACK shows that the path is back; the RTO stays as before.
@@ -403,18 +390,18 @@ impl Connection {
         if news.advanced == 0 && !news.is_dup {
             return;
         }
-        self.timers.disarm(Timer::Frozen);
-        self.urges.frozen_probe = false;
+        self.out.timers.disarm(Timer::Frozen);
+        self.out.urges.frozen_probe = false;
         cx.trace(TraceKind::Thawed);
-        if !self.loss.board.is_empty() && !self.has_probe_out() {
-            self.arm_retransmit(cx.now);
+        if !self.out.loss.board.is_empty() && !self.out.has_probe_out() {
+            self.out.arm_retransmit(cx.now);
         }
     }
 
     /// Counts only within the data in flight; it gives no sample and no growth.
     fn raise_highest_ack(&mut self, cx: &mut Cx<'_>, seq: Seq) {
-        if self.sending.raise_highest_ack(seq) {
-            self.urges.forget_timeouts_above();
+        if self.out.sending.raise_highest_ack(seq) {
+            self.out.urges.forget_timeouts_above();
             cx.trace(TraceKind::HighestAckRaised { to: seq });
         }
     }
@@ -422,13 +409,13 @@ impl Connection {
     /// After a first timeout, a segment above the raised number or the last one below goes again. After a second, the
     /// raised number is dropped. Otherwise a lost last ACK would leave both sides waiting for ever.
     fn lower_highest_ack(&mut self) {
-        let highest_ack = self.sending.highest_ack;
-        if highest_ack <= self.sending.una {
+        let highest_ack = self.out.sending.highest_ack;
+        if highest_ack <= self.out.sending.una {
             return;
         }
-        let has_lost_above = self.loss.board.next_lost(highest_ack).is_some();
-        if self.urges.doubts_highest_ack(has_lost_above) {
-            self.sending.lower_highest_ack();
+        let has_lost_above = self.out.loss.board.next_lost(highest_ack).is_some();
+        if self.out.urges.doubts_highest_ack(has_lost_above) {
+            self.out.sending.lower_highest_ack();
         }
     }
 }

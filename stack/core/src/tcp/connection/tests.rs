@@ -1,17 +1,19 @@
 mod reset;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
 use crate::agent::{
     AckNote, AckVerdict, Allowance, Arrival, Loss, Needs, Owner, ReceiverAgent, RecvView, Reduction,
-    SenderAgent, SenderAgents, Why,
+    SendView, SenderAgent, SenderAgents, Why,
 };
 use crate::ignores;
 use crate::tcp::config::{AckMerge, BufferLimits};
 use crate::tcp::cx::Memory;
 use crate::tcp::recovery::Certainty;
+use crate::tcp::senders::Senders;
 use crate::trace::TraceRing;
 use crate::wire::{Checksums, Ecn as IpEcn, Flags, IpView, SackBlock, TcpOptions, TcpView};
 
@@ -119,14 +121,14 @@ impl Rig {
         let mut rig = Rig::connecting(config);
         rig.leaves();
         let syn = TcpOptions { mss: Some(MSS as u16), sack_permitted, ..TcpOptions::default() };
-        let iss = rig.conn.sending.iss;
+        let iss = rig.conn.out.sending.iss;
         rig.hear_with(Flags::SYN | Flags::ACK, iss + 1, syn, &[]);
         rig.leaves();
         rig
     }
 
     fn use_ecn(&mut self) {
-        self.conn.opening.pretend_ecn();
+        self.conn.out.opening.pretend_ecn();
     }
 
     fn hear(&mut self, flags: Flags, ack: Seq, payload: &[u8]) {
@@ -218,8 +220,8 @@ fn plain() -> TcpConfig {
 
 /// Pretends that so many bytes were sent since the SYN.
 fn age(rig: &mut Rig, bytes: u32) {
-    let iss = rig.conn.sending.una - bytes;
-    rig.conn.sending.iss = iss;
+    let iss = rig.conn.out.sending.una - bytes;
+    rig.conn.out.sending.iss = iss;
 }
 
 #[test]
@@ -227,21 +229,24 @@ fn two_gibibytes_after_the_syn_what_is_unsent_is_still_counted_from_snd_una() {
     let mut rig = Rig::established();
     age(&mut rig, (1 << 31) + 100);
     rig.write(&[1; 12 * MSS as usize]);
-    assert_eq!(rig.conn.send_view().unsent.bytes, u64::from(12 * MSS));
+    assert_eq!(rig.conn.out.send_view().unsent.bytes, u64::from(12 * MSS));
     assert_eq!(rig.leaves().len(), 10);
-    assert_eq!(rig.conn.send_view().unsent.bytes, u64::from(2 * MSS));
+    assert_eq!(rig.conn.out.send_view().unsent.bytes, u64::from(2 * MSS));
 }
 
 #[test]
 fn when_snd_una_meets_iss_again_the_stream_does_not_shift() {
     let mut rig = Rig::established();
     age(&mut rig, 0);
-    let start = rig.conn.sending.una;
+    let start = rig.conn.out.sending.una;
     rig.write(b"stream");
     let left = rig.leaves();
     assert_eq!((left[0].seq, &left[0].payload[..]), (start, &b"stream"[..]));
     rig.hear(Flags::default(), start + 6, &[]);
-    assert_eq!((rig.conn.sending.buffer.len(), rig.conn.timers.deadline(Timer::Retransmit)), (0, None));
+    assert_eq!(
+        (rig.conn.out.sending.buffer.len(), rig.conn.out.timers.deadline(Timer::Retransmit)),
+        (0, None)
+    );
 }
 
 /// A number that lies half of the sequence space back after two more segments.
@@ -253,7 +258,7 @@ fn ack_two_segments(rig: &mut Rig) {
     for _ in 0..2 {
         rig.write(&[1; MSS as usize]);
         rig.leaves();
-        let nxt = rig.conn.sending.nxt;
+        let nxt = rig.conn.out.sending.nxt;
         rig.hear(Flags::default(), nxt, &[]);
     }
 }
@@ -261,11 +266,11 @@ fn ack_two_segments(rig: &mut Rig) {
 #[test]
 fn a_recovery_two_gibibytes_ago_does_not_forbid_a_fast_retransmit() {
     let mut rig = Rig::established();
-    rig.conn.loss.recovery_mut().point = long_before(rig.conn.sending.una);
+    rig.conn.out.loss.recovery_mut().point = long_before(rig.conn.out.sending.una);
     ack_two_segments(&mut rig);
     rig.write(&[1; 5 * MSS as usize]);
     rig.leaves();
-    let una = rig.conn.sending.una;
+    let una = rig.conn.out.sending.una;
     for _ in 0..3 {
         rig.hear(Flags::default(), una, &[]);
     }
@@ -276,20 +281,20 @@ fn a_recovery_two_gibibytes_ago_does_not_forbid_a_fast_retransmit() {
 fn a_mark_two_gibibytes_ago_does_not_hide_the_next_one() {
     let mut rig = Rig::established();
     rig.use_ecn();
-    rig.conn.loss.recovery_mut().reduced_at = Some(long_before(rig.conn.sending.una));
+    rig.conn.out.loss.recovery_mut().reduced_at = Some(long_before(rig.conn.out.sending.una));
     ack_two_segments(&mut rig);
     rig.write(&[1; MSS as usize]);
     rig.leaves();
-    let nxt = rig.conn.sending.nxt;
+    let nxt = rig.conn.out.sending.nxt;
     rig.hear(Flags::ECE, nxt, &[]);
-    assert!(rig.conn.sending.cwr);
+    assert!(rig.conn.out.sending.cwr);
 }
 
 #[test]
 fn urgent_data_two_gibibytes_ago_is_not_pointed_at_again() {
     let mut rig = Rig::established();
-    let end = long_before(rig.conn.sending.una);
-    rig.conn.sending.pretend_urgent(end);
+    let end = long_before(rig.conn.out.sending.una);
+    rig.conn.out.sending.pretend_urgent(end);
     ack_two_segments(&mut rig);
     rig.write(&[1; MSS as usize]);
     assert!(!rig.leaves()[0].flags.contains(Flags::URG));
@@ -300,7 +305,7 @@ fn urgent_data_two_gibibytes_ago_is_not_pointed_at_again() {
 fn urgent_data_is_unread_until_it_is_read_and_never_again() {
     let mut rig = Rig::established();
     let segment = |rig: &mut Rig, urgent: u16, payload: &[u8]| {
-        let una = rig.conn.sending.una;
+        let una = rig.conn.out.sending.una;
         rig.urgent = urgent;
         rig.hear(Flags::URG, una, payload);
     };
@@ -320,15 +325,15 @@ fn a_keep_alive_without_an_interval_still_lets_time_pass() {
     let mut rig = Rig::established();
     let zero = KeepAlive { idle: Duration::ZERO, interval: Duration::ZERO, probes: 3 };
     rig.set_options(Options { keep_alive: Some(zero), ..rig.conn.options() });
-    assert!(rig.conn.timers.deadline(Timer::KeepAlive) > Some(rig.now));
-    let una = rig.conn.sending.una;
+    assert!(rig.conn.out.timers.deadline(Timer::KeepAlive) > Some(rig.now));
+    let una = rig.conn.out.sending.una;
     rig.hear(Flags::default(), una, b"data");
-    assert!(rig.conn.timers.deadline(Timer::KeepAlive) > Some(rig.now));
+    assert!(rig.conn.out.timers.deadline(Timer::KeepAlive) > Some(rig.now));
 }
 
 /// A block from segment `from` to before segment `to`, counted from `snd_una`.
 fn block(rig: &Rig, from: u32, to: u32) -> SackBlock {
-    SackBlock { left: rig.conn.sending.una + from * MSS, right: rig.conn.sending.una + to * MSS }
+    SackBlock { left: rig.conn.out.sending.una + from * MSS, right: rig.conn.out.sending.una + to * MSS }
 }
 
 /// The ACK for the lower block was lost; RFC 8985 §6.2 step 3 compares with earlier ACKs.
@@ -340,21 +345,24 @@ fn two_blocks_that_one_ack_brings_are_not_out_of_order() {
     rig.leaves();
     rig.now = Instant::from_millis(200);
     let sack = [block(&rig, 4, 5), block(&rig, 2, 3)].into_iter().collect();
-    let una = rig.conn.sending.una;
+    let una = rig.conn.out.sending.una;
     rig.hear_with(Flags::ACK, una, TcpOptions { sack, ..TcpOptions::default() }, &[]);
     let rtt = Some(Duration::from_millis(100));
-    assert_eq!(rig.conn.loss.board.sacked().segments, 2);
-    assert_eq!(rig.conn.loss.recovery.rack.window(Certainty::Enough, rtt, rtt), Duration::ZERO);
+    assert_eq!(rig.conn.out.loss.board.sacked().segments, 2);
+    assert_eq!(rig.conn.out.loss.recovery.rack.window(Certainty::Enough, rtt, rtt), Duration::ZERO);
     let sack = [block(&rig, 1, 2)].into_iter().collect();
     rig.hear_with(Flags::ACK, una, TcpOptions { sack, ..TcpOptions::default() }, &[]);
-    assert_eq!(rig.conn.loss.recovery.rack.window(Certainty::Enough, rtt, rtt), Duration::from_millis(25));
+    assert_eq!(
+        rig.conn.out.loss.recovery.rack.window(Certainty::Enough, rtt, rtt),
+        Duration::from_millis(25)
+    );
 }
 
 /// A peer that has closed its window, and a FIN that waits behind it.
 fn with_fin_behind_closed_window() -> Rig {
     let mut rig = Rig::established();
     (rig.window, rig.now) = (0, Instant::from_secs(1));
-    let una = rig.conn.sending.una;
+    let una = rig.conn.out.sending.una;
     rig.hear(Flags::default(), una, &[]);
     rig.shutdown();
     rig
@@ -366,7 +374,7 @@ fn run(rig: &mut Rig, time: Duration, answers: bool) {
     while rig.now < until && rig.conn.closed.is_none() && rig.wait_for_timer() {
         let left = rig.leaves();
         if answers && !left.is_empty() {
-            let una = rig.conn.sending.una;
+            let una = rig.conn.out.sending.una;
             rig.hear(Flags::default(), una, &[]);
         }
         assert!(left.len() <= 1, "{left:?}");
@@ -377,13 +385,17 @@ fn run(rig: &mut Rig, time: Duration, answers: bool) {
 #[test]
 fn a_fin_waits_for_the_window_and_probes_it() {
     let mut rig = with_fin_behind_closed_window();
-    let nxt = rig.conn.sending.nxt;
+    let nxt = rig.conn.out.sending.nxt;
     assert_eq!(rig.leaves(), []);
     rig.wait_for_timer();
     while rig.leaves().is_empty() {
         assert!(rig.wait_for_timer());
     }
-    assert_eq!((rig.conn.stats.window_probes, rig.conn.sending.nxt), (1, nxt), "a probe without data");
+    assert_eq!(
+        (rig.conn.out.stats.window_probes, rig.conn.out.sending.nxt),
+        (1, nxt),
+        "a probe without data"
+    );
     rig.window = 100;
     rig.hear(Flags::default(), nxt, &[]);
     let left = rig.leaves();
@@ -394,7 +406,7 @@ fn a_fin_waits_for_the_window_and_probes_it() {
 fn data_that_fills_the_window_leaves_its_fin_behind() {
     let mut rig = Rig::established();
     rig.window = MSS as u16;
-    let una = rig.conn.sending.una;
+    let una = rig.conn.out.sending.una;
     rig.hear(Flags::default(), una, &[]);
     rig.write(&[1; MSS as usize]);
     rig.shutdown();
@@ -410,7 +422,7 @@ fn a_closed_window_is_probed_for_as_long_as_the_peer_answers() {
     for with_data in [false, true] {
         let mut rig = with_fin_behind_closed_window();
         if with_data {
-            rig.conn.sending.pretend_open();
+            rig.conn.out.sending.pretend_open();
             rig.write(b"data");
         }
         run(&mut rig, Duration::from_secs(20_000), true);
@@ -423,7 +435,7 @@ fn a_closed_window_whose_peer_is_gone_is_given_up() {
     for with_data in [false, true] {
         let mut rig = with_fin_behind_closed_window();
         if with_data {
-            rig.conn.sending.pretend_open();
+            rig.conn.out.sending.pretend_open();
             rig.write(b"data");
         }
         run(&mut rig, Duration::from_secs(20_000), false);
@@ -438,7 +450,7 @@ fn a_mark_in_a_window_that_lost_something_does_not_reduce_it_again() {
     rig.use_ecn();
     rig.write(&[1; 12 * MSS as usize]);
     rig.leaves();
-    let (una, nxt) = (rig.conn.sending.una, rig.conn.sending.nxt);
+    let (una, nxt) = (rig.conn.out.sending.una, rig.conn.out.sending.nxt);
     for _ in 0..3 {
         rig.hear(Flags::default(), una, &[]);
     }
@@ -458,7 +470,7 @@ fn a_mark_in_a_window_that_lost_something_does_not_reduce_it_again() {
 fn a_window_that_reopens_is_told_to_a_peer_whose_segments_are_larger_than_ours() {
     let limits = BufferLimits { initial: 4000, max: 4000 };
     let mut rig = Rig::established_with(TcpConfig { recv_buffer: limits, segment_bytes: 200, ..plain() });
-    let una = rig.conn.sending.una;
+    let una = rig.conn.out.sending.una;
     for _ in 0..2 {
         rig.hear(Flags::default(), una, &[1; 1448]);
         rig.leaves();
@@ -486,14 +498,14 @@ impl SenderAgent for Never {
 #[test]
 fn an_agent_that_allows_nothing_slows_a_connection_down_and_does_not_stop_it() {
     let mut rig = Rig::established();
-    rig.conn.senders = Senders::new(SenderAgents {
+    rig.conn.out.senders = Senders::new(SenderAgents {
         owner: Owner::Alone(Box::new(Ten)),
         others: [Box::new(Never) as _].into(),
     });
     rig.now = Instant::from_secs(10);
     rig.write(&[7; 2 * MSS as usize]);
     assert_eq!(rig.leaves().len(), 1, "with nothing in flight one segment may always leave");
-    let una = rig.conn.sending.una + MSS;
+    let una = rig.conn.out.sending.una + MSS;
     rig.now += Duration::from_millis(10);
     rig.hear(Flags::default(), una, &[]);
     assert_eq!(rig.leaves(), []);

@@ -4,7 +4,7 @@ use super::{SegmentPlan, What};
 use crate::Seq;
 use crate::agent::{Allowance, SentKind};
 use crate::narrow::as_u16;
-use crate::tcp::connection::Connection;
+use crate::tcp::connection::Outbound;
 use crate::tcp::recovery::{Frto, Gauge};
 use crate::tcp::scoreboard::SegmentState;
 use crate::wire::bundle::{MOST_HEADER_BYTES, MOST_PACKET_BYTES};
@@ -40,7 +40,7 @@ impl Left {
     }
 }
 
-impl Connection {
+impl Outbound {
     /// Extends the plan by the segments that the ladder would let follow at once.
     #[inline(never)]
     pub(super) fn bundled(&self, plan: SegmentPlan, allowed: &Allowance, most_bytes: u32) -> SegmentPlan {

@@ -6,7 +6,8 @@ use super::{LinkHelp, SegmentPlan, What};
 use crate::Instant;
 use crate::agent::{Allowance, SentKind, Turn};
 use crate::narrow::as_u32;
-use crate::tcp::connection::Connection;
+use crate::tcp::connection::Outbound;
+use crate::tcp::ledger::AckLedger;
 use crate::tcp::recovery::{Frto, Gauge, Phase};
 use crate::tcp::timers::Timer;
 use crate::trace::StateName;
@@ -15,15 +16,15 @@ use crate::wire::Flags;
 /// Pacing never holds a segment longer than this, or an RTO if that is longer.
 const PACE_MOST: Duration = Duration::from_secs(1);
 
-impl Connection {
+impl Outbound {
     /// The ladder, top rung first. `allowed` is the agents' allowance; None if the connection is at rest.
     pub(super) fn next_segment(
         &self,
         now: Instant,
         allowed: Option<&Allowance>,
         link: &LinkHelp,
+        ledger: &AckLedger,
     ) -> Option<SegmentPlan> {
-        let ledger = &self.receiving.ledger;
         let is_urged = self.urges.any();
         if is_urged && let Some(plan) = self.plan_reset().or_else(|| self.plan_syn()) {
             return Some(plan);

@@ -7,7 +7,7 @@ use super::*;
 fn the_number_of_a_rst_lies_within_a_window_that_shrank() {
     for (window, expected) in [(8_000, 2_000), (500, 500), (0, 0)] {
         let mut rig = Rig::established();
-        let una = rig.conn.sending.una;
+        let una = rig.conn.out.sending.una;
         rig.write(&[7; 2_000]);
         assert_eq!(rig.leaves().iter().map(|left| left.payload.len()).sum::<usize>(), 2_000);
         rig.window = window;
