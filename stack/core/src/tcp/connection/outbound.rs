@@ -1,7 +1,7 @@
 //! Outbound: the parts of a connection that decide what leaves, and that learn from the peer's ACKs.
 //!
-//! The rungs of [`egress`](super::egress), [`acks`](super::acks), [`repair`](super::repair) and [`emit`](super::emit) are
-//! its methods.
+//! The rungs of [`egress`](super::egress), [`acks`](super::acks), [`repair`](super::repair) and [`emit`](super::emit)
+//! are its methods.
 
 use std::sync::Arc;
 use std::time::Duration;
