@@ -1,7 +1,7 @@
 //! A pair of agents beside CUBIC over the scenes of `configs/edge`, as a table of Markdown.
 //!
-//! `cargo run --release --example edge -- test` runs `configs/edge/test.yaml`. With `tuning` it runs
-//! `configs/edge/tuning.yaml`, of which the rule of the pair may know. Further words choose arms of
+//! `cargo run --release --example edge -- tuning` runs `configs/edge/tuning.yaml`, of which the rule of the pair may
+//! know. With `test` it runs `configs/edge/test.yaml`, which is for a rule that is done. Further words choose arms of
 //! `configs/edge.yaml`.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use hopwise_lab::sim;
 use serde::Deserialize;
 
 const TUNING_SEEDS: std::ops::RangeInclusive<u64> = 1..=2;
-const TEST_SEEDS: std::ops::RangeInclusive<u64> = 101..=103;
+const TEST_SEEDS: std::ops::RangeInclusive<u64> = 201..=203;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
