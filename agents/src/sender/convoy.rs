@@ -4,29 +4,33 @@
 //!
 //! Rule: segments leave in bursts, back to back. Each carries the number of segments that are still to come before an
 //! ACK is due. A survey is a burst of zeros: the receiver acknowledges each run of segments that arrive together. The
-//! first bursts are surveys, of 10 segments and then of twice the longest run, until two bring no longer run. A is the
-//! longest run of the last five surveys, which have 1.25 A segments and come after 1, 2, 4 ACKs, in the end after each
-//! 64th. If segments come one by one, or nine surveys have no run of four, the flow is one of `train` from then on.
-//! Whole: a burst has A segments, and the next one leaves when its ACK is in. Column: a burst has .4 A segments, and
-//! the next one leaves a gap later; those of 100 ms share an ACK, at most ten and 255 segments. The queue is what a
-//! group's round trip has above the least one of 10 s, in segments at the gap. Each ACK changes the gap by .03 (queue −
-//! A)/A of itself, at most 1 % down and 10 % up. It begins near what a whole aggregate carried, and is .93 of itself
-//! after each ACK until A segments queue or one is lost. In flight are a group and a burst, or what the empty path
-//! holds and a burst. A loss takes nothing. A flow begins with whole bursts. Over more than three hops it tries the
-//! other way after 1 s, 32 s and 512 s, for 1 s, and keeps a column if it brings 5 % more. It does so at once if its
-//! way comes to bring 5 % less than the other one last did. All flows between two hosts share this knowledge and take
-//! turns, each of them for a burst or for a group.
+//! first bursts are surveys, of 10 segments and then of twice the longest run, at most 96, until two bring no longer
+//! run. A survey without a run of four counts as one in doubt, and as three if all of its segments came alone. More
+//! than eight in doubt make the flow one of `train`. Later A is the middle one of the last five surveys' longest runs.
+//! They have 2 A segments and come after 1, 2, 4 ACKs, in the end after each 64th. Whole: a burst has A segments, and
+//! the next one leaves when its ACK is in. Paced: a burst has .4 A segments, and the next one leaves a gap later;
+//! those of 100 ms are a group and share an ACK, at most ten and 255 segments. The queue is what a group's round trip
+//! has above the least one of 10 s, in segments at the gap. Each ACK changes the gap by .03 (queue − A)/A of itself,
+//! at most 1 % down and 10 % up. It begins near what a whole aggregate carried, and is .93 of itself after each ACK
+//! until A segments queue. That queue takes two such steps back, and so does each loss before. Other losses take
+//! nothing. All flows between two hosts together have in flight a group and a burst, or what the empty path holds and
+//! a burst. A flow begins with whole bursts. Over more than three hops it tries the other way after 1 s, 32 s and 512
+//! s, for 1 s, and keeps paced bursts if they bring 5 % more. It does so at once if its way comes to bring 5 % less
+//! than the other one last did. A second that brings 5 % more than the second before it decides nothing, and neither
+//! does the first one of a way. All flows between two hosts share this knowledge and take turns, each of them for a
+//! burst or for a group.
 //!
 //! Deviations: with a peer that takes no requests for ACKs after a number of segments, a flow is one of `cubic`. The
 //! RTO is at least 300 ms then, too, as with `train`: it is set before the peer is known.
 
 mod aggregate;
-mod column;
+mod comparison;
 mod constants;
-mod road;
-mod trial;
+mod paced;
+mod path_state;
 
 use std::collections::VecDeque;
+use std::mem;
 use std::time::Duration;
 
 use hopwise_core::agent::{
@@ -41,10 +45,10 @@ use super::window::{is_without_flight, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Switch, params};
 use crate::truncate;
+use comparison::Regime;
 use constants::FIRST_SEGMENTS;
-pub(crate) use road::Road;
-use road::{Kind, Plan, Survey};
-use trial::Regime;
+pub(crate) use path_state::PathState;
+use path_state::{Kind, Plan, Survey};
 
 params! {
     /// send bursts in turn with the other flows of this host to the same peer
@@ -110,6 +114,14 @@ pub(crate) struct Convoy {
     /// The end of the data that has left.
     newest: Option<Seq>,
     newest_mss: u32,
+    /// The part of the shared count of bytes in flight that is of this flow.
+    counted: u64,
+}
+
+impl Drop for Convoy {
+    fn drop(&mut self) {
+        self.count_flight(0);
+    }
 }
 
 impl Convoy {
@@ -127,11 +139,18 @@ impl Convoy {
             last_sent: None,
             newest: None,
             newest_mss: 0,
+            counted: 0,
         }
     }
 
+    /// Tells the other flows how much of this one is in flight.
+    fn count_flight(&mut self, bytes: u64) {
+        let before = mem::replace(&mut self.counted, bytes);
+        self.shared.path(|path| path.in_flight = path.in_flight + bytes - before);
+    }
+
     fn driver(&self, view: &SendView<'_>) -> Driver {
-        match (view.ack_requests, self.shared.road(|road| road.kind())) {
+        match (view.ack_requests, self.shared.path(|path| path.kind())) {
             (Some(AckRequestForm::After), Kind::Singles) => Driver::Train,
             (Some(AckRequestForm::After), _) => Driver::Own,
             _ => Driver::Cubic,
@@ -148,7 +167,7 @@ impl Convoy {
         let (plan, parts, nth, group) = match last.filter(|last| last.nth + 1 < last.parts) {
             Some(last) => (last.plan, last.parts, last.nth + 1, last.group),
             None => {
-                let plan = self.shared.road(|road| road.plan());
+                let plan = self.shared.path(|path| path.plan());
                 (plan, Convoy::parts(&plan, view), 0, view.snd_nxt)
             }
         };
@@ -170,19 +189,20 @@ impl Convoy {
             Regime::Whole if view.snd_una == view.snd_nxt => Instant::ZERO,
             Regime::Whole => last + UNTIL_ACKED,
             // Bursts of other flows keep the gap, too, so that it holds also with nothing of this flow in flight.
-            Regime::Column => self.shared.road(|road| road.column.next),
+            Regime::Paced => self.shared.path(|path| path.paced.next),
         }
     }
 
     fn window(&self, burst: &Burst, view: &SendView<'_>) -> u64 {
-        let segments = match burst.plan.regime {
-            Regime::Whole => burst.plan.segments,
-            Regime::Column => self.shared.road(|road| road.column.window()),
+        let (segments, others) = match burst.plan.regime {
+            Regime::Whole => (burst.plan.segments, 0),
+            Regime::Paced => self.shared.path(|path| (path.paced.window(), path.in_flight - self.counted)),
         };
-        u64::from(segments.max(2)) * mss_of(view)
+        (u64::from(segments.max(2)) * mss_of(view)).saturating_sub(others)
     }
 
     fn leave(&mut self, sent: &Sent, view: &SendView<'_>) {
+        self.count_flight(view.flight.bytes);
         self.last_sent = Some(sent.now);
         self.newest_mss = view.mss;
         // A tail probe may be new data.
@@ -194,13 +214,13 @@ impl Convoy {
         let mut before = *view;
         before.snd_nxt = view.snd_nxt - u32::try_from(sent.carried.bytes).unwrap_or(0);
         let mut burst = self.next_burst(&before);
-        if burst.began == before.snd_nxt && burst.plan.regime == Regime::Column {
-            self.shared.road(|road| road.column.leave(sent.now, burst.plan.segments));
+        if burst.began == before.snd_nxt && burst.plan.regime == Regime::Paced {
+            self.shared.path(|path| path.paced.leave(sent.now, burst.plan.segments));
         }
         burst.sent += sent.carried.segments;
         if burst.plan.is_survey {
             let (began, end, planned) = (burst.began, burst.end, burst.plan.segments);
-            self.shared.road(|road| road.aggregate.ask());
+            self.shared.path(|path| path.aggregate.ask());
             let longest =
                 self.survey.filter(|survey| survey.began == began).map_or(0, |survey| survey.longest);
             self.survey = Some(Survey { began, end, planned, sent: burst.sent, longest });
@@ -214,15 +234,16 @@ impl Convoy {
     }
 
     fn hear(&mut self, acked: &Acked, view: &SendView<'_>) {
-        self.shared.road(|road| road.on_bytes(acked.now, acked.newly.bytes + acked.sacked.bytes));
+        self.count_flight(view.flight.bytes);
+        self.shared.path(|path| path.on_bytes(acked.now, acked.newly.bytes + acked.sacked.bytes));
         self.hear_survey(acked, view);
         let Some(burst) = self.burst else { return };
         let is_asked = self.take_asked(view.snd_una) == Some(view.snd_una);
         if let Some(round_trip) = acked.rtt.filter(|_| is_asked && !burst.lost) {
-            self.shared.road(|road| road.on_ack(acked.now, burst.plan.regime, round_trip));
+            self.shared.path(|path| path.on_ack(acked.now, burst.plan.regime, round_trip));
         }
         if view.app_limited && view.snd_una == view.snd_nxt {
-            self.shared.road(|road| road.trial.on_break());
+            self.shared.path(|path| path.comparison.on_break());
         }
     }
 
@@ -245,7 +266,7 @@ impl Convoy {
         let is_over = survey.end <= view.snd_una || view.snd_una == view.snd_nxt;
         if let Some(survey) = self.survey.take_if(|_| is_over) {
             let hops = view.path.hops_to_peer.or(view.path.hops_from_peer).map(|(hops, _)| hops);
-            self.shared.road(|road| road.on_survey(&survey, acked.now, hops));
+            self.shared.path(|path| path.on_survey(&survey, acked.now, hops));
         }
     }
 
@@ -314,11 +335,12 @@ impl SenderAgent for Convoy {
             Driver::Cubic => return self.cubic.on_loss(loss, view),
             Driver::Own => {}
         }
+        self.count_flight(view.flight.bytes);
         if let Some(burst) = self.burst.as_mut().filter(|_| !is_without_flight(loss)) {
             burst.lost = true;
             self.survey = None;
-            if burst.plan.regime == Regime::Column {
-                self.shared.road(|road| road.column.end_start());
+            if burst.plan.regime == Regime::Paced {
+                self.shared.path(|path| path.paced.step_back());
             }
         }
         Some(Reduction { ssthresh: self.window(&self.next_burst(view), view) })
@@ -365,19 +387,19 @@ impl SenderAgent for Convoy {
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        let road = self.shared.road(|road| *road);
-        if road.kind() == Kind::Singles {
+        let path = self.shared.path(|path| *path);
+        if path.kind() == Kind::Singles {
             return self.train.gauges(sink);
         }
-        let plan = road.plan();
-        let segments = if plan.regime == Regime::Column { road.column.window() } else { plan.segments };
+        let plan = path.plan();
+        let segments = if plan.regime == Regime::Paced { path.paced.window() } else { plan.segments };
         if self.newest_mss > 0 {
             sink(CWND_GAUGE, u64::from(segments) * u64::from(self.newest_mss));
         }
-        sink("aggregate_segments", road.aggregate.segments().into());
+        sink("aggregate_segments", path.aggregate.segments().into());
         sink("burst_segments", plan.segments.into());
-        sink("gap_us", truncate::to_u64(road.column.gap_s() * 1e6));
-        sink("least_rtt_us", truncate::to_u64(road.column.least_s() * 1e6));
+        sink("gap_us", truncate::to_u64(path.paced.gap_s() * 1e6));
+        sink("least_rtt_us", truncate::to_u64(path.paced.least_s() * 1e6));
     }
 }
 

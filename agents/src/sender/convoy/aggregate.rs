@@ -2,7 +2,11 @@
 
 use super::constants::{FIRST_SEGMENTS, LEAST_RUN, MOST_RUN, SURVEY_EVERY};
 
-/// Surveys whose longest run is the length. A loss on the air splits a run, and so does a rate that is only tried.
+/// No survey has more segments: queues of 100 packets have to hold it.
+const MOST_SURVEY: u32 = MOST_RUN * 3 / 2;
+
+/// The middle one of so many surveys' longest runs is the length. A loss on the air splits a run, and what arrives
+/// after it joins two.
 const RECENT: usize = 5;
 /// Surveys in a row that bring no longer run end the beginning.
 const ENOUGH: u32 = 2;
@@ -39,11 +43,12 @@ impl Aggregate {
 
     /// The segments of the next burst, if it is a survey.
     pub(super) fn survey(&self) -> Option<u32> {
-        let known = self.segments();
-        if self.is_starting() {
-            return Some(if self.segments == 0 { FIRST_SEGMENTS } else { (2 * known).min(MOST_RUN) });
+        let twice = (2 * self.segments()).min(MOST_SURVEY);
+        match self.recent {
+            None if self.segments == 0 => Some(FIRST_SEGMENTS),
+            None => Some(twice),
+            Some(_) => (self.acks >= self.every).then_some(twice),
         }
-        (self.acks >= self.every).then(|| (known + known / 4).min(MOST_RUN))
     }
 
     /// A survey leaves.
@@ -55,22 +60,23 @@ impl Aggregate {
         self.acks = self.acks.saturating_add(1);
     }
 
-    /// A survey of `sent` segments came in runs, the longest of which had `longest`.
-    pub(super) fn on_survey(&mut self, sent: u32, longest: u32) {
+    /// A survey came in runs, the longest of which had so many segments.
+    pub(super) fn on_survey(&mut self, longest: u32) {
+        let longest = longest.min(MOST_RUN);
         if let Some(recent) = &mut self.recent {
             self.every = (2 * self.every).min(SURVEY_EVERY);
             recent.rotate_left(1);
             recent[RECENT - 1] = longest;
-            self.segments = recent.iter().copied().max().unwrap_or(longest);
+            let mut sorted = *recent;
+            sorted.sort_unstable();
+            self.segments = sorted[RECENT / 2];
             return;
         }
-        // A longest run of three quarters of the burst counts as the burst: a loss split off the rest.
-        let is_whole = 4 * longest >= 3 * sent;
-        if longest <= self.segments || !is_whole {
+        if longest <= self.segments {
             self.vain += 1;
         }
         self.segments = self.segments.max(longest);
-        if self.vain >= ENOUGH || self.segments >= MOST_RUN {
+        if self.vain >= ENOUGH || self.segments == MOST_RUN {
             self.recent = Some([self.segments; RECENT]);
         }
     }
@@ -85,37 +91,52 @@ mod tests {
         let mut sent = Vec::new();
         while let Some(segments) = aggregate.survey() {
             sent.push(segments);
-            aggregate.on_survey(segments, segments.min(most));
+            aggregate.on_survey(segments.min(most));
         }
         sent
     }
 
     #[test]
-    fn bursts_double_until_they_come_in_pieces() {
-        let mut aggregate = Aggregate::default();
-        assert_eq!(surveys(&mut aggregate, 28), [10, 20, 40, 56]);
-        assert_eq!(aggregate.segments(), 28);
-        let mut aggregate = Aggregate::default();
-        assert_eq!(surveys(&mut aggregate, 11), [10, 20, 22]);
-        assert_eq!(aggregate.segments(), 11);
-        let mut aggregate = Aggregate::default();
-        assert_eq!(surveys(&mut aggregate, 64), [10, 20, 40, 64]);
-        assert_eq!(aggregate.segments(), 64);
+    fn bursts_double_until_two_of_them_come_in_no_longer_runs() {
+        for (most, bursts) in
+            [(28, &[10, 20, 40, 56, 56][..]), (11, &[10, 20, 22, 22]), (64, &[10, 20, 40, 80])]
+        {
+            let mut aggregate = Aggregate::default();
+            assert_eq!(surveys(&mut aggregate, most), bursts);
+            assert_eq!(aggregate.segments(), most);
+        }
+    }
+
+    /// A survey that is due. Returns its segments, and the length that is known after it.
+    fn ask(aggregate: &mut Aggregate, longest: u32) -> (u32, u32) {
+        (0..SURVEY_EVERY).for_each(|_| aggregate.count_ack());
+        let sent = aggregate.survey().expect("a survey is due");
+        aggregate.ask();
+        aggregate.on_survey(longest);
+        (sent, aggregate.segments())
     }
 
     #[test]
-    fn one_burst_of_many_asks_again_and_the_longest_of_five_answers_counts() {
+    fn the_middle_one_of_five_answers_counts() {
         let mut aggregate = Aggregate::default();
         surveys(&mut aggregate, 28);
-        let mut ask = |longest| {
+        assert_eq!([12, 50, 12].map(|longest| ask(&mut aggregate, longest)), [(56, 28); 3]);
+        assert_eq!([12, 12].map(|longest| ask(&mut aggregate, longest)), [(56, 12), (24, 12)]);
+        let grown = [20, 20, 20].map(|longest| ask(&mut aggregate, longest));
+        assert_eq!(grown, [(24, 12), (24, 12), (24, 20)], "it grows again");
+    }
+
+    /// A loss splits nearly every run of these surveys. Each is a part of the burst, in thousandths.
+    #[test]
+    fn where_runs_are_split_the_length_grows_with_the_bursts() {
+        let mut aggregate = Aggregate::default();
+        for nth in 0..60 {
+            let part = [400, 700, 550, 800, 600][nth % 5];
             (0..SURVEY_EVERY).for_each(|_| aggregate.count_ack());
             let sent = aggregate.survey().expect("a survey is due");
-            aggregate.ask();
-            aggregate.on_survey(sent, longest);
-            (sent, aggregate.segments())
-        };
-        assert_eq!([ask(12), ask(12), ask(12), ask(12), ask(12)].last(), Some(&(35, 12)));
-        assert_eq!([ask(15), ask(15)], [(15, 15), (18, 15)], "it grows again");
+            aggregate.on_survey((sent * part / 1_000).min(28));
+        }
+        assert_eq!(aggregate.segments(), 28);
     }
 
     #[test]
@@ -129,7 +150,7 @@ mod tests {
                 acks += 1;
             }
             aggregate.ask();
-            aggregate.on_survey(35, 28);
+            aggregate.on_survey(28);
             acks
         };
         let asked: Vec<_> = (0..8).map(|_| ask()).collect();

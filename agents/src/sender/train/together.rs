@@ -12,7 +12,7 @@ use super::Train;
 use super::constants::Part;
 use super::gap::{Gap, TrainOutcome};
 use super::pause::{Pause, Pausing};
-use crate::sender::convoy::Road;
+use crate::sender::convoy::PathState;
 
 /// The findings of a train that has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ pub struct SharedPath(Arc<Mutex<Knowledge>>);
 #[derive(Debug, Default)]
 struct Knowledge {
     trains: Option<PathKnowledge>,
-    road: Road,
+    path: PathState,
 }
 
 /// The shared paths of one maker, by the hosts of its flows.
@@ -63,8 +63,8 @@ impl SharedPath {
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).trains)
     }
 
-    pub(crate) fn road<R>(&self, use_it: impl FnOnce(&mut Road) -> R) -> R {
-        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).road)
+    pub(crate) fn path<R>(&self, use_it: impl FnOnce(&mut PathState) -> R) -> R {
+        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).path)
     }
 }
 

@@ -6,12 +6,15 @@ use std::time::Duration;
 use hopwise_core::{Instant, Seq};
 
 use super::aggregate::Aggregate;
-use super::column::Column;
+use super::comparison::{Comparison, Regime};
 use super::constants::LEAST_RUN;
-use super::trial::{Regime, Trial};
+use super::paced::Paced;
 
-/// Rate control begins at rates at which an aggregate has two packets. It has found better ones after so many bursts.
+/// Rate control begins at rates at which an aggregate has two packets, and a loss splits it. It has found better rates
+/// after so many bursts.
 const MOST_DOUBTS: u32 = 8;
+/// A burst whose segments all came alone counts as so many bursts in doubt.
+const ALONE_DOUBTS: u32 = 3;
 
 /// The way in which segments of a burst arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,31 +51,33 @@ pub(super) struct Survey {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Road {
+pub(crate) struct PathState {
     kind: Kind,
-    /// Bursts that came in short runs, but not one by one.
+    /// Bursts that came in short runs.
     doubts: u32,
     pub(super) aggregate: Aggregate,
-    pub(super) column: Column,
-    pub(super) trial: Trial,
+    pub(super) paced: Paced,
+    pub(super) comparison: Comparison,
     /// The round trip of a whole aggregate.
     round_trip_s: f64,
+    /// The bytes that all flows have in flight.
+    pub(super) in_flight: u64,
 }
 
-impl Road {
+impl PathState {
     pub(super) fn kind(&self) -> Kind {
         self.kind
     }
 
     pub(super) fn plan(&self) -> Plan {
-        let regime = self.trial.regime();
+        let regime = self.comparison.regime();
         match (self.aggregate.survey(), regime) {
             (Some(segments), _) => Plan { regime, segments, parts: 1, is_survey: true },
             (None, Regime::Whole) => {
                 Plan { regime, segments: self.aggregate.segments(), parts: 1, is_survey: false }
             }
-            (None, Regime::Column) => {
-                let (segments, parts) = (self.column.burst(), self.column.parts());
+            (None, Regime::Paced) => {
+                let (segments, parts) = (self.paced.burst(), self.paced.parts());
                 Plan { regime, segments, parts, is_survey: false }
             }
         }
@@ -84,38 +89,37 @@ impl Road {
         match regime {
             Regime::Whole => {
                 self.round_trip_s = round_trip.as_secs_f64();
-                self.column.fit(self.aggregate.segments(), self.round_trip_s);
+                self.paced.fit(self.aggregate.segments(), self.round_trip_s);
             }
-            Regime::Column => self.column.on_ack(now, round_trip),
+            Regime::Paced => self.paced.on_ack(now, round_trip),
         }
     }
 
     /// A burst whose runs were asked for has arrived without a loss.
     pub(super) fn on_survey(&mut self, survey: &Survey, now: Instant, hops: Option<u8>) {
         if self.kind == Kind::Unknown && survey.sent >= LEAST_RUN {
-            self.kind = match survey.longest {
-                LEAST_RUN.. => Kind::Aggregates,
-                1 => Kind::Singles,
-                _ if self.doubts >= MOST_DOUBTS => Kind::Singles,
-                _ => Kind::Unknown,
-            };
-            self.doubts += 1;
+            self.doubts += if survey.longest == 1 { ALONE_DOUBTS } else { 1 };
+            if survey.longest >= LEAST_RUN {
+                self.kind = Kind::Aggregates;
+            } else if self.doubts > MOST_DOUBTS {
+                self.kind = Kind::Singles;
+            }
         }
         // A burst that was shorter than planned does not show that aggregates are.
         if self.kind != Kind::Aggregates || survey.sent < survey.planned {
             return;
         }
         let was_starting = self.aggregate.is_starting();
-        self.aggregate.on_survey(survey.sent, survey.longest);
+        self.aggregate.on_survey(survey.longest);
         if was_starting && !self.aggregate.is_starting() {
-            self.trial.begin(now, hops);
+            self.comparison.begin(now, hops);
         }
-        self.column.fit(self.aggregate.segments(), self.round_trip_s);
+        self.paced.fit(self.aggregate.segments(), self.round_trip_s);
     }
 
     /// Data of any flow has arrived.
     pub(super) fn on_bytes(&mut self, now: Instant, bytes: u64) {
-        let is_seeking = self.trial.regime() == Regime::Column && self.column.is_starting();
-        self.trial.on_bytes(now, bytes, is_seeking);
+        let is_seeking = self.comparison.regime() == Regime::Paced && self.paced.is_starting();
+        self.comparison.on_bytes(now, bytes, is_seeking);
     }
 }

@@ -1,8 +1,8 @@
 //! The regime for long paths: parts of aggregates at a steady gap, with an ACK for as many as leave in 100 ms.
 //!
-//! All flows of a path share the gap. It follows what the round trip of a group's last segment has above the least one:
-//! the time in the queue. The least one is of bursts of the same length, since a burst takes longer over each hop than
-//! a segment does.
+//! All flows of a path share the gap and the window. The gap follows what the round trip of a group's last segment has
+//! above the least one: the time in the queue. The least one is of bursts, too, since a burst takes longer over each
+//! hop than a segment does.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const LEAST_GAP_S: f64 = 0.000_05;
 const MOST_GAP_S: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Column {
+pub(super) struct Paced {
     /// From one burst to the next; zero before the first one.
     gap_s: f64,
     /// Segments of a burst.
@@ -28,7 +28,7 @@ pub(super) struct Column {
     pub(super) next: Instant,
 }
 
-impl Column {
+impl Paced {
     /// Bursts have two fifths of an aggregate from now on. The first gap carries .86 of what one whole aggregate
     /// does in `round_trip_s`, which is 0 while it is not known.
     pub(super) fn fit(&mut self, aggregate: u32, round_trip_s: f64) {
@@ -37,8 +37,9 @@ impl Column {
         if self.gap_s == 0.0 && round_trip_s > 0.0 {
             self.set_gap(round_trip_s / 2.0);
         } else if self.gap_s > 0.0 && burst != self.burst {
-            self.set_gap(self.gap_s * f64::from(burst) / f64::from(self.burst));
-            self.least = Least::default();
+            let ratio = f64::from(burst) / f64::from(self.burst);
+            self.set_gap(self.gap_s * ratio);
+            self.least.scale(ratio);
         }
         self.burst = burst;
     }
@@ -70,8 +71,8 @@ impl Column {
         !self.is_steady
     }
 
-    /// Segments that may be in flight: those that the empty path holds and a burst, or those that share an ACK and a
-    /// burst.
+    /// Segments that all flows together may have in flight: those that the empty path holds and a burst, or those that
+    /// share an ACK and a burst.
     pub(super) fn window(&self) -> u32 {
         let held = self.least_s() / self.gap_s.max(LEAST_GAP_S) * f64::from(self.burst);
         (truncate::to_u32(held) + self.burst).max(self.burst * (self.parts() + 1))
@@ -94,16 +95,17 @@ impl Column {
             let error = GAIN * (queue - target) / target;
             self.set_gap(self.gap_s * (1.0 + error.clamp(-MOST_DOWN, MOST_UP)));
         } else if queue > target {
-            self.end_start();
+            self.step_back();
+            self.is_steady = true;
         } else {
             self.set_gap(self.gap_s * QUICKER);
         }
     }
 
-    /// A queue or a loss has ended the beginning.
-    pub(super) fn end_start(&mut self) {
+    /// In the beginning a queue or a loss has come with the gap of a round trip ago. A loss does not end the beginning:
+    /// radios lose segments without a queue.
+    pub(super) fn step_back(&mut self) {
         if !self.is_steady {
-            self.is_steady = true;
             self.set_gap(self.gap_s / (QUICKER * QUICKER));
         }
     }
@@ -118,6 +120,11 @@ struct Least {
 }
 
 impl Least {
+    /// A burst takes longer over each hop the more segments it has.
+    fn scale(&mut self, ratio: f64) {
+        (self.now, self.before) = (self.now.map(|s| s * ratio), self.before.map(|s| s * ratio));
+    }
+
     fn take(&mut self, at: Instant, value: f64) -> f64 {
         let since = *self.since.get_or_insert(at);
         if at.since(since) >= MEMORY {

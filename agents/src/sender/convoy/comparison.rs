@@ -13,19 +13,19 @@ pub(super) enum Regime {
     #[default]
     Whole,
     /// Two fifths of an aggregate at a gap.
-    Column,
+    Paced,
 }
 
 impl Regime {
     fn other(self) -> Regime {
         match self {
-            Regime::Whole => Regime::Column,
-            Regime::Column => Regime::Whole,
+            Regime::Whole => Regime::Paced,
+            Regime::Paced => Regime::Whole,
         }
     }
 }
 
-/// Up to so many hops every station hears every other, so that a column brings nothing.
+/// Up to so many hops every station hears every other, so that paced bursts bring nothing.
 const SHORT_HOPS: u8 = 3;
 /// The change from one regime to the other shows nothing of either.
 const SETTLE: Duration = Duration::from_millis(500 * BLOCK.as_secs());
@@ -35,7 +35,7 @@ const MOST_SEEKING: Duration = Duration::from_secs(4 * BLOCK.as_secs());
 const MOST_WAIT: Duration = Duration::from_secs(512);
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Trial {
+pub(super) struct Comparison {
     regime: Regime,
     is_tried: bool,
     /// The goodput of either regime in its last blocks, in bytes per second; 0 before the first one.
@@ -49,14 +49,14 @@ pub(super) struct Trial {
     bytes: u64,
 }
 
-impl Trial {
+impl Comparison {
     pub(super) fn regime(&self) -> Regime {
         self.regime
     }
 
     /// The aggregate is known, so that either regime can be had.
     pub(super) fn begin(&mut self, now: Instant, hops: Option<u8>) {
-        *self = Trial { wait: 2 * BLOCK, since: Some(now), ..Trial::default() };
+        *self = Comparison { wait: 2 * BLOCK, since: Some(now), ..Comparison::default() };
         self.due = hops.is_none_or(|hops| hops > SHORT_HOPS).then(|| now + BLOCK);
     }
 
@@ -83,20 +83,24 @@ impl Trial {
 
     fn on_block(&mut self, now: Instant, rate: f64) {
         let [own, other] = self.rates_by(self.regime);
+        // A rate that still rises shows nothing yet, and the first block has none before it.
+        let is_rising = rate > WORTH * own;
+        let smoothed = if is_rising || self.is_tried { rate } else { (own + rate) / 2.0 };
+        self.rates[usize::from(self.regime == Regime::Paced)] = smoothed;
+        let is_old = self.since.is_some_and(|since| now.since(since) > MOST_SEEKING);
         if !self.is_tried {
-            let smoothed = if own > 0.0 { (own + rate) / 2.0 } else { rate };
-            self.set_rate(smoothed);
-            let is_worse =
-                smoothed < other / WORTH && self.since.is_some_and(|since| now.since(since) > MOST_SEEKING);
-            if self.due.is_some_and(|due| due <= now) || is_worse {
+            let is_due = self.due.is_some_and(|due| due <= now) && !is_rising;
+            if is_due || is_old && smoothed < other / WORTH {
                 self.is_tried = true;
                 self.turn(now);
             }
             return;
         }
-        self.set_rate(rate);
+        if is_rising {
+            return;
+        }
         let is_better = match self.regime {
-            Regime::Column => rate > WORTH * other,
+            Regime::Paced => rate > WORTH * other,
             Regime::Whole => WORTH * rate > other,
         };
         self.is_tried = false;
@@ -109,12 +113,8 @@ impl Trial {
 
     /// The goodput of this regime in its last blocks, and of the other one; 0 if it was never tried.
     fn rates_by(&self, regime: Regime) -> [f64; 2] {
-        let [whole, column] = self.rates;
-        if regime == Regime::Whole { [whole, column] } else { [column, whole] }
-    }
-
-    fn set_rate(&mut self, rate: f64) {
-        self.rates[usize::from(self.regime == Regime::Column)] = rate;
+        let [whole, paced] = self.rates;
+        if regime == Regime::Whole { [whole, paced] } else { [paced, whole] }
     }
 
     fn turn(&mut self, now: Instant) {
@@ -125,5 +125,50 @@ impl Trial {
     /// The data ran out: a block with a hole in it shows nothing.
     pub(super) fn on_break(&mut self) {
         (self.block, self.bytes) = (None, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A path of many hops on which whole bursts carry 1000 bytes a second, and paced ones are tried now.
+    fn in_trial() -> (Comparison, Instant) {
+        let (mut comparison, mut now) = (Comparison::default(), Instant::ZERO);
+        comparison.begin(now, Some(8));
+        carry(&mut comparison, &mut now, 15, 1_000);
+        assert_eq!(comparison.regime(), Regime::Whole, "the first second has none before it");
+        carry(&mut comparison, &mut now, 10, 1_000);
+        assert_eq!(comparison.regime(), Regime::Paced);
+        (comparison, now)
+    }
+
+    /// So many tenths of a second go by at this goodput.
+    fn carry(comparison: &mut Comparison, now: &mut Instant, tenths: u32, bytes_per_s: u64) {
+        for _ in 0..tenths {
+            *now += Duration::from_millis(100);
+            comparison.on_bytes(*now, bytes_per_s / 10, false);
+        }
+    }
+
+    #[test]
+    fn a_goodput_that_still_rises_is_not_judged() {
+        let (mut comparison, mut now) = in_trial();
+        carry(&mut comparison, &mut now, 15, 500);
+        for bytes_per_s in [800, 1_100, 1_100] {
+            assert_eq!(comparison.regime(), Regime::Paced);
+            carry(&mut comparison, &mut now, 10, bytes_per_s);
+        }
+        carry(&mut comparison, &mut now, 100, 1_100);
+        assert_eq!(comparison.regime(), Regime::Paced, "it carries a tenth more");
+    }
+
+    #[test]
+    fn a_steady_goodput_that_is_no_better_is_left() {
+        let (mut comparison, mut now) = in_trial();
+        carry(&mut comparison, &mut now, 25, 1_040);
+        assert_eq!(comparison.regime(), Regime::Whole);
+        carry(&mut comparison, &mut now, 200, 1_000);
+        assert_eq!(comparison.regime(), Regime::Whole, "the next trial comes after 32 s");
     }
 }
