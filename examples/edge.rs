@@ -1,4 +1,4 @@
-//! A pair of agents beside CUBIC over the scenes of `configs/edge`, as a table of Markdown.
+//! Pairs of agents beside CUBIC over the scenes of `configs/edge`, as a table of Markdown. The last pair is compared.
 //!
 //! `cargo run --release --example edge -- tuning` runs `configs/edge/tuning.yaml`, of which the rule of the pair may
 //! know. With `test` it runs `configs/edge/test.yaml`, which is for a rule that is done. Further words choose arms of
@@ -44,7 +44,7 @@ fn main() {
     let set = words.next().unwrap_or_else(|| "test".to_owned());
     let mut arms: Vec<String> = words.collect();
     if arms.is_empty() {
-        arms = vec!["cubic".to_owned(), "convoy".to_owned()];
+        arms = ["cubic", "vegas", "copa", "convoy"].map(str::to_owned).to_vec();
     }
     let seeds = if set == "test" { TEST_SEEDS } else { TUNING_SEEDS };
     let file = format!("configs/edge/{set}.yaml");

@@ -11,6 +11,8 @@ agents! { "sender":
     pub mod reno;
     pub mod cubic;
     pub mod westwood;
+    pub mod vegas;
+    pub mod copa;
     pub mod bbr;
     pub mod train;
     pub mod convoy;

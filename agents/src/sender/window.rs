@@ -189,6 +189,13 @@ impl Window {
         open.cwnd = open.cwnd.saturating_add(bytes);
     }
 
+    /// Takes from cwnd, down to two segments, and ends slow start.
+    pub(super) fn shrink(&mut self, bytes: u64, mss: u64) {
+        let open = self.open_mut(mss);
+        open.cwnd = open.cwnd.saturating_sub(bytes).max(2 * mss);
+        open.ssthresh = open.cwnd;
+    }
+
     pub(super) fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
         let mss = mss_of(view);
         self.newest_mss = view.mss;

@@ -281,3 +281,45 @@ impl Bench {
         view
     }
 }
+
+/// A link with a queue without end, and the way back: the path of a lone flow.
+#[derive(Debug)]
+pub(crate) struct Bottleneck {
+    /// The time from the link to the peer and back.
+    base: Duration,
+    per_segment: Duration,
+    free_at: Instant,
+    /// Of each segment under way: its departure from the sender, and from the link.
+    under_way: VecDeque<(Instant, Instant)>,
+}
+
+impl Bottleneck {
+    pub(crate) fn new(base: Duration, per_segment: Duration) -> Bottleneck {
+        Bottleneck { base, per_segment, free_at: Instant::ZERO, under_way: VecDeque::new() }
+    }
+
+    /// Runs until so many ACKs are in. Returns the segments that wait behind the one on the link then.
+    pub(crate) fn carry(&mut self, bench: &mut Bench, segments: u32) -> u32 {
+        for _ in 0..segments {
+            let (sent_at, left_at) = loop {
+                let allowed = bench.allowed();
+                let has_room = bench.flight.segments == 0
+                    || allowed.flight_bytes >= bench.flight.bytes + u64::from(bench.mss);
+                let next_ack = self.under_way.front().map(|(_, left_at)| *left_at + self.base);
+                let send_at = allowed.new_from.max(bench.now);
+                if !has_room || next_ack.is_some_and(|at| at <= send_at) {
+                    break self.under_way.pop_front().expect("a full window is under way");
+                }
+                bench.now = send_at;
+                bench.send(1);
+                self.free_at = self.free_at.max(bench.now) + self.per_segment;
+                self.under_way.push_back((bench.now, self.free_at));
+            };
+            bench.now = bench.now.max(left_at + self.base);
+            bench.path.rtt.smoothed = Some(bench.now.since(sent_at));
+            bench.ack(1);
+        }
+        let waiting = self.under_way.iter().filter(|(_, left_at)| *left_at > bench.now + self.per_segment);
+        u32::try_from(waiting.count()).expect("a small queue")
+    }
+}
