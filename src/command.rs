@@ -70,8 +70,6 @@ enum Sub {
     Air(hopwise_trial::air::Arguments),
     #[cfg(feature = "node")]
     Status(hopwise_node::status::Arguments),
-    #[cfg(feature = "node")]
-    Top(hopwise_node::top::Arguments),
     #[cfg(feature = "mesh")]
     Capture(hopwise_inspect::capture::Arguments),
     #[cfg(feature = "mesh")]
@@ -94,7 +92,7 @@ enum Sub {
 const DOORS: [(&str, &[&str]); 3] = [
     ("Compare agents", &["run", "trial", "report", "claims", "agents", "keys"]),
     ("Run on a mesh", &["node", "exec", "send", "recv", "mesh", "route", "proxy", "air"]),
-    ("Look inside", &["status", "top", "capture", "doctor"]),
+    ("Look inside", &["status", "capture", "doctor"]),
 ];
 
 /// The help of the whole command: a line for each subcommand, below what people come for.
@@ -226,8 +224,6 @@ fn of_subcommand(subcommand: &Sub) -> Result<ExitCode, Failure> {
         Sub::Proxy(arguments) => hopwise_router::proxy::run(arguments),
         #[cfg(feature = "node")]
         Sub::Status(arguments) => hopwise_node::status::run(arguments),
-        #[cfg(feature = "node")]
-        Sub::Top(arguments) => hopwise_node::top::run(arguments),
         #[cfg(feature = "mesh")]
         Sub::Capture(arguments) => hopwise_inspect::capture::run(arguments),
         #[cfg(feature = "mesh")]

@@ -194,7 +194,7 @@ fn what_has_no_place_to_run_or_to_ask_is_refused() {
         (&["capture", "start", "a.pcapng", "--files", "0"], "a whole number from 1 to 4294967295"),
         (&["recv", "--output", "/no-such-folder/x"], "/no-such-folder/x: No such file or directory"),
         (&["node", "no-such-file"], "no-such-file: "),
-        (&["top", "--every", "5"], "expected a time with its unit"),
+        (&["status", "--watch", "--every", "5"], "expected a time with its unit"),
     ] {
         let done = hopwise(words, "");
         assert_eq!(done.status.code(), Some(2), "{words:?}: {}", text(&done.stderr));

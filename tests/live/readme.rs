@@ -116,7 +116,7 @@ fn the_page_about_slow_transfers_finds_the_link_that_loses() {
     let merge = merge.lines().next().expect("the merge");
     let steps = format!("{}{summaries}{merge} && rm $capture", renamed(&session, &name));
     let steps = steps.replace("results/slow", &results).replace("/run/hopwise/n0.sock", &socket);
-    let asked = ["top", "status", "capture start", "capture stop"];
+    let asked = ["status", "capture start", "capture stop"];
     let steps = asked.iter().fold(steps, |steps, words| {
         steps.replace(&format!("hopwise {words}"), &format!("hopwise {words} --control {socket}"))
     });

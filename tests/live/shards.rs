@@ -273,7 +273,7 @@ fn a_node_with_two_queues_serves_on_both_and_is_told_of_as_one() {
     assert!(shards.contains(&Some(0)) && shards.contains(&Some(1)), "{shards:?}");
     let seen = text(&field.ask(&["status"]).stdout);
     assert!(seen.contains("\nshards: ") && seen.contains("\n1."), "{seen}");
-    assert!(text(&field.ask(&["top", "--once"]).stdout).contains("\n0."));
+    assert!(text(&field.ask(&["status", "--watch", "--once"]).stdout).contains("\n0."));
     drop(held);
     daemon.tell(Signal::TERM);
     assert_eq!(daemon.ended(), Some(0), "{}", field.log());

@@ -53,7 +53,7 @@ pub(crate) enum FileKind {
     Route,
     /// hopwise proxy
     Proxy,
-    /// hopwise mesh status, top --fleet
+    /// hopwise mesh status, status --watch --fleet
     Inventory,
     /// hopwise mesh up
     Mesh,

@@ -73,7 +73,7 @@ pub struct NodeConfig {
     pub(crate) metrics: Option<Metrics>,
     /// Capture from the start of the node on (default: none).
     pub capture: Option<Capture>,
-    /// Path of the control socket, for `hopwise status`, `top` and `capture` (default: no socket).
+    /// Path of the control socket, for `hopwise status` and `capture` (default: no socket).
     #[schemars(with = "Option<String>")]
     pub control: Option<PathBuf>,
     /// User that a daemon started by root becomes; root: it stays root (default: hopwise, or a

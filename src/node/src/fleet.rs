@@ -8,5 +8,5 @@ pub mod here;
 pub mod inventory;
 pub mod report;
 pub mod ssh;
-pub(crate) mod top;
 pub mod view;
+pub(crate) mod watch;

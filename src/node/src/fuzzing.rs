@@ -17,7 +17,7 @@ use super::control::{Request, Response};
 use super::snapshot::Snapshot;
 use super::socks5::{AccessRules, Own};
 use super::transparent::header::{BadHeader, LONGEST, Told};
-use super::{metrics, paths, status, top};
+use super::{metrics, paths, status};
 use hopwise_daemon::fuzzing::each;
 
 const NOW: Instant = Instant::from_millis(1);
@@ -64,14 +64,14 @@ fn endpoint() -> Endpoint {
     endpoint
 }
 
-/// A node's or a routing daemon's answer, as `hopwise status` and `hopwise top` show it.
+/// A node's or a routing daemon's answer, as `hopwise status` shows it.
 pub fn answered(text: &str) {
     match serde_json::from_str(text) {
         Ok(Response::Status(snapshot)) => {
             let snapshot = *snapshot;
             drop(status::printing::page(&snapshot, true));
             let area = Rect::new(0, 0, 80, 24);
-            top::printing::draw(&snapshot, Some(&snapshot), area, &mut Buffer::empty(area));
+            status::watch::printing::draw(&snapshot, Some(&snapshot), area, &mut Buffer::empty(area));
         }
         Ok(Response::Routing(snapshot)) => drop(snapshot.page()),
         Ok(Response::Capture(capture)) => {

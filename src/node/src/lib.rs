@@ -37,7 +37,6 @@ mod socks5;
 pub(crate) use socks5::client as socks5_client;
 mod stage;
 pub mod status;
-pub mod top;
 mod transparent;
 pub use transparent::hangs as transparent_hangs;
 pub(crate) mod unfinished;

@@ -1,4 +1,4 @@
-//! `hopwise status`: prints the state of a running node.
+//! `hopwise status`: prints the state of a running daemon, or watches it.
 
 use std::io::Write;
 
@@ -10,16 +10,25 @@ use crate::snapshot::Snapshot;
 use hopwise_daemon::failure::Failure;
 
 pub(super) mod printing;
+pub(super) mod watch;
 
 use printing::page;
+use watch::WatchArguments;
 
-/// Show the state of a running node or routing daemon
+/// Show the state of a running daemon, once or live
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hopwise status
   hopwise status --control /run/hopwise/n2.sock --json | jq .connections
-  hopwise status --control /run/hopwise/route.sock       # `control:` of hopwise route")]
+  hopwise status --control /run/hopwise/route.sock       # `control:` of hopwise route
+  hopwise status --watch                                 # a node's connections: rates, cwnd, RTT, ACKs per segment
+  hopwise status --watch --control /run/hopwise/n2.sock --every 250ms
+  hopwise status --watch --once                          # one frame as text, for scripts
+  hopwise status --watch --fleet --inventory configs/inventory.yaml
+
+Keys while it watches: q or Esc ends it. With --fleet, the keys n, s, u, a and c choose the order: as in the inventory,
+or by signal, queue, airtime or connections.")]
 pub struct Arguments {
     #[command(flatten)]
     control: Control,
@@ -29,9 +38,20 @@ pub struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Draw a node's connections anew each second
+    #[arg(short, long, conflicts_with_all = ["verbose", "json"])]
+    watch: bool,
+    #[command(flatten, next_help_heading = "With --watch")]
+    watching: WatchArguments,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.watch {
+        return watch::run(&arguments.control, &arguments.watching);
+    }
+    if arguments.watching.has_inventory() {
+        return Err(Failure::refused("--inventory", "expected --watch --fleet beside it"));
+    }
     let text = match arguments.control.ask(&Request::Status)? {
         Response::Status(snapshot) if arguments.json => json(&snapshot)?,
         Response::Status(snapshot) => page(&snapshot, arguments.verbose),
@@ -47,11 +67,12 @@ fn json(snapshot: &impl serde::Serialize) -> Result<String, Failure> {
     Ok(text + "\n")
 }
 
+/// The state of a node.
 pub fn ask(control: &Control) -> Result<Snapshot, Failure> {
     match control.ask(&Request::Status)? {
         Response::Status(snapshot) => Ok(*snapshot),
         Response::Routing(_) => {
-            Err(Failure::failed("ask the daemon", "it routes: `hopwise status` shows it"))
+            Err(Failure::failed("ask the daemon", "it routes: `hopwise status` without --watch shows it"))
         }
         _ => Err(Failure::failed("ask the daemon", "it answered another question")),
     }

@@ -185,7 +185,7 @@ fn a_fleet_is_one_table_and_hosts_that_do_not_answer_are_rows_with_their_reasons
     let mut table = String::new();
     within_patience(until(|| {
         let inventory = fleet.path("hosts.yaml");
-        let told = fleet.run(&["top", "--fleet", "--once", "--within", "6s", "--inventory", &inventory]);
+        let told = fleet.run(&["status", "--watch", "--fleet", "--once", "--within", "6s", "--inventory", &inventory]);
         table = String::from_utf8_lossy(&told.stdout).into_owned();
         row(&table, "n0 ").contains(" n1 ")
     }));
@@ -197,8 +197,8 @@ fn a_fleet_is_one_table_and_hosts_that_do_not_answer_are_rows_with_their_reasons
 /// Hosts that do not answer are a failure of the command.
 fn assert_statuses(fleet: &Fleet) {
     for (words, status) in [
-        (&["top", "--fleet", "--once"][..], 1),
-        (&["top", "--fleet", "--once", "--exit-zero"], 0),
+        (&["status", "--watch", "--fleet", "--once"][..], 1),
+        (&["status", "--watch", "--fleet", "--once", "--exit-zero"], 0),
         (&["mesh", "status"], 1),
         (&["mesh", "status", "--exit-zero"], 0),
     ] {

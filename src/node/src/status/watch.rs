@@ -1,4 +1,4 @@
-//! `hopwise top`: a running node's connections, drawn anew each second.
+//! `hopwise status --watch`: a running node's connections, or a fleet's hosts, drawn anew each second.
 
 use std::io::{self, IsTerminal, Write};
 use std::thread;
@@ -12,38 +12,26 @@ use crate::control::client::Control;
 use crate::fleet::ask::Asking;
 use crate::fleet::inventory::ChosenHosts;
 use crate::fleet::inventory::Host;
-use crate::fleet::{top, view};
+use crate::fleet::{view, watch as of_fleet};
 use crate::snapshot::Snapshot;
-use crate::status;
+use crate::status::ask;
 use hopwise_daemon::failure::{Failure, print};
 use hopwise_daemon::signals;
 
-pub(super) mod printing;
+pub(crate) mod printing;
 
 use printing::draw;
 
-/// Watch a running node's connections: rates, agents, cwnd, RTT, ACKs per segment
 #[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  hopwise top
-  hopwise top --control /run/hopwise/n2.sock --every 250ms
-  hopwise top --once          # one frame as text, for scripts
-  hopwise top --fleet --inventory configs/inventory.yaml
-
-Keys: q or Esc ends it. With --fleet, the keys n, s, u, a and c choose the order: as in the inventory, or by signal,
-queue, airtime or connections.")]
-pub struct Arguments {
-    #[command(flatten)]
-    control: Control,
+pub(super) struct WatchArguments {
     /// Time between two updates
-    #[arg(long, value_name = "TIME", default_value = "1s")]
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "watch")]
     every: Time,
     /// Print one frame as text and exit; rates are those of the time --every
-    #[arg(long)]
+    #[arg(long, requires = "watch")]
     once: bool,
     /// Watch all hosts of an inventory, as `hopwise mesh status` shows them
-    #[arg(long, requires = "inventory")]
+    #[arg(long, requires_all = ["watch", "inventory"])]
     fleet: bool,
     #[command(flatten)]
     chosen: ChosenHosts,
@@ -55,26 +43,33 @@ pub struct Arguments {
     exit_zero: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+impl WatchArguments {
+    /// Returns whether hosts are named, which a status of one daemon does not take.
+    pub(super) fn has_inventory(&self) -> bool {
+        self.chosen.inventory.is_some()
+    }
+}
+
+pub(super) fn run(control: &Control, arguments: &WatchArguments) -> Result<(), Failure> {
     if let Some(hosts) = arguments.chosen.hosts()? {
         return watch_fleet(arguments, hosts);
     }
-    let snapshot = status::ask(&arguments.control)?;
+    let snapshot = ask(control)?;
     if arguments.once {
         // A wait that ends early shortens the time over which rates are taken.
         thread::park_timeout(arguments.every.0);
-        let text = printing::text(&status::ask(&arguments.control)?, &snapshot);
+        let text = printing::text(&ask(control)?, &snapshot);
         return hopwise_daemon::failure::printed(hopwise_lab::plain::out().write_all(text.as_bytes()));
     }
     refuse_without_terminal()?;
     let mut terminal = ratatui::try_init().map_err(|error| Failure::failed("set the terminal up", error))?;
-    let ended = watch(arguments, &mut terminal, snapshot);
+    let ended = watch(control, arguments.every.0, &mut terminal, snapshot);
     ratatui::restore();
     ended
 }
 
 /// All hosts of an inventory, once or live.
-fn watch_fleet(arguments: &Arguments, hosts: Vec<Host>) -> Result<(), Failure> {
+fn watch_fleet(arguments: &WatchArguments, hosts: Vec<Host>) -> Result<(), Failure> {
     if !arguments.fleet {
         return Err(Failure::refused(
             "--inventory",
@@ -92,12 +87,12 @@ fn watch_fleet(arguments: &Arguments, hosts: Vec<Host>) -> Result<(), Failure> {
             asking.close().await;
             let reports = reports?;
             print(view::page(&reports)).await?;
-            reports.ended("top", arguments.exit_zero)
+            reports.ended("status", arguments.exit_zero)
         });
     }
     refuse_without_terminal()?;
     let mut terminal = ratatui::try_init().map_err(|error| Failure::failed("set the terminal up", error))?;
-    let ended = top::watch(&runtime, asking, arguments.every.0, &mut terminal);
+    let ended = of_fleet::watch(&runtime, asking, arguments.every.0, &mut terminal);
     ratatui::restore();
     ended
 }
@@ -106,11 +101,12 @@ fn refuse_without_terminal() -> Result<(), Failure> {
     if io::stdout().is_terminal() {
         return Ok(());
     }
-    Err(Failure::refused("hopwise top", "standard output is no terminal: expected --once"))
+    Err(Failure::refused("hopwise status --watch", "standard output is no terminal: expected --once"))
 }
 
 fn watch(
-    arguments: &Arguments,
+    control: &Control,
+    every: Duration,
     terminal: &mut ratatui::DefaultTerminal,
     mut snapshot: Snapshot,
 ) -> Result<(), Failure> {
@@ -120,10 +116,10 @@ fn watch(
         terminal
             .draw(|frame| draw(&snapshot, before.as_ref(), frame.area(), frame.buffer_mut()))
             .map_err(system)?;
-        if is_quit(arguments.every.0).map_err(system)? {
+        if is_quit(every).map_err(system)? {
             return Ok(());
         }
-        before = Some(std::mem::replace(&mut snapshot, status::ask(&arguments.control)?));
+        before = Some(std::mem::replace(&mut snapshot, ask(control)?));
     }
 }
 
