@@ -23,6 +23,7 @@ mod router;
 mod routing;
 mod shim;
 mod static_routes;
+mod thin;
 
 pub use gateway::Gateway;
 pub use gateway::{LinkSource, Schedule, TimedEvent};
@@ -39,3 +40,4 @@ pub use routing::{
     ControlMessage, Cx, Purged, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
 };
 pub use static_routes::{FirstStep, StaticNeighbour, StaticRoutes, towards};
+pub use thin::{AckFate, Thin, ThinConfig, ThinCounts};

@@ -1,0 +1,288 @@
+//! Judges the ACKs that a kernel's TCP sends. A receiver agent for each flow decides which of them wait.
+//!
+//! A packet comes in with a number, and its verdict goes out with that number: pass or drop. Nothing is written or
+//! changed, so that each ACK that leaves is the kernel's own.
+//!
+//! Invariants
+//! - A1: a pure ACK waits at most 490 ms after the first unacknowledged data, whatever the agent decides.
+//! - A2: an ACK is dropped only as a newer segment of its flow leaves or waits in its place: the last ACK leaves.
+//! - A3: a packet with news passes at once: duplicates, SACK blocks, congestion marks, a window at zero or from zero,
+//!   SYN, FIN and RST, and the first ACKs of a flow or after a pause. A waiting ACK passes before it, or is dropped if
+//!   the packet acknowledges more.
+//! - A4: a segment that does not continue its flow by sequence number replaces no ACK: a stranger who does not know the
+//!   number can neither drop an ACK nor delay one.
+//!
+//! Of the timestamps in ACKs the newest leave (RFC 7323 §4.3 would have the echo of the first). An ACK with the first
+//! echo acknowledges less, and a changed echo would be forged. A sender that measures by echoes therefore does not see
+//! the time for which an ACK waited. Linux measures by its own send times and sees that time.
+
+mod flow;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{By, MakeReceiver, Path};
+
+use flow::{AckFlow, HeldAck};
+use read::{Ends, ReadHead};
+
+/// The longest wait of an ACK. RFC 9293 MUST-40 has less than 500 ms, of which a busy machine needs some.
+const CEILING: Duration = Duration::from_millis(490);
+/// After this time without a packet of a flow its sender begins anew (RFC 5681 §4.1, with the least RTO of RFC 6298).
+const PAUSE: Duration = Duration::from_secs(1);
+/// A full table looks for idle flows so often.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// Flows are forgotten after this time without a packet.
+const IDLE: Duration = Duration::from_mins(1);
+/// Flows in which no data was acknowledged are forgotten after this time: a stranger may invent them.
+const IDLE_AND_EMPTY: Duration = Duration::from_secs(2);
+
+/// What a [`Thin`] is made of.
+pub struct ThinConfig {
+    /// Makes the agent of each flow.
+    pub receiver: MakeReceiver,
+    /// The largest packet of the interface, which tells how many segments an ACK stands for.
+    pub mtu: u16,
+    /// Flows that are followed at a time. ACKs of further flows pass.
+    pub most_flows: usize,
+    /// ACKs that pass at once at the beginning of a flow, and after a pause of a second. A sender grows by them, and
+    /// learns the round trip before ACKs wait.
+    pub quick: u32,
+}
+
+impl std::fmt::Debug for ThinConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ThinConfig { mtu, most_flows, .. } = self;
+        f.debug_struct("ThinConfig").field("mtu", mtu).field("most_flows", most_flows).finish_non_exhaustive()
+    }
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckFate {
+    /// It goes on as it is.
+    Pass,
+    /// A newer ACK goes in its place.
+    Drop,
+}
+
+/// Counts since the start; flows and waiting ACKs are those of now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThinCounts {
+    /// Followed flows.
+    pub flows: usize,
+    /// ACKs that wait.
+    pub held: usize,
+    /// Pure ACKs of followed flows.
+    pub acks: u64,
+    /// Pure ACKs that were dropped for a newer ACK.
+    pub replaced: u64,
+    /// Pure ACKs that were dropped because data of their flow left with a newer number.
+    pub ridden: u64,
+    /// Pure ACKs that passed at once, with news or at a beginning.
+    pub news: u64,
+    /// Packets that passed because they were not understood: tunnels, fragments, extension headers, unknown options.
+    pub untouched: u64,
+    /// Pure ACKs that passed because too many flows were followed.
+    pub no_room: u64,
+}
+
+/// Judges packets that leave. See the head of this file for its rules.
+pub struct Thin {
+    config: ThinConfig,
+    flows: BTreeMap<Ends, AckFlow>,
+    /// The flows with a waiting ACK, by the time at which their agents want to be asked.
+    due: BTreeSet<(Instant, Ends)>,
+    verdicts: VecDeque<(u32, AckFate)>,
+    counts: ThinCounts,
+    /// Nothing is known of paths.
+    path: Path,
+    sweep_at: Instant,
+}
+
+impl Thin {
+    /// A machine without flows.
+    pub fn new(config: ThinConfig) -> Thin {
+        Thin {
+            config,
+            flows: BTreeMap::new(),
+            due: BTreeSet::new(),
+            verdicts: VecDeque::new(),
+            counts: ThinCounts::default(),
+            path: Path::default(),
+            sweep_at: Instant::ZERO,
+        }
+    }
+
+    /// Takes a packet that is about to leave; `head` has its headers, and may lack its data. Verdicts may follow on
+    /// this packet and on waiting ones.
+    pub fn handle_packet(&mut self, now: Instant, id: u32, head: &[u8]) {
+        let Some(read) = read::read(head) else {
+            self.counts.untouched += 1;
+            return self.say(id, AckFate::Pass);
+        };
+        if read.begins_or_resets() {
+            self.forget(read.ends);
+            self.say(id, AckFate::Pass);
+        } else if read.takes_numbers() {
+            self.on_data(now, &read);
+            self.say(id, AckFate::Pass);
+        } else {
+            self.on_ack(now, id, &read);
+        }
+    }
+
+    /// Asks the agents that are due, and ends waits at the ceiling.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some((_, ends)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
+            let Some(flow) = self.flows.get_mut(&ends) else {
+                unreachable!("a flow with a waiting ACK stays")
+            };
+            self.due.pop_first();
+            if let Some(id) = flow.on_deadline(now, &self.path) {
+                self.counts.held -= 1;
+                self.say(id, AckFate::Pass);
+            }
+            self.file(ends);
+        }
+    }
+
+    /// The instant of the next work.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    /// The next verdict, with the number of its packet. Verdicts have to be carried out in this order.
+    pub fn poll_verdict(&mut self) -> Option<(u32, AckFate)> {
+        self.verdicts.pop_front()
+    }
+
+    /// Lets all waiting ACKs pass, and forgets all flows.
+    pub fn let_go(&mut self) {
+        while let Some(ends) = self.flows.keys().next().copied() {
+            self.forget(ends);
+        }
+    }
+
+    /// The counts.
+    pub fn counts(&self) -> ThinCounts {
+        ThinCounts { flows: self.flows.len(), ..self.counts }
+    }
+
+    fn say(&mut self, id: u32, fate: AckFate) {
+        self.verdicts.push_back((id, fate));
+    }
+
+    /// Data, or a FIN: it carries the newest number, so that an ACK need not leave before it.
+    fn on_data(&mut self, now: Instant, read: &ReadHead) {
+        let Some(flow) = self.flows.get_mut(&read.ends) else { return };
+        let held = flow.held.take();
+        if !flow.hear(now, read, self.config.mtu, &self.path) {
+            flow.settle(now, By::Piggyback, &self.path);
+        }
+        flow.note(now, read);
+        if let Some(held) = held {
+            let rides = held.goes_on_in(read) && read.ack >= held.number;
+            self.counts.ridden += u64::from(rides);
+            self.end(held, rides);
+        }
+        self.file(read.ends);
+    }
+
+    fn on_ack(&mut self, now: Instant, id: u32, read: &ReadHead) {
+        if !read.is_plain {
+            self.counts.untouched += 1;
+            self.forget(read.ends);
+            return self.say(id, AckFate::Pass);
+        }
+        if !self.flows.contains_key(&read.ends) {
+            self.begin(now, read);
+            return self.say(id, AckFate::Pass);
+        }
+        let Some(flow) = self.flows.get_mut(&read.ends) else { return };
+        self.counts.acks += 1;
+        let has_news = flow.is_quick(now, self.config.quick) || flow.has_news(read);
+        let held = flow.held.take();
+        let mut leaves = flow.hear(now, read, self.config.mtu, &self.path);
+        self.counts.news += u64::from(has_news);
+        if has_news && !leaves {
+            flow.settle(now, By::Forced, &self.path);
+            leaves = true;
+        }
+        flow.note(now, read);
+        if !leaves {
+            flow.held = Some(HeldAck { id, seq: read.seq, number: read.ack });
+            self.counts.held += 1;
+        }
+        if let Some(held) = held {
+            let is_replaced = held.goes_on_in(read) && read.ack > held.number;
+            self.counts.replaced += u64::from(is_replaced);
+            self.end(held, is_replaced);
+        }
+        if leaves {
+            self.say(id, AckFate::Pass);
+        }
+        self.file(read.ends);
+    }
+
+    /// Ends the wait of an ACK.
+    fn end(&mut self, held: HeldAck, is_replaced: bool) {
+        self.counts.held -= 1;
+        self.say(held.id, if is_replaced { AckFate::Drop } else { AckFate::Pass });
+    }
+
+    /// Follows a flow from this ACK on, which itself passes: a beginning has no number to compare with.
+    fn begin(&mut self, now: Instant, read: &ReadHead) {
+        if self.flows.len() >= self.config.most_flows {
+            self.sweep(now);
+        }
+        if self.flows.len() >= self.config.most_flows {
+            self.counts.no_room += 1;
+            return;
+        }
+        self.counts.acks += 1;
+        let flow = AckFlow::new(now, (self.config.receiver)(), read);
+        self.flows.insert(read.ends, flow.with_quick(self.config.quick));
+    }
+
+    fn sweep(&mut self, now: Instant) {
+        if now < self.sweep_at {
+            return;
+        }
+        self.sweep_at = now + SWEEP_EVERY;
+        self.flows.retain(|_, flow| {
+            let most = if flow.has_acknowledged() { IDLE } else { IDLE_AND_EMPTY };
+            flow.held.is_some() || flow.silence(now) < most
+        });
+    }
+
+    fn forget(&mut self, ends: Ends) {
+        let Some(mut flow) = self.flows.remove(&ends) else { return };
+        if let Some(due) = flow.filed.take() {
+            self.due.remove(&(due, ends));
+        }
+        if let Some(held) = flow.held {
+            self.end(held, false);
+        }
+    }
+
+    /// Must be called after each change of a flow: its agent may have another deadline.
+    fn file(&mut self, ends: Ends) {
+        let Some(flow) = self.flows.get_mut(&ends) else { return };
+        let due = flow.due();
+        if let Some(before) = std::mem::replace(&mut flow.filed, due) {
+            self.due.remove(&(before, ends));
+        }
+        self.due.extend(due.map(|due| (due, ends)));
+    }
+}
+
+impl std::fmt::Debug for Thin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Thin").field("counts", &self.counts()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,212 @@
+//! A flow whose ACKs leave here: its agent, the data that the agent owes an ACK, and the ACK that waits.
+//!
+//! The flow shows no arriving data. What an ACK acknowledges beyond the one before it arrived, as so many full segments
+//! of the interface's MTU.
+
+use std::time::Duration;
+
+use hopwise_core::agent::{AckDecided, AckVerdict, Arrival, By, Class, Owed, Path, ReceiverAgent, RecvView};
+use hopwise_core::wire::Flags;
+use hopwise_core::{Instant, Seq};
+
+use super::read::ReadHead;
+use super::{CEILING, PAUSE};
+
+/// The advertised window is scaled by what a SYN said that was not seen: agents see no limit.
+const NO_LIMIT: u32 = 1 << 30;
+/// More than any window: an ACK this far ahead is no next one.
+const FARTHEST: u32 = 1 << 30;
+/// The segments that an ACK may stand for, so that no packet costs an endless loop.
+const MOST_SEGMENTS: u32 = 256;
+
+/// An ACK that the kernel keeps for us.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldAck {
+    pub(super) id: u32,
+    pub(super) seq: Seq,
+    pub(super) number: Seq,
+}
+
+impl HeldAck {
+    /// Returns whether the segment continues the flow behind this ACK.
+    pub(super) fn goes_on_in(&self, read: &ReadHead) -> bool {
+        read.seq == self.seq && read.ack - self.number < FARTHEST
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct AckFlow {
+    agent: Box<dyn ReceiverAgent>,
+    owed: Owed,
+    /// The newest number, the sequence number behind it, and the window that left with it.
+    number: Seq,
+    seq: Seq,
+    window: u16,
+    sack_blocks: u8,
+    mss: u32,
+    heard: Instant,
+    /// ACKs that pass at once from now on.
+    quick: u32,
+    /// When the last data came in order, and the last data of any class.
+    last_in_order: Option<Instant>,
+    last_arrival: Option<Instant>,
+    pub(super) held: Option<HeldAck>,
+    /// The deadline under which the table has this flow.
+    pub(super) filed: Option<Instant>,
+}
+
+impl AckFlow {
+    pub(super) fn new(now: Instant, agent: Box<dyn ReceiverAgent>, read: &ReadHead) -> AckFlow {
+        AckFlow {
+            agent,
+            owed: Owed::default(),
+            number: read.ack,
+            seq: read.seq,
+            window: read.window,
+            sack_blocks: read.sack_blocks,
+            mss: 0,
+            heard: now,
+            quick: 0,
+            last_in_order: None,
+            last_arrival: None,
+            held: None,
+            filed: None,
+        }
+    }
+
+    pub(super) fn with_quick(self, quick: u32) -> AckFlow {
+        AckFlow { quick, ..self }
+    }
+
+    /// Returns whether the next ACK passes as one of the first, and counts it.
+    pub(super) fn is_quick(&mut self, now: Instant, quick: u32) -> bool {
+        if self.silence(now) > PAUSE {
+            self.quick = quick;
+        }
+        let is_quick = self.quick > 0;
+        self.quick = self.quick.saturating_sub(1);
+        is_quick
+    }
+
+    pub(super) fn has_acknowledged(&self) -> bool {
+        self.owed.in_order_total > 0
+    }
+
+    pub(super) fn silence(&self, now: Instant) -> Duration {
+        now.since(self.heard)
+    }
+
+    /// Returns whether a pure ACK says more than that data came in order.
+    pub(super) fn has_news(&self, read: &ReadHead) -> bool {
+        let advance = read.ack - self.number;
+        advance == 0
+            || advance >= FARTHEST
+            || read.sack_blocks > 0
+            || read.flags != Flags::ACK
+            || read.window == 0
+            || self.window == 0
+            || read.seq != self.seq
+    }
+
+    /// Tells the agent of the data that the segment acknowledges. Returns whether the agent wants an ACK.
+    pub(super) fn hear(&mut self, now: Instant, read: &ReadHead, mtu: u16, path: &Path) -> bool {
+        self.mss = u32::from(mtu.saturating_sub(read.headers)).max(1);
+        let advance = match read.ack - self.number {
+            advance if advance < FARTHEST => advance,
+            _ => 0,
+        };
+        let class = match (advance, self.sack_blocks.max(read.sack_blocks)) {
+            (0, _) if read.sack_blocks > 0 => Class::OutOfOrder,
+            // A change of the window, a probe, or data of our own.
+            (0, _) => return false,
+            (_, 0) => Class::InOrder,
+            _ => Class::FillsHole,
+        };
+        let count = advance.div_ceil(self.mss).clamp(1, MOST_SEGMENTS);
+        let share = |last: Option<Instant>| last.map(|last| now.since(last) / count);
+        let (gap, gap_in_order) = (share(self.last_arrival), share(self.last_in_order));
+        let (mut to_come, mut is_wanted) = (advance, false);
+        for nth in 0..count {
+            let bytes = if nth + 1 == count { to_come } else { self.mss.min(to_come) };
+            to_come -= bytes;
+            let bytes = if class == Class::OutOfOrder { self.mss } else { bytes };
+            let mut arrival = Arrival::new(now, class, bytes);
+            (arrival.gap, arrival.gap_in_order) = (gap, gap_in_order);
+            is_wanted |= self.on_segment(&arrival, read.sack_blocks, path);
+        }
+        self.last_arrival = Some(now);
+        if class != Class::OutOfOrder {
+            self.last_in_order = Some(now);
+        }
+        // The ACK acknowledges the segments behind the one that decided as well.
+        if is_wanted && self.owed.segments > 0 {
+            self.settle(now, By::Forced, path);
+        }
+        is_wanted
+    }
+
+    fn on_segment(&mut self, arrival: &Arrival, holes: u8, path: &Path) -> bool {
+        if arrival.class != Class::OutOfOrder {
+            self.owed.segments += 1;
+            self.owed.bytes = self.owed.bytes.saturating_add(arrival.bytes);
+            self.owed.since.get_or_insert(arrival.now);
+            self.owed.in_order_total += 1;
+        }
+        let mut view = self.view(path);
+        view.holes = holes.into();
+        match self.agent.on_arrival(arrival, &view) {
+            AckVerdict::Now(_) => {
+                self.settle(arrival.now, By::Agent, path);
+                true
+            }
+            // Nothing is written here, a repeat neither.
+            AckVerdict::Hold(_) | AckVerdict::Repeat(_) => false,
+        }
+    }
+
+    fn view<'a>(&self, path: &'a Path) -> RecvView<'a> {
+        RecvView::new(self.owed, path, self.mss, NO_LIMIT)
+    }
+
+    /// Books an ACK, so that nothing is owed, and tells the agent.
+    pub(super) fn settle(&mut self, now: Instant, by: By, path: &Path) {
+        let decided = AckDecided::new(now, by, self.owed.segments, self.owed.bytes);
+        let in_order_total = self.owed.in_order_total;
+        self.owed = Owed { last_ack: Some(now), in_order_total, ..Owed::default() };
+        let view = self.view(path);
+        self.agent.on_ack(&decided, &view);
+    }
+
+    /// Keeps what the next segment is compared with.
+    pub(super) fn note(&mut self, now: Instant, read: &ReadHead) {
+        self.heard = now;
+        self.seq = read.next();
+        self.number = read.ack;
+        self.window = read.window;
+        self.sack_blocks = read.sack_blocks;
+    }
+
+    /// The instant at which the waiting ACK is looked at next.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.held?;
+        let ceiling = self.owed.since.map_or(self.heard, |since| since + CEILING);
+        Some(self.agent.deadline().map_or(ceiling, |asked| asked.min(ceiling)))
+    }
+
+    /// Asks the agent if it is due. Returns the number of the ACK that leaves.
+    pub(super) fn on_deadline(&mut self, now: Instant, path: &Path) -> Option<u32> {
+        let held = self.held?;
+        let mut leaves = false;
+        if self.agent.deadline().is_some_and(|due| due <= now) {
+            let view = self.view(path);
+            leaves = matches!(self.agent.on_deadline(now, &view), AckVerdict::Now(_));
+        }
+        let by = if leaves { By::Agent } else { By::Forced };
+        if leaves || self.owed.since.is_none_or(|since| since + CEILING <= now) {
+            self.settle(now, by, path);
+            self.held = None;
+            return Some(held.id);
+        }
+        None
+    }
+}
