@@ -4,6 +4,7 @@
 //! If a packet leaves unchanged before another is read, the kernel itself forwards it. The kernel drops a packet that
 //! was kept longer, and the link sends it anew through the interface, by the kernel's routes.
 
+mod acks;
 mod anew;
 pub(crate) mod rules;
 pub(crate) mod socket;
@@ -24,6 +25,7 @@ use crate::counters::{LinkCounters, LinkDrop, LinkTally};
 use crate::link::{Link, LinkError, Received, Sent};
 use crate::tun::check_ip;
 
+pub use acks::{AckQueue, AckQueueError};
 use anew::Anew;
 use anew::Untracked;
 use rules::QueueRules;

@@ -110,8 +110,17 @@ pub(crate) struct UndoCommand {
 impl UndoCommand {
     /// Runs the script when this is dropped, in the namespaces of the caller of `by`.
     pub(crate) fn by(script: &str) -> io::Result<UndoCommand> {
+        UndoCommand::start(&format!("{DEAF} read -r _ && {{ {script}; }}"))
+    }
+
+    /// Runs the script also when this process is killed.
+    pub(crate) fn at_any_end(script: &str) -> io::Result<UndoCommand> {
+        UndoCommand::start(&format!("{DEAF} read -r _; {{ {script}; }}"))
+    }
+
+    fn start(words: &str) -> io::Result<UndoCommand> {
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("{DEAF} read -r _ && {{ {script}; }}")]);
+        shell.args(["-c", words]);
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut shell = RunningTool::start(&mut shell)?;
         let input = shell.child.stdin.take();

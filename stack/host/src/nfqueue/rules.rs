@@ -267,8 +267,8 @@ const HEADER: usize = 4;
 
 /// Families as netfilter numbers them.
 pub(crate) const INET: u8 = 1;
-pub(super) const IPV4: u8 = 2;
-pub(super) const IPV6: u8 = 10;
+pub(crate) const IPV4: u8 = 2;
+pub(crate) const IPV6: u8 = 10;
 
 /// A chain, by its family, its table and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]

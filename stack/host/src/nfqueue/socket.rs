@@ -26,6 +26,8 @@ const MASK: u16 = 4;
 const FLAGS: u16 = 5;
 /// A full queue lets packets go on, and drops none.
 const FAIL_OPEN: u32 = 1;
+/// Data that the device will cut comes in one packet, as the kernel has it.
+const GSO: u32 = 4;
 const PACKET_HEADER: u16 = 1;
 const VERDICT_HEADER: u16 = 2;
 const MARK: u16 = 3;
@@ -65,6 +67,15 @@ pub(crate) struct QueuedPacket<'a> {
     pub(crate) packet: &'a [u8],
 }
 
+/// What comes of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copies {
+    /// Bytes of it at the most.
+    pub(crate) most: u32,
+    /// Data that a device will cut comes uncut, and its checksum unfinished.
+    pub(crate) whole_trains: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct NetfilterQueue {
     socket: Arc<OwnedFd>,
@@ -78,8 +89,12 @@ fn message(kind: u16, flags: u16, queue: u16) -> NetlinkMessage {
 }
 
 impl NetfilterQueue {
-    /// Binds a queue, which has one user. It fails with `ResourceBusy` if another program has it.
+    /// Binds a queue of whole packets, which has one user. It fails with `ResourceBusy` if another program has it.
     pub(crate) fn bind(number: u16) -> io::Result<NetfilterQueue> {
+        NetfilterQueue::bind_with(number, Copies { most: 0xffff, whole_trains: false })
+    }
+
+    pub(crate) fn bind_with(number: u16, copies: Copies) -> io::Result<NetfilterQueue> {
         let socket = open(Some(NETFILTER))?;
         sys::set_option(socket.as_fd(), NO_OVERRUN_ERRORS, 1)?;
         // A smaller buffer works, too.
@@ -87,11 +102,11 @@ impl NetfilterQueue {
         let queue = NetfilterQueue::bound(socket, number);
         let configure = || message(CONFIGURE, 0, number);
         queue.ask(configure().attribute(COMMAND, &[BIND, 0, 0, 0]))?;
-        let parameters = [&0xffff_u32.to_be_bytes()[..], &[COPY_PACKET]].concat();
+        let parameters = [&copies.most.to_be_bytes()[..], &[COPY_PACKET]].concat();
         queue.ask(configure().attribute(PARAMETERS, &parameters))?;
         queue.ask(configure().attribute(MOST_QUEUED, &QUEUED.to_be_bytes()))?;
-        let fail_open = FAIL_OPEN.to_be_bytes();
-        queue.ask(configure().attribute(FLAGS, &fail_open).attribute(MASK, &fail_open))?;
+        let flags = if copies.whole_trains { FAIL_OPEN | GSO } else { FAIL_OPEN }.to_be_bytes();
+        queue.ask(configure().attribute(FLAGS, &flags).attribute(MASK, &flags))?;
         rustix::io::ioctl_fionbio(&*queue.socket, true)?;
         Ok(queue)
     }

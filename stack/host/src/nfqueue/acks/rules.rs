@@ -1,0 +1,129 @@
+//! Rules that lead what leaves by some interfaces into a queue. Without a listener, packets go on (`bypass`).
+//!
+//! They come after the rules of the host's own firewall. A table of nft belongs to this process and goes with it. If
+//! the kernel's nft has no queues, iptables sets the rules, in `security` or, where that is missing, in `mangle`. A
+//! shell removes them when this process ends, however it ends.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io;
+use std::process::Command;
+
+use crate::nfqueue::rules::{
+    IPTABLES, IPV4, IPV6, RuleChain, StandingChains, clear_by, removing, removing_made, restore,
+};
+use crate::nft::{OwnedTable, feed, tables};
+use crate::running::UndoCommand;
+
+/// The beginnings of the names of our table of nft, and of our chain of iptables. The queue's number follows.
+const TABLE_OF: &str = "hopwise_thin_";
+const CHAIN_OF: &str = "HOPWISE-A";
+const HOOKS: [&str; 2] = ["OUTPUT", "FORWARD"];
+/// Tables of iptables with these hooks, tried in turn.
+const TABLES: [&str; 2] = ["security", "mangle"];
+
+#[derive(Debug)]
+pub(super) enum AckRules {
+    Nft(OwnedTable),
+    Iptables { _undo: UndoCommand, standing: StandingChains },
+}
+
+impl AckRules {
+    pub(super) fn set(interfaces: &BTreeSet<String>, queue: u16) -> io::Result<AckRules> {
+        let (table, chains) = (format!("inet {TABLE_OF}{queue}"), chains(interfaces, queue));
+        // The owner of a table does not tell why it is not made, and waits.
+        let checked =
+            feed(Command::new("nft").args(["-c", "-f", "-"]), &format!("table {table} {{ {chains} }}"));
+        match checked {
+            Ok(()) => OwnedTable::set(&table, &chains).map(AckRules::Nft),
+            Err(of_nft) if of_nft.kind() == io::ErrorKind::TimedOut => Err(of_nft),
+            Err(of_nft) => with_iptables(interfaces, queue)
+                .map_err(|error| io::Error::new(error.kind(), format!("nft: {of_nft}; {error}"))),
+        }
+    }
+
+    /// Returns whether they are there still, as far as the kernel tells.
+    pub(super) fn stand(&mut self) -> bool {
+        match self {
+            AckRules::Nft(table) => table.stands(),
+            AckRules::Iptables { standing, .. } => standing.holds(),
+        }
+    }
+}
+
+fn chains(interfaces: &BTreeSet<String>, queue: u16) -> String {
+    let names: Vec<_> = interfaces.iter().map(|name| format!("\"{name}\"")).collect();
+    let rule = format!("oifname {{ {} }} meta l4proto tcp queue flags bypass to {queue};", names.join(", "));
+    let chain = |hook: &str| {
+        let hook = hook.to_lowercase();
+        format!("chain {hook} {{ type filter hook {hook} priority filter + 1; policy accept; {rule} }}; ")
+    };
+    HOOKS.map(chain).concat()
+}
+
+fn with_iptables(interfaces: &BTreeSet<String>, queue: u16) -> io::Result<AckRules> {
+    let before = tables().unwrap_or_default();
+    let cleared = clearing(queue);
+    clear_by(&cleared);
+    let undo = UndoCommand::at_any_end(&format!("{cleared}{}true", removing_made(&before)))?;
+    for program in IPTABLES {
+        let set = |table: &str| restore(program, &for_iptables(interfaces, queue, table));
+        let Err(error) = set(TABLES[0]).or_else(|_| set(TABLES[1])) else { continue };
+        // A kernel may lack IPv6.
+        if program == IPTABLES[0] {
+            return Err(error);
+        }
+        tracing::warn!(%error, "ACKs over IPv6 leave as they are");
+    }
+    let name = format!("{CHAIN_OF}{queue}");
+    let known = TABLES.into_iter().flat_map(|table| {
+        [IPV4, IPV6].map(|family| RuleChain { family, table: table.to_owned(), name: name.clone() })
+    });
+    Ok(AckRules::Iptables { _undo: undo, standing: StandingChains::of(known) })
+}
+
+fn for_iptables(interfaces: &BTreeSet<String>, queue: u16, table: &str) -> String {
+    let chain = format!("{CHAIN_OF}{queue}");
+    let mut rules = String::new();
+    for interface in interfaces {
+        // Writing to a String does not fail.
+        let _ =
+            writeln!(rules, "-A {chain} -o {interface} -p tcp -j NFQUEUE --queue-num {queue} --queue-bypass");
+    }
+    let hooks = HOOKS.map(|hook| format!("-A {hook} -j {chain}\n")).concat();
+    format!("*{table}\n:{chain} - [0:0]\n{rules}{hooks}COMMIT\n")
+}
+
+/// The commands that remove our rules.
+fn clearing(queue: u16) -> String {
+    let chain = format!("{CHAIN_OF}{queue}");
+    let of = |program: &&str| {
+        let each = |table: &str| HOOKS.map(|hook| removing(program, (table, hook), &chain)).concat();
+        TABLES.map(each).concat()
+    };
+    IPTABLES.iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leaves_goes_into_a_queue_that_lets_packets_go_on_where_nobody_listens() {
+        let interfaces = ["wlan0", "wlan1"].map(str::to_owned).into();
+        let script = chains(&interfaces, 7300);
+        let rule = "oifname { \"wlan0\", \"wlan1\" } meta l4proto tcp queue flags bypass to 7300;";
+        assert_eq!(script.matches(rule).count(), 2, "{script}");
+        assert!(script.contains("hook output priority filter + 1;") && script.contains("hook forward"));
+        let script = for_iptables(&interfaces, 7300, "security");
+        let rule = "-A HOPWISE-A7300 -o wlan1 -p tcp -j NFQUEUE --queue-num 7300 --queue-bypass\n";
+        assert!(
+            script.starts_with("*security\n:HOPWISE-A7300 - [0:0]\n") && script.contains(rule),
+            "{script}"
+        );
+        assert!(
+            script.ends_with("-A OUTPUT -j HOPWISE-A7300\n-A FORWARD -j HOPWISE-A7300\nCOMMIT\n"),
+            "{script}"
+        );
+    }
+}
