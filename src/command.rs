@@ -66,6 +66,8 @@ enum Sub {
     Route(hopwise_router::route::Arguments),
     #[cfg(feature = "mesh")]
     Proxy(hopwise_router::proxy::Arguments),
+    #[cfg(feature = "mesh")]
+    Thin(hopwise_router::thin::Arguments),
     #[cfg(feature = "lab")]
     Air(hopwise_trial::air::Arguments),
     #[cfg(feature = "node")]
@@ -91,7 +93,7 @@ enum Sub {
 /// What people come for, and the commands for it.
 const DOORS: [(&str, &[&str]); 3] = [
     ("Compare agents", &["run", "trial", "report", "claims", "agents", "keys"]),
-    ("Run on a mesh", &["node", "exec", "send", "recv", "mesh", "route", "proxy", "air"]),
+    ("Run on a mesh", &["node", "exec", "send", "recv", "mesh", "route", "proxy", "thin", "air"]),
     ("Look inside", &["status", "capture", "doctor"]),
 ];
 
@@ -222,6 +224,8 @@ fn of_subcommand(subcommand: &Sub) -> Result<ExitCode, Failure> {
         Sub::Route(arguments) => hopwise_router::route::run(arguments),
         #[cfg(feature = "mesh")]
         Sub::Proxy(arguments) => hopwise_router::proxy::run(arguments),
+        #[cfg(feature = "mesh")]
+        Sub::Thin(arguments) => hopwise_router::thin::run(arguments),
         #[cfg(feature = "node")]
         Sub::Status(arguments) => hopwise_node::status::run(arguments),
         #[cfg(feature = "mesh")]

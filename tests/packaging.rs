@@ -100,9 +100,8 @@ fn a_package_has_the_command_with_all_that_belongs_to_it() {
         files.iter().filter_map(|(.., path)| path.strip_prefix(place)).map(str::to_owned).collect()
     };
     assert_eq!(under("/usr/bin/"), BTreeSet::from(["hopwise".to_owned()]));
-    let units =
-        ["hopwise@.service", "hopwise-route@.service", "hopwise-proxy@.service", "hopwise-mesh.service"];
-    let units = units.map(str::to_owned);
+    let units = ["hopwise@", "hopwise-route@", "hopwise-proxy@", "hopwise-thin@", "hopwise-mesh"];
+    let units = units.map(|unit| format!("{unit}.service"));
     assert_eq!(under("/usr/lib/systemd/system/"), BTreeSet::from(units));
     assert_eq!(under("/usr/lib/sysusers.d/"), BTreeSet::from(["hopwise.conf".to_owned()]));
     let manual: BTreeSet<_> = pages().iter().map(|name| format!("{name}.1.gz")).collect();

@@ -64,6 +64,7 @@ mod shards;
 mod stopping;
 mod stream;
 mod streamed;
+mod thin;
 mod transparent;
 mod trials;
 mod unmet;

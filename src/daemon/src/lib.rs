@@ -24,6 +24,7 @@ pub mod signals;
 pub mod stations;
 pub mod table;
 pub mod talk;
+pub mod thin;
 pub mod watchdog;
 
 /// Message of `--check` for an accepted configuration.

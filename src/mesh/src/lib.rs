@@ -14,6 +14,8 @@ pub mod proxy;
 mod record;
 pub mod route;
 mod status;
+pub mod thin;
+mod watchdog;
 
 /// Configure mesh interfaces, show a mesh's hosts, and record its links
 #[derive(Args, Debug)]

@@ -18,7 +18,6 @@ pub mod fuzzing;
 mod plan;
 mod serve;
 mod sources;
-mod watchdog;
 
 pub use arguments::Arguments;
 use arguments::{ProxyNews, Sub};
@@ -29,7 +28,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         (Some(Sub::Plan(arguments)), _) => plan::run(arguments),
         (Some(Sub::Calibrate(arguments)), _) => calibrate::run(arguments),
         (Some(Sub::Event(event)), _) => tell(&event.news),
-        (Some(Sub::Watch { patience, process, alone }), _) => watchdog::run(*patience, *process, *alone),
+        (Some(Sub::Watch { patience, process, alone }), _) => {
+            crate::watchdog::run(*patience, *process, *alone)
+        }
         (Some(Sub::Status { at, text }), _) => status(&at.control, *text),
         (None, Some(path)) => carry(path, arguments.check),
         (None, None) => {

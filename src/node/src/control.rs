@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::snapshot::{CaptureSnapshot, Snapshot};
 use hopwise_daemon::control::{Answer, Question};
 use hopwise_daemon::stations::RoutingSnapshot;
+use hopwise_daemon::thin::ThinSnapshot;
 
 pub mod client;
 
@@ -69,6 +70,8 @@ pub enum Response {
     Status(Box<Snapshot>),
     /// A routing daemon's answer to the same question.
     Routing(Box<RoutingSnapshot>),
+    /// The answer of a daemon that thins ACKs.
+    Thin(Box<ThinSnapshot>),
     Capture(CaptureSnapshot),
     /// The connections have the news of paths.
     Taken,

@@ -74,6 +74,7 @@ pub fn answered(text: &str) {
             status::watch::printing::draw(&snapshot, Some(&snapshot), area, &mut Buffer::empty(area));
         }
         Ok(Response::Routing(snapshot)) => drop(snapshot.page()),
+        Ok(Response::Thin(snapshot)) => drop(snapshot.page()),
         Ok(Response::Capture(capture)) => {
             let _ = (capture.is_whole(), capture.packets_lost(), capture.summary());
         }

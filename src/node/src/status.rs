@@ -57,6 +57,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Response::Status(snapshot) => page(&snapshot, arguments.verbose),
         Response::Routing(snapshot) if arguments.json => json(&snapshot)?,
         Response::Routing(snapshot) => snapshot.page(),
+        Response::Thin(snapshot) if arguments.json => json(&snapshot)?,
+        Response::Thin(snapshot) => snapshot.page(),
         _ => return Err(Failure::failed("ask the daemon", "it answered another question")),
     };
     hopwise_daemon::failure::printed(hopwise_lab::plain::out().write_all(text.as_bytes()))

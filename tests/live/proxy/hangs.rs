@@ -23,7 +23,7 @@ fn a_proxy_that_hangs_is_ended_by_its_watcher_and_no_connection_ends() {
         rustix::process::kill_process(process, stop).expect("it is stopped");
         within_patience(until(|| running.0.try_wait().expect("a child").is_some()));
         transfer.wait_for(1_000_000);
-        within_patience(until(|| network.log().contains("the proxy hangs and is killed")));
+        within_patience(until(|| network.log().contains("the daemon hangs and is killed")));
     });
 }
 
@@ -45,7 +45,7 @@ fn gap_of_a_hang(by: By) -> Option<[Duration; 2]> {
     let killed = clock.now().since(Instant::ZERO);
     transfer.wait_for(1);
     let gap = clock.now().since(Instant::ZERO);
-    within_patience(until(|| network.log().contains("the proxy hangs and is killed")));
+    within_patience(until(|| network.log().contains("the daemon hangs and is killed")));
     Some([killed, gap])
 }
 

@@ -72,7 +72,7 @@ fn a_watcher_that_was_killed_is_started_again_and_ends_a_proxy_that_hangs() {
         kill(running.0.id(), Signal::STOP);
         within_patience(until(|| running.0.try_wait().expect("a child").is_some()));
         transfer.wait_for(1_000_000);
-        within_patience(until(|| network.log().contains("the proxy hangs and is killed")));
+        within_patience(until(|| network.log().contains("the daemon hangs and is killed")));
     }
 }
 

@@ -276,7 +276,7 @@ impl Network {
     }
 
     /// A connection from the fixed host to the mobile: its ends there and at the mobile.
-    pub(super) fn connection(&self, control: &str) -> (TcpStream, TcpStream) {
+    pub(crate) fn connection(&self, control: &str) -> (TcpStream, TcpStream) {
         let listener = self.mobile.run(|| TcpListener::bind((self.mobile_address, 0))).expect("a port");
         let port = listener.local_addr().expect("bound").port();
         let stream = self.fixed.run(|| TcpStream::connect((self.mobile_address, port))).expect("it connects");

@@ -18,7 +18,7 @@ use hopwise_mesh::{ProxyConfig, ProxyRule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::watchdog::Patience;
+use crate::watchdog::Patience;
 use hopwise_daemon::confine::Confine;
 use hopwise_daemon::failure::Failure;
 use hopwise_node::config::Fault;

@@ -25,7 +25,8 @@ use tokio::net::UnixListener;
 
 use super::config::{By, Forecast, MOBILE, ProxySettings};
 use super::control::{ProxyRequest, ProxyResponse, ProxyStatus, with_stations};
-use super::{devices, firewall, sources, watchdog};
+use super::{devices, firewall, sources};
+use crate::watchdog;
 use hopwise_daemon::confine::{AccessNeeds, confine, folders_of};
 use hopwise_daemon::control::{self, BoundSocket};
 use hopwise_daemon::failure::Failure;

@@ -71,6 +71,8 @@ fn asked(sockets: &[PathBuf]) -> DaemonAnswers {
         match answered {
             Ok(Response::Status(node)) => answers.nodes.push(*node),
             Ok(Response::Routing(routing)) => answers.routing.push(*routing),
+            // It has no facts about neighbours or connections of ours.
+            Ok(Response::Thin(_)) => {}
             Ok(Response::Refused { problem }) => answers.problems.push(place(&problem)),
             Ok(_) => answers.problems.push(place(&"it is neither a node nor a routing daemon")),
             Err(error) => answers.problems.push(place(&error)),

@@ -1,7 +1,7 @@
-//! Ends a proxy that hangs. Its packets then go on without it, as they do when it is killed.
+//! Ends a daemon that hangs, the proxy or `hopwise thin`. Packets then go on without it, as they do when it is killed.
 //!
-//! The watcher holds a descriptor of the proxy's process, so that no other process can be killed in its place. A proxy
-//! that only lacks a processor is not killed: it would lack one after its next start as well.
+//! The watcher holds a descriptor of the daemon's process, so that no other process can be killed in its place. A
+//! daemon that only lacks a processor is not killed: it would lack one after its next start as well.
 
 use std::borrow::Cow;
 use std::fs;
@@ -18,9 +18,9 @@ use hopwise_daemon::log;
 use hopwise_daemon::privileges::{Privileges, forbid_tracing};
 use hopwise_daemon::watchdog::{Watcher, comes_again, stand_by};
 
-/// Time without commands that a proxy is allowed; `None` without a watcher.
+/// Time without commands that a daemon is allowed; `None` without a watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Patience(pub(super) Option<Duration>);
+pub(crate) struct Patience(pub(crate) Option<Duration>);
 
 impl Default for Patience {
     fn default() -> Patience {
@@ -51,51 +51,51 @@ impl<'de> Deserialize<'de> for Patience {
     }
 }
 
-pub(super) fn start(patience: Duration) -> io::Result<Watcher> {
+pub(crate) fn start(patience: Duration) -> io::Result<Watcher> {
     let own = pidfd_open(getpid(), PidfdFlags::empty())?;
     Watcher::start(&command(patience, getpid()).each_ref().map(String::as_str), own)
 }
 
-/// The command that watches a proxy.
-fn command(patience: Duration, proxy: Pid) -> [String; 4] {
-    ["proxy".into(), "watch".into(), format!("{}us", patience.as_micros()), proxy.to_string()]
+/// The command that watches a daemon.
+fn command(patience: Duration, daemon: Pid) -> [String; 4] {
+    ["proxy".into(), "watch".into(), format!("{}us", patience.as_micros()), daemon.to_string()]
 }
 
 fn failed(error: io::Error) -> Failure {
-    Failure::failed("watch the proxy", error)
+    Failure::failed("watch the daemon", error)
 }
 
-/// The watcher's side: standard input brings beats, standard output is the proxy's process, and `process` its number.
-pub(super) fn run(patience: Duration, process: i32, alone: bool) -> Result<(), Failure> {
+/// The watcher's side: standard input brings beats, standard output is the daemon's process, and `process` its number.
+pub(crate) fn run(patience: Duration, process: i32, alone: bool) -> Result<(), Failure> {
     log::begin();
-    // The watcher runs as the proxy's user, which may end the proxy without further privileges.
+    // The watcher runs as the daemon's user, which may end the daemon without further privileges.
     let narrowed = Privileges::of_helper().and_then(|privileges| privileges.narrow(&[]));
-    narrowed.map_err(|error| Failure::failed("watch the proxy", error))?;
+    narrowed.map_err(|error| Failure::failed("watch the daemon", error))?;
     forbid_tracing().map_err(failed)?;
     log::flow().map_err(failed)?;
-    let proxy = Pid::from_raw(process).ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+    let daemon = Pid::from_raw(process).ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
     if alone {
-        return watch(patience, proxy);
+        return watch(patience, daemon);
     }
-    let command = command(patience, proxy);
+    let command = command(patience, daemon);
     let words: Vec<_> = command.iter().map(String::as_str).chain(["--alone"]).collect();
-    stand_by(&words, "ends a proxy that hangs").map_err(failed)
+    stand_by(&words, "ends a daemon that hangs").map_err(failed)
 }
 
-fn watch(patience: Duration, proxy: Pid) -> Result<(), Failure> {
+fn watch(patience: Duration, daemon: Pid) -> Result<(), Failure> {
     let mut beats = io::stdin().lock();
     let mut buffer = [0; 64];
     loop {
-        let (before, mut is_said) = (used_by(proxy), false);
+        let (before, mut is_said) = (used_by(daemon), false);
         while !comes_again(&beats, patience).map_err(failed)? {
-            let used = before.and_then(|before| used_by(proxy)?.checked_sub(before));
-            if !only_lacks_a_processor(used, is_runnable(proxy), patience) {
-                tracing::error!(?patience, "the proxy hangs and is killed: packets go on without it");
+            let used = before.and_then(|before| used_by(daemon)?.checked_sub(before));
+            if !only_lacks_a_processor(used, is_runnable(daemon), patience) {
+                tracing::error!(?patience, "the daemon hangs and is killed: packets go on without it");
                 let killed = pidfd_send_signal(io::stdout(), Signal::KILL);
                 return killed.map_err(|error| failed(error.into()));
             }
             if !std::mem::replace(&mut is_said, true) {
-                tracing::warn!(?patience, ?used, "other programs leave the proxy too little processor time");
+                tracing::warn!(?patience, ?used, "other programs leave the daemon too little processor time");
             }
         }
         if beats.read(&mut buffer).map_err(failed)? == 0 {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_proxy_is_spared_only_while_it_could_run_and_gets_no_processor() {
+    fn a_silent_daemon_is_spared_only_while_it_could_run_and_gets_no_processor() {
         let second = Duration::from_secs(1);
         let some = |ms| Some(Duration::from_millis(ms));
         let spared = |used, is_runnable| only_lacks_a_processor(used, is_runnable, second);

@@ -1,0 +1,238 @@
+//! The running daemon: one thread judges packets, another one handles signals, the control socket and the beats.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::process;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use caps::Capability;
+use hopwise_core::Instant;
+use hopwise_host::confine::Paths;
+use hopwise_host::{AckQueue, Clock, wait_for};
+use hopwise_lab::version;
+use hopwise_mesh::{AckFate, Thin, ThinConfig};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use tokio::net::UnixListener;
+
+use super::ThinSettings;
+use crate::watchdog;
+use hopwise_daemon::confine::{AccessNeeds, Confine, confine, folders_of};
+use hopwise_daemon::control::{self, BoundSocket};
+use hopwise_daemon::failure::Failure;
+use hopwise_daemon::notify;
+use hopwise_daemon::privileges::Privileges;
+use hopwise_daemon::signals::{self, Ending, ring};
+use hopwise_daemon::thin::ThinSnapshot;
+use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher};
+use hopwise_node::control::{Request, Response};
+
+/// Packets between two looks at the time and at commands.
+const AT_ONCE: usize = 64;
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// A request to the thread that judges.
+enum ThinCommand {
+    Tell(Sender<ThinSnapshot>),
+    Beat,
+    End,
+}
+
+#[derive(Clone)]
+struct ThinTeller {
+    commands: Sender<ThinCommand>,
+    bell: Arc<OwnedFd>,
+}
+
+impl ThinTeller {
+    /// Returns false once the daemon has ended.
+    fn tell(&self, command: ThinCommand) -> bool {
+        let is_heard = self.commands.send(command).is_ok();
+        ring(&self.bell);
+        is_heard
+    }
+
+    fn answer(&self, request: &Request) -> Response {
+        let refused = |problem: &str| Response::Refused { problem: problem.to_owned() };
+        if !matches!(request, Request::Status) {
+            return refused("a daemon that thins ACKs answers `hopwise status` alone");
+        }
+        let (sender, answer) = channel();
+        self.tell(ThinCommand::Tell(sender));
+        answer.recv().map_or_else(|_| refused("the daemon has ended"), |told| Response::Thin(Box::new(told)))
+    }
+}
+
+pub(super) fn run(settings: &ThinSettings, config: ThinConfig) -> Result<(), Failure> {
+    let privileges = Privileges::find(None).map_err(|error| Failure::refused("user", error))?;
+    // The rules have to be removed, whatever happens between.
+    let ending = signals::early(Ending::or_hangup)?;
+    privileges.make_folder(&settings.control);
+    privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
+    let watcher = watchdog::start(settings.watchdog);
+    let watcher =
+        watcher.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the daemon hangs")).ok();
+    let queue = AckQueue::open(&settings.interfaces, settings.queue)
+        .map_err(|error| Failure::failed("take ACKs", error))?;
+    let bound = BoundSocket::new(&settings.control).map_err(|error| {
+        let shown = settings.control.display();
+        Failure::failed("make the control socket", format_args!("{shown}: {error}"))
+    })?;
+    let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    let bell = Arc::new(bell.map_err(|error| Failure::failed("make an event", error))?);
+    let (commands, waiting) = channel();
+    let needs = AccessNeeds {
+        // Each verdict needs it.
+        capabilities: vec![Capability::CAP_NET_ADMIN],
+        paths: Paths { writes: folders_of(&settings.control), ..Paths::default() },
+        families: vec![libc::AF_UNIX, libc::AF_NETLINK],
+    };
+    let _confined = confine(Confine::On, &privileges, &needs)?;
+    keep_time(ThinTeller { commands, bell: Arc::clone(&bell) }, &bound, ending)?;
+    let service = notify::ready();
+    tracing::info!(interfaces = ?settings.interfaces, receiver = settings.receiver, "ready");
+    let judging = Judging { thin: Thin::new(config), queue, clock: Clock::start(), watcher };
+    let ended = judging.run(&waiting, &bell, settings);
+    // ACKs leave by themselves by now: none waits for systemd.
+    drop(service);
+    ended
+}
+
+/// Handles signals, the beats and the control socket, on a thread with tokio's clock.
+fn keep_time(teller: ThinTeller, bound: &BoundSocket, mut ending: Ending) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
+    let listener = {
+        let _inside = runtime.enter();
+        bound.listener.try_clone().and_then(UnixListener::from_std)
+    };
+    let listener = listener.map_err(|error| Failure::failed("serve the control socket", error))?;
+    let work = move || {
+        runtime.block_on(async {
+            let (asks, heart) = (teller.clone(), teller.clone());
+            tokio::spawn(control::serve(listener, move |request: Request| asks.answer(&request)));
+            tokio::spawn(async move {
+                while heart.tell(ThinCommand::Beat) {
+                    tokio::time::sleep(BEAT_EVERY).await;
+                }
+            });
+            ending.next().await;
+            teller.tell(ThinCommand::End);
+        });
+    };
+    let spawned = thread::Builder::new().name("signals".to_owned()).spawn(work);
+    spawned.map(drop).map_err(|error| Failure::failed("start a thread", error))
+}
+
+/// The thread that judges.
+struct Judging {
+    thin: Thin,
+    queue: AckQueue,
+    clock: Clock,
+    watcher: Option<Watcher>,
+}
+
+impl Judging {
+    fn run(
+        mut self,
+        waiting: &Receiver<ThinCommand>,
+        bell: &OwnedFd,
+        settings: &ThinSettings,
+    ) -> Result<(), Failure> {
+        let ended = loop {
+            self.wait(bell)?;
+            match self.obey(waiting, settings) {
+                Ok(true) => self.judge()?,
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.thin.let_go();
+        self.carry_out();
+        self.queue.close();
+        ended
+    }
+
+    /// Waits for packets, for commands, or until an agent is due.
+    fn wait(&mut self, bell: &OwnedFd) -> Result<(), Failure> {
+        let now = self.clock.now();
+        let most = self.thin.poll_timeout().map_or(LONGEST_WAIT, |due| due.since(now)).min(LONGEST_WAIT);
+        let mut ready = [self.queue.descriptor(), bell.as_fd()]
+            .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
+        match wait_for(&mut ready, most) {
+            Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
+                return Err(Failure::failed("wait for packets", error));
+            }
+            _ => {}
+        }
+        // An empty one has nothing to read.
+        let _ = rustix::io::read(bell, &mut [0; 8]);
+        Ok(())
+    }
+
+    /// Obeys what has come; returns false at the end.
+    fn obey(&mut self, waiting: &Receiver<ThinCommand>, settings: &ThinSettings) -> Result<bool, Failure> {
+        while let Ok(command) = waiting.try_recv() {
+            match command {
+                // A client that is gone gets nothing.
+                ThinCommand::Tell(answer) => drop(answer.send(self.snapshot(settings))),
+                ThinCommand::Beat => {
+                    notify::alive();
+                    if !self.queue.stands() {
+                        let problem = "the rules that lead them here were removed";
+                        return Err(Failure::failed("take ACKs", problem));
+                    }
+                    if self.watcher.as_ref().is_some_and(|watcher| !watcher.beat()) {
+                        tracing::warn!("nothing watches any more whether the daemon hangs");
+                        self.watcher = None;
+                    }
+                }
+                ThinCommand::End => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    fn judge(&mut self) -> Result<(), Failure> {
+        let mut now: Instant = self.clock.now();
+        for _ in 0..AT_ONCE {
+            let next = self.queue.read().map_err(|error| Failure::failed("read the queue", error))?;
+            let Some((id, head)) = next else { break };
+            now = self.clock.now();
+            self.thin.handle_packet(now, id, head);
+            self.carry_out();
+        }
+        self.thin.handle_timeout(now);
+        self.carry_out();
+        Ok(())
+    }
+
+    fn carry_out(&mut self) {
+        while let Some((id, fate)) = self.thin.poll_verdict() {
+            if let Err(error) = self.queue.judge(id, fate == AckFate::Pass) {
+                // The kernel keeps the packet until the queue ends.
+                tracing::warn!(%error, "a verdict was not taken");
+            }
+        }
+    }
+
+    fn snapshot(&self, settings: &ThinSettings) -> ThinSnapshot {
+        let counts = self.thin.counts();
+        ThinSnapshot {
+            pid: process::id(),
+            version: version::with_commit().to_owned(),
+            interfaces: settings.interfaces.iter().cloned().collect(),
+            receiver: settings.receiver.clone(),
+            queue: settings.queue,
+            flows: counts.flows,
+            held: counts.held,
+            acks: counts.acks,
+            replaced: counts.replaced,
+            ridden: counts.ridden,
+            news: counts.news,
+            untouched: counts.untouched,
+            no_room: counts.no_room,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! `hopwise thin` between two kernels: on the host that receives, and on the last router before it.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::field::{HOPWISE, assert_none_refused};
+use crate::namespace::{Namespace, Running};
+use crate::proxy::Network;
+use crate::world::{until, within_patience};
+
+/// A daemon of a network's host; the wire is the way of the ACKs to the sender.
+struct Thinned<'a> {
+    network: &'a Network,
+    at: &'a Namespace,
+    running: Running,
+}
+
+impl<'a> Thinned<'a> {
+    fn on_mobile(network: &'a Network, receiver: &str, patience: &str) -> Thinned<'a> {
+        Thinned::start(network, &network.mobile, "radio", receiver, patience)
+    }
+
+    fn on_router(network: &'a Network, receiver: &str) -> Thinned<'a> {
+        Thinned::start(network, &network.router, "wire", receiver, "60s")
+    }
+
+    fn start(
+        network: &'a Network,
+        at: &'a Namespace,
+        interface: &str,
+        receiver: &str,
+        patience: &str,
+    ) -> Thinned<'a> {
+        let log = fs::File::create(network.path("thin.log")).expect("a file");
+        let socket = network.path("thin.sock").display().to_string();
+        let words = [HOPWISE, "thin", interface, "--receiver", receiver, "--control", &socket];
+        let mut command = at.command(&[&words[..], &["--watchdog", patience]].concat());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let mut running = Running(command.spawn().expect("it starts"));
+        within_patience(until(|| {
+            let log = fs::read_to_string(network.path("thin.log")).unwrap_or_default();
+            assert!(running.0.try_wait().expect("a child").is_none(), "it ended: {log}");
+            log.contains("ready")
+        }));
+        Thinned { network, at, running }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.network.path("thin.log")).unwrap_or_default()
+    }
+
+    /// A count of the daemon's status.
+    fn count(&self, name: &str) -> u64 {
+        let socket = self.network.path("thin.sock").display().to_string();
+        let said = self.at.output(&[HOPWISE, "status", "--control", &socket, "--json"]);
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        let counts: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+        counts[name].as_u64().unwrap_or_else(|| panic!("{name}: {counts}"))
+    }
+
+    fn has_no_rule_left(&self) -> bool {
+        let rules =
+            [&["nft", "list", "ruleset"][..], &["iptables-save"]].map(|words| self.at.output(words).stdout);
+        !String::from_utf8_lossy(&rules.concat()).to_lowercase().contains("hopwise")
+    }
+
+    fn end(&mut self) {
+        self.running.interrupt();
+        within_patience(until(|| self.has_no_rule_left()));
+        assert_none_refused(&self.log());
+    }
+}
+
+/// Sends so many bytes from the fixed host to the mobile, half as many back, and compares both.
+fn carry_both_ways(network: &Network, bytes: usize) {
+    let (fixed, mobile) = network.connection("cubic");
+    let data: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+    let (there, back) = (data.clone(), data[..bytes / 2].to_vec());
+    let send = |mut stream: std::net::TcpStream, data: Vec<u8>| {
+        move || {
+            stream.write_all(&data).expect("the connection stands");
+            stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+        }
+    };
+    let hear = |mut stream: &std::net::TcpStream| {
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).expect("the connection stands");
+        heard
+    };
+    let sending = [
+        thread::spawn(send(fixed.try_clone().expect("a handle"), there)),
+        thread::spawn(send(mobile.try_clone().expect("a handle"), back)),
+    ];
+    let answer = thread::scope(|scope| {
+        let of_fixed = scope.spawn(|| hear(&fixed));
+        assert!(hear(&mobile) == data, "what came differs");
+        of_fixed.join().expect("it hears")
+    });
+    assert!(answer == data[..bytes / 2], "the answer differs");
+    sending.into_iter().for_each(|thread| thread.join().expect("it sends"));
+}
+
+#[test]
+fn fewer_acks_leave_the_receiving_host_or_its_router_and_the_data_is_whole() {
+    needs!["nft", "ethtool"];
+    for is_on_mobile in [true, false] {
+        let network = Network::new("thin-fewer");
+        let mut thinned = if is_on_mobile {
+            Thinned::on_mobile(&network, "delayed:d=100", "60s")
+        } else {
+            Thinned::on_router(&network, "delayed:d=100")
+        };
+        let heard = |network: &Network| -> u64 {
+            let count = network.fixed.output(&["cat", "/sys/class/net/wire/statistics/rx_packets"]);
+            String::from_utf8_lossy(&count.stdout).trim().parse().expect("a count")
+        };
+        let before = heard(&network);
+        let transfer = network.transfer("cubic");
+        transfer.wait_for(10_000_000);
+        drop(transfer);
+        let (acks, replaced) = (thinned.count("acks"), thinned.count("replaced"));
+        let left = heard(&network) - before;
+        // The kernel itself acknowledges many segments at once where a wire is this quick.
+        assert!(acks > 50 && replaced * 10 > acks * 5, "{replaced} of {acks}");
+        assert!(left <= acks - replaced + 100, "{left} left of {acks} without {replaced}");
+        carry_both_ways(&network, 1_000_000);
+        within_patience(until(|| thinned.count("held") == 0));
+        thinned.end();
+    }
+}
+
+#[test]
+fn a_transfer_goes_on_when_the_daemon_is_killed_stopped_or_ended() {
+    needs!["nft", "ethtool"];
+    let network = Network::new("thin-ends");
+    let transfer = network.transfer("cubic");
+    for signal in [Signal::KILL, Signal::STOP, Signal::TERM] {
+        let mut thinned = Thinned::on_mobile(&network, "delayed:d=8", "5s");
+        let before = thinned.count("replaced");
+        transfer.wait_for(1_000_000);
+        assert!(thinned.count("replaced") > before, "it works");
+        kill_process(Pid::from_child(&thinned.running.0), signal).expect("it runs");
+        within_patience(until(|| thinned.running.0.try_wait().expect("a child").is_some()));
+        transfer.wait_for(1_000_000);
+        within_patience(until(|| thinned.has_no_rule_left()));
+        assert_eq!(signal == Signal::STOP, thinned.log().contains("the daemon hangs and is killed"));
+    }
+}
+
+/// The error of a daemon that does not start.
+fn refused(at: &Namespace, words: &[&str]) -> String {
+    let socket: PathBuf = std::env::temp_dir().join("hoplive-thin-refused.sock");
+    let socket = socket.display().to_string();
+    let words = [&["timeout", "60", HOPWISE, "thin", "--control", &socket], words].concat();
+    let done = at.output(&words);
+    assert!(!done.status.success(), "it started, and ended");
+    String::from_utf8_lossy(&done.stderr).into_owned()
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_the_reason() {
+    needs!["nft", "ethtool"];
+    let network = Network::new("thin-refused");
+    let mut thinned = Thinned::on_mobile(&network, "aad", "60s");
+    let process = within_thin(&thinned);
+    for (words, said) in [
+        (&["radio", "--queue", "7301"][..], &*format!("radio: the process {process} has its ACKs already")),
+        (&["lo"], "another program has the netfilter queue 7300; name a free one with --queue"),
+        (&["wlan7"], "no interface is called `wlan7` here"),
+        (&["lo", "--receiver", "delyed"], "did you mean `delayed`?"),
+        (&["lo", "--queue", "70000"], "expected a whole number from 0 to 65535"),
+        (&["lo", "--watchdog", "1ms"], "expected 600ms or more"),
+        (&[], "<INTERFACE>"),
+    ] {
+        let error = refused(&network.mobile, words);
+        assert!(error.contains(said), "{words:?}: {error}");
+    }
+    assert!(!thinned.has_no_rule_left(), "the first daemon's rules stand");
+    thinned.end();
+}
+
+/// The number of the daemon's process: `ip netns exec` becomes it.
+fn within_thin(thinned: &Thinned<'_>) -> u32 {
+    thinned.running.0.id()
+}
