@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 
 use allocation_counter::measure;
-use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, ListenOptions, Neighbours};
+use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, ListenOptions};
 use hopwise_core::ip::Prefix;
 use hopwise_core::{Endpoint, Instant, LinkId, Transmit};
 use hopwise_host::{Arrived, Driver, Link, LinkCounters, LinkDrop, Received, Sent, describe};
@@ -25,10 +25,6 @@ impl Link for Wire {
 
     fn mtu(&self) -> u16 {
         1500
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

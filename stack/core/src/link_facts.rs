@@ -148,12 +148,6 @@ impl LinkChange {
         self.tx_failed?.saturating_mul(1_000).checked_div(self.tx_packets?)
     }
 
-    /// Retries, of a thousand transmissions; None if there was none.
-    pub fn retries_permille(&self) -> Option<u64> {
-        let retries = self.tx_retries?;
-        retries.saturating_mul(1_000).checked_div(retries.saturating_add(self.tx_packets?))
-    }
-
     /// The share of the time in which one of the two sent to the other, in thousandths. One way alone is known for
     /// drivers that count no other. A frame counts when it ends, also if most of it lies before the time: the share is
     /// all of it at most.
@@ -189,12 +183,11 @@ mod tests {
         };
         let change = now.since(&then).expect("of one station");
         assert_eq!((change.over, change.tx_packets, change.rx_duration), (ms(200), Some(40), None));
-        let shares = (change.retries_permille(), change.lost_permille(), change.airtime_permille());
-        assert_eq!(shares, (Some(200), Some(25), Some(100)));
+        assert_eq!((change.lost_permille(), change.airtime_permille()), (Some(25), Some(100)));
         // A station that got nothing has no shares, and no share is zero.
         let silent = LinkFacts { tx_packets: Some(100), tx_retries: Some(10), tx_failed: Some(3), ..now };
         let change = silent.since(&then).expect("of one station");
-        assert_eq!((change.retries_permille(), change.lost_permille()), (None, None));
+        assert_eq!(change.lost_permille(), None);
         // A station that came anew counts from zero, and a driver that is not believed not at all.
         let anew = LinkFacts { tx_packets: Some(7), tx_failed: None, tx_duration: None, ..now };
         let change = anew.since(&then).expect("of one station");

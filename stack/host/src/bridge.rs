@@ -11,7 +11,6 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_core::endpoint::Neighbours;
 use hopwise_core::ip::Prefix;
 use hopwise_core::wire::bundle::Cutter;
 use hopwise_core::{Instant, Transmit};
@@ -267,10 +266,6 @@ impl Link for Bridged {
 
     fn mtu(&self) -> u16 {
         self.mtu
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

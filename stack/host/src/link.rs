@@ -25,7 +25,9 @@ pub trait Link: Send + Debug {
     /// The longest IP packet in bytes.
     fn mtu(&self) -> u16;
     /// The kind of neighbours: whether packets need a neighbour's address.
-    fn neighbours(&self) -> Neighbours;
+    fn neighbours(&self) -> Neighbours {
+        Neighbours::Implied
+    }
     /// The bundles of segments that it is given.
     fn offload(&self) -> Offload {
         Offload::None

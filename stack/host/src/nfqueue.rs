@@ -15,7 +15,6 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_core::endpoint::Neighbours;
 use hopwise_core::ip::Prefix;
 use hopwise_core::wire::IpView;
 use hopwise_core::{Instant, LinkEvent, Transmit};
@@ -177,10 +176,6 @@ impl Link for Forward {
 
     fn mtu(&self) -> u16 {
         self.mtu
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

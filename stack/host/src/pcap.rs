@@ -6,7 +6,6 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
-use hopwise_core::endpoint::Neighbours;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, Transmit};
 
@@ -174,10 +173,6 @@ impl Link for LiveCapture {
         u16::MAX
     }
 
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
-    }
-
     fn checksums(&self) -> Checksums {
         self.checksums
     }
@@ -214,10 +209,6 @@ impl Link for Replay {
 
     fn mtu(&self) -> u16 {
         u16::MAX
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
     }
 
     fn checksums(&self) -> Checksums {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
 
-use hopwise_core::endpoint::{Neighbours, Offload};
+use hopwise_core::endpoint::Offload;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, Transmit};
 
@@ -55,10 +55,6 @@ impl<F: Far> Link for Memory<F> {
 
     fn mtu(&self) -> u16 {
         1500
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
     }
 
     fn cuts(&self) -> bool {

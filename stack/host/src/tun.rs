@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use hopwise_core::endpoint::{Neighbours, Offload};
+use hopwise_core::endpoint::Offload;
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::{Instant, Transmit};
@@ -163,10 +163,6 @@ impl Link for Tun {
 
     fn mtu(&self) -> u16 {
         self.mtu
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
     }
 
     fn offload(&self) -> Offload {

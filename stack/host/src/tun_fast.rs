@@ -12,7 +12,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use hopwise_core::endpoint::{Neighbours, Offload};
+use hopwise_core::endpoint::Offload;
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::{Checksums, protocol};
 use hopwise_core::{Instant, Transmit};
@@ -183,10 +183,6 @@ impl Link for TunFast {
 
     fn mtu(&self) -> u16 {
         self.mtu
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
     }
 
     fn offload(&self) -> Offload {

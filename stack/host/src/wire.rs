@@ -6,7 +6,7 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use hopwise_core::endpoint::{Neighbours, Offload};
+use hopwise_core::endpoint::Offload;
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, Transmit};
@@ -55,10 +55,6 @@ impl Link for Wire {
 
     fn mtu(&self) -> u16 {
         self.mtu
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
     }
 
     fn offload(&self) -> Offload {

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::Path;
 use hopwise_core::trace::DropReason;
-use hopwise_core::{Instant, LinkId, NextHop, Rx};
+use hopwise_core::{Instant, LinkId, NextHop};
 
 use crate::constants::{ConstantForm, MOST_PACKETS, MOST_ROUTES, OFF, OnlySimulated, constants};
 use crate::on_demand::ack_seq::AckSeqs;
@@ -375,8 +375,6 @@ impl Routing for Aodvv2 {
             self.tell_neighbour(via, vec![messages::rrep_ack(false)]);
         }
     }
-
-    fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
 
     fn on_undelivered(
         &mut self,

@@ -21,12 +21,12 @@ use std::time::Duration;
 
 use hopwise_core::agent::Path;
 use hopwise_core::trace::DropReason;
-use hopwise_core::{Instant, LinkId, NextHop, Rx};
+use hopwise_core::{Instant, LinkId, NextHop};
 
 use crate::constants::{ConstantForm, ON, constants};
 use crate::on_demand::{Interface, Manners, MessageReceiver, Outbox, is_host, path_of, route_event, v4};
 use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
-use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
+use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict};
 use message::{OGM_BYTES, Ogm};
 use originators::Window;
 use originators::{LinkNeighbour, Novelty, Originators};
@@ -340,18 +340,6 @@ impl Routing for Batman {
             Ok((from, ogms)) => ogms.iter().for_each(|ogm| self.take(cx.now, from, ogm)),
             Err(reason) => self.outbox.push(RoutingOrder::Dropped { reason, id: 0 }),
         }
-    }
-
-    fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
-
-    fn on_undelivered(
-        &mut self,
-        _cx: &Cx<'_>,
-        _link: LinkId,
-        _to: IpAddr,
-        _packet: &RoutedPacket<'_>,
-    ) -> Undelivered {
-        Undelivered::Drop
     }
 
     fn handle_timeout(&mut self, cx: &Cx<'_>) {

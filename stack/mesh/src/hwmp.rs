@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::trace::DropReason;
-use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
+use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
 use crate::constants::{ConstantForm, constants};
 use crate::on_demand::{Interface, Manners, MessageReceiver, Outbox, is_host, path_of, route_event, v4};
@@ -284,8 +284,6 @@ impl Routing for Hwmp {
             Err(reason) => self.dropped(reason, 0),
         }
     }
-
-    fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
 
     fn on_delivered(&mut self, now: Instant, link: LinkId, to: IpAddr, kbps: u32) {
         let Some(neighbour) = v4(to).map(|to| (link, to)) else { return };

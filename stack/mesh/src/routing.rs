@@ -168,17 +168,19 @@ pub trait Routing: Debug + Send {
         None
     }
     /// A frame between other nodes, for protocols that overhear.
-    fn on_overheard(&mut self, now: Instant, rx: &Rx<'_>);
+    fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
     /// The next hop has acknowledged a packet in a frame of this bit rate.
     fn on_delivered(&mut self, _now: Instant, _link: LinkId, _to: IpAddr, _kbps: u32) {}
     /// The link gave the packet up.
     fn on_undelivered(
         &mut self,
-        cx: &Cx<'_>,
-        link: LinkId,
-        to: IpAddr,
-        packet: &RoutedPacket<'_>,
-    ) -> Undelivered;
+        _cx: &Cx<'_>,
+        _link: LinkId,
+        _to: IpAddr,
+        _packet: &RoutedPacket<'_>,
+    ) -> Undelivered {
+        Undelivered::Drop
+    }
     /// Does what is due by now.
     fn handle_timeout(&mut self, cx: &Cx<'_>);
     /// When the protocol has to act next.

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use hopwise_core::agent::{HopSource, Path};
 use hopwise_core::trace::DropReason;
-use hopwise_core::{Instant, LinkId, NextHop, Rx};
+use hopwise_core::{Instant, LinkId, NextHop};
 
 use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol};
-use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
+use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict};
 
 /// The first step towards a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,18 +100,6 @@ impl Routing for StaticRoutes {
     }
 
     fn handle_control(&mut self, _cx: &Cx<'_>, _control: &ControlMessage<'_>) {}
-
-    fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
-
-    fn on_undelivered(
-        &mut self,
-        _cx: &Cx<'_>,
-        _link: LinkId,
-        _to: IpAddr,
-        _packet: &RoutedPacket<'_>,
-    ) -> Undelivered {
-        Undelivered::Drop
-    }
 
     fn handle_timeout(&mut self, _cx: &Cx<'_>) {}
 

@@ -185,7 +185,16 @@ fn a_fleet_is_one_table_and_hosts_that_do_not_answer_are_rows_with_their_reasons
     let mut table = String::new();
     within_patience(until(|| {
         let inventory = fleet.path("hosts.yaml");
-        let told = fleet.run(&["status", "--watch", "--fleet", "--once", "--within", "6s", "--inventory", &inventory]);
+        let told = fleet.run(&[
+            "status",
+            "--watch",
+            "--fleet",
+            "--once",
+            "--within",
+            "6s",
+            "--inventory",
+            &inventory,
+        ]);
         table = String::from_utf8_lossy(&told.stdout).into_owned();
         row(&table, "n0 ").contains(" n1 ")
     }));

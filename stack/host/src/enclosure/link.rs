@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use hopwise_core::endpoint::{Neighbours, Offload};
+use hopwise_core::endpoint::Offload;
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::{Checksums, IpHeader, IpView, UdpView, protocol, udp};
 use hopwise_core::{Instant, Transmit};
@@ -148,10 +148,6 @@ impl Link for Enclosed {
 
     fn mtu(&self) -> u16 {
         MTU
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
     }
 
     fn offload(&self) -> Offload {

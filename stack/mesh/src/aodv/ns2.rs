@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::Path;
 use hopwise_core::trace::DropReason;
-use hopwise_core::{Instant, LinkId, NextHop, Rx};
+use hopwise_core::{Instant, LinkId, NextHop};
 
 use super::SeenRequest;
 use super::messages::{AodvMessage, Extensions, MOST_HOPS, Rrep, Rreq};
@@ -191,8 +191,6 @@ impl Routing for Ns2Aodv {
             AodvMessage::RrepAck => {}
         }
     }
-
-    fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
 
     fn on_undelivered(
         &mut self,

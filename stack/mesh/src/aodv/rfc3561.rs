@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::Path;
 use hopwise_core::trace::DropReason;
-use hopwise_core::{Cast, Instant, LinkId, NextHop, Rx};
+use hopwise_core::{Cast, Instant, LinkId, NextHop};
 
 use super::SeenRequest;
 use super::messages::{AodvMessage, Extensions, MOST_HOPS, Rrep, Rreq};
@@ -340,8 +340,6 @@ impl Routing for Aodv {
             AodvMessage::RrepAck => self.links.acknowledged(from),
         }
     }
-
-    fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
 
     fn on_undelivered(
         &mut self,
