@@ -5,7 +5,7 @@
 //! destination, an option, its data, its hop limit, or the sender's address on the link. That says nothing of the
 //! host's own SYNs if they look otherwise. Of a number that each SYN has anew counts whether it is 0.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
 use super::{CAUGHT, HELD};
@@ -14,7 +14,8 @@ use crate::nfqueue::socket::QueuedPacket;
 /// The longest address on a link, with its length.
 const SENDER: usize = 12;
 /// Nobody outside can look for SYNs with equal digests.
-static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+#[expect(clippy::disallowed_types, reason = "no run of a seed has a firewall")]
+static KEY: LazyLock<std::hash::RandomState> = LazyLock::new(Default::default);
 
 /// A digest of all that SYNs have in common that a firewall does not tell from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
