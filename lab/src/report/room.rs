@@ -136,7 +136,7 @@ fn check_figures(figures: &[String]) -> Result<(), String> {
     let accepted = || metric::names_of_figures().collect::<Vec<_>>().join(", ");
     let mut seen = BTreeSet::new();
     for (nth, name) in figures.iter().enumerate() {
-        if metric::named(name).and_then(|metric| metric.figure()).is_none() {
+        if metric::named(name).and_then(metric::Metric::figure).is_none() {
             let name: String = name.chars().take(100).collect();
             return Err(format!("figures[{nth}] is `{name}`, expected one of {}", accepted()));
         }
