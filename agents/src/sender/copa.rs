@@ -12,8 +12,9 @@
 //! loss changes nothing else.
 //!
 //! Deviations: a segment adds at most a segment, whatever v is: the window no more than doubles in a round trip. A
-//! window that the application does not fill stays as it is. The paper leaves timeouts open: the window begins again
-//! with one segment, as in the beginning.
+//! window that the application does not fill stays as it is. The first window leaves at once, no window is below two
+//! segments, and v doubles in the beginning, too. The paper leaves timeouts open: the window begins again with one
+//! segment, as in the beginning.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -10,7 +10,8 @@
 //!
 //! Deviations: the RTT is the least sample of the round trip, as in Linux. The paper has one segment's alone, which a
 //! held ACK may delay. The connection finds losses itself, by SACK and by time, instead of by the paper's fine-grained
-//! timer. A timeout begins with one segment, and not with two. A window that is not filled stays as it is.
+//! timer. Diff is of the window, and not of the bytes that left in the round trip. A mark counts as a loss. A timeout
+//! begins with one segment, and not with two. A window that is not filled stays as it is.
 
 use std::time::Duration;
 

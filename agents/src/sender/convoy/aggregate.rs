@@ -8,7 +8,7 @@ const MOST_SURVEY: u32 = MOST_RUN * 3 / 2;
 /// The middle one of so many surveys' longest runs is the length. A loss on the air splits a run, and what arrives
 /// after it joins two.
 const RECENT: usize = 5;
-/// Surveys in a row that bring no longer run end the beginning.
+/// So many surveys that bring no longer run end the beginning.
 const ENOUGH: u32 = 2;
 
 #[derive(Clone, Copy, Debug)]

@@ -29,8 +29,8 @@ pub(super) struct Paced {
 }
 
 impl Paced {
-    /// Bursts have two fifths of an aggregate from now on. The first gap carries .86 of what one whole aggregate
-    /// does in `round_trip_s`, which is 0 while it is not known.
+    /// Bursts have two fifths of an aggregate from now on. In the first gap, half of `round_trip_s`, they carry .8 to 1
+    /// of what one whole aggregate does in that time, which is 0 while it is not known.
     pub(super) fn fit(&mut self, aggregate: u32, round_trip_s: f64) {
         let burst = (2 * aggregate).div_ceil(5);
         self.target = f64::from(aggregate);
