@@ -1,7 +1,7 @@
 //! A flow whose ACKs leave here: its agent, the data that the agent owes an ACK, and the ACK that waits.
 //!
 //! The flow shows no arriving data. What an ACK acknowledges beyond the one before it arrived, as so many full segments
-//! of the interface's MTU.
+//! of the interface's MTU, or of a smaller size that the numbers of ACKs show.
 
 use std::time::Duration;
 
@@ -18,6 +18,10 @@ const NO_LIMIT: u32 = 1 << 30;
 const FARTHEST: u32 = 1 << 30;
 /// The segments that an ACK may stand for, so that no packet costs an endless loop.
 const MOST_SEGMENTS: u32 = 256;
+/// So many advances in succession that are multiples of a size show the size of segments. Segments of bulk data are
+/// no smaller than the least MTU of IPv4 allows (RFC 9293 §3.7.1), with timestamps.
+const AGREED: u8 = 4;
+const LEAST_SEGMENT: u32 = 524;
 
 /// An ACK that the kernel keeps for us.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +48,10 @@ pub(super) struct AckFlow {
     window: u16,
     sack_blocks: u8,
     mss: u32,
+    /// The greatest common divisor of the last advances, and their number.
+    common: (u32, u8),
+    /// Bytes behind the newest number that duplicates without SACK have shown to have a hole: the least that there is.
+    to_fill: u32,
     heard: Instant,
     /// ACKs that pass at once from now on.
     quick: u32,
@@ -65,6 +73,8 @@ impl AckFlow {
             window: read.window,
             sack_blocks: read.sack_blocks,
             mss: 0,
+            common: (0, 0),
+            to_fill: 0,
             heard: now,
             quick: 0,
             last_in_order: None,
@@ -102,6 +112,7 @@ impl AckFlow {
         advance == 0
             || advance >= FARTHEST
             || read.sack_blocks > 0
+            || self.to_fill > 0
             || read.flags != Flags::ACK
             || read.window == 0
             || self.window == 0
@@ -110,16 +121,16 @@ impl AckFlow {
 
     /// Tells the agent of the data that the segment acknowledges. Returns whether the agent wants an ACK.
     pub(super) fn hear(&mut self, now: Instant, read: &ReadHead, mtu: u16, path: &Path) -> bool {
-        self.mss = u32::from(mtu.saturating_sub(read.headers)).max(1);
         let advance = match read.ack - self.number {
             advance if advance < FARTHEST => advance,
             _ => 0,
         };
+        self.learn_segment(advance, u32::from(mtu.saturating_sub(read.headers)).max(1));
         let class = match (advance, self.sack_blocks.max(read.sack_blocks)) {
             (0, _) if read.sack_blocks > 0 => Class::OutOfOrder,
             // A change of the window, a probe, or data of our own.
             (0, _) => return false,
-            (_, 0) => Class::InOrder,
+            (_, 0) if self.to_fill == 0 => Class::InOrder,
             _ => Class::FillsHole,
         };
         let count = advance.div_ceil(self.mss).clamp(1, MOST_SEGMENTS);
@@ -143,6 +154,18 @@ impl AckFlow {
             self.settle(now, By::Forced, path);
         }
         is_wanted
+    }
+
+    fn learn_segment(&mut self, advance: u32, full: u32) {
+        if advance > 0 {
+            let (mut common, mut rest) = (advance, self.common.0);
+            while rest > 0 {
+                (common, rest) = (rest, common % rest);
+            }
+            let goes_on = common >= LEAST_SEGMENT;
+            self.common = if goes_on { (common, self.common.1.saturating_add(1)) } else { (advance, 1) };
+        }
+        self.mss = if self.common.1 >= AGREED { self.common.0.min(full) } else { full };
     }
 
     fn on_segment(&mut self, arrival: &Arrival, holes: u8, path: &Path) -> bool {
@@ -179,6 +202,14 @@ impl AckFlow {
 
     /// Keeps what the next segment is compared with.
     pub(super) fn note(&mut self, now: Instant, read: &ReadHead) {
+        let advance = read.ack - self.number;
+        if advance > 0 {
+            // It tells of a further hole if it does not fill all.
+            self.to_fill = if advance < self.to_fill { self.to_fill - advance + self.mss } else { 0 };
+        } else if !read.takes_numbers() && read.sack_blocks == 0 && read.window == self.window {
+            // A duplicate stands for a segment behind a hole.
+            self.to_fill = (self.to_fill.max(self.mss) + self.mss).min(NO_LIMIT);
+        }
         self.heard = now;
         self.seq = read.next();
         self.number = read.ack;

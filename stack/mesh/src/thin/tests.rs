@@ -86,7 +86,7 @@ fn a_newer_ack_takes_the_place_of_the_waiting_one_until_the_agent_has_enough() {
 
 #[test]
 fn the_last_ack_leaves_when_the_agent_or_the_ceiling_ends_its_wait() {
-    for (spec, until) in [("delayed:d=6,hold=100ms", 101), ("delayed:d=60000,hold=490ms", 491)] {
+    for (spec, until) in [("delayed:d=6,hold=100ms", 101), ("delayed:d=60000,hold=490ms", 291)] {
         let mut kernel = Kernel::new(spec);
         kernel.ack(0, 0);
         assert_eq!(kernel.ack(1, 2), []);
@@ -245,6 +245,39 @@ fn the_first_acks_of_a_flow_and_of_what_follows_a_pause_pass() {
     assert_eq!(kernel.ack(1_007, 14), []);
 }
 
+#[test]
+fn without_sack_what_fills_a_hole_passes_and_so_does_what_fills_a_part() {
+    let mut kernel = Kernel::new("delayed:d=60");
+    kernel.ack(0, 0);
+    assert_eq!(kernel.ack(1, 2), []);
+    // The segments 3, 6 and 9 of 10 are missing, and seven segments come behind the first hole.
+    for nth in 0..7 {
+        assert!(kernel.ack(2 + nth, 2).contains(&(kernel.next_id, Pass)));
+    }
+    for (at, acked) in [(100, 5), (200, 8), (300, 12)] {
+        assert_eq!(kernel.ack(at, acked), [(kernel.next_id, Pass)], "{acked}");
+    }
+    assert_eq!(kernel.ack(301, 14), [], "nothing is missing any more");
+}
+
+#[test]
+fn a_segment_is_as_long_as_acks_show() {
+    let mut kernel = Kernel::new("delayed:d=4");
+    let ack = |kernel: &mut Kernel, at, bytes: u32| {
+        let segment = Segment { ack: Seq(1) + bytes, ..kernel.segment(0) };
+        kernel.send(at, &segment)
+    };
+    for (at, bytes) in [(0, 0), (1, 524), (2, 1_048), (3, 1_572), (4, 2_096)] {
+        ack(&mut kernel, at, bytes);
+    }
+    kernel.wait(200);
+    assert_eq!(ack(&mut kernel, 201, 3_144), []);
+    assert_eq!(ack(&mut kernel, 202, 4_192), [(6, Drop), (7, Pass)], "four segments");
+    // A short one, then one of the size that the MTU allows.
+    ack(&mut kernel, 203, 4_200);
+    assert_eq!(ack(&mut kernel, 204, 4_200 + 2 * MSS), [(8, Drop)]);
+}
+
 /// What a kernel may send next, and how long after.
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -365,7 +398,7 @@ proptest! {
             }
             watched.hear(now, verdicts);
         }
-        watched.wait(&mut kernel, now + 491);
+        watched.wait(&mut kernel, now + 291);
         prop_assert_eq!(kernel.thin.poll_timeout(), None);
         prop_assert!(watched.waiting.is_empty(), "the last ACK leaves");
         prop_assert!(watched.owed.is_empty(), "a dropped ACK is followed by a newer one: {:?}", watched.owed);
