@@ -180,6 +180,10 @@ fn what_cannot_be_served_is_refused_with_the_reason() {
         let error = refused(&network.mobile, words);
         assert!(error.contains(said), "{words:?}: {error}");
     }
+    let socket = network.path("thin.sock").display().to_string();
+    let again = [HOPWISE, "thin", "lo", "--queue", "7301", "--control", &socket];
+    let error = network.mobile.output(&again).stderr;
+    assert!(String::from_utf8_lossy(&error).contains("another daemon answers there"), "{error:?}");
     assert!(!thinned.has_no_rule_left(), "the first daemon's rules stand");
     thinned.end();
 }

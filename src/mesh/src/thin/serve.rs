@@ -73,12 +73,13 @@ pub(super) fn run(settings: &ThinSettings, config: ThinConfig) -> Result<(), Fai
     let watcher = watchdog::start(settings.watchdog);
     let watcher =
         watcher.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the daemon hangs")).ok();
-    let queue = AckQueue::open(&settings.interfaces, settings.queue)
-        .map_err(|error| Failure::failed("take ACKs", error))?;
+    // Before ACKs come, which wait until they are judged.
     let bound = BoundSocket::new(&settings.control).map_err(|error| {
         let shown = settings.control.display();
         Failure::failed("make the control socket", format_args!("{shown}: {error}"))
     })?;
+    let queue = AckQueue::open(&settings.interfaces, settings.queue)
+        .map_err(|error| Failure::failed("take ACKs", error))?;
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
     let bell = Arc::new(bell.map_err(|error| Failure::failed("make an event", error))?);
     let (commands, waiting) = channel();
@@ -141,16 +142,22 @@ impl Judging {
         settings: &ThinSettings,
     ) -> Result<(), Failure> {
         let ended = loop {
-            self.wait(bell)?;
-            match self.obey(waiting, settings) {
-                Ok(true) => self.judge()?,
-                Ok(false) => break Ok(()),
-                Err(error) => break Err(error),
+            let turn = self.wait(bell).and_then(|()| self.obey(waiting, settings));
+            match turn.and_then(|goes_on| if goes_on { self.judge().map(|()| true) } else { Ok(false) }) {
+                Ok(true) => {}
+                ended => break ended.map(drop),
             }
         };
         self.thin.let_go();
         self.carry_out();
-        self.queue.close();
+        let (clock, mut beat_at) = (self.clock, Instant::ZERO);
+        self.queue.close(|| {
+            if clock.now() >= beat_at {
+                beat_at = clock.now() + BEAT_EVERY;
+                notify::alive();
+                let _ = self.watcher.as_ref().map(Watcher::beat);
+            }
+        });
         ended
     }
 

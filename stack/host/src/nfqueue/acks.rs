@@ -14,15 +14,20 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect, listen, socket_with,
 };
+use rustix::process::geteuid;
 
 use super::socket::{Copies, NetfilterQueue, QueueVerdict};
 use crate::netlink;
+use crate::poller::wait_for;
 
 use rules::AckRules;
 
@@ -31,14 +36,18 @@ use rules::AckRules;
 const HEADERS: u32 = 128;
 /// The beginning of the names of the owners' sockets. The interface's name follows.
 const CLAIM: &str = "hopwise-thin-";
+/// Those who ask who the owner is, until the owner looks.
+const ASKERS: i32 = 128;
+/// While rules are removed, the end is looked for so often.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Why the ACKs of an interface cannot be had.
 #[derive(Debug)]
 pub enum AckQueueError {
     /// No interface has this name.
     NoInterface(String),
-    /// A process, with its number if the kernel tells it, has the ACKs of this interface.
-    Taken(String, Option<i32>),
+    /// The process of this number has the ACKs of this interface.
+    Taken(String, i32),
     /// Another program has the queue of this number.
     QueueInUse(u16),
     /// The kernel has no queues of netfilter.
@@ -55,11 +64,8 @@ impl fmt::Display for AckQueueError {
             AckQueueError::NoInterface(name) => {
                 write!(f, "no interface is called `{name}` here; name one that `ip link` shows")
             }
-            AckQueueError::Taken(name, Some(process)) => {
+            AckQueueError::Taken(name, process) => {
                 write!(f, "{name}: the process {process} has its ACKs already; end that one first")
-            }
-            AckQueueError::Taken(name, None) => {
-                write!(f, "{name}: another process has its ACKs already; end that one first")
             }
             AckQueueError::QueueInUse(number) => {
                 write!(f, "another program has the netfilter queue {number}; name a free one with --queue")
@@ -85,7 +91,7 @@ pub struct AckQueue {
     /// First, so that no packet comes any more when the queue closes.
     rules: Option<AckRules>,
     queue: NetfilterQueue,
-    _claims: Vec<OwnedFd>,
+    claims: Vec<OwnedFd>,
 }
 
 impl AckQueue {
@@ -94,7 +100,8 @@ impl AckQueue {
         for name in interfaces {
             netlink::index_of(name).map_err(|_| AckQueueError::NoInterface(name.clone()))?;
         }
-        let claims = interfaces.iter().map(|name| claim(name)).collect::<Result<Vec<_>, _>>()?;
+        let claims = interfaces.iter().filter_map(|name| claim(name).transpose());
+        let claims = claims.collect::<Result<Vec<_>, _>>()?;
         let copies = Copies { most: HEADERS, whole_trains: true };
         let queue = NetfilterQueue::bind_with(number, copies).map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => AckQueueError::QueueInUse(number),
@@ -102,7 +109,7 @@ impl AckQueue {
             _ => AckQueueError::NoQueues(error),
         })?;
         let rules = AckRules::set(interfaces, number).map_err(AckQueueError::NoRules)?;
-        Ok(AckQueue { rules: Some(rules), queue, _claims: claims })
+        Ok(AckQueue { rules: Some(rules), queue, claims })
     }
 
     /// Becomes readable with a packet.
@@ -122,32 +129,54 @@ impl AckQueue {
 
     /// Returns whether the rules are there still.
     pub fn stands(&mut self) -> bool {
+        // Those who asked have learned the owner.
+        self.claims.iter().for_each(|claim| while accept(claim).is_ok() {});
         self.rules.as_mut().is_some_and(AckRules::stand)
     }
 
-    /// Removes the rules, and lets go on what has come meanwhile. Packets that wait for a verdict must have it before.
-    pub fn close(mut self) {
-        drop(self.rules.take());
-        while let Ok(Some((id, _))) = self.read() {
-            // The kernel drops the rest with the queue.
-            let _ = self.judge(id, true);
+    /// Removes the rules. That may take long: what comes meanwhile goes on, and `beat` is called over and over. Packets
+    /// that wait for a verdict must have it before.
+    pub fn close(mut self, mut beat: impl FnMut()) {
+        let rules = self.rules.take();
+        // Without a thread the rules go before `spawn` returns.
+        let removing = thread::Builder::new().spawn(move || drop(rules)).ok();
+        loop {
+            let is_over = removing.as_ref().is_none_or(JoinHandle::is_finished);
+            while let Ok(Some((id, _))) = self.read() {
+                // The kernel drops the rest with the queue.
+                let _ = self.judge(id, true);
+            }
+            if is_over {
+                return;
+            }
+            beat();
+            let _ = wait_for(&mut [PollFd::from_borrowed_fd(self.descriptor(), PollFlags::IN)], LOOK_EVERY);
         }
     }
 }
 
-/// Holds the interface's name until the descriptor is closed.
-fn claim(interface: &str) -> Result<OwnedFd, AckQueueError> {
+/// Holds the interface's name until the descriptor is closed. `None`: a stranger holds the name, who may do so without
+/// any rights, and owns no ACKs.
+fn claim(interface: &str) -> Result<Option<OwnedFd>, AckQueueError> {
     let system = |error: Errno| AckQueueError::System(error.into());
     let name = SocketAddrUnix::new_abstract_name(format!("{CLAIM}{interface}").as_bytes()).map_err(system)?;
-    let socket = || socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = || socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
     let ours = socket().map_err(system)?;
     match bind(&ours, &name) {
-        Ok(()) => listen(&ours, 1).map(|()| ours).map_err(system),
+        Ok(()) => listen(&ours, ASKERS).map(|()| Some(ours)).map_err(system),
         Err(Errno::ADDRINUSE) => {
             let asks = socket().map_err(system)?;
-            let owner = connect(&asks, &name).and_then(|()| socket_peercred(&asks));
-            let process = owner.ok().map(|owner| owner.pid.as_raw_nonzero().get());
-            Err(AckQueueError::Taken(interface.to_owned(), process))
+            match connect(&asks, &name).and_then(|()| socket_peercred(&asks)) {
+                Ok(owner) if owner.uid.is_root() || owner.uid == geteuid() => {
+                    let process = owner.pid.as_raw_nonzero().get();
+                    Err(AckQueueError::Taken(interface.to_owned(), process))
+                }
+                owner => {
+                    tracing::warn!(?owner, interface, "a stranger has the name of its owner's socket");
+                    Ok(None)
+                }
+            }
         }
         Err(error) => Err(system(error)),
     }
@@ -160,10 +189,24 @@ mod tests {
     #[test]
     fn a_second_owner_of_an_interface_learns_the_first_one() {
         let first = claim("no-such-device").expect("nobody has it");
-        let said = claim("no-such-device").expect_err("it is taken").to_string();
-        assert!(said.contains(&format!("the process {} has its ACKs", std::process::id())), "{said}");
+        assert!(first.is_some());
+        for _ in 0..4 {
+            let said = claim("no-such-device").expect_err("it is taken").to_string();
+            assert!(said.contains(&format!("the process {} has its ACKs", std::process::id())), "{said}");
+        }
         drop(first);
         claim("no-such-device").expect("it is free again");
+    }
+
+    #[test]
+    fn a_name_whose_holder_does_not_answer_blocks_nobody() {
+        let name = SocketAddrUnix::new_abstract_name(b"hopwise-thin-blocked").expect("a name");
+        let socket = || socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None);
+        let stranger = socket().expect("a socket");
+        bind(&stranger, &name).and_then(|()| listen(&stranger, 0)).expect("it is free");
+        let full = socket().expect("a socket");
+        connect(&full, &name).expect("the only one that waits");
+        assert!(claim("blocked").expect("it goes on").is_none());
     }
 
     #[test]

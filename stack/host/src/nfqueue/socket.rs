@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::netlink::NETFILTER;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::netlink::ask::{ask, open};
 use crate::netlink::message::{NetlinkMessage, REQUEST, attribute, messages};
@@ -83,6 +84,12 @@ pub(crate) struct NetfilterQueue {
     buffer: Vec<u8>,
 }
 
+const NO_ADMIN: &str = "a netfilter queue takes CAP_NET_ADMIN, which is missing: start as root, or with it";
+
+fn is_admin() -> bool {
+    capabilities(None).is_ok_and(|has| has.effective.contains(CapabilitySet::NET_ADMIN))
+}
+
 fn message(kind: u16, flags: u16, queue: u16) -> NetlinkMessage {
     let [high, low] = queue.to_be_bytes();
     NetlinkMessage::new(kind, flags, 1).fixed(&[0, 0, high, low])
@@ -120,7 +127,8 @@ impl NetfilterQueue {
     fn ask(&self, question: NetlinkMessage) -> io::Result<()> {
         ask(&*self.socket, question, |_| {}).map_err(|error| match error.raw_os_error() {
             // Another program has the queue.
-            Some(libc::EPERM) => io::ErrorKind::ResourceBusy.into(),
+            Some(libc::EPERM) if is_admin() => io::ErrorKind::ResourceBusy.into(),
+            Some(libc::EPERM) => io::Error::new(io::ErrorKind::PermissionDenied, NO_ADMIN),
             _ => error,
         })
     }

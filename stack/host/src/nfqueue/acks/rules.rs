@@ -31,10 +31,10 @@ pub(super) enum AckRules {
 impl AckRules {
     pub(super) fn set(interfaces: &BTreeSet<String>, queue: u16) -> io::Result<AckRules> {
         let (table, chains) = (format!("inet {TABLE_OF}{queue}"), chains(interfaces, queue));
-        // The owner of a table does not tell why it is not made, and waits.
-        let checked =
-            feed(Command::new("nft").args(["-c", "-f", "-"]), &format!("table {table} {{ {chains} }}"));
-        match checked {
+        // The owner of a table does not tell why it is not made, and waits. What a killed daemon left may stand still:
+        // another name is checked.
+        let script = format!("table {table}_new {{ flags owner; {chains}}}");
+        match feed(Command::new("nft").args(["-c", "-f", "-"]), &script) {
             Ok(()) => OwnedTable::set(&table, &chains).map(AckRules::Nft),
             Err(of_nft) if of_nft.kind() == io::ErrorKind::TimedOut => Err(of_nft),
             Err(of_nft) => with_iptables(interfaces, queue)
