@@ -89,8 +89,10 @@ fn table(title: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 fn hosts(first: &MeshRun, runs: &MeshRuns<'_>) -> String {
+    let mut by_node: BTreeMap<&str, Vec<&HostRow>> = BTreeMap::new();
+    each_host(runs).for_each(|row| by_node.entry(&row.node).or_default().push(row));
     let row = |host: &HostRow| {
-        let all = || each_host(runs).filter(|row| row.node == host.node);
+        let all = || by_node[host.node.as_str()].iter();
         let clock = |of: fn(&ClockRow) -> f64| cell(mean(all().filter_map(|row| row.clock.as_ref().map(of))));
         let largest = |of: fn(&ClockRow) -> f64| {
             all()

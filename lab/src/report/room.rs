@@ -17,8 +17,8 @@ use crate::scenario::settings::memory;
 
 /// About the bytes of memory that all records take.
 const MOST_MEMORY: usize = 2 << 30;
-/// The bytes of memory for a byte of a result's text: a list of empty texts takes as much.
-const FOR_A_BYTE: usize = 8;
+/// The bytes of memory for a byte of a result's text: a list of empty texts takes as much, and HTML five for `&`.
+const FOR_A_BYTE: usize = 12;
 
 /// The memory that records have taken.
 #[derive(Debug, Default)]
@@ -97,6 +97,9 @@ const LONGEST_POINT: usize = 4000;
 const MOST_NAMES: usize = 32 << 20;
 /// Paths that arms vary. Each is a column.
 const MOST_PATHS: usize = 1000;
+/// Each arm of a point stands beside each other one, and each block beside all earlier ones.
+const MOST_ARMS: usize = 2000;
+const MOST_SEEDS: usize = 50_000;
 
 /// The first name or list of a plan that would make a report too long, and what would do.
 pub(super) fn check_names(trial: &Trial) -> Result<(), String> {
@@ -123,11 +126,17 @@ pub(super) fn check_names(trial: &Trial) -> Result<(), String> {
             MOST_NAMES >> 20
         ));
     }
-    if trial.arm_paths.len() > MOST_PATHS {
-        return Err(format!(
-            "`arm_paths` has {} entries, expected at most {MOST_PATHS}",
-            trial.arm_paths.len()
-        ));
+    for (list, len, most) in [
+        ("arm_paths", trial.arm_paths.len(), MOST_PATHS),
+        ("arms", trial.arms.len(), MOST_ARMS),
+        ("seeds", trial.seeds.len(), MOST_SEEDS),
+    ] {
+        if len > most {
+            return Err(format!("`{list}` has {len} entries, expected at most {most}"));
+        }
+    }
+    if !(0.0..1.0).contains(&trial.margin) {
+        return Err(format!("`margin` is {}, expected 0 or more, and less than 1", trial.margin));
     }
     check_figures(&trial.figures)
 }
@@ -158,7 +167,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::report::tests::record;
+    use crate::report::tests::{record, trial};
 
     #[test]
     fn runs_that_take_more_than_all_memory_are_refused() {
@@ -170,6 +179,20 @@ mod tests {
             .and_then(|()| room.take_record(&record, &json!(vec![""; 100])));
         let said = said.expect_err("there is none");
         assert!(said.ends_with("expected runs and settings that take at most 2048 MiB in all"), "{said}");
+    }
+
+    #[test]
+    fn a_margin_that_no_scenario_has_and_lists_without_end_are_refused() {
+        let said = |change: fn(&mut Trial)| {
+            let mut trial = trial(&["every"], &[8]);
+            change(&mut trial);
+            check_names(&trial).expect_err("it is refused")
+        };
+        assert_eq!(said(|trial| trial.margin = -2.0), "`margin` is -2, expected 0 or more, and less than 1");
+        let arms = said(|trial| trial.arms = (0..2001).map(|nth| nth.to_string()).collect());
+        assert_eq!(arms, "`arms` has 2001 entries, expected at most 2000");
+        let seeds = said(|trial| trial.seeds = vec![1; 50_001]);
+        assert_eq!(seeds, "`seeds` has 50001 entries, expected at most 50000");
     }
 
     #[test]

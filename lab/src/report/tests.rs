@@ -256,6 +256,14 @@ fn flows_that_delivered_most_are_shown_and_the_others_are_named() {
 }
 
 #[test]
+fn a_series_without_an_end_has_a_report_nonetheless() {
+    let record = record(8, "every", 1, 100.0);
+    let csv = "what,who,at_s,value\nqueue_packets,n0,5,3\nqueue_packets,n0,2,4\n";
+    let series = BTreeMap::from([(record.id.clone(), Series::parse(csv))]);
+    assert!(html(&Bundle::new(trial(&["every"], &[8]), vec![record], series)).contains("fig-queue"));
+}
+
+#[test]
 fn a_trial_without_any_run_has_a_report_nonetheless() {
     let empty = Bundle::new(trial(&["every", "dca"], &[8]), Vec::new(), BTreeMap::new());
     assert!(html(&empty).contains("0 of 10"));

@@ -305,18 +305,27 @@ pub(crate) fn count(value: &Value) -> usize {
     }
 }
 
-/// About the bytes that a value takes. A map has nodes of up to eleven entries, and most are half full.
+/// About the bytes that a value takes, and the paths of all that is in it. A map has nodes of up to eleven entries, and
+/// most are half full.
 pub(crate) fn memory(value: &Value) -> usize {
+    memory_at(0, value)
+}
+
+fn memory_at(path: usize, value: &Value) -> usize {
     const NODE: usize = 640;
+    /// The number of an item, and a dot.
+    const NUMBER: usize = 8;
     size_of::<Value>()
         + match value {
             Value::Object(entries) => {
-                let own = entries.iter().map(|(key, value)| key.len() + memory(value)).sum::<usize>();
+                let below = |key: &String| path.saturating_add(key.len() + 1);
+                let own: usize =
+                    entries.iter().map(|(key, value)| key.len() + memory_at(below(key), value)).sum();
                 own + entries.len().div_ceil(6) * NODE
             }
-            Value::Array(items) => items.iter().map(memory).sum(),
-            Value::String(text) => text.len(),
-            _ => 0,
+            Value::Array(items) => items.iter().map(|item| memory_at(path + NUMBER, item)).sum(),
+            Value::String(text) => path + text.len(),
+            _ => path,
         }
 }
 
@@ -325,6 +334,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_long_name_counts_for_each_value_below_it() {
+        let below = |name: &str| memory(&json!({ name: { "a": 1, "b": [2, "c"] } }));
+        assert_eq!(below(&"x".repeat(1001)) - below("x"), 1000 * (1 + 3));
+    }
 
     #[test]
     fn what_differs_is_told_by_its_path_and_both_values() {

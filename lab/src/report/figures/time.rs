@@ -158,8 +158,9 @@ impl PointRuns<'_> {
             chart.steps(&acked, self.until_s, &format!("line {class}"));
             chart.of("sent again");
             for (at, _) in rises(series.line("sent_again_segments", flow)) {
-                let before =
-                    acked.iter().rev().find(|(then, _)| *then <= at).map_or(0.0, |(_, value)| *value);
+                let before = acked[..acked.partition_point(|(then, _)| *then <= at)]
+                    .last()
+                    .map_or(0.0, |(_, value)| *value);
                 chart.dot(&ShapeNumbers::at("dot", &format!("again {class}"), (at, before)), 2.0);
             }
             ends.extend(acked.last().map(|(_, value)| (*value, *arm, class)));
@@ -284,10 +285,13 @@ fn rises(counter: &[(f64, f64)]) -> Vec<(f64, f64)> {
 /// The largest value in each column; a value holds until it changes.
 fn most_of_each(line: &[(f64, f64)], until_s: f64) -> [f64; COLUMNS] {
     let mut most = [0.0_f64; COLUMNS];
+    if until_s <= 0.0 {
+        return most;
+    }
     let column = |at: f64| truncate::to_usize(at / until_s * COLUMNS as f64).min(COLUMNS - 1);
     for (nth, (at, value)) in line.iter().enumerate() {
         let next = line.get(nth + 1).map_or(until_s, |next| next.0);
-        for most in &mut most[column(*at)..=column(next)] {
+        for most in &mut most[column(*at)..=column(next.max(*at))] {
             *most = most.max(*value);
         }
     }
