@@ -1,6 +1,5 @@
 //! `hopwise thin`: receiver agents for the TCP of the kernel.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,30 +57,13 @@ fn patience(text: &str) -> Result<Duration, String> {
     if time < LEAST_PATIENCE { Err("expected 600ms or more".to_owned()) } else { Ok(time) }
 }
 
-/// What a daemon serves.
-struct ThinSettings {
-    interfaces: BTreeSet<String>,
-    receiver: String,
-    queue: u16,
-    control: PathBuf,
-    watchdog: Duration,
-}
-
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let spec = &arguments.receiver;
     let receiver =
         StandardAgents::default().receiver(spec).map_err(|error| Failure::refused("--receiver", error))?;
-    let interfaces: BTreeSet<_> = arguments.interfaces.iter().cloned().collect();
-    let mtu = interfaces.iter().filter_map(|name| mtu_of(name)).min().unwrap_or(1_500);
-    let settings = ThinSettings {
-        interfaces,
-        receiver: spec.clone(),
-        queue: arguments.queue,
-        control: arguments.control.clone(),
-        watchdog: arguments.watchdog,
-    };
+    let mtu = arguments.interfaces.iter().filter_map(|name| mtu_of(name)).min().unwrap_or(1_500);
     hopwise_daemon::log::begin();
-    serve::run(&settings, ThinConfig { receiver, mtu, most_flows: arguments.flows, quick: QUICK })
+    serve::run(arguments, ThinConfig { receiver, mtu, most_flows: arguments.flows, quick: QUICK })
 }
 
 fn mtu_of(interface: &str) -> Option<u16> {

@@ -24,7 +24,7 @@ use crate::counters::{LinkCounters, LinkDrop, LinkTally};
 use crate::link::{Link, LinkError, Received, Sent};
 use crate::tun::check_ip;
 
-pub use acks::{AckQueue, AckQueueError};
+pub use acks::AckQueue;
 use anew::Anew;
 use anew::Untracked;
 use rules::QueueRules;

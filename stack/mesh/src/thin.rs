@@ -246,8 +246,8 @@ impl Thin {
             return;
         }
         self.counts.acks += 1;
-        let flow = AckFlow::new(now, (self.config.receiver)(), read);
-        self.flows.insert(read.ends, flow.with_quick(self.config.quick));
+        let flow = AckFlow::new(now, (self.config.receiver)(), self.config.quick, read);
+        self.flows.insert(read.ends, flow);
     }
 
     fn sweep(&mut self, now: Instant) {

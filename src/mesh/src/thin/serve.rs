@@ -16,7 +16,7 @@ use hopwise_mesh::{AckFate, Thin, ThinConfig};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use tokio::net::UnixListener;
 
-use super::ThinSettings;
+use super::Arguments;
 use crate::watchdog;
 use hopwise_daemon::confine::{AccessNeeds, Confine, confine, folders_of};
 use hopwise_daemon::control::{self, BoundSocket};
@@ -64,7 +64,7 @@ impl ThinTeller {
     }
 }
 
-pub(super) fn run(settings: &ThinSettings, config: ThinConfig) -> Result<(), Failure> {
+pub(super) fn run(settings: &Arguments, config: ThinConfig) -> Result<(), Failure> {
     let privileges = Privileges::find(None).map_err(|error| Failure::refused("user", error))?;
     // The rules have to be removed, whatever happens between.
     let ending = signals::early(Ending::or_hangup)?;
@@ -78,8 +78,8 @@ pub(super) fn run(settings: &ThinSettings, config: ThinConfig) -> Result<(), Fai
         let shown = settings.control.display();
         Failure::failed("make the control socket", format_args!("{shown}: {error}"))
     })?;
-    let queue = AckQueue::open(&settings.interfaces, settings.queue)
-        .map_err(|error| Failure::failed("take ACKs", error))?;
+    let queue = AckQueue::open(&settings.interfaces.iter().cloned().collect(), settings.queue);
+    let queue = queue.map_err(|error| Failure::failed("take ACKs", error))?;
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
     let bell = Arc::new(bell.map_err(|error| Failure::failed("make an event", error))?);
     let (commands, waiting) = channel();
@@ -139,7 +139,7 @@ impl Judging {
         mut self,
         waiting: &Receiver<ThinCommand>,
         bell: &OwnedFd,
-        settings: &ThinSettings,
+        settings: &Arguments,
     ) -> Result<(), Failure> {
         let ended = loop {
             let turn = self.wait(bell).and_then(|()| self.obey(waiting, settings));
@@ -150,13 +150,9 @@ impl Judging {
         };
         self.thin.let_go();
         self.carry_out();
-        let (clock, mut beat_at) = (self.clock, Instant::ZERO);
         self.queue.close(|| {
-            if clock.now() >= beat_at {
-                beat_at = clock.now() + BEAT_EVERY;
-                notify::alive();
-                let _ = self.watcher.as_ref().map(Watcher::beat);
-            }
+            notify::alive();
+            let _ = self.watcher.as_ref().map(Watcher::beat);
         });
         ended
     }
@@ -179,7 +175,7 @@ impl Judging {
     }
 
     /// Obeys what has come; returns false at the end.
-    fn obey(&mut self, waiting: &Receiver<ThinCommand>, settings: &ThinSettings) -> Result<bool, Failure> {
+    fn obey(&mut self, waiting: &Receiver<ThinCommand>, settings: &Arguments) -> Result<bool, Failure> {
         while let Ok(command) = waiting.try_recv() {
             match command {
                 // A client that is gone gets nothing.
@@ -224,12 +220,12 @@ impl Judging {
         }
     }
 
-    fn snapshot(&self, settings: &ThinSettings) -> ThinSnapshot {
+    fn snapshot(&self, settings: &Arguments) -> ThinSnapshot {
         let counts = self.thin.counts();
         ThinSnapshot {
             pid: process::id(),
             version: version::with_commit().to_owned(),
-            interfaces: settings.interfaces.iter().cloned().collect(),
+            interfaces: settings.interfaces.clone(),
             receiver: settings.receiver.clone(),
             queue: settings.queue,
             flows: counts.flows,

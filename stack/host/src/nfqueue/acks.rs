@@ -11,7 +11,6 @@
 mod rules;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::thread::{self, JoinHandle};
@@ -21,7 +20,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect, listen, socket_with,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
 use rustix::process::geteuid;
 
@@ -41,50 +40,6 @@ const ASKERS: i32 = 128;
 /// While rules are removed, the end is looked for so often.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Why the ACKs of an interface cannot be had.
-#[derive(Debug)]
-pub enum AckQueueError {
-    /// No interface has this name.
-    NoInterface(String),
-    /// The process of this number has the ACKs of this interface.
-    Taken(String, i32),
-    /// Another program has the queue of this number.
-    QueueInUse(u16),
-    /// The kernel has no queues of netfilter.
-    NoQueues(io::Error),
-    /// nft and iptables are missing, or the rules are refused.
-    NoRules(io::Error),
-    /// A call of the kernel has failed.
-    System(io::Error),
-}
-
-impl fmt::Display for AckQueueError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AckQueueError::NoInterface(name) => {
-                write!(f, "no interface is called `{name}` here; name one that `ip link` shows")
-            }
-            AckQueueError::Taken(name, process) => {
-                write!(f, "{name}: the process {process} has its ACKs already; end that one first")
-            }
-            AckQueueError::QueueInUse(number) => {
-                write!(f, "another program has the netfilter queue {number}; name a free one with --queue")
-            }
-            AckQueueError::NoQueues(error) => write!(
-                f,
-                "this kernel has no netfilter queues ({error}): it needs CONFIG_NETFILTER_NETLINK_QUEUE, often the \
-                 module nfnetlink_queue"
-            ),
-            AckQueueError::NoRules(error) => write!(
-                f,
-                "the rules that lead ACKs into a queue: {error}; nft with CONFIG_NFT_QUEUE in the kernel, or iptables \
-                 with CONFIG_NETFILTER_XT_TARGET_NFQUEUE, is needed"
-            ),
-            AckQueueError::System(error) => error.fmt(f),
-        }
-    }
-}
-
 /// The queue, with the rules that lead there.
 #[derive(Debug)]
 pub struct AckQueue {
@@ -96,19 +51,30 @@ pub struct AckQueue {
 
 impl AckQueue {
     /// Takes the TCP that leaves by these interfaces: what this host sends, and what it forwards.
-    pub fn open(interfaces: &BTreeSet<String>, number: u16) -> Result<AckQueue, AckQueueError> {
+    pub fn open(interfaces: &BTreeSet<String>, number: u16) -> io::Result<AckQueue> {
         for name in interfaces {
-            netlink::index_of(name).map_err(|_| AckQueueError::NoInterface(name.clone()))?;
+            let missing = |_| format!("no interface is called `{name}` here; name one that `ip link` shows");
+            netlink::index_of(name).map_err(missing).map_err(io::Error::other)?;
         }
         let claims = interfaces.iter().filter_map(|name| claim(name).transpose());
-        let claims = claims.collect::<Result<Vec<_>, _>>()?;
+        let claims = claims.collect::<io::Result<_>>()?;
         let copies = Copies { most: HEADERS, whole_trains: true };
         let queue = NetfilterQueue::bind_with(number, copies).map_err(|error| match error.kind() {
-            io::ErrorKind::ResourceBusy => AckQueueError::QueueInUse(number),
-            io::ErrorKind::PermissionDenied => AckQueueError::System(error),
-            _ => AckQueueError::NoQueues(error),
+            io::ErrorKind::ResourceBusy => io::Error::other(format!(
+                "another program has the netfilter queue {number}; name a free one with --queue"
+            )),
+            io::ErrorKind::PermissionDenied => error,
+            _ => io::Error::other(format!(
+                "this kernel has no netfilter queues ({error}): it needs CONFIG_NETFILTER_NETLINK_QUEUE, often the \
+                 module nfnetlink_queue"
+            )),
         })?;
-        let rules = AckRules::set(interfaces, number).map_err(AckQueueError::NoRules)?;
+        let rules = AckRules::set(interfaces, number).map_err(|error| {
+            io::Error::other(format!(
+                "the rules that lead ACKs into a queue: {error}; nft with CONFIG_NFT_QUEUE in the kernel, or iptables \
+                 with CONFIG_NETFILTER_XT_TARGET_NFQUEUE, is needed"
+            ))
+        })?;
         Ok(AckQueue { rules: Some(rules), queue, claims })
     }
 
@@ -130,7 +96,7 @@ impl AckQueue {
     /// Returns whether the rules are there still.
     pub fn stands(&mut self) -> bool {
         // Those who asked have learned the owner.
-        self.claims.iter().for_each(|claim| while accept(claim).is_ok() {});
+        self.claims.iter().for_each(|claim| while accept_with(claim, SocketFlags::CLOEXEC).is_ok() {});
         self.rules.as_mut().is_some_and(AckRules::stand)
     }
 
@@ -142,35 +108,36 @@ impl AckQueue {
         let removing = thread::Builder::new().spawn(move || drop(rules)).ok();
         loop {
             let is_over = removing.as_ref().is_none_or(JoinHandle::is_finished);
-            while let Ok(Some((id, _))) = self.read() {
-                // The kernel drops the rest with the queue.
-                let _ = self.judge(id, true);
-            }
-            if is_over {
-                return;
+            match self.read().map(|next| next.map(|(id, _)| id)) {
+                // Without its verdict, the kernel drops it with the queue.
+                Ok(Some(id)) => drop(self.judge(id, true)),
+                _ if is_over => return,
+                _ => drop(wait_for(
+                    &mut [PollFd::from_borrowed_fd(self.descriptor(), PollFlags::IN)],
+                    LOOK_EVERY,
+                )),
             }
             beat();
-            let _ = wait_for(&mut [PollFd::from_borrowed_fd(self.descriptor(), PollFlags::IN)], LOOK_EVERY);
         }
     }
 }
 
 /// Holds the interface's name until the descriptor is closed. `None`: a stranger holds the name, who may do so without
 /// any rights, and owns no ACKs.
-fn claim(interface: &str) -> Result<Option<OwnedFd>, AckQueueError> {
-    let system = |error: Errno| AckQueueError::System(error.into());
-    let name = SocketAddrUnix::new_abstract_name(format!("{CLAIM}{interface}").as_bytes()).map_err(system)?;
+fn claim(interface: &str) -> io::Result<Option<OwnedFd>> {
+    let name = SocketAddrUnix::new_abstract_name(format!("{CLAIM}{interface}").as_bytes())?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = || socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
-    let ours = socket().map_err(system)?;
+    let ours = socket()?;
     match bind(&ours, &name) {
-        Ok(()) => listen(&ours, ASKERS).map(|()| Some(ours)).map_err(system),
+        Ok(()) => Ok(listen(&ours, ASKERS).map(|()| Some(ours))?),
         Err(Errno::ADDRINUSE) => {
-            let asks = socket().map_err(system)?;
+            let asks = socket()?;
             match connect(&asks, &name).and_then(|()| socket_peercred(&asks)) {
                 Ok(owner) if owner.uid.is_root() || owner.uid == geteuid() => {
                     let process = owner.pid.as_raw_nonzero().get();
-                    Err(AckQueueError::Taken(interface.to_owned(), process))
+                    let taken = "has its ACKs already; end that one first";
+                    Err(io::Error::other(format!("{interface}: the process {process} {taken}")))
                 }
                 owner => {
                     tracing::warn!(?owner, interface, "a stranger has the name of its owner's socket");
@@ -178,7 +145,7 @@ fn claim(interface: &str) -> Result<Option<OwnedFd>, AckQueueError> {
                 }
             }
         }
-        Err(error) => Err(system(error)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) struct AckFlow {
 }
 
 impl AckFlow {
-    pub(super) fn new(now: Instant, agent: Box<dyn ReceiverAgent>, read: &ReadHead) -> AckFlow {
+    pub(super) fn new(now: Instant, agent: Box<dyn ReceiverAgent>, quick: u32, read: &ReadHead) -> AckFlow {
         AckFlow {
             agent,
             owed: Owed::default(),
@@ -76,16 +76,12 @@ impl AckFlow {
             common: (0, 0),
             to_fill: 0,
             heard: now,
-            quick: 0,
+            quick,
             last_in_order: None,
             last_arrival: None,
             held: None,
             filed: None,
         }
-    }
-
-    pub(super) fn with_quick(self, quick: u32) -> AckFlow {
-        AckFlow { quick, ..self }
     }
 
     /// Returns whether the next ACK passes as one of the first, and counts it.
