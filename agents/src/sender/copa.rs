@@ -57,6 +57,8 @@ const NEARLY_EMPTY: f64 = 0.1;
 const STEADY_WINDOWS: u32 = 3;
 /// Pacing in windows per standing RTT.
 const PACE: f64 = 2.0;
+/// Room for round trips that rise one after the other.
+const MOST_VALUES: usize = 512;
 
 #[derive(Debug)]
 pub(crate) struct Copa {
@@ -90,15 +92,16 @@ struct Round {
 
 impl Copa {
     fn new(iw: u32) -> Copa {
+        let lowest = || Lowest(VecDeque::with_capacity(MOST_VALUES));
         let round = Round { until: None, cwnd: 0.0, velocity: 1.0, is_up: true, same: 0, has_lost: false };
         Copa {
             iw,
             cwnd: None,
             before_loss: None,
             is_starting: true,
-            least: Lowest::default(),
-            standing: Lowest::default(),
-            highest: Lowest::default(),
+            least: lowest(),
+            standing: lowest(),
+            highest: lowest(),
             standing_s: None,
             inverse_delta: INVERSE_DELTA,
             emptied: None,
@@ -135,8 +138,7 @@ impl Copa {
         let cwnd = self.window(mss_of(view));
         let is_up = cwnd > self.round.cwnd;
         self.round.same = if is_up == self.round.is_up { self.round.same + 1 } else { 0 };
-        let doubles = self.round.same >= STEADY_WINDOWS;
-        self.round.velocity = if doubles { self.round.velocity * 2.0 } else { 1.0 };
+        self.round.velocity = if self.round.same < STEADY_WINDOWS { 1.0 } else { 2.0 * self.round.velocity };
         (self.round.is_up, self.round.cwnd, self.round.has_lost) = (is_up, cwnd, false);
         self.round.until = Some(view.snd_nxt);
     }
@@ -208,18 +210,18 @@ impl SenderAgent for Copa {
         if let Some(cwnd) = self.cwnd {
             sink(CWND_GAUGE, truncate::to_u64(cwnd));
         }
-        sink("velocity", truncate::to_u64(self.round.velocity));
         sink("inverse_delta", truncate::to_u64(self.inverse_delta));
     }
 }
 
-/// The lowest value within a time that may change: each value that a later and lower one does not hide.
-#[derive(Debug, Default)]
+/// The lowest value within a time that may change: each value that a later and lower one does not hide. Of more values
+/// than there is room for, a new one takes the place of the latest.
+#[derive(Debug)]
 struct Lowest(VecDeque<(Instant, f64)>);
 
 impl Lowest {
     fn take(&mut self, now: Instant, value: f64, within: Duration) -> f64 {
-        while self.0.back().is_some_and(|(_, last)| *last >= value) {
+        while self.0.len() == MOST_VALUES || self.0.back().is_some_and(|(_, last)| *last >= value) {
             self.0.pop_back();
         }
         self.0.push_back((now, value));
