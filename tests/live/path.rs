@@ -91,7 +91,7 @@ fn a_device_that_vanishes_is_told_of_and_the_stack_still_stops() {
     let mut stream = within_patience(world.connect(address));
     world.namespace.ip(&["link", "del", "hop0"]);
     within_patience(async {
-        until(|| world.stack.has_lost_a_link()).await;
+        until(|| world.stack.counters().iter().any(|link| link.is_gone)).await;
         stream.write_all(b"nobody hears this").await.expect("the buffer takes it");
         until(|| world.stack.counters()[0].drops.contains_key(&LinkDrop::Gone)).await;
     });

@@ -173,11 +173,6 @@ impl Stack {
         self.shared().counters()
     }
 
-    /// Returns whether a link's device has vanished.
-    pub fn has_lost_a_link(&self) -> bool {
-        self.counters().iter().any(|link| link.is_gone)
-    }
-
     /// The clock by which the endpoint lives.
     pub fn clock(&self) -> Clock {
         self.shared().clock()

@@ -1,6 +1,6 @@
 //! The work of bringing interfaces up: makes the steps, waits for the confirmation, and undoes.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -255,9 +255,13 @@ fn answer(mut client: UnixStream, answer: &KeeperAnswer) {
 pub(super) fn send(record: &Path, word: &str) -> Result<Option<KeeperAnswer>, Failure> {
     let Ok(mut stream) = UnixStream::connect(socket_beside(record)) else { return Ok(None) };
     let failed = |error: std::io::Error| Failure::failed("speak with the process that waits", error);
-    writeln!(stream, "{word}").map_err(failed)?;
     let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).map_err(failed)?;
+    let asked = writeln!(stream, "{word}").and_then(|()| BufReader::new(stream).read_line(&mut line));
+    // Its socket goes when it is killed.
+    if asked.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionReset) {
+        return Ok(None);
+    }
+    asked.map_err(failed)?;
     let answer = serde_json::from_str(&line).map_err(|error| failed(std::io::Error::other(error)))?;
     Ok(Some(answer))
 }

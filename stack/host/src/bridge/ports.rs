@@ -49,17 +49,6 @@ pub(super) fn of(device: &str) -> io::Result<Option<Bridge>> {
 }
 
 impl Bridge {
-    #[cfg(test)]
-    pub(super) fn of_ports(name: &str, ports: &[&str]) -> Bridge {
-        Bridge {
-            name: name.to_owned(),
-            ports: ports.iter().map(|port| (*port).to_owned()).collect(),
-            isolated: BTreeSet::new(),
-            filters_vlans: false,
-            own: BTreeSet::new(),
-        }
-    }
-
     /// The reason why a proxy must not carry the TCP between these two ports; `None` if it may.
     pub(super) fn obstacle(&self, wire: &str, radio: &str) -> Option<String> {
         let name = &self.name;
@@ -218,6 +207,18 @@ fn tables(listed: &str, is_wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
 mod tests {
     use super::*;
     use crate::netlink::message::{NetlinkMessage, messages};
+
+    impl Bridge {
+        pub(in crate::bridge) fn of_ports(name: &str, ports: &[&str]) -> Bridge {
+            Bridge {
+                name: name.to_owned(),
+                ports: ports.iter().map(|port| (*port).to_owned()).collect(),
+                isolated: BTreeSet::new(),
+                filters_vlans: false,
+                own: BTreeSet::new(),
+            }
+        }
+    }
 
     fn device(index: u32, name: &str, master: Option<u32>) -> PortDevice {
         PortDevice {
