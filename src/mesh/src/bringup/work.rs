@@ -1,6 +1,6 @@
 //! The work of bringing interfaces up: makes the steps, waits for the confirmation, and undoes.
 
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(super) fn record_in(folder: &Path) -> Result<PathBuf, Failure> {
 /// The file, with its lock.
 pub(super) fn open(path: &Path) -> Result<Record, Failure> {
     Record::open(path).map_err(|error| {
-        let problem = if error.kind() == std::io::ErrorKind::ResourceBusy {
+        let problem = if error.kind() == ErrorKind::ResourceBusy {
             "another `hopwise mesh up` is at work or waits: `hopwise mesh confirm`, or `hopwise mesh down`"
                 .to_owned()
         } else {
@@ -185,7 +185,7 @@ impl<'a> Bringup<'a> {
             let left = until.since(clock.now());
             let mut fds = [PollFd::from_borrowed_fd(socket.listener.as_fd(), PollFlags::IN)];
             match wait_for(&mut fds, left) {
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Ok(ready) if ready > 0 => {}
                 _ => {
                     self.go_back(earlier);
@@ -254,21 +254,39 @@ fn answer(mut client: UnixStream, answer: &KeeperAnswer) {
 /// Sends a word to the process that waits. `None` if none does.
 pub(super) fn send(record: &Path, word: &str) -> Result<Option<KeeperAnswer>, Failure> {
     let Ok(mut stream) = UnixStream::connect(socket_beside(record)) else { return Ok(None) };
-    let failed = |error: std::io::Error| Failure::failed("speak with the process that waits", error);
+    let failed = |error: Error| Failure::failed("speak with the process that waits", error);
     let mut line = String::new();
     let asked = writeln!(stream, "{word}").and_then(|()| BufReader::new(stream).read_line(&mut line));
-    // Its socket goes when it is killed.
-    if asked.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionReset) {
+    // Its socket goes when it is killed, before or after it has the word.
+    let is_gone = |error: &Error| matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
+    if asked.as_ref().is_err_and(is_gone) {
         return Ok(None);
     }
     asked.map_err(failed)?;
-    let answer = serde_json::from_str(&line).map_err(|error| failed(std::io::Error::other(error)))?;
+    let answer = serde_json::from_str(&line).map_err(|error| failed(Error::other(error)))?;
     Ok(Some(answer))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use super::*;
+
+    #[test]
+    fn a_process_that_is_killed_before_it_reads_the_word_waits_no_longer() {
+        let record = std::env::temp_dir().join(format!("hopwise-killed-{}.up", std::process::id()));
+        let socket = socket_beside(&record);
+        let listener = UnixListener::bind(&socket).expect("the folder can be written");
+        let killed = std::thread::spawn(move || {
+            let (client, _) = listener.accept().expect("a client");
+            let mut ready = [PollFd::new(&client, PollFlags::IN)];
+            wait_for(&mut ready, Duration::from_secs(60)).expect("the word comes");
+        });
+        assert!(send(&record, CONFIRM).expect("none waits").is_none());
+        killed.join().expect("it has ended");
+        std::fs::remove_file(socket).expect("it is there");
+    }
 
     /// Whoever hears that it failed begins anew at once.
     #[test]
