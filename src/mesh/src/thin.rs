@@ -1,12 +1,12 @@
 //! `hopwise thin`: receiver agents for the TCP of the kernel.
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use hopwise_agents::StandardAgents;
 use hopwise_core::agent::AgentMaker;
+use hopwise_host::mtu_of;
 use hopwise_lab::units::Time;
 use hopwise_mesh::ThinConfig;
 
@@ -64,8 +64,4 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mtu = arguments.interfaces.iter().filter_map(|name| mtu_of(name)).min().unwrap_or(1_500);
     hopwise_daemon::log::begin();
     serve::run(arguments, ThinConfig { receiver, mtu, most_flows: arguments.flows, quick: QUICK })
-}
-
-fn mtu_of(interface: &str) -> Option<u16> {
-    fs::read_to_string(format!("/sys/class/net/{interface}/mtu")).ok()?.trim().parse().ok()
 }

@@ -72,7 +72,7 @@ pub use frames::{EthernetHeader, Framing, KeptFrame};
 pub use kernel_tcp::{KernelInfo, KernelTcp};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
 pub use namespace::{Namespace, NamespaceError, NamespaceId, set_switch};
-pub use nfqueue::{AckQueue, Forward, ForwardConfig, left_queues, remove_left_queues};
+pub use nfqueue::{AckQueue, Forward, ForwardConfig, left_queues, mtu_of, remove_left_queues};
 pub use observer::{Direction, Observer, SeenPacket};
 #[cfg(feature = "pcap")]
 pub use pcap::{LiveCapture, Pace, Replay, check_filter};

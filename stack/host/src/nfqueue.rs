@@ -103,7 +103,8 @@ impl Forward {
         }
         let shared = Arc::new(Mutex::new(QueueState { at_hand: None, rules, _untracked: untracked }));
         let side = |(device, queue, anew): (&String, NetfilterQueue, Anew)| {
-            let mtu = mtu_of(device);
+            // A proxy makes no packet longer.
+            let mtu = mtu_of(device).unwrap_or(1500);
             Forward {
                 queue,
                 anew,
@@ -163,10 +164,9 @@ impl Forward {
     }
 }
 
-/// The MTU of a device, or 1500 if it is unknown. It does not affect a proxy, which makes no packet longer.
-fn mtu_of(device: &str) -> u16 {
-    let path = format!("/sys/class/net/{device}/mtu");
-    std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1500)
+/// The MTU of a device, if it is known.
+pub fn mtu_of(device: &str) -> Option<u16> {
+    std::fs::read_to_string(format!("/sys/class/net/{device}/mtu")).ok()?.trim().parse().ok()
 }
 
 impl Link for Forward {

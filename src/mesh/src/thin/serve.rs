@@ -182,6 +182,7 @@ impl Judging {
                 ThinCommand::Tell(answer) => drop(answer.send(self.snapshot(settings))),
                 ThinCommand::Beat => {
                     notify::alive();
+                    self.queue.drop_askers();
                     if !self.queue.stands() {
                         let problem = "the rules that lead them here were removed";
                         return Err(Failure::failed("take ACKs", problem));

@@ -93,10 +93,13 @@ impl AckQueue {
         self.queue.judge().say(id, if passes { QueueVerdict::Accept } else { QueueVerdict::Drop })
     }
 
+    /// Makes room for further programs that ask who the owner is. Their connection alone has told them.
+    pub fn drop_askers(&self) {
+        self.claims.iter().for_each(|claim| while accept_with(claim, SocketFlags::CLOEXEC).is_ok() {});
+    }
+
     /// Returns whether the rules are there still.
     pub fn stands(&mut self) -> bool {
-        // Those who asked have learned the owner.
-        self.claims.iter().for_each(|claim| while accept_with(claim, SocketFlags::CLOEXEC).is_ok() {});
         self.rules.as_mut().is_some_and(AckRules::stand)
     }
 
