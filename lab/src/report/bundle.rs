@@ -353,7 +353,7 @@ fn read_trial(folder: &Folder) -> Result<Trial, ReadError> {
         serde_json::from_str(&text).map_err(|error| not_understood(&file, version, &error.to_string()))?;
     check(&trial, &text).map_err(|broken| refused(&file, format!("{broken}; {AGAIN}")))?;
     check_runs(&file, &trial)?;
-    room::check_names(&trial).map_err(|problem| refused(&file, problem))?;
+    room::check_plan(&trial).map_err(|problem| refused(&file, problem))?;
     Ok(trial)
 }
 

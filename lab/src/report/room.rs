@@ -101,8 +101,8 @@ const MOST_PATHS: usize = 1000;
 const MOST_ARMS: usize = 2000;
 const MOST_SEEDS: usize = 50_000;
 
-/// The first name or list of a plan that would make a report too long, and what would do.
-pub(super) fn check_names(trial: &Trial) -> Result<(), String> {
+/// The first name, list or margin of a plan that no report can take, and what would do.
+pub(super) fn check_plan(trial: &Trial) -> Result<(), String> {
     let labels: Vec<usize> = trial.points.iter().map(|point| label(point).len()).collect();
     let arms: Vec<usize> = trial.arms.iter().map(String::len).collect();
     let texts = [&trial.scenario, &trial.version, &trial.certificate, &trial.world];
@@ -186,7 +186,7 @@ mod tests {
         let said = |change: fn(&mut Trial)| {
             let mut trial = trial(&["every"], &[8]);
             change(&mut trial);
-            check_names(&trial).expect_err("it is refused")
+            check_plan(&trial).expect_err("it is refused")
         };
         assert_eq!(said(|trial| trial.margin = -2.0), "`margin` is -2, expected 0 or more, and less than 1");
         let arms = said(|trial| trial.arms = (0..2001).map(|nth| nth.to_string()).collect());
