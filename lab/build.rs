@@ -1,11 +1,12 @@
-//! Gives the program a hash of its sources: results of two builds are never taken for each other's.
+//! Gives the program a hash of its sources: results of two builds are never taken for each other's. A package from an
+//! index has the sources of this crate alone beside it, and its version stands for the other crates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const SOURCES: [&str; 8] = [
     "../src",
-    "../lab/src",
+    "src",
     "../agents/src",
     "../stack/core/src",
     "../stack/mesh/src",
@@ -22,7 +23,7 @@ fn main() {
     }
     println!("cargo::rerun-if-changed=../Cargo.lock");
     files.sort();
-    let mut hash = FNV_OFFSET;
+    let mut hash = fnv(FNV_OFFSET, env!("CARGO_PKG_VERSION").as_bytes());
     for file in files {
         hash = fnv(hash, file.to_string_lossy().as_bytes());
         hash = fnv(hash, &fs::read(&file).unwrap_or_default());
@@ -30,11 +31,11 @@ fn main() {
     println!("cargo::rustc-env=HOPWISE_SOURCES={:016x}", hash as u64 ^ (hash >> 64) as u64);
 }
 
-/// Collects all files below the folder; none if it is missing.
+/// Collects all files below the folder; none if it is missing. A link leads to what another entry has.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
-        if path.is_dir() {
+        if path.is_dir() && !path.is_symlink() {
             collect(&path, files);
         } else {
             files.push(path);

@@ -16,9 +16,9 @@ use hopwise_mesh::constants::RuleSet;
 use super::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan, WirePlan};
 
 /// Chains under static routes and AODV: `profile,routing,agent,hops,goodput_kbps`.
-const CHAINS: &str = include_str!("../../../configs/calibration/ns2_chain.csv");
+const CHAINS: &str = include_str!("../../calibration/ns2_chain.csv");
 /// Cells, hidden stations, parallel and crossing flows, wires before radios.
-const TOPOLOGIES: &str = include_str!("../../../configs/calibration/ns2_topologies.csv");
+const TOPOLOGIES: &str = include_str!("../../calibration/ns2_topologies.csv");
 
 /// A cell of a table: its setting and ns-2's mean.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use serde_yaml::Value;
 use super::FileKind;
 
 macro_rules! files {
-    ($($name:literal)+) => { &[$(($name, include_str!(concat!("../../../../", $name)))),+] };
+    ($($name:literal)+) => { &[$(($name, include_str!(concat!("../../", $name)))),+] };
 }
 
 impl FileKind {
