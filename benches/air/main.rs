@@ -1,12 +1,13 @@
 //! The cost of the radio world: simulated seconds in a second of CPU time, for chains of several lengths under both
-//! profiles. It is compared with ns-2 2.35 on one core of a machine like CI's. Other rows show the growth of cost with
-//! the number of nodes. `scripts/bench air` runs it.
+//! profiles. Debian's ns-2 2.35 runs some of them in turn. Other rows show the growth of cost with the number of nodes.
+//! `scripts/bench air` installs ns-2 and runs the bench.
 
 mod chains;
 mod cpu;
 mod crowds;
 #[path = "../core/groups.rs"]
 mod groups;
+mod ns2;
 #[path = "../core/row.rs"]
 #[expect(dead_code, reason = "shared with the core's benchmark")]
 mod row;
