@@ -1,0 +1,38 @@
+# Sourced by the scripts that check packages: fresh roots of Debian's, and what is in them.
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # The scripts that source this use its variables, and source common.sh before it.
+
+roots="$(mkdir -p "$build_dir" && realpath "$build_dir")/roots"
+suite=bookworm
+# What a machine has before the package comes; perl, which serves files, is in each root.
+includes=libpcap0.8,iproute2,nftables,systemd,dbus
+
+skip() {
+    say "skipped: $*"
+    exit 77
+}
+
+need_root_maker() {
+    has mmdebstrap arch-test && return
+    install_packages "what makes roots" --no-install-recommends mmdebstrap arch-test \
+        && has mmdebstrap arch-test
+}
+
+# need_root ARCHITECTURE: a tar of a fresh root, whose path is then in `fresh`.
+need_root() {
+    fresh="$roots/$suite-$1-$(cksum <<< "$includes" | cut -d ' ' -f 1).tar"
+    [ ! -e "$fresh" ] || return 0
+    mkdir -p "$roots"
+    say "making a root of Debian's for $1 (a minute; ten where qemu runs it)"
+    missing="mmdebstrap could not make a root for $1"
+    mmdebstrap --quiet --mode=root --variant=minbase --architectures="$1" --include="$includes" --format=tar \
+        "$suite" "$fresh.new" "deb http://deb.debian.org/debian $suite main" || return 1
+    mv "$fresh.new" "$fresh"
+}
+
+# files_of ROOT: without what apt and dpkg write by themselves.
+files_of() {
+    find "$1" \( -path "$1/dev" -o -path "$1/var/log" -o -path "$1/var/lib/dpkg" -o -path "$1/etc/*-" \
+        -o -path "$1/etc/.pwd.lock" -o -path "$1/var/cache" \
+        -o -path "$1/var/lib/apt" \) -prune -o -print | sort
+}
