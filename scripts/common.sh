@@ -61,6 +61,24 @@ need_space() {
 # shellcheck disable=SC2034 # Scripts that source this use it
 without_paths="--remap-path-prefix=${CARGO_HOME:-${HOME:-}/.cargo}=/cargo"$'\x1f'"--remap-path-prefix=$root=/hopwise"
 
+# commit_time: in SOURCE_DATE_EPOCH, the time that all files of packages and images bear.
+commit_time() {
+    SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null || stat -c %Y CHANGELOG.md)}"
+    export SOURCE_DATE_EPOCH
+}
+
+# What dpkg compares: builds before a release are older than it, and newer the later their commit is.
+commit_version() {
+    local of_cargo commit
+    of_cargo="$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)"
+    commit="$(git rev-parse --short=8 HEAD 2> /dev/null || true)"
+    if [ -z "$commit" ] || git tag --points-at HEAD | grep -qxF "v$of_cargo"; then
+        echo "$of_cargo"
+    else
+        echo "$of_cargo~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M%S).$commit"
+    fi
+}
+
 # need_pcap: the header of libpcap, which the feature pcap takes.
 need_pcap() { [ -e /usr/include/pcap/pcap.h ] || install_packages "the header of libpcap" libpcap-dev; }
 
