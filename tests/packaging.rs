@@ -76,7 +76,7 @@ fn pages() -> BTreeSet<String> {
 }
 
 /// Files in addition to the command, its units and its manual.
-const ALSO: [&str; 9] = [
+const ALSO: [&str; 11] = [
     "/usr/share/bash-completion/completions/hopwise",
     "/usr/share/zsh/vendor-completions/_hopwise",
     "/usr/share/fish/vendor_completions.d/hopwise.fish",
@@ -84,6 +84,8 @@ const ALSO: [&str; 9] = [
     "/usr/share/doc/hopwise/changelog.gz",
     "/usr/share/doc/hopwise/CHANGELOG.md.gz",
     "/usr/share/doc/hopwise/licences-of-crates.gz",
+    "/usr/share/doc/hopwise/hopwise.cdx.json.gz",
+    "/usr/share/lintian/overrides/hopwise",
     "/usr/share/doc/hopwise/examples/chain.yaml",
     "/usr/share/wireshark/profiles/Hopwise/preferences",
 ];
@@ -155,6 +157,44 @@ fn what_an_administrator_may_change_is_kept_and_units_find_it() {
         let config = fs::read_to_string(tree.join(format!("etc/hopwise/{kind}.yaml"))).expect("it is there");
         assert!(config.contains(&format!("control: /run/hopwise/{kind}.sock")), "{config}");
     }
+}
+
+#[test]
+fn a_package_lists_its_crates_with_their_sums_and_what_each_needs() {
+    let test = "a_package_lists_its_crates_with_their_sums_and_what_each_needs";
+    if !can_package(test) {
+        return;
+    }
+    let folder = folder(test);
+    let tree = folder.join("tree");
+    let done = Command::new("dpkg-deb").arg("--extract").args([&package(&folder), &tree]).status();
+    assert!(done.expect("dpkg-deb is there").success());
+    let list = tree.join("usr/share/doc/hopwise/hopwise.cdx.json.gz");
+    let list = Command::new("gzip").arg("-dc").arg(list).output().expect("gzip is there").stdout;
+    let list: serde_json::Value = serde_json::from_slice(&list).expect("JSON");
+    assert_eq!((&list["bomFormat"], &list["specVersion"]), (&"CycloneDX".into(), &"1.5".into()));
+    assert_eq!(list["metadata"]["component"]["description"], "hopwise 9.8");
+    let crates = list["components"].as_array().expect("a list");
+    let scope_of = |name: &str| {
+        let named = crates.iter().find(|one| one["name"] == name).expect("it is a dependency");
+        named["scope"].as_str().expect("a text").to_owned()
+    };
+    // `clap_derive` is a macro, which runs in the build alone.
+    assert_eq!([scope_of("clap"), scope_of("clap_derive")], ["required", "excluded"]);
+    let lock = fs::read_to_string(Path::new(ROOT).join("Cargo.lock")).expect("it is there");
+    for one in
+        crates.iter().filter(|one| !one["name"].as_str().is_some_and(|name| name.starts_with("hopwise")))
+    {
+        let (name, version, sum) = (&one["name"], &one["version"], &one["hashes"][0]["content"]);
+        let source = "registry+https://github.com/rust-lang/crates.io-index";
+        let entry = format!("name = {name}\nversion = {version}\nsource = \"{source}\"\nchecksum = {sum}\n");
+        assert!(lock.contains(&entry), "{entry}");
+    }
+    let nodes = list["dependencies"].as_array().expect("a list");
+    let known: BTreeSet<_> = nodes.iter().filter_map(|node| node["ref"].as_str()).collect();
+    assert_eq!(known.len(), crates.len() + 1);
+    let needed = nodes.iter().flat_map(|node| node["dependsOn"].as_array().expect("a list"));
+    assert!(needed.filter_map(serde_json::Value::as_str).all(|crate_| known.contains(crate_)));
 }
 
 /// It is the Ansible role's, with the defaults of its variables.
@@ -276,4 +316,159 @@ fn words_that_are_not_understood_are_refused_with_what_would_be() {
         assert_eq!(done.status.code(), Some(2), "{words:?}");
         assert!(text(&done.stderr).contains(wanted), "{words:?}: {}", text(&done.stderr));
     }
+}
+
+#[test]
+fn a_repository_is_signed_by_a_key_that_the_user_names_and_by_no_other() {
+    let test = "a_repository_is_signed_by_a_key_that_the_user_names_and_by_no_other";
+    if !can_package(test) {
+        return;
+    }
+    if Command::new("gpg").arg("--version").output().is_err() {
+        return println!("skipped: {test}: there is no gpg (package gnupg)");
+    }
+    let folder = folder(test);
+    let (out, empty) = (folder.join("apt"), folder.join("empty"));
+    fs::create_dir(&empty).expect("the folder is ours");
+    let empty = empty.to_str().expect("a path in UTF-8");
+    for (words, wanted) in [
+        (&[][..], "expected --key ID, the key of gpg that signs"),
+        (&["--key", "nobody@example.org"], "gpg has no such secret key. It has: none."),
+        (&["--key"], "--key: expected a value"),
+        (&["--key", "a", "--new-key", "b"], "--new-key: expected no --key beside it"),
+        (&["--packages", "/no/such"], "/no/such: expected a folder with packages (.deb)"),
+        (&["--packages", empty, "arm64"], "--packages: expected no architecture beside it"),
+        (&["sparc"], "sparc: expected amd64, arm64, armhf, --key"),
+    ] {
+        let mut command = Command::new(Path::new(ROOT).join("scripts/release"));
+        command.arg("--out").arg(&out).args(words).env("GNUPGHOME", &folder);
+        let done = command.output().expect("bash is there");
+        assert_eq!(done.status.code(), Some(2), "{words:?}");
+        assert!(text(&done.stderr).contains(wanted), "{words:?}: {}", text(&done.stderr));
+    }
+    assert!(!out.exists(), "nothing is written");
+    let _ = fs::remove_dir_all(folder);
+}
+
+/// What a router's libraries for UCI and procd do, as far as the script of the package asks.
+const ROUTER: &str = r#"
+values() {
+    awk -v section="$1" -v option="$2" '$1 == "config" { gsub(/\047/, "", $3); at = $3; next }
+        at == section && ($1 == "option" || $1 == "list") && $2 == option {
+            sub(/^[ \t]*[a-z]+ [a-z0-9_]+ \047/, ""); sub(/\047$/, ""); print }' "$CONFIG"
+}
+config_load() { :; }
+config_get() { eval "$1=\$(values \"\$2\" \"\$3\"); [ -n \"\$$1\" ] || $1=\${4:-}"; }
+config_get_bool() { config_get "$@"; }
+config_foreach() {
+    local section function="$1" kind="$2"
+    shift 2
+    for section in $(awk -v kind="$kind" '
+        $1 == "config" && $2 == kind { gsub(/\047/, "", $3); print $3 }' "$CONFIG"); do
+        "$function" "$section" "$@"
+    done
+}
+config_list_foreach() {
+    local entry
+    values "$1" "$2" > "$CONFIG.$2"
+    while IFS= read -r entry; do "$3" "$entry"; done < "$CONFIG.$2"
+}
+procd_open_instance() { echo "instance $1"; }
+procd_set_param() { [ "$1" != command ] || echo "$@"; }
+procd_close_instance() { :; }
+logger() { echo "logged ${6}"; }
+"#;
+
+/// What the script of OpenWrt's package starts with this configuration of UCI, whose files are in the folder.
+fn starts_on_a_router(folder: &Path, config: &str) -> String {
+    fs::write(folder.join("router.sh"), ROUTER).expect("the folder is ours");
+    fs::write(folder.join("hopwise"), config).expect("the folder is ours");
+    let run = format!(
+        ". {}/router.sh; . {ROOT}/deploy/openwrt/hopwise.init; CONFIG={0}/hopwise PROGRAM={HOPWISE} FOLDER={0}/run; \
+         start_service",
+        folder.display()
+    );
+    // OpenWrt's shell, if it is there.
+    let busybox = Command::new("busybox").arg("true").status().is_ok_and(|status| status.success());
+    let shell: &[&str] = if busybox { &["busybox", "sh"] } else { &["sh"] };
+    let done = Command::new(shell[0]).args(&shell[1..]).args(["-euc", &run]).output().expect("it starts");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    text(&done.stdout)
+}
+
+#[test]
+fn a_router_starts_the_daemons_that_its_configuration_turns_on_and_no_other() {
+    let folder = folder("a_router_starts_the_daemons_that_its_configuration_turns_on_and_no_other");
+    let config =
+        fs::read_to_string(Path::new(ROOT).join("deploy/openwrt/hopwise.config")).expect("it is there");
+    assert_eq!(starts_on_a_router(&folder, &config), "", "all are off at first");
+    // With all options that are comments at first, but for the files.
+    let all = config.lines().filter(|line| !line.contains("option file") && !line.contains("option keys"));
+    let all = all.map(|line| line.strip_prefix("#\t").unwrap_or(line).replace("enabled '0'", "enabled '1'"));
+    let all = all.collect::<Vec<_>>().join("\n");
+    let run = folder.join("run");
+    let run = run.display();
+    let started = format!(
+        "instance node\ncommand {HOPWISE} node {run}/node.yaml\n\
+         instance thin\ncommand {HOPWISE} thin phy0-mesh0 --receiver delayed:d=8 --control {run}/thin.sock\n\
+         instance route\ncommand {HOPWISE} route {run}/route.yaml\n"
+    );
+    assert_eq!(starts_on_a_router(&folder, &all), started);
+    let node = fs::read_to_string(folder.join("run/node.yaml")).expect("it was written");
+    for line in [
+        "node: { name: \"node\", address: [\"10.7.0.2/24\"] }\n",
+        "  - { listen: \"127.0.0.1:8080\", to: \"mesh:10.7.2.2:80\" }\n",
+        "  - { receiver: \"delayed:d=3\", sender: [\"cubic\"] }\n",
+    ] {
+        assert!(node.contains(line), "{node}");
+    }
+    let broken = all.replace("10.7.0.2/24", "a\"\\b");
+    let said = starts_on_a_router(&folder, &broken);
+    assert!(
+        said.starts_with("logged ") && !said.contains("instance node") && said.contains("instance route"),
+        "{said}"
+    );
+    let node = fs::read_to_string(folder.join("run/node.yaml")).expect("it was written");
+    assert!(node.contains(r#"address: ["a\"\\b"]"#), "{node}");
+    let _ = fs::remove_dir_all(folder);
+}
+
+#[test]
+fn a_package_for_routers_has_opkgs_form_and_equal_bytes_each_time() {
+    let folder = folder("a_package_for_routers_has_opkgs_form_and_equal_bytes_each_time");
+    let command = folder.join("command");
+    fs::write(&command, "#!/bin/sh\n").expect("the folder is ours");
+    fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let package = |out: &str| {
+        let mut script = Command::new(Path::new(ROOT).join("scripts/openwrt"));
+        script.arg("aarch64_cortex-a53").arg("--binary").arg(&command).arg("--out").arg(folder.join(out));
+        let done = script.output().expect("bash is there");
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        PathBuf::from(text(&done.stdout).trim_end())
+    };
+    let (one, other) = (package("one"), package("other"));
+    assert!(fs::read(&one).expect("a package") == fs::read(other).expect("a package"), "their bytes differ");
+    let listed = |file: &Path| {
+        let done = Command::new("tar").arg("tzf").arg(file).output().expect("tar is there");
+        text(&done.stdout).lines().filter(|line| !line.ends_with('/')).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(listed(&one), "./control.tar.gz ./data.tar.gz ./debian-binary");
+    let done =
+        Command::new("tar").arg("xzf").arg(&one).arg("-C").arg(&folder).status().expect("tar is there");
+    assert!(done.success());
+    assert_eq!(listed(&folder.join("control.tar.gz")), "./conffiles ./control ./postinst ./prerm");
+    let files = "./etc/config/hopwise ./etc/init.d/hopwise ./lib/upgrade/keep.d/hopwise ./usr/bin/hopwise";
+    assert_eq!(listed(&folder.join("data.tar.gz")), files);
+    for (words, wanted) in [
+        (&["mips_24kc"][..], "mips_24kc: expected x86_64, aarch64_… or arm_cortex-a…"),
+        (&[], "expected an architecture of OpenWrt's, such as aarch64_cortex-a53"),
+    ] {
+        let done = Command::new(Path::new(ROOT).join("scripts/openwrt"))
+            .args(words)
+            .output()
+            .expect("bash is there");
+        assert_eq!(done.status.code(), Some(2), "{words:?}");
+        assert!(text(&done.stderr).contains(wanted), "{words:?}: {}", text(&done.stderr));
+    }
+    let _ = fs::remove_dir_all(folder);
 }
