@@ -374,7 +374,7 @@ config_list_foreach() {
     while IFS= read -r entry; do "$3" "$entry"; done < "$CONFIG.$2"
 }
 procd_open_instance() { echo "instance $1"; }
-procd_set_param() { [ "$1" != command ] || echo "$@"; }
+procd_set_param() { case "$1" in command | file) echo "$@" ;; esac; }
 procd_close_instance() { :; }
 logger() { echo "logged ${6}"; }
 "#;
@@ -409,9 +409,9 @@ fn a_router_starts_the_daemons_that_its_configuration_turns_on_and_no_other() {
     let run = folder.join("run");
     let run = run.display();
     let started = format!(
-        "instance node\ncommand {HOPWISE} node {run}/node.yaml\n\
+        "instance node\ncommand {HOPWISE} node {run}/node.yaml\nfile {run}/node.yaml\n\
          instance thin\ncommand {HOPWISE} thin phy0-mesh0 --receiver delayed:d=8 --control {run}/thin.sock\n\
-         instance route\ncommand {HOPWISE} route {run}/route.yaml\n"
+         instance route\ncommand {HOPWISE} route {run}/route.yaml\nfile {run}/route.yaml\n"
     );
     assert_eq!(starts_on_a_router(&folder, &all), started);
     let node = fs::read_to_string(folder.join("run/node.yaml")).expect("it was written");
