@@ -14,6 +14,7 @@ agents! { "sender":
     pub mod vegas;
     pub mod copa;
     pub mod bbr;
+    pub mod tack;
     pub mod train;
     pub mod convoy;
     pub mod limit;

@@ -18,7 +18,7 @@
 //! sequence number, so that a run can be repeated byte for byte.
 
 mod cycle;
-mod filter;
+pub(super) mod filter;
 mod model;
 mod rate;
 #[cfg(test)]
@@ -70,7 +70,7 @@ const MARGIN: f64 = 0.99;
 /// The most that leaves as one bundle.
 const MOST_QUANTUM: u64 = 65_536;
 /// The time whose bytes the window gets at most for ACKs that come in bursts.
-const MOST_EXTRA: Duration = Duration::from_millis(100);
+pub(super) const MOST_EXTRA: Duration = Duration::from_millis(100);
 /// The round trip that the first pacing rate assumes without a sample.
 const FIRST_RTT: Duration = Duration::from_millis(1);
 

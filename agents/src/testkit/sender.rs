@@ -288,6 +288,8 @@ pub(crate) struct Bottleneck {
     /// The time from the link to the peer and back.
     base: Duration,
     per_segment: Duration,
+    /// Segments that share an ACK.
+    per_ack: u32,
     free_at: Instant,
     /// Of each segment under way: its departure from the sender, and from the link.
     under_way: VecDeque<(Instant, Instant)>,
@@ -295,11 +297,17 @@ pub(crate) struct Bottleneck {
 
 impl Bottleneck {
     pub(crate) fn new(base: Duration, per_segment: Duration) -> Bottleneck {
-        Bottleneck { base, per_segment, free_at: Instant::ZERO, under_way: VecDeque::new() }
+        Bottleneck { base, per_segment, per_ack: 1, free_at: Instant::ZERO, under_way: VecDeque::new() }
     }
 
-    /// Runs until so many ACKs are in. Returns the segments that wait behind the one on the link then.
+    pub(crate) fn with_an_ack_for(mut self, segments: u32) -> Bottleneck {
+        self.per_ack = segments;
+        self
+    }
+
+    /// Runs until so many segments are acknowledged. Returns the segments that wait behind the one on the link then.
     pub(crate) fn carry(&mut self, bench: &mut Bench, segments: u32) -> u32 {
+        let mut owed = 0;
         for _ in 0..segments {
             let (sent_at, left_at) = loop {
                 let allowed = bench.allowed();
@@ -316,9 +324,14 @@ impl Bottleneck {
                 self.under_way.push_back((bench.now, self.free_at));
             };
             bench.now = bench.now.max(left_at + self.base);
-            bench.path.rtt.smoothed = Some(bench.now.since(sent_at));
-            bench.ack(1);
+            owed += 1;
+            if owed == self.per_ack || self.under_way.is_empty() {
+                bench.path.rtt.smoothed = Some(bench.now.since(sent_at));
+                bench.ack(owed);
+                owed = 0;
+            }
         }
+        bench.ack(owed);
         let waiting = self.under_way.iter().filter(|(_, left_at)| *left_at > bench.now + self.per_segment);
         u32::try_from(waiting.count()).expect("a small queue")
     }

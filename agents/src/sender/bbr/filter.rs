@@ -73,7 +73,7 @@ impl MinRtt {
 /// §5.5.9: the bytes that ACKs deliver at once, beyond what the rate explains. The highest of ten rounds counts, and in
 /// Startup the highest of one round.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ExtraAcked {
+pub(in crate::sender) struct ExtraAcked {
     since: Instant,
     delivered: u64,
     highest: TwoWindows<u64>,
@@ -83,11 +83,17 @@ pub(super) struct ExtraAcked {
 impl ExtraAcked {
     const HALF_FILTER_ROUNDS: u32 = 5;
 
-    pub(super) fn restart(&mut self, now: Instant) {
+    pub(in crate::sender) fn restart(&mut self, now: Instant) {
         (self.since, self.delivered) = (now, 0);
     }
 
-    pub(super) fn take(&mut self, now: Instant, newly: u64, expected: impl Fn(Duration) -> u64, most: u64) {
+    pub(in crate::sender) fn take(
+        &mut self,
+        now: Instant,
+        newly: u64,
+        expected: impl Fn(Duration) -> u64,
+        most: u64,
+    ) {
         let mut explained = expected(now.since(self.since));
         if self.delivered <= explained {
             self.restart(now);
@@ -97,7 +103,7 @@ impl ExtraAcked {
         self.highest.take(self.delivered.saturating_sub(explained).min(most));
     }
 
-    pub(super) fn end_round(&mut self, is_startup: bool) {
+    pub(in crate::sender) fn end_round(&mut self, is_startup: bool) {
         self.rounds += 1;
         if is_startup || self.rounds >= ExtraAcked::HALF_FILTER_ROUNDS {
             self.rounds = 0;
@@ -105,7 +111,7 @@ impl ExtraAcked {
         }
     }
 
-    pub(super) fn highest(&self) -> u64 {
+    pub(in crate::sender) fn highest(&self) -> u64 {
         self.highest.highest()
     }
 }
