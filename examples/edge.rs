@@ -1,4 +1,5 @@
-//! Pairs of agents beside CUBIC over the scenes of `configs/edge`, as a table of Markdown. The last pair is compared.
+//! Pairs of agents beside CUBIC over the scenes of `configs/edge`, as a table of Markdown. The last pair is compared. A
+//! second table has what each pair carries beside the first one where it carries least.
 //!
 //! `cargo run --release --example edge -- tuning` runs `configs/edge/tuning.yaml`, of which the rule of the pair may
 //! know. With `test` it runs `configs/edge/test.yaml`, which is for a rule that is done. Further words choose arms of
@@ -44,7 +45,7 @@ fn main() {
     let set = words.next().unwrap_or_else(|| "test".to_owned());
     let mut arms: Vec<String> = words.collect();
     if arms.is_empty() {
-        arms = ["cubic", "vegas", "copa", "convoy"].map(str::to_owned).to_vec();
+        arms = ["cubic", "vegas", "copa", "tack", "convoy"].map(str::to_owned).to_vec();
     }
     let seeds = if set == "test" { TEST_SEEDS } else { TUNING_SEEDS };
     let file = format!("configs/edge/{set}.yaml");
@@ -52,9 +53,18 @@ fn main() {
     let scenes: Vec<Scene> = serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
     println!("| scene | {} | goodput | probe | goal |", arms.join(" | "));
     println!("|---|{}---|---|---|", "---|".repeat(arms.len()));
+    let mut goodputs: Vec<Vec<f64>> = Vec::new();
     for scene in &scenes {
         let means: Vec<Means> = arms.iter().map(|arm| measure(scene, arm, seeds.clone())).collect();
         println!("{}", row(scene, &means));
+        goodputs.push(means.iter().map(|arm| arm.mbps / means[0].mbps).collect());
+    }
+    println!("\n| arm | its least goodput | in the scene | scenes below −2 % |\n|---|---|---|---|");
+    for (nth, arm) in arms.iter().enumerate().skip(1) {
+        let ratios = goodputs.iter().map(|ratios| ratios[nth]);
+        let below = ratios.clone().filter(|ratio| *ratio < 0.98).count();
+        let (least, scene) = ratios.zip(&scenes).min_by(|a, b| a.0.total_cmp(&b.0)).expect("a scene");
+        println!("| {arm} | {:+.1} % | {} | {below} |", (least - 1.0) * 1e2, scene.scene);
     }
 }
 
