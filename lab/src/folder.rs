@@ -96,7 +96,8 @@ impl Folder {
         part.push(UNFINISHED);
         // A program that was killed may have left one.
         let _ = unlinkat(&at, &part, AtFlags::empty());
-        let file = openat(&at, &part, CAREFUL | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, NEW)?;
+        let file = openat(&at, &part, CAREFUL | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, NEW)
+            .map_err(|error| in_the_way(&part, error))?;
         let whole = || {
             let mut file = BufWriter::new(File::from(file));
             write(&mut file)?;
@@ -247,6 +248,17 @@ fn kind(at: &OwnedFd, own: &OsStr) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(statat(at, own, AtFlags::SYMLINK_NOFOLLOW)?.st_mode))
 }
 
+/// The error of a file that could not be begun, with the name of what stands in its place.
+fn in_the_way(part: &OsStr, error: Errno) -> io::Error {
+    match error {
+        Errno::EXIST => {
+            let problem = format!("`{}` is in its way: expected nothing by that name", part.display());
+            io::Error::new(io::ErrorKind::AlreadyExists, problem)
+        }
+        error => error.into(),
+    }
+}
+
 fn no_file() -> io::Error {
     let problem = "it is a folder, a pipe or a device: expected a regular file";
     io::Error::new(io::ErrorKind::InvalidInput, problem)
@@ -299,6 +311,10 @@ mod tests {
         let mode = fs::metadata(folder.join("a/b/x")).expect("a file").permissions().mode();
         assert_eq!((read(&folder, "a/b/x").ok().as_deref(), mode & 0o777), (Some("new"), 0o600));
         assert_eq!(names(&folder, "a/b").expect("a folder"), ["x"]);
+        fs::create_dir(folder.join("a/b/x.part")).expect("a folder");
+        let said = problem(write(&folder, "a/b/x", "newer"));
+        assert_eq!(said, "`x.part` is in its way: expected nothing by that name");
+        fs::remove_dir(folder.join("a/b/x.part")).expect("it is ours");
         fs::hard_link(folder.join("a/b/x"), folder.join("a/b/y")).expect("a link");
         assert!(problem(read(&folder, "a/b/y")).starts_with("it is a hard link"));
         remove(&folder, "a/b/y").expect("our link");

@@ -140,6 +140,8 @@ pub(crate) fn series_of(id: &str) -> String {
 
 /// No number of a run's result is beyond this.
 const LARGEST: f64 = 1e12;
+/// No text of a run's result has more bytes than this: a report shows some of them for each flow.
+const LONGEST_TEXT: usize = 4000;
 
 /// Says whether a run can come to that number.
 pub(crate) fn is_sound(number: f64) -> bool {
@@ -147,13 +149,10 @@ pub(crate) fn is_sound(number: f64) -> bool {
 }
 
 impl Record {
-    /// The first number of the result that no run comes to: where it stands, and what would do.
+    /// The first number or text of the result that no run comes to: where it stands, and what would do.
     pub(crate) fn absurdity(result: &Value) -> Option<String> {
-        let members = result.as_object().into_iter().flatten();
-        let (at, number) = members
-            .filter(|(key, _)| *key != "seed")
-            .find_map(|(key, value)| absurd(format!("result.{key}"), value))?;
-        Some(format!("{at} is {number:e}, expected a number from -{LARGEST:e} to {LARGEST:e}"))
+        let mut members = result.as_object().into_iter().flatten().filter(|(key, _)| *key != "seed");
+        members.find_map(|(key, value)| absurd(format!("result.{key}"), value))
     }
 
     /// The first member that names another file than the run's own: where it stands, and what would do.
@@ -210,13 +209,16 @@ impl Trial {
     }
 }
 
-/// The first number in a value that is not sound, and its path.
-fn absurd(at: String, value: &Value) -> Option<(String, f64)> {
+/// The first number or text in a value that no run comes to: its path, and what would do.
+fn absurd(at: String, value: &Value) -> Option<String> {
     match value {
         Value::Number(number) => {
             let number = number.as_f64().unwrap_or(f64::NAN);
-            (!is_sound(number)).then_some((at, number))
+            (!is_sound(number))
+                .then(|| format!("{at} is {number:e}, expected a number from -{LARGEST:e} to {LARGEST:e}"))
         }
+        Value::String(text) => (text.len() > LONGEST_TEXT)
+            .then(|| format!("{at} has {} bytes, expected at most {LONGEST_TEXT}", text.len())),
         Value::Array(items) => {
             items.iter().enumerate().find_map(|(nth, item)| absurd(format!("{at}[{nth}]"), item))
         }

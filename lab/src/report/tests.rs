@@ -322,6 +322,11 @@ fn folders_are_joined_and_others_are_refused() {
     let error = read(&[&root.write("absurd", &whole.trial, &absurd)]).expect_err("no run comes to that");
     let wanted = "records.jsonl: line 2: result.flows[0].goodput_kbps is 1e308, expected";
     assert!(error.to_string().contains(wanted) && error.to_string().ends_with("-1e12 to 1e12"), "{error}");
+    let mut wordy = whole.records[..1].to_vec();
+    wordy[0].result.flows[0].sender = vec!["&".repeat(4001)];
+    let error = read(&[&root.write("wordy", &whole.trial, &wordy)]).expect_err("no run says so much");
+    let wanted = "line 1: result.flows[0].sender[0] has 4001 bytes, expected at most 4000";
+    assert!(error.to_string().ends_with(wanted), "{error}");
 }
 
 #[test]

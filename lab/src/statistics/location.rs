@@ -25,6 +25,19 @@ impl Location {
         Some(Location { n, mean, error })
     }
 
+    /// The locations of the first value, of the first two, and so on, each from the one before it (Welford, 1962).
+    pub(super) fn of_each_beginning(values: &[f64]) -> impl Iterator<Item = Location> {
+        let mut squares = 0.0;
+        let mut before = 0.0;
+        values.iter().zip(1..).map(move |(value, n)| {
+            let mean = before + (value - before) / n as f64;
+            squares += (value - before) * (value - mean);
+            before = mean;
+            let error = (n > 1).then(|| (squares / ((n - 1) * n) as f64).sqrt());
+            Location { n, mean, error }
+        })
+    }
+
     /// The p-value of these values if the true mean is at most `at`; twice the smaller one is the two-sided p-value.
     pub(super) fn p_above(&self, at: f64) -> Option<f64> {
         let (error, away) = (self.error?, self.mean - at);
@@ -151,5 +164,21 @@ pub(super) mod tests {
         assert!(need(1.0) < need(1.015), "what is equal is sooner known than what is halfway to the margin");
         assert_eq!(need(1.1), need(1.0 / 1.1), "either way");
         assert_eq!(for_truth(0.015, 2.0, bound), None, "more than anybody runs");
+    }
+
+    #[test]
+    fn each_beginning_has_the_location_of_its_values() {
+        let values = [0.25, -1.5, 0.125, 7.0, 7.0, -0.03];
+        let each: Vec<_> = Location::of_each_beginning(&values).collect();
+        assert_eq!(each.len(), values.len());
+        for (n, found) in (1..).zip(each) {
+            let wanted = Location::of(&values[..n]).expect("some values");
+            let near = |one: f64, other: f64| (one - other).abs() < 1e-12;
+            assert!(found.n == n && near(found.mean, wanted.mean), "{found:?}");
+            assert!(found.error.is_some() == (n > 1), "{found:?}");
+            assert!(near(found.error.unwrap_or(0.0), wanted.error.unwrap_or(0.0)), "{found:?}");
+        }
+        let equal = Location::of_each_beginning(&[0.1; 7]).last().expect("seven");
+        assert_eq!((equal.mean, equal.error), (0.1, Some(0.0)));
     }
 }

@@ -47,8 +47,7 @@ fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
     let mut p = 1.0_f64;
     // A refused value stays refused: intervals are cut with all earlier ones.
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-    for n in 2..=ratios.len() {
-        let Some(location) = Location::of(&ratios[..n]) else { continue };
+    for location in Location::of_each_beginning(&ratios).skip(1) {
         p = p.min(p_after(&location));
         if let Some(half) = half_width(&location) {
             low = low.max(location.mean - half);

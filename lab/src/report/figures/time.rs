@@ -1,6 +1,6 @@
 //! Runs over time: windows, sequence numbers and queues over time, a panel for each arm, all with common axes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use hopwise_air::truncate;
@@ -69,20 +69,17 @@ pub(super) fn end(series: &Series) -> f64 {
 impl PointRuns<'_> {
     /// The TCP flows with the bytes that they delivered in all arms. The largest come first, and background flows last.
     fn flows(&self) -> Vec<(String, u64)> {
-        let names: BTreeSet<&str> =
-            self.runs.iter().flat_map(|(_, _, series)| series.whose("acked_bytes")).collect();
-        let rows = |name: &str| {
-            let all = self.runs.iter().flat_map(|(_, record, _)| &record.result.flows);
-            all.filter(|row| row.id == name).collect::<Vec<_>>()
-        };
-        let flow = |name: &str| {
-            let rows = rows(name);
-            let bytes: u64 = rows.iter().map(|row| row.bytes_delivered).sum();
-            (rows.iter().any(|row| row.background), std::cmp::Reverse(bytes), name.to_owned())
-        };
-        let mut flows: Vec<_> = names.into_iter().map(flow).collect();
-        flows.sort();
-        flows.into_iter().map(|(_, bytes, name)| (name, bytes.0)).collect()
+        let names = self.runs.iter().flat_map(|(_, _, series)| series.whose("acked_bytes"));
+        let mut flows: BTreeMap<&str, (bool, u64)> = names.map(|name| (name, (false, 0))).collect();
+        for row in self.runs.iter().flat_map(|(_, record, _)| &record.result.flows) {
+            if let Some((is_background, bytes)) = flows.get_mut(&*row.id) {
+                *is_background |= row.background;
+                *bytes = bytes.saturating_add(row.bytes_delivered);
+            }
+        }
+        let mut flows: Vec<_> = flows.into_iter().collect();
+        flows.sort_by_key(|(_, (is_background, bytes))| (*is_background, std::cmp::Reverse(*bytes)));
+        flows.into_iter().map(|(name, (_, bytes))| (name.to_owned(), bytes)).collect()
     }
 
     /// The time at the beginning that is not counted.
