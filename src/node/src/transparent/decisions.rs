@@ -1,6 +1,6 @@
 //! The decisions about connections of hosts, by their addresses: a SYN that comes again gets the same one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ const STANDS_WITHIN: Duration = Duration::from_secs(15);
 /// The time after which the kernel is asked whether a caught SYN has come in. Most connections stand within
 /// milliseconds.
 const COMES_IN_WITHIN: Duration = Duration::from_secs(1);
+/// The time that each further copy of it has: a sender in a host's name may send many, and one of them would always be
+/// on its way. A host repeats a SYN after a second.
+const COPY_COMES_IN_WITHIN: Duration = Duration::from_millis(250);
 /// Connections that went straight on are forgotten beyond this, the oldest first. Their SYNs are then decided anew.
 const MOST_STRAIGHT: usize = 1 << 16;
 
@@ -37,7 +40,8 @@ enum State<W> {
     Waiting {
         seq: u32,
         since: Instant,
-        has_come_in: bool,
+        /// The time of the last copy, until it is known to have come in.
+        on_its_way_since: Option<Instant>,
         with: W,
     },
     Carried {
@@ -81,8 +85,8 @@ impl<W> Decisions<W> {
                 return if *known == seq { Verdict::Forget } else { Verdict::LetGo };
             }
             // This copy may be lost on its way to the listener, though the one before was not.
-            Some(State::Waiting { has_come_in, .. }) => {
-                *has_come_in = false;
+            Some(State::Waiting { on_its_way_since, .. }) => {
+                *on_its_way_since = Some(Instant::now());
                 return Verdict::Catch;
             }
             // A host that has broken a connection off may use its port again before the relay has ended. Its SYN comes
@@ -112,7 +116,7 @@ impl<W> Decisions<W> {
     }
 
     pub(super) fn is_caught(&mut self, ends: Ends, (seq, with): (u32, W), now: Instant) {
-        self.states.insert(ends, State::Waiting { seq, since: now, has_come_in: false, with });
+        self.states.insert(ends, State::Waiting { seq, since: now, on_its_way_since: Some(now), with });
     }
 
     /// The connection stands: it is carried from now on, with what waited for it.
@@ -125,11 +129,14 @@ impl<W> Decisions<W> {
         }
     }
 
-    /// Caught connections that have not stood for a while, and whose SYNs are not known to have come in.
-    pub(super) fn late(&self, now: Instant) -> Vec<Ends> {
-        let is_old = |since: Instant| now.duration_since(since) >= COMES_IN_WITHIN;
+    /// Caught connections that have not stood for a while, and whose SYNs are not known to have come in. No copy of
+    /// them has been caught just before `now`, nor since then.
+    pub(super) fn late(&self, now: Instant) -> BTreeSet<Ends> {
         let is_late = |state: &State<W>| match state {
-            State::Waiting { since, has_come_in: false, .. } => is_old(*since),
+            State::Waiting { since, on_its_way_since: Some(last), .. } => {
+                now.duration_since(*since) >= COMES_IN_WITHIN
+                    && now.duration_since(*last) >= COPY_COMES_IN_WITHIN
+            }
             _ => false,
         };
         self.states.iter().filter(|(_, state)| is_late(state)).map(|(ends, _)| *ends).collect()
@@ -137,8 +144,8 @@ impl<W> Decisions<W> {
 
     /// A caught SYN has come in. Its host decides about the rest.
     pub(super) fn has_come_in(&mut self, ends: Ends) {
-        if let Some(State::Waiting { has_come_in, .. }) = self.states.get_mut(&ends) {
-            *has_come_in = true;
+        if let Some(State::Waiting { on_its_way_since, .. }) = self.states.get_mut(&ends) {
+            *on_its_way_since = None;
         }
     }
 
@@ -247,7 +254,7 @@ mod tests {
         let now = Instant::now();
         decisions.is_caught(ends(1), (8, "way"), now);
         assert!(decisions.late(now).is_empty());
-        assert_eq!(decisions.late(now + COMES_IN_WITHIN), [ends(1)]);
+        assert_eq!(decisions.late(now + COMES_IN_WITHIN), [ends(1)].into());
         assert_eq!(decisions.gives_up(ends(1), now), Some("way"));
         assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::LetGo);
         assert!(
@@ -266,10 +273,30 @@ mod tests {
         decisions.has_come_in(ends(1));
         assert!(decisions.late(now + COMES_IN_WITHIN).is_empty());
         assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
-        assert_eq!(decisions.late(now + COMES_IN_WITHIN), [ends(1)]);
+        assert_eq!(decisions.late(now + COMES_IN_WITHIN), [ends(1)].into());
         decisions.has_come_in(ends(1));
         assert!(decisions.late(now + COMES_IN_WITHIN).is_empty());
         assert_eq!(decisions.stands(ends(1)), Some("way"));
+    }
+
+    /// The kernel may be asked about a copy while it is between two chains.
+    #[tokio::test(start_paused = true)]
+    async fn a_copy_that_was_caught_just_now_is_still_on_its_way() {
+        let mut decisions = Decisions::<&str>::default();
+        decisions.is_caught(ends(1), (8, "way"), Instant::now());
+        for _ in 0..1000 {
+            tokio::time::advance(Duration::from_millis(10)).await;
+            let asked = Instant::now();
+            assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
+            assert!(decisions.late(asked).is_empty() && decisions.late(Instant::now()).is_empty());
+        }
+        tokio::time::advance(COPY_COMES_IN_WITHIN).await;
+        let asked = Instant::now();
+        assert_eq!(decisions.late(asked), [ends(1)].into());
+        // A copy that comes while the kernel is asked.
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
+        assert!(decisions.late(asked).is_empty(), "the answer is about an earlier copy");
     }
 
     #[tokio::test(start_paused = true)]

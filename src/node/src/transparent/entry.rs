@@ -31,7 +31,8 @@ use crate::stage::{self, Stage};
 use crate::unfinished::Unfinished;
 use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher};
 
-const CLEAN_EVERY: Duration = Duration::from_secs(1);
+/// The time between two looks for SYNs that have not come in: some fall between two copies of a host's SYN.
+const CLEAN_EVERY: Duration = Duration::from_millis(250);
 const WATCHER_ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// The largest number of SYNs that are being decided at a time; further SYNs go straight on.
 const MOST_DECIDING: usize = 256;
@@ -151,9 +152,11 @@ impl Entry {
         }
     }
 
-    /// Looks for caught SYNs that have not come in. A SYN about which the kernel cannot be asked is looked for again.
+    /// Looks for caught SYNs that have not come in. A SYN is looked for again if the kernel cannot be asked about it,
+    /// or if a copy of it has been caught meanwhile.
     async fn looks_inward(&self) {
-        let late = self.decisions.lock().late(Instant::now());
+        let asked = Instant::now();
+        let late = self.decisions.lock().late(asked);
         if late.is_empty() {
             return;
         }
@@ -162,7 +165,8 @@ impl Entry {
             move || late.into_iter().filter_map(|ends| Some((ends, arrivals.of_last(ends).ok()?))).collect();
         let told: Vec<_> = spawn_blocking(told).await.unwrap_or_default();
         let mut decisions = self.decisions.lock();
-        for (ends, arrival) in told {
+        let still_late = decisions.late(asked);
+        for (ends, arrival) in told.into_iter().filter(|(ends, _)| still_late.contains(ends)) {
             let now = Instant::now();
             if arrival == Arrival::Taken {
                 decisions.has_come_in(ends);
@@ -186,8 +190,8 @@ impl Entry {
                 to = %syn.to,
                 times,
                 "a caught SYN was lost behind the firewall, in connection tracking, by NAT or in a chain of `input` \
-                 with a priority above 99, or was dropped while tracking had no new entry for it; its connection goes \
-                 straight on"
+                 with a priority above 99, or was dropped while tracking had no new entry for it or no route led back \
+                 to its source; its connection goes straight on"
             );
         }
     }
