@@ -225,7 +225,8 @@ fn set(
         _ if config.interfaces.is_empty() => Ok(()),
         tried => tried,
     };
-    let table = OwnedTable::set(&name, &chains::of(config, ports, (in_nft.is_ok(), chains::is_tracking())));
+    let tracks = !ports.is_empty() && chains::is_tracking();
+    let table = OwnedTable::set(&name, &chains::of(config, ports, (in_nft.is_ok(), tracks)));
     let table = table.map_err(failed("set the table of nft"))?;
     let Err(of_nft) = in_nft else { return Ok((table, None)) };
     let iptables = InIptables::set(config.queue).map_err(|error| {

@@ -70,12 +70,28 @@ fn a_syn_in_a_frame_to_all_is_not_caught_and_closes_no_way() {
     assert_eq!((chain.at_first("caught"), chain.at_first("not-let-in")), (3, 2), "{}", chain.log(1));
 }
 
-/// The server opens a connection from its port, and somebody answers in the host's name: tracking then takes a SYN of
-/// the host for no part of it.
 #[test]
 fn a_syn_that_tracking_has_no_place_for_and_the_firewall_drops_closes_no_way() {
     needs!(&TOOLS);
-    let chain = Chain::new("placeless");
+    assert_placeless_closes_nothing(&Chain::new("placeless"));
+}
+
+/// Tracking then has no entry of any packet when the node begins.
+#[test]
+fn nor_does_it_where_a_rule_keeps_the_loopback_out_of_tracking() {
+    needs!(&TOOLS);
+    let chain = Chain::new("untracked");
+    nft(
+        &chain.first,
+        "table ip raw { chain out { type filter hook output priority -300; oifname lo notrack; }; chain pre { type \
+         filter hook prerouting priority -300; iifname lo notrack; }; }",
+    );
+    assert_placeless_closes_nothing(&chain);
+}
+
+/// The server opens a connection from its port, and somebody answers in the host's name: tracking then takes a SYN of
+/// the host for no part of it.
+fn assert_placeless_closes_nothing(chain: &Chain) {
     chain.serve(PORT);
     nft(
         &chain.first,
@@ -93,12 +109,12 @@ fn a_syn_that_tracking_has_no_place_for_and_the_firewall_drops_closes_no_way() {
     chain.exchange(V4[1], 1000);
     let [host, server] = ends(40_000);
     send(&chain.server, [server, host], 8, (SYN, 64));
-    within_patience(until(|| has_come(&chain, "opened")));
+    within_patience(until(|| has_come(chain, "opened")));
     send(&chain.host, [host, server], 9, (SYN | ACK, 64));
-    within_patience(until(|| has_come(&chain, "answered")));
+    within_patience(until(|| has_come(chain, "answered")));
     send(&chain.host, [host, server], 7, (SYN, 64));
     within_patience(until(|| chain.at_first("caught") == 2));
-    witness(&chain);
+    witness(chain);
     let counts = ["caught", "not-let-in", "lost"].map(|what| chain.at_first(what));
     assert_eq!(counts, [4, 2, 1], "{}", chain.log(1));
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use rustix::net::{AddressFamily, SendFlags, sendto};
 
+use super::clashes::{end, send};
 use super::{Chain, PORT, TOOLS, V4, V6};
 use crate::field::text;
 use crate::flood::{SYN, raw_socket, segment_between, syn_between};
@@ -102,6 +103,25 @@ fn a_firewall_that_drops_syns_for_what_their_sender_chose_closes_the_way_in_to_n
         let counts = ["caught", "not-let-in"].map(|what| chain.at_first(what));
         assert_eq!(counts, [2 * nth + 1, nth], "{}", chain.log(1));
     }
+}
+
+/// The filter of reverse paths drops such a SYN, which anyone on the link can send.
+#[test]
+fn a_syn_from_an_address_without_a_route_closes_no_way_to_a_host_that_gets_a_route_later() {
+    needs!(&TOOLS);
+    let chain = Chain::new("unrouted");
+    chain.serve(PORT);
+    chain.first.sysctl("ipv4/conf/lan0/rp_filter", "1");
+    let (_last, _first) = (chain.last(), chain.first());
+    chain.exchange(V4[1], 1000);
+    let ends = |port: u16| [end("10.9.0.2", port), end(V4[1], PORT)];
+    send(&chain.host, ends(40_000), 7, (SYN, 64));
+    within_patience(until(|| chain.at_first("lost") + chain.at_first("not-let-in") == 1));
+    chain.first.ip(&["route", "add", "10.9.0.0/24", "via", "10.1.0.2"]);
+    send(&chain.host, ends(40_001), 7, (SYN, 64));
+    within_patience(until(|| chain.at_first("caught") + chain.at_first("straight") == 4));
+    let counts = ["caught", "not-let-in", "lost"].map(|what| chain.at_first(what));
+    assert_eq!(counts, [3, 0, 1], "{}", chain.log(1));
 }
 
 /// The rule of the log's advice.

@@ -224,11 +224,16 @@ fn without_used(mut queues: BTreeSet<u16>) -> io::Result<BTreeSet<u16>> {
 }
 
 fn of_chains(beginning: &str) -> io::Result<BTreeSet<u16>> {
-    let mut found = BTreeSet::new();
+    Ok(named(&saved()?, beginning).collect())
+}
+
+/// The rules of both versions of IP as iptables saves them.
+pub(crate) fn saved() -> io::Result<String> {
+    let mut found = String::new();
     for program in IPTABLES {
         // Without a table's name it lists only tables in use.
         match run(&mut Command::new(format!("{program}-save")), "") {
-            Ok(done) => found.extend(named(&String::from_utf8_lossy(&done.stdout), beginning)),
+            Ok(done) => found += &String::from_utf8_lossy(&done.stdout),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
             // A program that is missing has set no rules.
             Err(_) => {}

@@ -12,10 +12,12 @@
 //! firewall that drops invalid packets lets them in. A firewall may drop untracked packets as well, or may know a
 //! connection's former packets by tracking. A SYN for which tracking has made no entry of its own therefore stands in
 //! `arrived` from the beginning: its end says nothing of the firewall. Rules about tracking would turn it on. They are
-//! left out where it is off.
+//! left out where it is off. A SYN stands there from the beginning as well if no route leads back to its source by the
+//! interface that it came by: the filter of reverse paths drops it, and a route that comes later lets its like in.
 //!
-//! SYNs that come in take no place in the sets. A seat of the node has one entry a second at most, so that no number of
-//! SYNs fills them. A SYN for which there is no place says nothing of the firewall either.
+//! A SYN that comes in leaves its places in the sets, which the kernel frees within a second. A seat of the node has an
+//! entry for each second that SYNs stay, and copies of SYNs have the rest. A SYN for which there is no place is
+//! dropped, which says nothing of the firewall either.
 //!
 //! The kernel answers questions about the sets, not a program: a confined process may run none.
 
@@ -30,12 +32,15 @@ use super::{CAUGHT, HELD, TransparentConfig};
 use crate::netlink::ask::{ask, open};
 use crate::netlink::message::NetlinkMessage;
 use crate::nfqueue::family;
-use crate::nfqueue::rules::{INET, SUBSYSTEM, terminated};
+use crate::nfqueue::rules::{INET, SUBSYSTEM, saved, terminated};
+use crate::nft::ruleset;
 
 /// The beginning of the name of our table. The number of the table of routing follows.
 const TABLE: &str = "hopwise_transparent_";
 /// The stay of a SYN that does not come in, in seconds. A node asks for a SYN from its first second to its 15th.
 const STAYS_FOR: usize = 16;
+/// The places in each set for a seat.
+const NOTED_FOR_A_SEAT: usize = 64;
 /// The bound of each set, whatever number of seats the node has.
 const MOST_NOTED: usize = 1 << 20;
 /// The place of the first chain that notes: NAT changes sources at 100.
@@ -47,6 +52,11 @@ const BEFORE_ENTERED: i32 = i32::MAX - 1;
 const NO_HOSTS: &str = "local, broadcast, multicast, anycast";
 /// A SYN whose entry in connection tracking is its own.
 const IS_FRESH: &str = "ct state new ct status & confirmed == 0";
+/// A SYN whose source is routed by the interface that it came by.
+const IS_ROUTED: &str = "fib saddr . iif oif exists";
+/// Words of rules that turn connection tracking on, in nft and in both forms of iptables.
+const TRACKING: &str =
+    "ct masquerade snat dnat redirect netmap synproxy flow conntrack state connmark connlimit";
 /// A SYN that begins a connection.
 const SYN: &str = "tcp flags & (fin | syn | rst | ack) == syn";
 
@@ -70,8 +80,18 @@ fn ends(listener: &SocketAddr) -> String {
     format!("{family} saddr . tcp sport . {family} daddr . tcp dport")
 }
 
-/// Returns whether connection tracking is on: it makes an entry for a packet to this machine.
+/// Returns whether connection tracking is on: it makes an entry for a packet to this machine, or a rule needs it.
+/// Another rule may keep that packet out of tracking.
 pub(super) fn is_tracking() -> bool {
+    has_entries() || turns_on(&ruleset(None).unwrap_or_default()) || turns_on(&saved().unwrap_or_default())
+}
+
+fn turns_on(rules: &str) -> bool {
+    let mut words = rules.split_whitespace().map(|word| word.trim_matches('"'));
+    words.any(|word| TRACKING.split(' ').any(|known| known.eq_ignore_ascii_case(word)))
+}
+
+fn has_entries() -> bool {
     if let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)) {
         // An entry of any other packet tells as much.
         let _ = socket.local_addr().and_then(|own| socket.send_to(&[0], own));
@@ -162,8 +182,8 @@ fn end(ports: &[SocketAddr], tracks: bool) -> String {
         }
         let _ = write!(
             rules,
-            "{syn} {fresh} update @{caught} {{ {ends} }}; {syn} {ends} != @{caught} update @{arrived} {{ {ends} }}; \
-             {syn} tproxy {} to :{} accept; ",
+            "{syn} {fresh} {IS_ROUTED} update @{caught} {{ {ends} }}; \
+             {syn} {ends} != @{caught} update @{arrived} {{ {ends} }}; {syn} tproxy {} to :{} accept; ",
             family(listener.ip()),
             listener.port()
         );
@@ -187,7 +207,7 @@ fn sets(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
                 sets,
                 "set {set} {{ type {address} . inet_service . {address} . inet_service; flags dynamic,timeout; timeout \
                  {STAYS_FOR}s; size {}; }}; ",
-                config.seats.saturating_mul(STAYS_FOR + 1).min(MOST_NOTED)
+                config.seats.saturating_mul(NOTED_FOR_A_SEAT).min(MOST_NOTED)
             );
         }
     }
@@ -228,7 +248,7 @@ pub enum Arrival {
     /// The firewall, or the filter of reverse paths, dropped it.
     Dropped,
     /// It did not come to a listener, which says nothing of the firewall. It was lost in connection tracking, by NAT or
-    /// in a late chain, or tracking had no entry of its own for it.
+    /// in a late chain, or tracking had no entry of its own for it, or no route led back to its source.
     Lost,
     /// It came to a listener, or nothing is known of it.
     Taken,
@@ -312,14 +332,14 @@ mod tests {
             "== syn delete @caught4 { ip saddr . tcp sport . ip daddr . tcp dport }; ",
             " ip6 daddr fd02::/64 meta mark set meta mark | 0x2000000; ",
             "meta mark & 0x2000000 == 0x2000000 queue flags bypass to 7300; ",
-            "== syn ct state new ct status & confirmed == 0 update @caught4 { ip saddr . tcp sport . ip daddr . tcp \
-             dport }; ",
+            "== syn ct state new ct status & confirmed == 0 fib saddr . iif oif exists update @caught4 { ip saddr . \
+             tcp sport . ip daddr . tcp dport }; ",
             "dport != @caught4 update @arrived4 { ip saddr . tcp sport . ip daddr . tcp dport }; ",
             "== syn tproxy ip to :5000 accept; ",
             "== syn tproxy ip6 to :5001 accept; ",
             "meta mark set meta mark & 0xfdffffff; ",
             "set caught6 { type ipv6_addr . inet_service . ipv6_addr . inet_service; flags dynamic,timeout; timeout \
-             16s; size 17408; }; ",
+             16s; size 65536; }; ",
             "chain arrive { type filter hook input priority 99; policy accept; meta nfproto ipv4 meta mark & 0x4000000 \
              == 0x4000000 tcp flags & (fin | syn | rst | ack) == syn update @arrived4 { ip saddr . tcp sport . ip \
              daddr . tcp dport }; ",
@@ -331,6 +351,22 @@ mod tests {
         }
         let plain = of(&config(), &ports, (false, false));
         assert!(!plain.contains("queue") && !plain.contains("ct s"), "{plain}");
+    }
+
+    #[test]
+    fn rules_that_need_connection_tracking_are_known_in_each_form() {
+        for rule in [
+            "\t\tiifname \"lan0\" ct state established,related accept",
+            "\t\toifname \"mid0\" masquerade",
+            "\t\txt match \"conntrack\" counter packets 0 bytes 0 accept",
+            "-A POSTROUTING -o mid0 -j MASQUERADE",
+            "-A INPUT -m state --state ESTABLISHED -j ACCEPT",
+        ] {
+            assert!(turns_on(rule), "{rule}");
+        }
+        for rule in ["", "\t\toifname \"lo\" notrack", "\t\tmeta mark 0x00000001 reject with tcp reset"] {
+            assert!(!turns_on(rule), "{rule}");
+        }
     }
 
     #[test]
