@@ -58,25 +58,30 @@ impl Seats {
 
     /// A seat for a client from there, unless all clients have a right to theirs.
     pub(crate) fn take(&self, from: impl Into<Origin>) -> Option<Seat> {
-        self.seat(from.into(), |crowd, from| self.makes_room(crowd, from))
-    }
-
-    /// A free seat for a client from there. No other client makes room for it.
-    pub(super) fn take_free(&self, from: impl Into<Origin>) -> Option<Seat> {
-        self.seat(from.into(), |_, _| None)
-    }
-
-    fn seat(
-        &self,
-        from: Origin,
-        makes_room: impl Fn(&SeatedClients, Origin) -> Option<Arc<Sitter>>,
-    ) -> Option<Seat> {
+        let from = from.into();
         let mut taken = self.taken.lock();
         let crowd = SeatedClients::of(staying(&mut taken));
         if crowd.sitters.len() >= self.most || self.has_its_bound(&crowd, from) {
-            makes_room(&crowd, from)?.tell_to_go();
+            self.makes_room(&crowd, from)?.tell_to_go();
             self.gave_way.fetch_add(1, Ordering::Relaxed);
         }
+        Some(self.sit(&mut taken, from))
+    }
+
+    /// A free seat for a client from there. No other client makes room for it, so that each client leaves room for the
+    /// next one. A source takes no seat once the mean of its seats and its address's is as much as what is free. One
+    /// address thus gets half of all seats, and all addresses of a source two thirds.
+    pub(super) fn take_free(&self, from: impl Into<Origin>) -> Option<Seat> {
+        let from = from.into();
+        let mut taken = self.taken.lock();
+        let crowd = SeatedClients::of(staying(&mut taken));
+        let (of_source, of_address) = crowd.counts.at(from);
+        let free = self.most.saturating_sub(crowd.sitters.len());
+        let has_room = of_source + of_address < 2 * free && !self.has_its_bound(&crowd, from);
+        has_room.then(|| self.sit(&mut taken, from))
+    }
+
+    fn sit(&self, taken: &mut Vec<Weak<Sitter>>, from: Origin) -> Seat {
         let sitter = Arc::new(Sitter {
             moved_at: AtomicU64::new(millis(self.began.elapsed())),
             origin: from,
@@ -85,7 +90,7 @@ impl Seats {
             go: Notify::new(),
         });
         taken.push(Arc::downgrade(&sitter));
-        Some(Seat(sitter))
+        Seat(sitter)
     }
 
     fn has_its_bound(&self, crowd: &SeatedClients, from: Origin) -> bool {
@@ -304,6 +309,24 @@ mod tests {
         assert_eq!(greedy.iter().filter(|seat| seat.sitter().is_told()).count(), 2);
         assert!(greedy[0].sitter().is_told() && greedy[1].sitter().is_told());
         assert!(seats.take(ip("10.7.0.9")).is_none(), "both have two");
+    }
+
+    /// Sources of free seats may be made up: nobody makes room for them.
+    #[tokio::test(start_paused = true)]
+    async fn whoever_takes_free_seats_leaves_some_for_other_addresses_and_for_other_sources() {
+        for (sources, given) in [
+            (["10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5", "10.1.0.6", "10.1.0.7"], [12, 6, 3, 2, 1, 0]),
+            (["fd01::2", "fd01::3", "fd01::4", "fd01::5", "fd02::2", "10.1.0.2"], [12, 3, 1, 0, 4, 2]),
+        ] {
+            let (seats, mut all) = (Seats::new(24, PATIENCE, None), Vec::new());
+            let taken = sources.map(|from| {
+                let before = all.len();
+                all.extend(std::iter::from_fn(|| seats.take_free(ip(from))));
+                all.len() - before
+            });
+            assert_eq!(taken, given, "{sources:?}");
+            assert_eq!(seats.counts()[2], 0, "nobody goes");
+        }
     }
 
     /// A machine with an address of each family is two sources.

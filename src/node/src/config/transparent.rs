@@ -50,7 +50,8 @@ pub struct Transparent {
     #[serde(default = "answers_within")]
     #[schemars(extend("x-range" = "10ms to 30s"))]
     pub(crate) answers_within: Time,
-    /// Number of carried connections at the same time: seats. Beyond it they go straight on.
+    /// Number of carried connections at the same time: seats. One address has at most half of them. Beyond that,
+    /// connections go straight on.
     #[serde(default = "connections")]
     #[schemars(extend("x-range" = "1 to 65536", "x-unit" = "connections"))]
     pub(crate) connections: usize,
