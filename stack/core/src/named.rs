@@ -1,12 +1,12 @@
-//! Enumerations whose variants have names for traces, metrics and captures.
+//! Enumerations whose variants have names for traces, metrics and captures, and errors whose variants have a text.
 
-/// Declares an enumeration with the list of its variants and the name of each.
+/// Declares enumerations, each with the list of its variants and the name of each variant.
 #[macro_export]
 macro_rules! named {
-    (
+    ($(
         $(#[$about:meta])*
         $vis:vis enum $type:ident { $($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)? }
-    ) => {
+    )+) => { $(
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
@@ -14,12 +14,49 @@ macro_rules! named {
 
         impl $type {
             /// All of them, in the order of their counters.
-            $vis const ALL: &[$type] = &[$($type::$variant),+];
+            $vis const ALL: &[$type; [$($name),+].len()] = &[$($type::$variant),+];
 
             /// The name in traces, metrics and captures.
             $vis const fn name(self) -> &'static str {
                 match self { $($type::$variant => $name),+ }
             }
         }
-    };
+    )+ };
 }
+
+/// Declares errors, each with the text of each variant, in which the variant's fields may stand.
+macro_rules! errors {
+    ($(
+        $(#[$about:meta])*
+        $type:ident {
+            $(
+                $(#[$doc:meta])*
+                $variant:ident
+                $(($($item:ident: $of:ty),+))?
+                $({ $($(#[$field_doc:meta])* $field:ident: $field_of:ty),+ $(,)? })?
+                = $text:literal
+            ),+ $(,)?
+        }
+    )+) => { $(
+        $(#[$about])*
+        pub enum $type {
+            $(
+                $(#[$doc])*
+                #[doc = ""]
+                #[doc = $text]
+                $variant $(($($of),+))? $({ $($(#[$field_doc])* $field: $field_of),+ })?
+            ),+
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $($type::$variant $(($($item),+))? $({ $($field),+ })? => write!(f, $text)),+
+                }
+            }
+        }
+
+        impl std::error::Error for $type {}
+    )+ };
+}
+pub(crate) use errors;

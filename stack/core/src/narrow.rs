@@ -1,40 +1,28 @@
 //! Numbers in narrower types. The caller of `as_…` knows that the number fits; debug builds and fuzzers check it.
 //! `low_…` cuts off the upper bits, as hashes and counters that wrap want it.
 
-/// The number as one byte.
-#[inline(always)]
-#[must_use]
-#[expect(clippy::cast_possible_truncation, reason = "checked where assertions are on")]
-pub const fn as_u8(number: usize) -> u8 {
-    debug_assert!(number <= u8::MAX as usize);
-    number as u8
+macro_rules! narrow {
+    ($($(#[$doc:meta])* $name:ident: $from:ident => $to:ident),+) => { $(
+        $(#[$doc])*
+        #[inline(always)]
+        #[must_use]
+        #[expect(clippy::cast_possible_truncation, reason = "checked where assertions are on")]
+        pub const fn $name(number: $from) -> $to {
+            debug_assert!(number <= $to::MAX as $from);
+            number as $to
+        }
+    )+ };
 }
 
-/// The number as two bytes.
-#[inline(always)]
-#[must_use]
-#[expect(clippy::cast_possible_truncation, reason = "checked where assertions are on")]
-pub const fn as_u16(number: usize) -> u16 {
-    debug_assert!(number <= u16::MAX as usize);
-    number as u16
-}
-
-/// The number as four bytes.
-#[inline(always)]
-#[must_use]
-#[expect(clippy::cast_possible_truncation, reason = "checked where assertions are on")]
-pub const fn as_u32(number: usize) -> u32 {
-    debug_assert!(number <= u32::MAX as usize);
-    number as u32
-}
-
-/// The number as a length or an index. A machine of 32 bits has numbers that do not fit.
-#[inline(always)]
-#[must_use]
-#[expect(clippy::cast_possible_truncation, reason = "checked where assertions are on")]
-pub const fn as_usize(number: u64) -> usize {
-    debug_assert!(number <= usize::MAX as u64);
-    number as usize
+narrow! {
+    /// The number as one byte.
+    as_u8: usize => u8,
+    /// The number as two bytes.
+    as_u16: usize => u16,
+    /// The number as four bytes.
+    as_u32: usize => u32,
+    /// The number as a length or an index. A machine of 32 bits has numbers that do not fit.
+    as_usize: u64 => usize
 }
 
 /// The lowest byte.

@@ -127,6 +127,25 @@ pub(crate) fn micros_u32(duration: Duration) -> u32 {
     u32::try_from(nanos(duration) / 1_000).unwrap_or(u32::MAX)
 }
 
+/// `12.345 ms`.
+pub(crate) struct Millis(u128);
+
+impl Millis {
+    pub(crate) fn of(time: Duration) -> Millis {
+        Millis(time.as_micros())
+    }
+
+    pub(crate) fn of_micros(micros: u32) -> Millis {
+        Millis(micros.into())
+    }
+}
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03} ms", self.0 / 1000, self.0 % 1000)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

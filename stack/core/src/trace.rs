@@ -4,7 +4,6 @@
 
 pub mod comments;
 mod drop_reason;
-mod names;
 mod ring;
 pub mod text;
 
@@ -257,142 +256,126 @@ pub enum TraceKind {
     },
 }
 
-/// The bounded resources of an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scarce {
-    /// Places for connections that their program has left.
-    Orphans,
-    /// Memory for the buffers of these connections.
-    OrphanBytes,
-    /// Places in TIME-WAIT.
-    TimeWaits,
-    /// Memory for the buffers of all connections.
-    BufferBytes,
-    /// A listener's places for handshakes.
-    Handshakes,
-    /// Places in the table of connections.
-    Connections,
-}
+crate::named! {
+    /// The bounded resources of an endpoint.
+    pub enum Scarce {
+        /// Places for connections that their program has left.
+        Orphans = "orphans",
+        /// Memory for the buffers of these connections.
+        OrphanBytes = "orphan-memory",
+        /// Places in TIME-WAIT.
+        TimeWaits = "time-waits",
+        /// Memory for the buffers of all connections.
+        BufferBytes = "memory",
+        /// A listener's places for handshakes.
+        Handshakes = "handshakes",
+        /// Places in the table of connections.
+        Connections = "connections",
+    }
 
-/// The reason to send a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SentWhat {
-    /// New data, or a probe of the path's MTU with new data.
-    New,
-    /// Retransmitted in fast recovery, or because the path carries only smaller packets.
-    Resent,
-    /// Retransmitted after a timeout.
-    AfterTimeout,
-    /// A window probe, a keep-alive, or a probe of a frozen path.
-    Probe,
-    /// Sent early to find the loss of a window's tail (RFC 8985 §7).
-    TailProbe,
-    /// SYN, FIN or RST without data.
-    Control,
-}
+    /// The reason to send a segment.
+    pub enum SentWhat {
+        /// New data, or a probe of the path's MTU with new data.
+        New = "new",
+        /// Retransmitted in fast recovery, or because the path carries only smaller packets.
+        Resent = "resent",
+        /// Retransmitted after a timeout.
+        AfterTimeout = "after-timeout",
+        /// A window probe, a keep-alive, or a probe of a frozen path.
+        Probe = "probe",
+        /// Sent early to find the loss of a window's tail (RFC 8985 §7).
+        TailProbe = "tail-probe",
+        /// SYN, FIN or RST without data.
+        Control = "control",
+    }
 
-/// The source of a choice of agents. For the agents that it names, a program or listener comes before every rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChosenBy {
-    /// The call that opened the connection, or its listener.
-    Program,
-    /// The first rule that matched, counted from 0 in the order of the list.
-    Rule(u16),
-    /// No rule matched: the endpoint's own choice.
-    Default,
-}
+    /// The evidence for a lost segment.
+    pub enum LostBy {
+        /// The time since a later segment arrived (RFC 8985).
+        Rack = "rack",
+        /// SACKed data above it (RFC 6675).
+        Sack = "sack",
+        /// Duplicate ACKs (RFC 5681).
+        DupAcks = "dup-acks",
+        /// A partial ACK (RFC 6582).
+        PartialAck = "partial-ack",
+        /// A request of a sender agent.
+        Agent = "agent",
+    }
 
-/// The evidence for a lost segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LostBy {
-    /// The time since a later segment arrived (RFC 8985).
-    Rack,
-    /// SACKed data above it (RFC 6675).
-    Sack,
-    /// Duplicate ACKs (RFC 5681).
-    DupAcks,
-    /// A partial ACK (RFC 6582).
-    PartialAck,
-    /// A request of a sender agent.
-    Agent,
-}
+    /// The evidence that nothing was lost.
+    pub enum UndoneBy {
+        /// An echo older than the retransmission (Eifel, RFC 3522).
+        Timestamps = "timestamps",
+        /// D-SACKs name all retransmissions (RFC 3708).
+        Dsack = "d-sack",
+        /// After a timeout, an ACK covered data that was sent only once (F-RTO, RFC 5682).
+        Frto = "f-rto",
+    }
 
-/// The evidence that nothing was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UndoneBy {
-    /// An echo older than the retransmission (Eifel, RFC 3522).
-    Timestamps,
-    /// D-SACKs name all retransmissions (RFC 3708).
-    Dsack,
-    /// After a timeout, an ACK covered data that was sent only once (F-RTO, RFC 5682).
-    Frto,
-}
+    /// The cause of another packet size.
+    pub enum MtuHow {
+        /// A router's error about a packet that is too large (RFC 1191, RFC 8201).
+        Icmp = "icmp",
+        /// Timeouts in a row without such an error (RFC 4821 §7.7).
+        BlackHole = "black-hole",
+        /// A larger packet was acknowledged (RFC 4821).
+        Probe = "probe",
+        /// The timeouts that had lowered the size were needless.
+        Undone = "undone",
+    }
 
-/// The cause of another packet size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MtuHow {
-    /// A router's error about a packet that is too large (RFC 1191, RFC 8201).
-    Icmp,
-    /// Timeouts in a row without such an error (RFC 4821 §7.7).
-    BlackHole,
-    /// A larger packet was acknowledged (RFC 4821).
-    Probe,
-    /// The timeouts that had lowered the size were needless.
-    Undone,
-}
+    /// An unmet need of an agent.
+    pub enum Lacking {
+        /// The peer does not send its cwnd, or does not take ours.
+        PeerCwnd = "peer-cwnd",
+        /// cwnd goes in the option instead, or not at all.
+        CwndInWindow = "cwnd-in-window",
+        /// The ends did not agree on counts of duplicate ACKs.
+        DupCount = "dup-count",
+        /// The ends did not agree on ACK requests by a count of segments.
+        AckAfter = "ack-after",
+        /// The ends did not agree on ACK-rate requests, or the peer has sent none.
+        RateRequest = "rate-request",
+        /// The path's RTT has not been measured yet.
+        Rtt = "rtt",
+        /// The length of the path is unknown.
+        Hops = "hops",
+        /// The handshake went through a SYN cookie: without timestamps it keeps the MSS alone.
+        OptionsUnderCookie = "options-under-cookie",
+        /// A flow without timestamps passes a base station untouched.
+        Timestamps = "timestamps",
+        /// A flow whose SYN exchange was not seen also passes, if an agent needs it.
+        Beginning = "beginning",
+        /// A base station's memory has ended, and its held packets went on.
+        Memory = "memory",
+    }
 
-/// An unmet need of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lacking {
-    /// The peer does not send its cwnd, or does not take ours.
-    PeerCwnd,
-    /// cwnd goes in the option instead, or not at all.
-    CwndInWindow,
-    /// The ends did not agree on counts of duplicate ACKs.
-    DupCount,
-    /// The ends did not agree on ACK requests by a count of segments.
-    AckAfter,
-    /// The ends did not agree on ACK-rate requests, or the peer has sent none.
-    RateRequest,
-    /// The path's RTT has not been measured yet.
-    Rtt,
-    /// The length of the path is unknown.
-    Hops,
-    /// The handshake went through a SYN cookie: without timestamps it keeps the MSS alone.
-    OptionsUnderCookie,
-    /// A flow without timestamps passes a base station untouched.
-    Timestamps,
-    /// A flow whose SYN exchange was not seen also passes, if an agent needs it.
-    Beginning,
-    /// A base station's memory has ended, and its held packets went on.
-    Memory,
-}
-
-/// A state of a connection (RFC 9293 §3.3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StateName {
-    /// It is over.
-    Closed,
-    /// No connection has this state: listeners are kept apart.
-    Listen,
-    /// Our SYN has left.
-    SynSent,
-    /// A SYN has come, and ours has left.
-    SynReceived,
-    /// Data may flow both ways.
-    Established,
-    /// Our FIN has left first.
-    FinWait1,
-    /// Our FIN is acknowledged, and the peer's is still to come.
-    FinWait2,
-    /// The peer's FIN came first; ours is still to leave.
-    CloseWait,
-    /// Both FINs have crossed, and ours is not acknowledged.
-    Closing,
-    /// The peer's FIN came first, and ours has left.
-    LastAck,
-    /// Both FINs are acknowledged; old duplicates may still come.
-    TimeWait,
+    /// A state of a connection (RFC 9293 §3.3.2).
+    pub enum StateName {
+        /// It is over.
+        Closed = "closed",
+        /// No connection has this state: listeners are kept apart.
+        Listen = "listen",
+        /// Our SYN has left.
+        SynSent = "syn-sent",
+        /// A SYN has come, and ours has left.
+        SynReceived = "syn-received",
+        /// Data may flow both ways.
+        Established = "established",
+        /// Our FIN has left first.
+        FinWait1 = "fin-wait-1",
+        /// Our FIN is acknowledged, and the peer's is still to come.
+        FinWait2 = "fin-wait-2",
+        /// The peer's FIN came first; ours is still to leave.
+        CloseWait = "close-wait",
+        /// Both FINs have crossed, and ours is not acknowledged.
+        Closing = "closing",
+        /// The peer's FIN came first, and ours has left.
+        LastAck = "last-ack",
+        /// Both FINs are acknowledged; old duplicates may still come.
+        TimeWait = "time-wait",
+    }
 }
 
 impl StateName {
@@ -421,5 +404,27 @@ impl StateName {
                 | StateName::TimeWait
                 | StateName::Closed
         )
+    }
+}
+
+/// The source of a choice of agents. For the agents that it names, a program or listener comes before every rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChosenBy {
+    /// The call that opened the connection, or its listener.
+    Program,
+    /// The first rule that matched, counted from 0 in the order of the list.
+    Rule(u16),
+    /// No rule matched: the endpoint's own choice.
+    Default,
+}
+
+impl ChosenBy {
+    /// The name in traces; the number of a rule stands beside it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ChosenBy::Program => "program",
+            ChosenBy::Rule(_) => "rule",
+            ChosenBy::Default => "default",
+        }
     }
 }

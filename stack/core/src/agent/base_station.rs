@@ -97,24 +97,17 @@ pub struct Requires {
     pub beginning: bool,
 }
 
-/// An end of a flow, seen from the base station.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
-    /// The end behind the link to the wired network.
-    Fixed,
-    /// The end behind the link that may fade.
-    Mobile,
+crate::named! {
+    /// An end of a flow, seen from the base station.
+    pub enum Side {
+        /// The end behind the link to the wired network.
+        Fixed = "fixed",
+        /// The end behind the link that may fade.
+        Mobile = "mobile",
+    }
 }
 
 impl Side {
-    /// The name in the trace.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Side::Fixed => "fixed",
-            Side::Mobile => "mobile",
-        }
-    }
-
     /// The side to which this side's segments go.
     pub const fn other(self) -> Side {
         match self {
@@ -305,46 +298,29 @@ pub enum Fate {
     Drop(DropReason),
 }
 
-/// The reason why a packet waits, leaves, or is repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Because {
-    /// The link to the mobile is going down.
-    GoingDown,
-    /// The link is gone.
-    Gone,
-    /// The link is up again.
-    Up,
-    /// The plan's time has come.
-    Planned,
-    /// The link did not go down as announced.
-    FalseAlarm,
-    /// A packet that may not wait came behind it.
-    NoWaiting,
-    /// Memory has ended.
-    NoRoom,
-    /// The mobile lacks the data.
-    Hole,
-    /// The agent's own timer has run out.
-    TimedOut,
-    /// A newer packet carries the same news and more.
-    Newer,
-}
-
-impl Because {
-    /// The name in the trace.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Because::GoingDown => "going-down",
-            Because::Gone => "gone",
-            Because::Up => "up",
-            Because::Planned => "planned",
-            Because::FalseAlarm => "false-alarm",
-            Because::NoWaiting => "no-waiting",
-            Because::NoRoom => "no-room",
-            Because::Hole => "hole",
-            Because::TimedOut => "timed-out",
-            Because::Newer => "newer",
-        }
+crate::named! {
+    /// The reason why a packet waits, leaves, or is repeated.
+    pub enum Because {
+        /// The link to the mobile is going down.
+        GoingDown = "going-down",
+        /// The link is gone.
+        Gone = "gone",
+        /// The link is up again.
+        Up = "up",
+        /// The plan's time has come.
+        Planned = "planned",
+        /// The link did not go down as announced.
+        FalseAlarm = "false-alarm",
+        /// A packet that may not wait came behind it.
+        NoWaiting = "no-waiting",
+        /// Memory has ended.
+        NoRoom = "no-room",
+        /// The mobile lacks the data.
+        Hole = "hole",
+        /// The agent's own timer has run out.
+        TimedOut = "timed-out",
+        /// A newer packet carries the same news and more.
+        Newer = "newer",
     }
 }
 

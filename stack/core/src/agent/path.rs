@@ -31,15 +31,16 @@ impl Path {
     }
 }
 
-/// The source of a number of hops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HopSource {
-    /// The routing protocol of this node.
-    Routing,
-    /// The hop limit of arriving segments, for want of another source.
-    Ttl,
-    /// A number in the configuration.
-    Config,
+crate::named! {
+    /// The source of a number of hops.
+    pub enum HopSource {
+        /// The routing protocol of this node.
+        Routing = "routing",
+        /// The hop limit of arriving segments, for want of another source.
+        Ttl = "ttl",
+        /// A number in the configuration.
+        Config = "config",
+    }
 }
 
 /// At a pure receiver, samples come from the SYN exchange and from echoed timestamps. Those contain the peer's waiting

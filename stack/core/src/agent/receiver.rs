@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{AckRequest, Needs, Path};
 use crate::Instant;
+use crate::time::Millis;
 
 /// Decides when in-order data is acknowledged, and whether an ACK is repeated.
 ///
@@ -57,37 +58,29 @@ pub enum Basis {
     },
 }
 
-/// Microseconds, shown as milliseconds.
-struct Ms(u32);
-
-impl fmt::Display for Ms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:03} ms", self.0 / 1000, self.0 % 1000)
-    }
-}
-
 impl fmt::Display for Basis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Basis::LeastRtt { us } => write!(f, "the least round trip of {}", Ms(*us)),
+            Basis::LeastRtt { us } => write!(f, "the least round trip of {}", Millis::of_micros(*us)),
             Basis::Rate { bytes_per_s } => write!(f, "the rate of {bytes_per_s} bytes/s"),
-            Basis::MeanGap { us } => write!(f, "the mean gap of {}", Ms(*us)),
-            Basis::ShortestGap { us } => write!(f, "the shortest gap of {}", Ms(*us)),
+            Basis::MeanGap { us } => write!(f, "the mean gap of {}", Millis::of_micros(*us)),
+            Basis::ShortestGap { us } => write!(f, "the shortest gap of {}", Millis::of_micros(*us)),
         }
     }
 }
 
-/// The place of arriving data in the sequence space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// `rcv_nxt` advances, with no hole above it.
-    InOrder,
-    /// `rcv_nxt` advances into a hole, all or part of it (RFC 5681 §4.2).
-    FillsHole,
-    /// Above a hole.
-    OutOfOrder,
-    /// All of it had already arrived.
-    Duplicate,
+crate::named! {
+    /// The place of arriving data in the sequence space.
+    pub enum Class {
+        /// `rcv_nxt` advances, with no hole above it.
+        InOrder = "in-order",
+        /// `rcv_nxt` advances into a hole, all or part of it (RFC 5681 §4.2).
+        FillsHole = "fills-hole",
+        /// Above a hole.
+        OutOfOrder = "out-of-order",
+        /// All of it had already arrived.
+        Duplicate = "duplicate",
+    }
 }
 
 /// One data segment, as an agent sees it.

@@ -114,41 +114,26 @@ impl FromStr for Prefix {
     }
 }
 
-/// The fault of a prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PrefixError {
-    /// There is no slash.
-    NoLength,
-    /// The text before the slash is no IP address.
-    Address,
-    /// The text after the slash is no number of one to three digits.
-    Length {
-        /// Bits of the address: 32 or 128.
-        longest: u8,
-    },
-    /// The number exceeds the bits of the address.
-    TooLong {
-        /// Bits of the address: 32 or 128.
-        longest: u8,
-    },
-}
-
-impl fmt::Display for PrefixError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PrefixError::NoLength => f.write_str("no prefix length: write it as in 10.7.0.0/16 or fd00::/8"),
-            PrefixError::Address => f.write_str("no IP address before the slash: write it as in 10.7.0.0/16"),
-            PrefixError::Length { longest } => {
-                write!(f, "the prefix length is no number: write one from 0 to {longest} after the slash")
-            }
-            PrefixError::TooLong { longest } => {
-                write!(f, "the prefix is longer than the address: write at most /{longest}")
-            }
-        }
+crate::named::errors! {
+    /// The fault of a prefix.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    PrefixError {
+        /// There is no slash.
+        NoLength = "no prefix length: write it as in 10.7.0.0/16 or fd00::/8",
+        /// The text before the slash is no IP address.
+        Address = "no IP address before the slash: write it as in 10.7.0.0/16",
+        /// The text after the slash is no number of one to three digits.
+        Length {
+            /// Bits of the address: 32 or 128.
+            longest: u8
+        } = "the prefix length is no number: write one from 0 to {longest} after the slash",
+        /// The number exceeds the bits of the address.
+        TooLong {
+            /// Bits of the address: 32 or 128.
+            longest: u8
+        } = "the prefix is longer than the address: write at most /{longest}",
     }
 }
-
-impl std::error::Error for PrefixError {}
 
 #[cfg(test)]
 mod tests {

@@ -59,12 +59,7 @@ impl Category {
 
     /// The number of the category in 802.11 (ACI), below 4.
     pub const fn index(self) -> usize {
-        match self {
-            Category::BestEffort => 0,
-            Category::Background => 1,
-            Category::Video => 2,
-            Category::Voice => 3,
-        }
+        [1, 0, 2, 3][self as usize]
     }
 
     /// The category of that number; best effort of all others.
@@ -79,12 +74,7 @@ impl Category {
 
     /// The user priority that stands for the category where a frame tells its TID.
     pub const fn priority(self) -> u8 {
-        match self {
-            Category::BestEffort => 0,
-            Category::Background => 1,
-            Category::Video => 5,
-            Category::Voice => 6,
-        }
+        [1, 0, 5, 6][self as usize]
     }
 }
 

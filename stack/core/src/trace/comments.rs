@@ -10,9 +10,8 @@ mod path;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
-use std::time::Duration;
 
-use super::{DropReason, TraceEvent, TraceKind};
+use super::{DropReason, LostBy, TraceEvent, TraceKind};
 use crate::agent::{By, Why};
 use crate::{Endpoint, Instant, Seq};
 
@@ -206,12 +205,10 @@ impl Comments {
         // Most checks come before the ACK counts.
         arrival.newly = 0;
         arrival.dropped = Some(reason);
-        if reason != DropReason::OutOfWindow {
-            arrival.say(format_args!("dropped: {}", reason.name()));
-        } else if let Some(where_it_lay) = next.and_then(|next| must::where_it_lay(arrival, next)) {
-            arrival.say(format_args!("dropped: {} ({where_it_lay})", reason.name()));
-        } else {
-            arrival.say(format_args!("dropped: {}", reason.name()));
+        let next = next.filter(|_| reason == DropReason::OutOfWindow);
+        match next.and_then(|next| must::where_it_lay(arrival, next)) {
+            Some(place) => arrival.say(format_args!("dropped: {} ({place})", reason.name())),
+            None => arrival.say(format_args!("dropped: {}", reason.name())),
         }
     }
 
@@ -252,13 +249,10 @@ impl Comments {
     }
 
     fn conn(&mut self, number: u32) -> &mut Conn {
-        if !self.connections.contains_key(&number) {
-            if self.connections.len() >= MOST_CONNECTIONS {
-                self.connections.pop_first();
-            }
-            self.connections.insert(number, Conn::new(ConnNames::unknown()));
+        if self.connections.len() >= MOST_CONNECTIONS && !self.connections.contains_key(&number) {
+            self.connections.pop_first();
         }
-        let conn = self.connections.entry(number).or_default();
+        let conn = self.connections.entry(number).or_insert_with(|| Conn::new(ConnNames::unknown()));
         if conn.names.hops.is_none() && conn.asked < MOST_ASKED {
             conn.asked += 1;
             conn.names = (self.names)(number).unwrap_or_else(|| conn.names.clone());
@@ -311,22 +305,16 @@ impl Arrival {
     }
 }
 
-/// `12.345 ms`.
-pub(super) struct Millis(u128);
-
-impl Millis {
-    pub(super) fn of(time: Duration) -> Millis {
-        Millis(time.as_micros())
-    }
-
-    pub(super) fn of_micros(micros: u32) -> Millis {
-        Millis(micros.into())
-    }
-}
-
-impl fmt::Display for Millis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:03} ms", self.0 / 1000, self.0 % 1000)
+impl LostBy {
+    /// The name with its clause, for use after "lost by".
+    const fn in_words(self) -> &'static str {
+        match self {
+            LostBy::Rack => "RACK (RFC 8985 §6.2)",
+            LostBy::Sack => "SACK (RFC 6675 §4)",
+            LostBy::DupAcks => "duplicate ACKs (RFC 5681 §3.2)",
+            LostBy::PartialAck => "a partial ACK (RFC 6582 §3.2)",
+            LostBy::Agent => "what a sender agent counted",
+        }
     }
 }
 

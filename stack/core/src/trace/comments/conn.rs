@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::must::Must;
-use super::{ACK, Comment, ConnNames, Millis, SYN};
+use super::{ACK, Comment, ConnNames, SYN};
 use crate::agent::{AckRule, Basis, By, Why};
+use crate::time::Millis;
 use crate::trace::{LostBy, SentWhat, TraceKind};
 use crate::{Instant, Seq};
 

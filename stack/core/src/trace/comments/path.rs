@@ -1,7 +1,8 @@
 //! The words about the path and about losses.
 
-use super::{Arrival, Comments, Millis, of};
+use super::{Arrival, Comments, of};
 use crate::agent::Class;
+use crate::time::Millis;
 use crate::trace::{StateName, TraceEvent, TraceKind};
 
 impl Comments {

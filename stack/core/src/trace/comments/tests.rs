@@ -255,7 +255,7 @@ fn what_is_sent_again_names_what_found_it_lost() {
         decision: 0,
     };
     let mut heard = Heard::new();
-    for by in LostBy::ALL {
+    for by in *LostBy::ALL {
         heard.came(3, &[TraceKind::Lost { segments: 1, by }]);
         let text = heard.at(3, 1, sent(SentWhat::Resent)).expect("it leaves").text;
         let expected = format!("1000 bytes, sent again in fast recovery, lost by {}: ", by.in_words());
