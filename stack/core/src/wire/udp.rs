@@ -55,13 +55,11 @@ fn checksum(src: IpAddr, dst: IpAddr, datagram: &[u8]) -> u16 {
 pub fn emit(src: IpAddr, dst: IpAddr, ports: (u16, u16), payload: &[u8], out: &mut Vec<u8>) {
     let len = HEADER_LEN + payload.len();
     assert!(len <= usize::from(u16::MAX), "a UDP datagram has at most 65535 bytes");
-    let mut bytes = [0; HEADER_LEN];
-    let mut header = UdpPacket::new_unchecked(&mut bytes[..]);
-    header.set_src_port(ports.0);
-    header.set_dst_port(ports.1);
-    header.set_len(as_u16(len));
+    let header = [ports.0, ports.1, as_u16(len), 0].map(u16::to_be_bytes);
     let start = out.len();
-    let sum = Sum::pseudo_header(src, dst, UDP, as_u32(len)).append(&bytes, out).append(payload, out);
+    let sum = Sum::pseudo_header(src, dst, UDP, as_u32(len))
+        .append(header.as_flattened(), out)
+        .append(payload, out);
     // RFC 768: zero means "no checksum", so a sum of zero is sent in its other form.
     let checksum = if sum.finish() == 0 { u16::MAX } else { sum.finish() };
     out[start + 6..start + 8].copy_from_slice(&checksum.to_be_bytes());

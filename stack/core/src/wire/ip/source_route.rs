@@ -79,16 +79,13 @@ impl SourceRoute {
         addresses.last().map(|octets| Ipv4Addr::from(*octets))
     }
 
-    pub(super) fn first_hop(&self) -> Ipv4Addr {
-        self.hops[0]
-    }
-
     pub(super) fn option_len(&self) -> usize {
         FIXED_LEN + 4 * self.hops.len()
     }
 
     /// Writes all hops but the first, then the destination; `out` is zeroed and long enough.
-    pub(super) fn write_option(&self, dst: Ipv4Addr, out: &mut [u8]) {
+    #[cold]
+    pub(super) fn write_option(&self, dst: Ipv4Addr, out: &mut [u8]) -> Ipv4Addr {
         out[0] = match self.kind {
             RouteKind::Loose => LOOSE,
             RouteKind::Strict => STRICT,
@@ -99,6 +96,7 @@ impl SourceRoute {
         for (place, station) in out[FIXED_LEN..].chunks_exact_mut(4).zip(stations) {
             place.copy_from_slice(&station.octets());
         }
+        self.hops[0]
     }
 }
 

@@ -2,10 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use smoltcp::wire::Ipv4Packet;
-
 use super::{Ecn, FragmentInfo, IpHeader, IpView, SourceRoute};
-use crate::narrow::{as_u8, as_u16, low_u8, low_u16};
+use crate::narrow::{as_u32, low_u8, low_u16};
 use crate::trace::DropReason;
 use crate::wire::Sum;
 
@@ -96,7 +94,7 @@ fn walk_options(mut options: &[u8], src: Ipv4Addr) -> Result<Option<Box<SourceRo
 
 /// The destination of a packet that a router quotes: with an unfinished source route, the destination field holds only
 /// the next hop.
-pub(in crate::wire) fn final_destination(header: &[u8]) -> Option<Ipv4Addr> {
+pub(crate) fn final_destination(header: &[u8]) -> Option<Ipv4Addr> {
     let destination = Ipv4Addr::from(*header.get(16..)?.first_chunk::<4>()?);
     let mut options = header.get(HEADER_LEN..)?;
     while let [kind, tail @ ..] = options {
@@ -129,57 +127,23 @@ pub(super) fn emit(
     payload_len: usize,
     out: &mut Vec<u8>,
 ) {
+    let mut options = [0; MAX_HEADER_LEN - HEADER_LEN];
+    let options = &mut options[..header_len(header) - HEADER_LEN];
+    let mut next = dst;
     if let Some(route) = header.source_route {
-        return emit_with_route(header, route, (src, dst), payload_len, out);
+        next = route.write_option(dst, options);
     }
-    let total_len = checked_len(HEADER_LEN + payload_len);
+    let total_len = HEADER_LEN + options.len() + payload_len;
+    assert!(total_len <= usize::from(u16::MAX), "an IPv4 packet has at most 65535 bytes");
+    let units = as_u32(HEADER_LEN + options.len()) / 4;
     let mut words = [
-        0x4500_0000 | u32::from(header.traffic_class()) << 16 | u32::from(total_len),
+        (0x40 | units) << 24 | u32::from(header.traffic_class()) << 16 | as_u32(total_len),
         u32::from(header.id) << 16 | if header.dont_fragment { DONT_FRAGMENT } else { 0 },
         u32::from(header.hop_limit) << 24 | u32::from(header.protocol) << 16,
         src.to_bits(),
-        dst.to_bits(),
+        next.to_bits(),
     ];
-    words[2] |= u32::from(Sum::default().add_words(&words).finish());
+    words[2] |= u32::from(Sum::default().add_words(&words).add_header(options).finish());
     out.extend_from_slice(words.map(u32::to_be_bytes).as_flattened());
-}
-
-fn checked_len(total_len: usize) -> u16 {
-    assert!(total_len <= usize::from(u16::MAX), "an IPv4 packet has at most 65535 bytes");
-    as_u16(total_len)
-}
-
-#[cold]
-fn emit_with_route(
-    header: &IpHeader<'_>,
-    route: &SourceRoute,
-    (src, dst): (Ipv4Addr, Ipv4Addr),
-    payload_len: usize,
-    out: &mut Vec<u8>,
-) {
-    let mut bytes = [0; MAX_HEADER_LEN];
-    let bytes = &mut bytes[..header_len(header)];
-    route.write_option(dst, &mut bytes[HEADER_LEN..]);
-    write(header, (src, route.first_hop()), payload_len, bytes);
-    out.extend_from_slice(bytes);
-}
-
-/// Fills in the fixed part of a header of the length of `bytes`; its options are already there.
-#[inline]
-fn write(header: &IpHeader<'_>, (src, dst): (Ipv4Addr, Ipv4Addr), payload_len: usize, bytes: &mut [u8]) {
-    let total_len = checked_len(bytes.len() + payload_len);
-    let header_len = as_u8(bytes.len());
-    let mut packet = Ipv4Packet::new_unchecked(&mut *bytes);
-    packet.set_version(4);
-    packet.set_header_len(header_len);
-    packet.set_dscp(header.dscp);
-    packet.set_ecn(header.ecn.bits());
-    packet.set_total_len(total_len);
-    packet.set_ident(header.id);
-    packet.set_dont_frag(header.dont_fragment);
-    packet.set_hop_limit(header.hop_limit);
-    packet.set_next_header(header.protocol.into());
-    packet.set_src_addr(src);
-    packet.set_dst_addr(dst);
-    packet.set_checksum(Sum::default().add_header(packet.as_ref()).finish());
+    out.extend_from_slice(options);
 }

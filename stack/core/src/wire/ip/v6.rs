@@ -6,10 +6,10 @@ use smoltcp::wire::Ipv6Packet;
 
 use super::protocol::{DESTINATION_OPTIONS, FRAGMENT, HOP_BY_HOP, ICMPV6, ROUTING, TCP, UDP};
 use super::{Ecn, FragmentInfo, IpHeader, IpView};
-use crate::narrow::{as_u16, as_u32};
+use crate::narrow::as_u32;
 use crate::trace::DropReason;
 
-pub(in crate::wire) const HEADER_LEN: usize = 40;
+pub(crate) const HEADER_LEN: usize = 40;
 /// The limits of extension headers. Honest packets stay far below, and each header costs time before anything is known
 /// about the sender (RFC 8504 §5.3).
 const MAX_EXTENSIONS: usize = 8;
@@ -44,26 +44,14 @@ impl Fault {
     fn new(reason: DropReason, code: u8, pointer: usize) -> Fault {
         Fault { reason, code, pointer: as_u32(pointer), concerns_groups: false }
     }
-
-    fn erroneous(reason: DropReason, pointer: usize) -> Fault {
-        Fault::new(reason, ERRONEOUS_FIELD, pointer)
-    }
-
-    fn unknown_header(pointer: usize) -> Fault {
-        Fault::new(DropReason::IpMalformed, UNKNOWN_HEADER, pointer)
-    }
-
-    fn unknown_option(pointer: usize) -> Fault {
-        Fault::new(DropReason::IpMalformed, UNKNOWN_OPTION, pointer)
-    }
 }
 
 /// The end of the walk over the extension headers.
 #[derive(Debug)]
-pub(in crate::wire) struct Walk<'a> {
-    pub(in crate::wire) protocol: u8,
-    pub(in crate::wire) fragment: Option<FragmentInfo>,
-    pub(in crate::wire) payload: &'a [u8],
+pub(crate) struct Walk<'a> {
+    pub(crate) protocol: u8,
+    pub(crate) fragment: Option<FragmentInfo>,
+    pub(crate) payload: &'a [u8],
 }
 
 #[inline(always)]
@@ -101,7 +89,7 @@ fn view<'a>(packet: &'a [u8], end: usize, walk: Walk<'a>) -> IpView<'a> {
 
 /// Walks all headers after the fixed one.
 #[inline(always)]
-pub(in crate::wire) fn walk(first: u8, payload: &[u8]) -> Result<Walk<'_>, DropReason> {
+pub(crate) fn walk(first: u8, payload: &[u8]) -> Result<Walk<'_>, DropReason> {
     if is_extension(first) {
         return walk_extensions(first, payload, HeaderAt::FIRST)?.without_fault();
     }
@@ -127,7 +115,7 @@ pub(super) fn faulty(packet: &[u8]) -> Option<(IpView<'_>, Fault)> {
 /// headers, since filters on the path see no more (RFC 7112).
 #[cold]
 pub(super) fn fault_of_fragment(view: &IpView<'_>, fragment: FragmentInfo) -> Option<Fault> {
-    let invalid = |pointer| Fault::erroneous(DropReason::FragmentInvalid, pointer);
+    let invalid = |pointer| Fault::new(DropReason::FragmentInvalid, ERRONEOUS_FIELD, pointer);
     let header_at = view.header_len - FRAGMENT_LEN;
     let end = header_at - HEADER_LEN + usize::from(fragment.offset) + view.payload.len();
     if fragment.more && !view.payload.len().is_multiple_of(8) {
@@ -208,7 +196,7 @@ fn walk_extensions(first: u8, payload: &[u8], place: HeaderAt) -> Result<Chain<'
         let at = place.at + (payload.len() - rest.len());
         walked += 1;
         if protocol == HOP_BY_HOP && at != HEADER_LEN {
-            fault.get_or_insert(Fault::unknown_header(named_at));
+            fault.get_or_insert(Fault::new(DropReason::IpMalformed, UNKNOWN_HEADER, named_at));
         }
         let Ok((header, tail)) = split_extension(protocol, rest) else {
             // The first fault is reported.
@@ -244,7 +232,7 @@ fn split_extension(protocol: u8, rest: &[u8]) -> Result<(&[u8], &[u8]), DropReas
 /// supported here.
 fn check_routing(header: &[u8], at: usize) -> Option<Fault> {
     let segments_left = header[3];
-    (segments_left > 0).then(|| Fault::erroneous(DropReason::SourceRoute, at + 2))
+    (segments_left > 0).then(|| Fault::new(DropReason::SourceRoute, ERRONEOUS_FIELD, at + 2))
 }
 
 /// `None` for a fragment that is a whole datagram by itself (RFC 6946 §4).
@@ -266,11 +254,12 @@ fn check_options(options: &[u8], at: usize) -> Result<Option<Fault>, DropReason>
         }
         let pointer = at + (options.len() - rest.len());
         let [len, value @ ..] = tail else { return Err(DropReason::IpMalformed) };
+        let unknown = Fault::new(DropReason::IpMalformed, UNKNOWN_OPTION, pointer);
         match kind >> 6 {
             0b00 => {}
             0b01 => return Err(DropReason::IpMalformed),
-            0b10 => return Ok(Some(Fault { concerns_groups: true, ..Fault::unknown_option(pointer) })),
-            _ => return Ok(Some(Fault::unknown_option(pointer))),
+            0b10 => return Ok(Some(Fault { concerns_groups: true, ..unknown })),
+            _ => return Ok(Some(unknown)),
         }
         rest = value.get(usize::from(*len)..).ok_or(DropReason::IpMalformed)?;
     }
@@ -286,14 +275,8 @@ pub(super) fn emit(
     out: &mut Vec<u8>,
 ) {
     assert!(payload_len <= usize::from(u16::MAX), "an IPv6 payload has at most 65535 bytes");
-    let mut bytes = [0; HEADER_LEN];
-    let mut packet = Ipv6Packet::new_unchecked(&mut bytes[..]);
-    packet.set_version(6);
-    packet.set_traffic_class(header.traffic_class());
-    packet.set_payload_len(as_u16(payload_len));
-    packet.set_next_header(header.protocol.into());
-    packet.set_hop_limit(header.hop_limit);
-    packet.set_src_addr(src);
-    packet.set_dst_addr(dst);
-    out.extend_from_slice(&bytes);
+    let class_and_flow = 0x6000_0000 | u32::from(header.traffic_class()) << 20;
+    let length = as_u32(payload_len) << 16 | u32::from(header.protocol) << 8 | u32::from(header.hop_limit);
+    out.extend_from_slice([class_and_flow, length].map(u32::to_be_bytes).as_flattened());
+    out.extend_from_slice([src, dst].map(|address| address.octets()).as_flattened());
 }
