@@ -158,8 +158,7 @@ impl Endpoint {
 
     /// Bytes of heap and state of one connection, without its agents.
     pub fn allocated(&self, id: ConnId) -> Option<usize> {
-        let slot = self.table.resolve(id)?;
-        self.table.get(slot).map(|entry| entry.conn.allocated() + size_of::<table::Entry>())
+        self.table.named(id).map(|entry| entry.conn.allocated() + size_of::<table::Entry>())
     }
 
     fn dropped(&mut self, now: Instant, reason: DropReason) {
@@ -187,19 +186,19 @@ impl Endpoint {
         }
         let has_something_to_say = !entry.conn.falls_silent(now) && !entry.is_silenced();
         self.timers.move_forward(slot, entry.conn.deadline());
-        let (link, handle) = (entry.link, (slot, entry.generation));
-        let (is_half_open, is_spent) = (entry.is_half_open, entry.conn.is_spent());
+        let (link, id) = (entry.link as usize, entry.id);
+        let (hands_over, is_spent) = (entry.has_shaken_hands(), entry.conn.is_spent());
         let opens = entry.conn.state().is_opening();
         let joins_queue = has_something_to_say && !std::mem::replace(&mut entry.is_queued, true);
         let has_news = entry.begins_to_report();
         if joins_queue {
-            self.links.queue(link, handle, opens, |handle| self.table.is_named(*handle));
+            self.links.queue(link, id, opens, |id| self.table.named(*id).is_some());
         }
         if has_news {
-            self.push_news(events::News::Connection(handle.0, handle.1));
+            self.push_news(events::News::Connection(id));
         }
-        if is_half_open {
-            self.hand_over(now, slot);
+        if hands_over {
+            self.offer(slot);
         }
         if is_spent {
             self.forget_if_spent(now, slot);
@@ -236,9 +235,8 @@ impl Endpoint {
     }
 
     fn on_connection_timeout(&mut self, now: Instant, slot: u32) {
-        let memory = self.account.memory();
         let Some(entry) = self.table.get_mut(slot) else { return };
-        let mut cx = Cx { now, conn: entry.conn.number, packet: 0, memory, ring: &mut self.trace };
+        let mut cx = Cx::new(now, entry.conn.number, 0, self.account.memory, &mut self.trace);
         let was_due = entry.conn.handle_timeout(&mut cx);
         assert!(entry.conn.deadline() > now, "E1: a deadline that stays due never ends");
         self.timers.set(slot, entry.conn.deadline());
@@ -255,33 +253,28 @@ impl Endpoint {
         payload: Payload,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        while let Some((slot, generation)) = self.links.next_queued(link) {
-            let named = self.table.get_mut(slot).filter(|entry| entry.generation == generation);
+        while let Some(id) = self.links.next_queued(link) {
+            let slot = id.slot;
+            let named = self.table.get_mut(slot).filter(|entry| entry.id == id);
             let Some(entry) = named else { continue };
-            let memory = self.account.memory();
             let help = match payload {
                 Payload::Lent => self.links.lending(link),
                 Payload::Inline => *self.links.help(link),
             };
-            let mut cx = Cx {
-                now,
-                conn: entry.conn.number,
-                packet: self.packets_out + 1,
-                memory,
-                ring: &mut self.trace,
-            };
+            let packet = self.packets_out + 1;
+            let mut cx = Cx::new(now, entry.conn.number, packet, self.account.memory, &mut self.trace);
             let left = entry.conn.poll_transmit(&mut cx, &help, out);
             entry.is_queued = matches!(left, Left::Packet { is_last: false, .. });
             self.timers.move_forward(slot, entry.conn.deadline());
-            let (is_queued, remote) = (entry.is_queued, entry.conn.ends().remote.ip());
+            let (is_queued, remote) = (entry.is_queued, entry.conn.ends().remote.ip);
             let turn = entry.conn.turn();
             if is_queued {
-                self.links.queue_again(link, (slot, generation));
+                self.links.queue_again(link, id);
             } else {
                 let is_spent = entry.conn.is_spent();
                 // The segments that left may have made room.
                 if entry.begins_to_report() {
-                    self.push_news(events::News::Connection(slot, generation));
+                    self.push_news(events::News::Connection(id));
                 }
                 if is_spent {
                     self.forget_if_spent(now, slot);
@@ -336,7 +329,7 @@ impl Machine for Endpoint {
             return Some(transmit);
         }
         if self.udp.is_sending()
-            && let Some(transmit) = self.transmit_datagram(now, link, out)
+            && let Some(transmit) = self.transmit_datagram(link, out)
         {
             return Some(transmit);
         }

@@ -1,6 +1,7 @@
 //! IP apart from its headers: address rules, reassembly, the policy for ICMP errors, path MTUs, the addresses of a
 //! host, and UDP for routing daemons. All of it takes plain values and is bounded.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -53,6 +54,49 @@ impl fmt::Display for Source {
 }
 
 // The uses of an address, whatever our own addresses are.
+
+/// What a source, or an address, makes us hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// Connections that it has opened to us, or its incomplete datagrams.
+    pub(crate) count: usize,
+    pub(crate) bytes: usize,
+}
+
+/// The shares of sources, counted exactly. Each address counts in addition to its source, to find the flooding host in
+/// a network of many. Each change takes O(log n).
+#[derive(Debug, Default)]
+pub(crate) struct Shares(BTreeMap<(Source, Option<IpAddr>), Share>);
+
+impl Shares {
+    pub(crate) fn change(&mut self, peer: IpAddr, was: Share, is: Share) {
+        for holder in [None, Some(peer)].map(|address| (Source::of(peer), address)) {
+            let share = self.0.entry(holder).or_default();
+            share.count = share.count + is.count - was.count;
+            share.bytes = share.bytes + is.bytes - was.bytes;
+            if *share == Share::default() {
+                self.0.remove(&holder);
+            }
+        }
+    }
+
+    /// The share of the peer's source, and that of its address alone.
+    pub(crate) fn of(&self, peer: IpAddr) -> [Share; 2] {
+        [None, Some(peer)]
+            .map(|address| self.0.get(&(Source::of(peer), address)).copied().unwrap_or_default())
+    }
+
+    /// The sum over all sources.
+    #[cfg(test)]
+    pub(crate) fn total(&self) -> Share {
+        let mut total = Share::default();
+        for (_, share) in self.0.iter().filter(|((_, address), _)| address.is_none()) {
+            total.count += share.count;
+            total.bytes += share.bytes;
+        }
+        total
+    }
+}
 
 /// The rule for 127/8 and ::1 as sources: allowed only from a link that stays within the host (RFC 1122 §3.2.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

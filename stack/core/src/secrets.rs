@@ -26,7 +26,7 @@ const ISN_TICK_NS: u64 = 4_000;
 /// would repeat the same sequence numbers.
 #[derive(Clone)]
 pub struct Secrets {
-    table: (u64, u64),
+    table: KeyedState,
     isn: SipHasher24,
     timestamp: SipHasher24,
     port_offset: SipHasher24,
@@ -48,7 +48,7 @@ impl Secrets {
             SipHasher24::new_with_keys(key0, key1)
         };
         Secrets {
-            table: subkey(b"connection table").into(),
+            table: KeyedState(subkey(b"connection table")),
             isn: hasher(b"initial sequence number"),
             timestamp: hasher(b"timestamp offset"),
             port_offset: hasher(b"port offset"),
@@ -61,7 +61,7 @@ impl Secrets {
 
     /// The hash of maps that peers can fill: they cannot make their keys collide.
     pub(crate) fn keyed_state(&self) -> KeyedState {
-        KeyedState::new(self.table.0, self.table.1)
+        self.table
     }
 
     /// A clock plus a secret hash of addresses and ports (RFC 6528 §3, RFC 9293 §3.4.1). The next connection of a flow
@@ -116,22 +116,13 @@ mod tests;
 
 /// SipHash-1-3: it runs for every packet, and outsiders never see a hash.
 #[derive(Clone, Copy)]
-pub(crate) struct KeyedState {
-    key0: u64,
-    key1: u64,
-}
-
-impl KeyedState {
-    fn new(key0: u64, key1: u64) -> KeyedState {
-        KeyedState { key0, key1 }
-    }
-}
+pub(crate) struct KeyedState([u64; 2]);
 
 impl BuildHasher for KeyedState {
     type Hasher = SipHasher13;
 
     fn build_hasher(&self) -> SipHasher13 {
-        SipHasher13::new_with_keys(self.key0, self.key1)
+        SipHasher13::new_with_keys(self.0[0], self.0[1])
     }
 }
 

@@ -13,6 +13,7 @@ use super::{ConnId, ListenerId};
 use super::{Endpoint, listen::EVERY_PORT};
 use crate::agent::HostPair;
 use crate::ip::is_unicast_destination;
+use crate::narrow::as_u32;
 use crate::secrets::PortUse;
 use crate::tcp::connection::{Connection, Origin, Setup, open_active};
 use crate::tcp::cx::Cx;
@@ -53,23 +54,7 @@ impl Endpoint {
         let mut opening = self.opening(now, flow, link, &chosen, iss, options.tcp.clone());
         opening.follows = before.map(|(_, received)| received);
         opening.source_route = options.source_route.clone().map(Box::new);
-        let memory = self.account.memory();
-        let mut cx = Cx { now, conn: opening.number, packet: 0, memory, ring: &mut self.trace };
-        cx.trace(TraceKind::Agents(chosen.by));
-        let (slot, entry) = self.table.insert(|generation| Entry {
-            conn: opening.make(Origin::Active),
-            chosen,
-            link,
-            generation,
-            listener: None,
-            owner: Owner::Application,
-            is_half_open: false,
-            is_withheld: false,
-            is_queued: false,
-            is_reported: false,
-            footprint: Footprint::new(now, false),
-        });
-        open_active(&mut cx, &mut entry.conn);
+        let slot = self.insert(now, opening, (chosen, link), None, open_active);
         self.touch(now, slot);
         Ok(self.id_of(slot))
     }
@@ -139,8 +124,40 @@ impl Endpoint {
         }
     }
 
+    /// Puts a new connection into the table and opens it. If it has no listener, our program opens it.
+    pub(super) fn insert(
+        &mut self,
+        now: Instant,
+        opening: Setup,
+        (chosen, link): (Arc<Chosen>, usize),
+        listener: Option<ListenerId>,
+        open: impl FnOnce(&mut Cx<'_>, &mut Connection),
+    ) -> u32 {
+        let (origin, owner, packet) = match listener {
+            None => (Origin::Active, Owner::Application, 0),
+            Some(_) => (Origin::Passive, Owner::Listener, self.packets_in),
+        };
+        let mut cx = Cx::new(now, opening.number, packet, self.account.memory, &mut self.trace);
+        cx.trace(TraceKind::Agents(chosen.by));
+        let (slot, entry) = self.table.insert(|id| Entry {
+            conn: opening.make(origin),
+            chosen,
+            link: as_u32(link),
+            id,
+            listener,
+            owner,
+            is_half_open: listener.is_some(),
+            is_withheld: false,
+            is_queued: false,
+            is_reported: false,
+            footprint: Footprint::new(now, listener.is_some()),
+        });
+        open(&mut cx, &mut entry.conn);
+        slot
+    }
+
     pub(super) fn id_of(&self, slot: u32) -> ConnId {
-        ConnId { slot, generation: self.table.get(slot).map_or(0, |entry| entry.generation) }
+        self.table.get(slot).map_or(ConnId { slot, generation: 0 }, |entry| entry.id)
     }
 
     /// Listens for connections to `port`, at one of our addresses or at all of them.
@@ -170,17 +187,11 @@ impl Endpoint {
 
     /// Stops listening; connections that were not accepted are aborted.
     pub fn stop_listening(&mut self, now: Instant, listener: ListenerId) {
-        let Some(key) = self.listeners.iter().find(|(_, l)| l.id() == listener).map(|(key, _)| *key) else {
+        let Some(key) = self.listeners.iter().find(|(_, l)| l.id == listener).map(|(key, _)| *key) else {
             return;
         };
         self.listeners.remove(&key);
-        let orphans: Vec<u32> = self
-            .table
-            .iter()
-            .filter(|(_, entry)| entry.listener == Some(listener))
-            .map(|(slot, _)| slot)
-            .collect();
-        for slot in orphans {
+        for slot in self.table.slots(|entry| entry.listener == Some(listener)) {
             self.with(now, slot, Connection::abort);
         }
     }
@@ -229,8 +240,7 @@ impl Endpoint {
 
     /// The state of a connection, even if it ends by itself after [`close`](Endpoint::close).
     pub fn info(&self, now: Instant, id: ConnId) -> Result<Info, AbortError> {
-        let entry =
-            self.table.resolve(id).and_then(|slot| self.table.get(slot)).ok_or(AbortError::NoConnection)?;
+        let entry = self.table.named(id).ok_or(AbortError::NoConnection)?;
         Ok(entry.conn.info(now, &entry.chosen.specs))
     }
 
@@ -241,13 +251,13 @@ impl Endpoint {
 
     /// The state of a connection, and the reason if it is over.
     pub fn state(&self, id: ConnId) -> Option<(StateName, Option<CloseReason>)> {
-        self.conn(id).map(|conn| (conn.state(), conn.close_reason()))
+        self.conn(id).map(|conn| (conn.state(), conn.closed))
     }
 
     /// The rule that chose a connection's agents, by its place in the list at the connection's start. None if no rule
     /// matched, or if the application chose.
     pub fn rule_of(&self, id: ConnId) -> Option<usize> {
-        match self.table.resolve(id).and_then(|slot| self.table.get(slot))?.chosen.by {
+        match self.table.named(id)?.chosen.by {
             ChosenBy::Rule(nth) => Some(nth.into()),
             ChosenBy::Program | ChosenBy::Default => None,
         }
@@ -255,10 +265,7 @@ impl Endpoint {
 
     /// All connections that belong to the application.
     pub fn ids(&self) -> impl Iterator<Item = ConnId> + '_ {
-        self.table
-            .iter()
-            .filter(|(_, entry)| entry.owner == Owner::Application)
-            .map(|(slot, entry)| ConnId { slot, generation: entry.generation })
+        self.table.iter().filter(|(_, entry)| entry.owner == Owner::Application).map(|(_, entry)| entry.id)
     }
 
     /// The connection's number in the trace.
@@ -269,11 +276,11 @@ impl Endpoint {
     /// The connection with that number in the trace, whoever owns it. The search is linear.
     pub(crate) fn by_trace_number(&self, number: u32) -> Option<ConnId> {
         let mut numbered = self.table.iter().filter(|(_, entry)| entry.conn.number == number);
-        numbered.next().map(|(slot, entry)| ConnId { slot, generation: entry.generation })
+        numbered.next().map(|(_, entry)| entry.id)
     }
 
     pub(super) fn conn(&self, id: ConnId) -> Option<&Connection> {
-        self.table.resolve(id).and_then(|slot| self.table.get(slot)).map(|entry| &entry.conn)
+        self.table.named(id).map(|entry| &entry.conn)
     }
 
     pub(super) fn with_id(
@@ -299,10 +306,8 @@ impl Endpoint {
         slot: u32,
         act: impl FnOnce(&mut Connection, &mut Cx<'_>) -> T,
     ) -> Option<T> {
-        let memory = self.account.memory();
         let entry = self.table.get_mut(slot)?;
-        let mut cx =
-            Cx { now, conn: entry.conn.number, packet: self.packets_in, memory, ring: &mut self.trace };
+        let mut cx = Cx::new(now, entry.conn.number, self.packets_in, self.account.memory, &mut self.trace);
         let done = act(&mut entry.conn, &mut cx);
         self.touch(now, slot);
         Some(done)
@@ -337,7 +342,7 @@ impl Endpoint {
     /// way to another any more.
     pub fn close_all(&mut self, now: Instant) {
         self.account.let_all_finish();
-        let listeners: Vec<_> = self.listeners.values().map(super::listen::Listener::id).collect();
+        let listeners: Vec<_> = self.listeners.values().map(|listener| listener.id).collect();
         for listener in listeners {
             self.stop_listening(now, listener);
         }
@@ -350,9 +355,8 @@ impl Endpoint {
 
     /// Aborts the remaining connections, by a RST where the peer may still wait. Returns how many still lived.
     pub fn abort_all(&mut self, now: Instant) -> usize {
-        let slots: Vec<u32> = self.table.iter().map(|(slot, _)| slot).collect();
         let mut aborted = 0;
-        for slot in slots {
+        for slot in self.table.slots(|_| true) {
             if let Some(entry) = self.table.get_mut(slot) {
                 entry.owner = Owner::Nobody;
                 let state = entry.conn.state();

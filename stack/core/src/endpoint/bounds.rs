@@ -1,16 +1,13 @@
 //! Bounds the resources that peers make an endpoint hold: counts them by class, exactly, and sends connections off in
 //! a fixed order of classes. `eviction` draws a sample of a class, and chooses the connection that goes.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-
 mod eviction;
 
 use super::Endpoint;
 use super::table::{Entry, Owner, Table};
 use crate::Instant;
-use crate::ip::Source;
-use crate::narrow::as_u32;
+use crate::ip::{Share, Shares};
+use crate::narrow::{as_u32, as_usize};
 use crate::secrets::KeyedState;
 use crate::tcp::connection::Connection;
 pub use crate::tcp::cx::Memory;
@@ -99,7 +96,7 @@ pub(super) enum Class {
 
 impl Class {
     fn of(owner: Owner, conn: &Connection, bytes: u32) -> Class {
-        let is_over = conn.close_reason().is_some();
+        let is_over = conn.closed.is_some();
         match (owner, conn.state()) {
             (Owner::Nobody, _) if is_over => Class::Over,
             (Owner::Nobody, StateName::TimeWait) if conn.has_ack_to_send() => Class::LastAck,
@@ -143,6 +140,13 @@ impl Footprint {
         self.class == Class::LastAck
     }
 
+    /// The part that counts for its source.
+    fn share(&self) -> Share {
+        let holds = matches!(self.class, Class::Stuck | Class::Orphan | Class::Holder);
+        let is_guest = self.is_incoming && (holds || self.class == Class::Live);
+        Share { count: is_guest.into(), bytes: if holds { as_usize(self.bytes.into()) } else { 0 } }
+    }
+
     fn orphan_bytes(&self) -> u64 {
         if matches!(self.class, Class::Stuck | Class::Orphan) { self.bytes.into() } else { 0 }
     }
@@ -165,7 +169,7 @@ pub(super) struct Account {
     /// The state of the memory that this endpoint shares with other endpoints.
     shared: Memory,
     /// The scarcer of that state and its own. It is kept, because it is read at each call and changes seldom.
-    memory: Memory,
+    pub(super) memory: Memory,
     /// One pointer: a base station has an endpoint for each half of a split connection.
     shares: Option<Box<Shares>>,
     /// Small counters, for the same reason.
@@ -198,11 +202,6 @@ impl Account {
     pub(super) fn let_all_finish(&mut self) {
         let Bounds { orphans, orphan_bytes, time_waits, .. } = &mut self.bounds;
         (*orphans, *orphan_bytes, *time_waits) = (usize::MAX, u64::MAX, usize::MAX);
-    }
-
-    #[inline]
-    pub(super) fn memory(&self) -> Memory {
-        self.memory
     }
 
     /// Must follow each change of what `memory` depends on.
@@ -258,8 +257,10 @@ impl Account {
         let was = entry.footprint;
         let is = Footprint { class, bytes, ..was };
         entry.footprint = is;
-        if let Some(shares) = &mut self.shares {
-            shares.change(entry.conn.ends().remote.ip(), &was, &is);
+        if let Some(shares) = &mut self.shares
+            && was.share() != is.share()
+        {
+            shares.change(entry.conn.ends().remote.ip, was.share(), is.share());
         }
         self.change_bytes(was.bytes, bytes);
         self.orphan_bytes = self.orphan_bytes - was.orphan_bytes() + is.orphan_bytes();
@@ -347,74 +348,14 @@ impl Endpoint {
     }
 }
 
+/// Counts the shares of all sources.
+fn shares_of(table: &Table) -> Shares {
+    let mut shares = Shares::default();
+    for (_, entry) in table.iter() {
+        shares.change(entry.conn.ends().remote.ip, Share::default(), entry.footprint.share());
+    }
+    shares
+}
+
 #[cfg(test)]
 mod tests;
-
-// The shares of sources in the table and in the memory, counted exactly. Each change takes O(log n).
-
-/// What the connections of one source, or of one of its addresses, take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Share {
-    /// Connections that it has opened to us.
-    guests: u64,
-    /// Bytes of the buffers of its connections.
-    bytes: u64,
-}
-
-impl Share {
-    fn of(footprint: &Footprint) -> Share {
-        let holds = matches!(footprint.class, Class::Stuck | Class::Orphan | Class::Holder);
-        let is_guest = footprint.is_incoming && (holds || footprint.class == Class::Live);
-        Share { guests: is_guest.into(), bytes: if holds { footprint.bytes.into() } else { 0 } }
-    }
-}
-
-/// An address without a source's other addresses, or the whole source.
-type Holder = (Source, Option<IpAddr>);
-
-#[derive(Debug, Default)]
-struct Shares(BTreeMap<Holder, Share>);
-
-impl Shares {
-    fn of_table(table: &Table) -> Shares {
-        let mut shares = Shares::default();
-        for (_, entry) in table.iter() {
-            shares.add(entry.conn.ends().remote.ip(), Share::default(), Share::of(&entry.footprint));
-        }
-        shares
-    }
-
-    fn change(&mut self, peer: IpAddr, was: &Footprint, is: &Footprint) {
-        let (was, is) = (Share::of(was), Share::of(is));
-        if was != is {
-            self.add(peer, was, is);
-        }
-    }
-
-    fn add(&mut self, peer: IpAddr, was: Share, is: Share) {
-        for holder in [None, Some(peer)].map(|address| (Source::of(peer), address)) {
-            let share = self.0.entry(holder).or_default();
-            share.guests = share.guests + is.guests - was.guests;
-            share.bytes = share.bytes + is.bytes - was.bytes;
-            if *share == Share::default() {
-                self.0.remove(&holder);
-            }
-        }
-    }
-
-    /// The share of the peer's source, and that of its address alone.
-    fn of(&self, peer: IpAddr) -> [Share; 2] {
-        [None, Some(peer)]
-            .map(|address| self.0.get(&(Source::of(peer), address)).copied().unwrap_or_default())
-    }
-
-    #[cfg(test)]
-    fn total(&self) -> Share {
-        let mut total = Share::default();
-        for (_, share) in self.0.iter().filter(|((_, address), _)| address.is_none()) {
-            total.guests += share.guests;
-            total.bytes += share.bytes;
-        }
-        total
-    }
-}

@@ -82,18 +82,16 @@ impl Endpoint {
 
     /// Reads data that has arrived in order; returns 0 if there is none.
     pub fn recv(&mut self, now: Instant, id: ConnId, out: &mut [u8]) -> Result<usize, RecvError> {
-        let memory = self.account.memory();
         let slot = self.held(id).ok_or(RecvError::NoConnection)?;
         let entry = self.table.get_mut(slot).ok_or(RecvError::NoConnection)?;
         if entry.conn.readable() == 0 {
-            return match (entry.conn.is_at_end(), entry.conn.close_reason()) {
+            return match (entry.conn.is_at_end(), entry.conn.closed) {
                 (true, _) => Err(RecvError::Finished),
                 (false, Some(_)) => Err(RecvError::Over),
                 (false, None) => Ok(0),
             };
         }
-        let mut cx =
-            Cx { now, conn: entry.conn.number, packet: self.packets_in, memory, ring: &mut self.trace };
+        let mut cx = Cx::new(now, entry.conn.number, self.packets_in, self.account.memory, &mut self.trace);
         let read = entry.conn.read(&mut cx, out);
         // The only effect of a read may be an ACK with a new window.
         if entry.conn.has_ack_to_send() {

@@ -73,7 +73,7 @@ impl Endpoint {
     pub(super) fn leave_ensemble(&mut self, now: Instant, slot: u32) {
         if let Some(turn) = self.table.get(slot).and_then(|entry| entry.conn.turn()) {
             self.settle_turn(now, slot, turn, None);
-            self.ensembles.spells.as_mut().and_then(|spells| spells.by_slot.remove(&slot));
+            self.ensembles.spells.as_mut().and_then(|spells| spells.remove(&slot));
         }
     }
 
@@ -112,7 +112,7 @@ impl Endpoint {
         let is_successor = self.ask_lone_holder(now, between);
         let bytes_acked = self.bytes_acked(slot);
         let spells = self.ensembles.spells.get_or_insert_default();
-        spells.by_slot.entry(slot).or_default().go_on(now, bytes_acked);
+        spells.entry(slot).or_default().go_on(now, bytes_acked);
         let is_short = self.is_short(slot);
         let turn = match self.ensembles.all.entry(between) {
             Vacant(place) => {
@@ -238,13 +238,13 @@ impl Endpoint {
     /// The flow wants no turn.
     fn rest(&mut self, now: Instant, slot: u32) {
         self.set_turn(slot, Turn::Free);
-        if let Some(spell) = self.ensembles.spells.as_mut().and_then(|spells| spells.by_slot.get_mut(&slot)) {
+        if let Some(spell) = self.ensembles.spells.as_mut().and_then(|spells| spells.get_mut(&slot)) {
             spell.rest(now);
         }
     }
 
     fn is_short(&self, slot: u32) -> bool {
-        let spell = self.ensembles.spells.as_ref().and_then(|spells| spells.by_slot.get(&slot));
+        let spell = self.ensembles.spells.as_ref().and_then(|spells| spells.get(&slot));
         spell.is_none_or(|spell| spell.is_short(self.bytes_acked(slot)))
     }
 
@@ -260,8 +260,8 @@ impl Endpoint {
 
     fn between(&self, slot: u32) -> Option<HostPair> {
         let entry = self.table.get(slot)?;
-        let (local, peer) = (entry.conn.ends().local.ip(), entry.conn.ends().remote.ip());
-        Some(HostPair { link: entry.link, local, peer })
+        let (local, peer) = (entry.conn.ends().local.ip, entry.conn.ends().remote.ip);
+        Some(HostPair { link: entry.link as usize, local, peer })
     }
 
     fn ensemble_of(&mut self, slot: u32) -> Option<&mut Ensemble> {

@@ -43,7 +43,7 @@ pub enum EventKind {
 
 pub(super) enum News {
     Listener(ListenerId),
-    Connection(u32, u32),
+    Connection(ConnId),
 }
 
 impl Endpoint {
@@ -56,8 +56,8 @@ impl Endpoint {
                         return Some(Event::Incoming(id));
                     }
                 }
-                News::Connection(slot, generation) => {
-                    if let Some(event) = self.next_event_of(slot, generation) {
+                News::Connection(id) => {
+                    if let Some(event) = self.next_event_of(id) {
                         return Some(event);
                     }
                 }
@@ -70,13 +70,13 @@ impl Endpoint {
     pub(super) fn push_news(&mut self, news: News) {
         let (table, listeners) = (&self.table, &self.listeners);
         self.news.push_back(news, |news| match news {
-            News::Listener(id) => listeners.values().any(|listener| listener.id() == *id),
-            News::Connection(slot, generation) => table.is_named((*slot, *generation)),
+            News::Listener(id) => listeners.values().any(|listener| listener.id == *id),
+            News::Connection(id) => table.named(*id).is_some(),
         });
     }
 
-    fn next_event_of(&mut self, slot: u32, generation: u32) -> Option<Event> {
-        let entry = self.table.get_mut(slot).filter(|entry| entry.generation == generation)?;
+    fn next_event_of(&mut self, id: ConnId) -> Option<Event> {
+        let entry = self.table.get_mut(id.slot).filter(|entry| entry.id == id)?;
         if entry.owner != Owner::Application {
             return None;
         }
@@ -96,15 +96,15 @@ impl Endpoint {
         } else if let Some((icmp_type, code)) = events.icmp.take() {
             EventKind::SoftError { icmp_type, code }
         } else if std::mem::take(&mut events.closed) {
-            EventKind::Closed(entry.conn.close_reason().unwrap_or(CloseReason::Finished))
+            EventKind::Closed(entry.conn.closed.unwrap_or(CloseReason::Finished))
         } else {
             entry.is_reported = false;
             return None;
         };
         entry.is_reported = entry.conn.events.any();
         if entry.is_reported {
-            self.news.put_first(News::Connection(slot, generation));
+            self.news.put_first(News::Connection(id));
         }
-        Some(Event::Connection(ConnId { slot, generation }, kind))
+        Some(Event::Connection(id, kind))
     }
 }

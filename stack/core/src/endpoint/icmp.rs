@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::Endpoint;
+use super::input::Packet;
 use crate::ip::{ErrorKind, Offender, Prefix, Taken, may_answer_with_error, plateau_below};
 use crate::tcp::Flow;
 use crate::tcp::connection::Connection;
@@ -18,15 +19,11 @@ const NEXT_HEADER_UNKNOWN: u8 = 1;
 const REASSEMBLY_TIMEOUT: u8 = 1;
 
 impl Endpoint {
-    pub(super) fn take_icmp(
-        &mut self,
-        now: Instant,
-        link: usize,
-        view: &IpView<'_>,
-    ) -> Result<(), DropReason> {
+    pub(super) fn take_icmp(&mut self, packet: &Packet<'_>) -> Result<(), DropReason> {
+        let view = packet.view;
         match IcmpView::parse(view.src, view.dst, view.protocol, view.payload)? {
-            IcmpView::EchoRequest { id, seq, data } => self.answer_echo(now, link, view, (id, seq), data),
-            IcmpView::Error { kind, quoted } => self.take_icmp_error(now, kind, quoted),
+            IcmpView::EchoRequest { id, seq, data } => self.answer_echo(packet, (id, seq), data),
+            IcmpView::Error { kind, quoted } => self.take_icmp_error(packet.now, kind, quoted),
             IcmpView::EchoReply { .. } | IcmpView::Other { .. } => Ok(()),
         }
     }
@@ -34,12 +31,11 @@ impl Endpoint {
     /// Answers no group address: one packet could otherwise cause many (RFC 1122 §3.2.2.6 allows silence).
     fn answer_echo(
         &mut self,
-        now: Instant,
-        link: usize,
-        view: &IpView<'_>,
+        packet: &Packet<'_>,
         (id, seq): (u16, u16),
         data: &[u8],
     ) -> Result<(), DropReason> {
+        let Packet { now, link, view, .. } = *packet;
         if !self.links.is_ours(view.dst) {
             return Err(DropReason::NotOurs);
         }
@@ -61,7 +57,7 @@ impl Endpoint {
         let mut packet = Vec::with_capacity(ip.len() + message.len());
         ip.emit(message.len(), &mut packet);
         packet.extend_from_slice(message);
-        self.enqueue_control(link, dst, packet)
+        self.links.push_control(link, dst, packet)
     }
 
     /// Passes an error to the connection whose segment it quotes; the connection checks the number.
@@ -79,14 +75,14 @@ impl Endpoint {
         Ok(())
     }
 
-    pub(super) fn refuse_protocol(&mut self, now: Instant, rx: &Rx<'_>, link: usize, view: &IpView<'_>) {
-        let kind = if view.src.is_ipv4() {
+    pub(super) fn refuse_protocol(&mut self, packet: &Packet<'_>) {
+        let kind = if packet.view.src.is_ipv4() {
             IcmpKind::Unreachable { code: PROTOCOL_UNREACHABLE }
         } else {
-            let pointer = IpView::protocol_at(rx.packet);
+            let pointer = IpView::protocol_at(packet.rx.packet);
             IcmpKind::ParameterProblem { code: NEXT_HEADER_UNKNOWN, pointer }
         };
-        self.send_error(now, rx, link, view, kind, ErrorKind::Other);
+        self.send_error(packet, kind, ErrorKind::Other);
     }
 
     /// Answers headers that are not understood, as IPv6 demands.
@@ -95,37 +91,23 @@ impl Endpoint {
         if let Some((view, fault)) = IpView::faulty(rx.packet)
             && self.check_addresses(link, &view).is_ok()
         {
-            self.tell_of_fault(now, rx, link, &view, &fault);
+            self.tell_of_fault(&Packet { now, rx, link, view: &view }, &fault);
         }
     }
 
-    pub(super) fn tell_of_fault(
-        &mut self,
-        now: Instant,
-        rx: &Rx<'_>,
-        link: usize,
-        view: &IpView<'_>,
-        fault: &Fault,
-    ) {
+    pub(super) fn tell_of_fault(&mut self, packet: &Packet<'_>, fault: &Fault) {
         let kind = IcmpKind::ParameterProblem { code: fault.code, pointer: fault.pointer };
         let error = match fault.reason {
             DropReason::FragmentInvalid => ErrorKind::Fragment,
             _ if fault.concerns_groups => ErrorKind::UnknownOption,
             _ => ErrorKind::Other,
         };
-        self.send_error(now, rx, link, view, kind, error);
+        self.send_error(packet, kind, error);
     }
 
     /// Sends an ICMP error about a packet, within the rules and the rate limit.
-    pub(super) fn send_error(
-        &mut self,
-        now: Instant,
-        rx: &Rx<'_>,
-        link: usize,
-        view: &IpView<'_>,
-        kind: IcmpKind,
-        error: ErrorKind,
-    ) {
+    pub(super) fn send_error(&mut self, packet: &Packet<'_>, kind: IcmpKind, error: ErrorKind) {
+        let Packet { now, rx, link, view } = *packet;
         let fragment_offset_bytes = view.fragment.map_or(0, |fragment| fragment.offset);
         let subnets: Vec<Prefix> = self.links.subnets().copied().collect();
         let offender = Offender {

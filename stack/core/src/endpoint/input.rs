@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use super::Endpoint;
 use super::config::{AnswersFor, SourceRoutes};
-use super::links::Enqueued;
 use crate::ip::{FragmentKey, Loopback, is_unicast_destination, is_valid_source};
 use crate::tcp::Flow;
 use crate::tcp::connection::{Arrived, Disposition};
@@ -13,11 +12,24 @@ use crate::trace::DropReason;
 use crate::wire::{Checksums, Flags, IpHeader, IpView, TcpBytes, TcpHeader, TcpOptions, TcpView, protocol};
 use crate::{Cast, Instant, Rx, Seq};
 
+/// A packet that came over a link.
+#[derive(Clone, Copy)]
+pub(super) struct Packet<'a> {
+    pub(super) now: Instant,
+    pub(super) rx: &'a Rx<'a>,
+    pub(super) link: usize,
+    pub(super) view: &'a IpView<'a>,
+}
+
 /// A segment and its connection.
+#[derive(Clone, Copy)]
 pub(super) struct Incoming<'a> {
+    pub(super) now: Instant,
     pub(super) flow: Flow,
     pub(super) link: usize,
     pub(super) arrived: &'a Arrived<'a>,
+    /// The end of the numbers of a connection that gives way to it.
+    pub(super) above: Option<Seq>,
 }
 
 /// A segment to send without a connection.
@@ -39,12 +51,13 @@ impl Endpoint {
         if view.source_route.is_some() && self.config.source_routes == SourceRoutes::Refuse {
             return Err(DropReason::SourceRoute);
         }
+        let packet = Packet { now, rx, link, view: &view };
         let Some(fragment) = view.fragment else {
-            return self.take_datagram(now, rx, link, &view, self.links.help(link).checksums);
+            return self.take_datagram(&packet, self.links.help(link).checksums);
         };
         self.check_addresses(link, &view)?;
         if let Some(fault) = view.fault_of_fragment() {
-            self.tell_of_fault(now, rx, link, &view, &fault);
+            self.tell_of_fault(&packet, &fault);
             return Err(fault.reason);
         }
         let key = FragmentKey { src: view.src, dst: view.dst, protocol: view.protocol, id: fragment.id };
@@ -55,7 +68,8 @@ impl Endpoint {
         match whole? {
             // No link verifies checksums of fragments.
             Some(datagram) => {
-                self.take_datagram(now, rx, link, &view.reassembled(&datagram)?, self.config.checksums)
+                let whole = Packet { view: &view.reassembled(&datagram)?, ..packet };
+                self.take_datagram(&whole, self.config.checksums)
             }
             None => Ok(()),
         }
@@ -79,38 +93,26 @@ impl Endpoint {
         !is_unicast_destination(address) || self.links.is_broadcast(address)
     }
 
-    fn take_datagram(
-        &mut self,
-        now: Instant,
-        rx: &Rx<'_>,
-        link: usize,
-        view: &IpView<'_>,
-        checksums: Checksums,
-    ) -> Result<(), DropReason> {
+    fn take_datagram(&mut self, packet: &Packet<'_>, checksums: Checksums) -> Result<(), DropReason> {
+        let view = packet.view;
         if view.protocol == protocol::TCP {
-            return self.take_tcp(now, rx, link, view, checksums);
+            return self.take_tcp(packet, checksums);
         }
-        self.check_addresses(link, view)?;
+        self.check_addresses(packet.link, view)?;
         match (view.protocol, view.src.is_ipv4()) {
-            (protocol::UDP, _) => self.take_udp(now, rx, link, view),
-            (protocol::ICMP, true) | (protocol::ICMPV6, false) => self.take_icmp(now, link, view),
+            (protocol::UDP, _) => self.take_udp(packet),
+            (protocol::ICMP, true) | (protocol::ICMPV6, false) => self.take_icmp(packet),
             // Its octets are ignored, and nobody is told (RFC 8200 §4.7).
             (protocol::NO_NEXT_HEADER, false) => Err(DropReason::NoProtocol),
             _ => {
-                self.refuse_protocol(now, rx, link, view);
+                self.refuse_protocol(packet);
                 Err(DropReason::NoProtocol)
             }
         }
     }
 
-    fn take_tcp(
-        &mut self,
-        now: Instant,
-        rx: &Rx<'_>,
-        link: usize,
-        view: &IpView<'_>,
-        checksums: Checksums,
-    ) -> Result<(), DropReason> {
+    fn take_tcp(&mut self, packet: &Packet<'_>, checksums: Checksums) -> Result<(), DropReason> {
+        let Packet { now, rx, link, view } = *packet;
         if rx.cast == Cast::ToAll {
             return Err(DropReason::TcpNotUnicast); // MUST-57: silently.
         }
@@ -140,73 +142,67 @@ impl Endpoint {
             local: SocketAddr::new(view.dst, segment.dst_port),
             remote: SocketAddr::new(view.src, segment.src_port),
         };
-        self.take_stray(now, &Incoming { flow, link, arrived: &arrived }, None)
+        self.take_stray(&Incoming { now, flow, link, arrived: &arrived, above: None })
     }
 
-    /// Handles a segment without a connection. `above` is the end of the numbers of a connection that gives way to it.
+    /// Handles a segment without a connection.
     #[cold]
-    fn take_stray(
-        &mut self,
-        now: Instant,
-        incoming: &Incoming<'_>,
-        above: Option<Seq>,
-    ) -> Result<(), DropReason> {
+    fn take_stray(&mut self, incoming: &Incoming<'_>) -> Result<(), DropReason> {
         if let Some(listener) = self.listener_for(incoming.flow.local) {
-            let id = listener.id();
-            return self.handle_in_listen(now, incoming, id, above);
+            let id = listener.id;
+            return self.handle_in_listen(incoming, id);
         }
-        self.refuse(now, incoming)?;
+        self.refuse(incoming)?;
         Err(DropReason::TcpNoConnection)
     }
 
     pub(super) fn deliver_segment(&mut self, now: Instant, slot: u32, link: usize, arrived: &Arrived<'_>) {
-        let memory = self.account.memory();
         let Some(entry) = self.table.get_mut(slot) else { return };
-        let mut cx =
-            Cx { now, conn: entry.conn.number, packet: self.packets_in, memory, ring: &mut self.trace };
+        let mut cx = Cx::new(now, entry.conn.number, self.packets_in, self.account.memory, &mut self.trace);
         let disposition = entry.conn.handle_segment(&mut cx, arrived);
         if disposition == Disposition::Done {
             return self.touch(now, slot);
         }
-        let incoming = Incoming { flow: entry.conn.flow(), link, arrived };
-        self.dispose(now, slot, &incoming, disposition);
+        let incoming = Incoming { now, flow: entry.conn.flow(), link, arrived, above: None };
+        self.dispose(slot, &incoming, disposition);
     }
 
     #[cold]
-    fn dispose(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>, disposition: Disposition) {
+    fn dispose(&mut self, slot: u32, incoming: &Incoming<'_>, disposition: Disposition) {
+        let now = incoming.now;
         match disposition {
             Disposition::Done => self.touch(now, slot),
             // A program that holds it hears of its end first.
             Disposition::Forget if self.is_of_program(slot) => self.touch(now, slot),
             Disposition::Forget => self.forget(now, slot),
-            Disposition::Refuse if self.is_cookie_of_half_open(now, slot, incoming) => {
+            Disposition::Refuse if self.is_cookie_of_half_open(slot, incoming) => {
                 self.forget(now, slot);
-                if let Err(reason) = self.take_stray(now, incoming, None) {
+                if let Err(reason) = self.take_stray(incoming) {
                     self.dropped(now, reason);
                 }
             }
             Disposition::Refuse => {
                 self.touch(now, slot);
-                if let Err(reason) = self.refuse(now, incoming) {
+                if let Err(reason) = self.refuse(incoming) {
                     self.dropped(now, reason);
                 }
             }
-            Disposition::Reopen => self.reopen(now, slot, incoming),
+            Disposition::Reopen => self.reopen(slot, incoming),
         }
     }
 
     /// Opens a connection for a SYN that is surely new and has ended TIME-WAIT.
-    fn reopen(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>) {
+    fn reopen(&mut self, slot: u32, incoming: &Incoming<'_>) {
         let above = self.table.get(slot).map(|entry| entry.conn.sent_up_to());
-        self.touch(now, slot);
-        if let Err(reason) = self.take_stray(now, incoming, above) {
-            self.dropped(now, reason);
+        self.touch(incoming.now, slot);
+        if let Err(reason) = self.take_stray(&Incoming { above, ..*incoming }) {
+            self.dropped(incoming.now, reason);
         }
     }
 
     /// Sends a RST for a segment without a connection (RFC 9293 §3.10.7.1), but never for a RST.
     #[cold]
-    pub(super) fn refuse(&mut self, now: Instant, incoming: &Incoming<'_>) -> Result<(), DropReason> {
+    pub(super) fn refuse(&mut self, incoming: &Incoming<'_>) -> Result<(), DropReason> {
         let segment = &incoming.arrived.segment;
         if segment.flags.contains(Flags::RST) {
             return Ok(());
@@ -218,17 +214,11 @@ impl Endpoint {
         };
         let link = self.links.towards(incoming.flow.remote.ip()).unwrap_or(incoming.link);
         let options = TcpOptions::default();
-        self.send_bare(now, &incoming.flow, link, Bare { seq, ack, flags, window: 0, options: &options })
+        self.send_bare(&incoming.flow, link, Bare { seq, ack, flags, window: 0, options: &options })
     }
 
     /// Sends a segment without a connection: a RST, or a SYN-ACK with a cookie.
-    pub(super) fn send_bare(
-        &mut self,
-        _now: Instant,
-        flow: &Flow,
-        link: usize,
-        bare: Bare<'_>,
-    ) -> Result<(), DropReason> {
+    pub(super) fn send_bare(&mut self, flow: &Flow, link: usize, bare: Bare<'_>) -> Result<(), DropReason> {
         let header = TcpHeader {
             src_port: flow.local.port(),
             dst_port: flow.remote.port(),
@@ -247,18 +237,6 @@ impl Endpoint {
         let mut packet = Vec::with_capacity(ip.len() + header.len());
         ip.emit(header.len(), &mut packet);
         header.emit(ip.src, ip.dst, (&[], &[]), self.links.help(link).checksums, &mut packet);
-        self.enqueue_control(link, flow.remote.ip(), packet)
-    }
-
-    pub(super) fn enqueue_control(
-        &mut self,
-        link: usize,
-        to: std::net::IpAddr,
-        packet: Vec<u8>,
-    ) -> Result<(), DropReason> {
-        match self.links.push_control(link, to, packet) {
-            Enqueued::Yes => Ok(()),
-            Enqueued::Full => Err(DropReason::ControlQueueFull),
-        }
+        self.links.push_control(link, flow.remote.ip(), packet)
     }
 }

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use super::ConnId;
 use super::config::{EndpointConfig, LinkConfig, Neighbours, Offload, Route};
 use super::swept::Swept;
 use crate::ip::{Loopback, Prefix, longest_match};
 use crate::tcp::connection::LinkHelp;
+use crate::trace::DropReason;
 use crate::wire::Checksums;
 use crate::{LinkId, NextHop, QueueClass, Transmit};
 
@@ -23,8 +25,8 @@ struct Link {
     config: LinkConfig,
     help: LinkHelp,
     /// Connections that may have a segment to send, as slot and generation. Each is in one of the two queues, once.
-    opening: Swept<(u32, u32)>,
-    queued: Swept<(u32, u32)>,
+    opening: Swept<ConnId>,
+    queued: Swept<ConnId>,
     control: VecDeque<Control>,
 }
 
@@ -32,12 +34,6 @@ struct Link {
 struct Control {
     to: NextHop,
     packet: Vec<u8>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Enqueued {
-    Yes,
-    Full,
 }
 
 impl Links {
@@ -142,35 +138,39 @@ impl Links {
     pub(super) fn queue(
         &mut self,
         link: usize,
-        handle: (u32, u32),
+        id: ConnId,
         opens: bool,
-        is_alive: impl FnMut(&(u32, u32)) -> bool,
+        is_alive: impl FnMut(&ConnId) -> bool,
     ) {
         let link = &mut self.links[link];
         let queue = if opens { &mut link.opening } else { &mut link.queued };
-        queue.push_back(handle, is_alive);
+        queue.push_back(id, is_alive);
     }
 
     /// Queues a connection that has just sent behind the others.
-    pub(super) fn queue_again(&mut self, link: usize, handle: (u32, u32)) {
-        self.links[link].queued.put_back(handle);
+    pub(super) fn queue_again(&mut self, link: usize, id: ConnId) {
+        self.links[link].queued.put_back(id);
     }
 
-    pub(super) fn next_queued(&mut self, link: usize) -> Option<(u32, u32)> {
+    pub(super) fn next_queued(&mut self, link: usize) -> Option<ConnId> {
         let link = &mut self.links[link];
         link.opening.pop_front().or_else(|| link.queued.pop_front())
     }
 
-    pub(super) fn push_control(&mut self, link: usize, to: IpAddr, packet: Vec<u8>) -> Enqueued {
+    pub(super) fn push_control(
+        &mut self,
+        link: usize,
+        to: IpAddr,
+        packet: Vec<u8>,
+    ) -> Result<(), DropReason> {
         let to = self.next_hop(link, to);
         let queue = &mut self.links[link].control;
         if queue.len() >= CONTROL_QUEUE {
-            return Enqueued::Full;
+            return Err(DropReason::ControlQueueFull);
         }
         queue.push_back(Control { to, packet });
-        Enqueued::Yes
+        Ok(())
     }
-
     #[inline]
     pub(super) fn next_control(&mut self, link: usize, id: &mut u64, out: &mut Vec<u8>) -> Option<Transmit> {
         let control = self.links[link].control.pop_front()?;

@@ -3,20 +3,19 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::bounds::Footprint;
 use super::events::News;
 use super::options::{Cookies, ListenOptions, SynAck};
 use super::rules::{Choice, Direction};
 use super::swept::Swept;
-use super::table::{Entry, Owner, Table};
+use super::table::Table;
 use super::{ConnId, ListenerId};
 use super::{Endpoint, input::Incoming};
 use crate::ip::Taken;
 use crate::secrets::{COOKIE_LIFE, CookieFlow, CookieOptions, cookie_timestamp};
-use crate::tcp::connection::{Connection, CookieOpening, Origin, open_passive, own_shift};
+use crate::tcp::connection::{Connection, CookieOpening, open_passive, own_shift};
 use crate::tcp::cx::Cx;
 use crate::tcp::{Flow, TcpConfig};
-use crate::trace::{DropReason, Scarce, TraceKind};
+use crate::trace::{DropReason, Scarce};
 use crate::wire::{Flags, TcpOptions, TcpView, Timestamps};
 use crate::{Instant, Moment, Seq};
 
@@ -30,7 +29,7 @@ const MAY_BE_ANSWERED_MS: u32 = 3000;
 pub(super) const EVERY_PORT: u16 = 0;
 
 pub(super) struct Listener {
-    id: ListenerId,
+    pub(super) id: ListenerId,
     choice: Choice,
     options: ListenOptions,
     half_open: usize,
@@ -58,10 +57,6 @@ impl Listener {
             announced: 0,
             cookie_sent_at: Moment::NEVER,
         }
-    }
-
-    pub(super) fn id(&self) -> ListenerId {
-        self.id
     }
 
     /// The oldest handshake, unless it may still be answered.
@@ -119,17 +114,16 @@ impl Endpoint {
     /// RFC 9293 §3.10.7.2.
     pub(super) fn handle_in_listen(
         &mut self,
-        now: Instant,
         incoming: &Incoming<'_>,
         id: ListenerId,
-        above: Option<Seq>,
     ) -> Result<(), DropReason> {
+        let now = incoming.now;
         let segment = &incoming.arrived.segment;
         if segment.flags.contains(Flags::RST) {
             return Err(DropReason::TcpNoConnection);
         }
         if segment.flags.contains(Flags::ACK) {
-            return self.take_cookie_ack(now, incoming, id);
+            return self.take_cookie_ack(incoming, id);
         }
         if !segment.flags.contains(Flags::SYN) {
             return Err(DropReason::NoAck);
@@ -146,18 +140,16 @@ impl Endpoint {
             if cookies == Cookies::Never || !self.will_have_memory_for(now, peer) {
                 return Err(DropReason::NoMemory);
             }
-            return self.answer_with_cookie(now, incoming, id);
+            return self.answer_with_cookie(incoming, id);
         }
         let is_full = has_no_place && !self.oldest_handshake_gives_way(now, id);
-        match cookies {
-            Cookies::Always => self.answer_with_cookie(now, incoming, id),
-            Cookies::WhenFull if is_full => self.answer_with_cookie(now, incoming, id),
-            Cookies::WhenFull if !self.has_place(now) && self.will_have_place_for(now, peer) => {
-                self.answer_with_cookie(now, incoming, id)
-            }
-            Cookies::Never if is_full => Err(DropReason::SynQueueFull),
-            Cookies::WhenFull | Cookies::Never => self.open_half(now, incoming, id, above),
-        }
+        let gets_cookie = match cookies {
+            Cookies::Always => true,
+            Cookies::WhenFull => is_full || !self.has_place(now) && self.will_have_place_for(now, peer),
+            Cookies::Never if is_full => return Err(DropReason::SynQueueFull),
+            Cookies::Never => false,
+        };
+        if gets_cookie { self.answer_with_cookie(incoming, id) } else { self.open_half(incoming, id) }
     }
 
     /// The initial number. It lies above all numbers of a connection that it follows: a fast connection outruns the
@@ -167,15 +159,10 @@ impl Endpoint {
         above.map_or(by_clock, |above| by_clock.max(above + BEYOND))
     }
 
-    fn open_half(
-        &mut self,
-        now: Instant,
-        incoming: &Incoming<'_>,
-        id: ListenerId,
-        above: Option<Seq>,
-    ) -> Result<(), DropReason> {
-        let iss = self.first_number(now, &incoming.flow, above);
-        let slot = self.insert_incoming(now, incoming, id, iss, |cx, conn| {
+    fn open_half(&mut self, incoming: &Incoming<'_>, id: ListenerId) -> Result<(), DropReason> {
+        let now = incoming.now;
+        let iss = self.first_number(now, &incoming.flow, incoming.above);
+        let slot = self.insert_incoming(incoming, id, iss, |cx, conn| {
             open_passive(cx, conn, incoming.arrived.segment);
         })?;
         let waits =
@@ -189,12 +176,12 @@ impl Endpoint {
 
     fn insert_incoming(
         &mut self,
-        now: Instant,
         incoming: &Incoming<'_>,
         id: ListenerId,
         iss: Seq,
         open: impl FnOnce(&mut Cx<'_>, &mut Connection),
     ) -> Result<u32, DropReason> {
+        let now = incoming.now;
         if !self.has_place(now) {
             return Err(DropReason::TableFull);
         }
@@ -207,23 +194,7 @@ impl Endpoint {
         let chosen = self.rules.resolve(&flow, Direction::Incoming, &choice);
         let mut opening = self.opening(now, flow, link, &chosen, iss, tcp);
         opening.source_route = incoming.arrived.source_route.cloned().map(Box::new);
-        let memory = self.account.memory();
-        let mut cx = Cx { now, conn: opening.number, packet: self.packets_in, memory, ring: &mut self.trace };
-        cx.trace(TraceKind::Agents(chosen.by));
-        let (slot, entry) = self.table.insert(|generation| Entry {
-            conn: opening.make(Origin::Passive),
-            chosen,
-            link,
-            generation,
-            listener: Some(id),
-            owner: Owner::Listener,
-            is_half_open: true,
-            is_withheld: false,
-            is_queued: false,
-            is_reported: false,
-            footprint: Footprint::new(now, true),
-        });
-        open(&mut cx, &mut entry.conn);
+        let slot = self.insert(now, opening, (chosen, link), Some(id), open);
         let conn = self.id_of(slot);
         let Endpoint { listeners, table, .. } = self;
         if let Some(listener) = listeners.values_mut().find(|listener| listener.id == id) {
@@ -251,22 +222,12 @@ impl Endpoint {
         listeners.values_mut().find_map(|listener| listener.overdue_handshake(now, table))
     }
 
-    /// Moves a connection after its handshake from the half-open ones to those that wait for `accept`.
-    pub(super) fn hand_over(&mut self, _now: Instant, slot: u32) {
-        let Some(entry) = self.table.get_mut(slot) else { return };
-        let is_done =
-            entry.owner == Owner::Listener && entry.is_half_open && entry.conn.state().is_synchronized();
-        if is_done {
-            self.offer(slot);
-        }
-    }
-
     /// Moves a connection to those that wait for `accept`.
     pub(super) fn offer(&mut self, slot: u32) {
         let Some(entry) = self.table.get_mut(slot) else { return };
         entry.is_half_open = false;
         let Some(id) = entry.listener else { return };
-        let conn = ConnId { slot, generation: entry.generation };
+        let conn = entry.id;
         let Endpoint { listeners, table, .. } = self;
         if let Some(listener) = listeners.values_mut().find(|listener| listener.id == id) {
             listener.half_open = listener.half_open.saturating_sub(1);
@@ -292,13 +253,8 @@ impl Endpoint {
     }
 
     /// Answers a SYN and keeps nothing: our initial number contains the state.
-    fn answer_with_cookie(
-        &mut self,
-        now: Instant,
-        incoming: &Incoming<'_>,
-        id: ListenerId,
-    ) -> Result<(), DropReason> {
-        let (flow, syn) = (incoming.flow, &incoming.arrived.segment);
+    fn answer_with_cookie(&mut self, incoming: &Incoming<'_>, id: ListenerId) -> Result<(), DropReason> {
+        let (now, flow, syn) = (incoming.now, incoming.flow, &incoming.arrived.segment);
         let cookie = cookie_flow(&flow, syn.seq);
         if self.cookies.take(now, &self.secrets, &cookie) == Taken::Refused {
             return Err(DropReason::SynRateLimited);
@@ -329,7 +285,6 @@ impl Endpoint {
         }
         let window = u16::try_from(config.recv_buffer.initial).unwrap_or(u16::MAX);
         self.send_bare(
-            now,
             &flow,
             link,
             super::input::Bare { seq, ack: syn.seq + 1, flags, window, options: &options },
@@ -342,14 +297,14 @@ impl Endpoint {
 
     /// Returns whether an ACK answers a cookie although its connection is half open. The first copy of the SYN got the
     /// cookie, the second one a place. The peer may go on from either answer.
-    pub(super) fn is_cookie_of_half_open(&self, now: Instant, slot: u32, incoming: &Incoming<'_>) -> bool {
+    pub(super) fn is_cookie_of_half_open(&self, slot: u32, incoming: &Incoming<'_>) -> bool {
         let is_half_open = self.table.get(slot).is_some_and(|entry| entry.is_half_open);
-        is_half_open && self.cookie_of(now, incoming).is_some()
+        is_half_open && self.cookie_of(incoming).is_some()
     }
 
     /// The MSS in the cookie of an ACK, if the listener may have sent one.
-    fn cookie_of(&self, now: Instant, incoming: &Incoming<'_>) -> Option<u16> {
-        let (flow, ack) = (incoming.flow, &incoming.arrived.segment);
+    fn cookie_of(&self, incoming: &Incoming<'_>) -> Option<u16> {
+        let (now, flow, ack) = (incoming.now, incoming.flow, &incoming.arrived.segment);
         let listener = self.listener_for(flow.local)?;
         let is_answer = ack.flags.contains(Flags::ACK) && !ack.flags.intersects(Flags::SYN | Flags::RST);
         let expects = listener.expects_cookies(now) && is_answer;
@@ -358,16 +313,11 @@ impl Endpoint {
     }
 
     /// Handles an ACK without a connection: it may contain a cookie.
-    fn take_cookie_ack(
-        &mut self,
-        now: Instant,
-        incoming: &Incoming<'_>,
-        id: ListenerId,
-    ) -> Result<(), DropReason> {
-        let ack = &incoming.arrived.segment;
+    fn take_cookie_ack(&mut self, incoming: &Incoming<'_>, id: ListenerId) -> Result<(), DropReason> {
+        let (now, ack) = (incoming.now, &incoming.arrived.segment);
         let cookie = ack.ack - 1;
-        let Some(mss) = self.cookie_of(now, incoming) else {
-            self.refuse(now, incoming)?;
+        let Some(mss) = self.cookie_of(incoming) else {
+            self.refuse(incoming)?;
             return Err(DropReason::BadCookie);
         };
         if self.listener_mut(id).is_none_or(|l| l.waiting >= l.options.backlog) {
@@ -388,7 +338,7 @@ impl Endpoint {
         if !self.has_place_for(now, peer) {
             return Err(DropReason::TableFull);
         }
-        let slot = self.insert_incoming(now, incoming, id, cookie, |cx, conn| opening.open(cx, conn, ack))?;
+        let slot = self.insert_incoming(incoming, id, cookie, |cx, conn| opening.open(cx, conn, ack))?;
         self.deliver_segment(now, slot, incoming.link, incoming.arrived);
         Ok(())
     }

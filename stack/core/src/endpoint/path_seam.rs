@@ -33,17 +33,16 @@ impl Endpoint {
     /// Gives each connection the facts about our own link on the way to its peer, as `facts_of` knows them for a peer.
     /// `None` means that they are unknown. Agents see them in their next view.
     pub fn set_links(&mut self, facts_of: &mut dyn FnMut(IpAddr) -> Option<Arc<LinkFacts>>) {
-        let slots: Vec<u32> = self.table.iter().map(|(slot, _)| slot).collect();
-        for slot in slots {
+        for slot in self.table.slots(|_| true) {
             if let Some(entry) = self.table.get_mut(slot) {
-                entry.conn.set_link(facts_of(entry.conn.ends().remote.ip()));
+                entry.conn.set_link(facts_of(entry.conn.ends().remote.ip));
             }
         }
     }
 
     /// The peer of each connection; some come more than once.
     pub fn peers(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        self.table.iter().map(|(_, entry)| entry.conn.ends().remote.ip())
+        self.table.iter().map(|(_, entry)| entry.conn.ends().remote.ip)
     }
 
     /// The link by which packets to an address leave, and the neighbour that gets them.
@@ -62,13 +61,10 @@ impl PathSeam for Endpoint {
         event: &PathEvent,
         path: &Path,
     ) {
-        let concerned: Vec<u32> = self
-            .table
-            .iter()
-            .filter(|(_, entry)| entry.conn.ends().remote.ip() == peer)
-            .filter(|(_, entry)| ports.is_none_or(|ports| ports == port_pair(entry.conn.flow())))
-            .map(|(slot, _)| slot)
-            .collect();
+        let concerned = self.table.slots(|entry| {
+            let goes_there = entry.conn.ends().remote.ip == peer;
+            goes_there && ports.is_none_or(|ports| ports == port_pair(entry.conn.flow()))
+        });
         for slot in concerned {
             self.with(now, slot, |conn, cx| conn.handle_path(cx, event, path));
         }
@@ -78,7 +74,7 @@ impl PathSeam for Endpoint {
         let mut heard: Vec<_> = self
             .table
             .iter()
-            .filter(|(_, entry)| entry.conn.ends().remote.ip() == peer)
+            .filter(|(_, entry)| entry.conn.ends().remote.ip == peer)
             .filter_map(|(_, entry)| Some((entry.conn.received()?, port_pair(entry.conn.flow()))))
             .collect();
         heard.sort_by_key(|((last, _), ports)| (Reverse(*last), *ports));

@@ -17,7 +17,6 @@ impl<T> Swept<T> {
     pub(super) fn new() -> Swept<T> {
         Swept { queue: VecDeque::new(), sweep_at: WORTH_SWEEPING }
     }
-
     #[inline]
     pub(super) fn push_back(&mut self, entry: T, is_alive: impl FnMut(&T) -> bool) {
         if self.queue.len() >= self.sweep_at {

@@ -17,8 +17,8 @@ use crate::tcp::connection::{Connection, End, Ends};
 pub(super) struct Entry {
     pub(super) conn: Connection,
     pub(super) chosen: Arc<Chosen>,
-    pub(super) link: usize,
-    pub(super) generation: u32,
+    pub(super) link: u32,
+    pub(super) id: ConnId,
     /// The listener that has not handed out the connection yet.
     pub(super) listener: Option<ListenerId>,
     pub(super) owner: Owner,
@@ -36,7 +36,12 @@ pub(super) struct Entry {
 impl Entry {
     /// Returns whether it may send nothing yet. Once it is over, it may send a RST.
     pub(super) fn is_silenced(&self) -> bool {
-        self.is_withheld && self.conn.close_reason().is_none()
+        self.is_withheld && self.conn.closed.is_none()
+    }
+
+    /// Returns whether its handshake is over, and its listener does not know it yet.
+    pub(super) fn has_shaken_hands(&self) -> bool {
+        self.is_half_open && self.owner == Owner::Listener && self.conn.state().is_synchronized()
     }
 
     /// Returns whether it has news that the queue does not hold yet; from now on it counts as queued.
@@ -79,7 +84,7 @@ impl Table {
         self.slots.len() - self.free.len()
     }
 
-    pub(super) fn insert(&mut self, make: impl FnOnce(u32) -> Entry) -> (u32, &mut Entry) {
+    pub(super) fn insert(&mut self, make: impl FnOnce(ConnId) -> Entry) -> (u32, &mut Entry) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::Free { next_generation: 1 });
             u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
@@ -88,7 +93,7 @@ impl Table {
             Slot::Free { next_generation } => *next_generation,
             Slot::Used(_) => unreachable!("a free slot is free"),
         };
-        let entry = Box::new(make(generation));
+        let entry = Box::new(make(ConnId { slot, generation }));
         let hash = self.hasher.hash_one(entry.conn.ends());
         assert!(self.find(hash, entry.conn.ends()).is_none(), "a flow has one connection");
         self.slots[slot as usize] = Slot::Used(entry);
@@ -108,7 +113,7 @@ impl Table {
     pub(super) fn remove(&mut self, slot: u32) {
         self.detach(slot);
         let Slot::Used(entry) = &self.slots[slot as usize] else { return };
-        let next_generation = entry.generation.wrapping_add(1);
+        let next_generation = entry.id.generation.wrapping_add(1);
         self.slots[slot as usize] = Slot::Free { next_generation };
         self.free.push(slot);
     }
@@ -163,22 +168,26 @@ impl Table {
         }
     }
 
-    /// The slot of a handle, unless the connection it named is gone.
-    pub(super) fn resolve(&self, id: ConnId) -> Option<u32> {
-        self.get(id.slot).filter(|entry| entry.generation == id.generation).map(|_| id.slot)
-    }
-
-    /// Returns whether the handshake is unfinished.
-    pub(super) fn is_half_open(&self, id: ConnId) -> bool {
-        self.get(id.slot).is_some_and(|entry| entry.generation == id.generation && entry.is_half_open)
-    }
-
-    /// Returns whether that generation of the slot still exists.
-    pub(super) fn is_named(&self, (slot, generation): (u32, u32)) -> bool {
-        self.get(slot).is_some_and(|entry| entry.generation == generation)
-    }
-
     /// All entries in the order of slots.
+    /// The connection of that name, unless its slot has got another one.
+    pub(super) fn named(&self, id: ConnId) -> Option<&Entry> {
+        self.get(id.slot).filter(|entry| entry.id == id)
+    }
+
+    /// The slot of the connection of that name.
+    pub(super) fn resolve(&self, id: ConnId) -> Option<u32> {
+        self.named(id).map(|_| id.slot)
+    }
+
+    pub(super) fn is_half_open(&self, id: ConnId) -> bool {
+        self.named(id).is_some_and(|entry| entry.is_half_open)
+    }
+
+    /// The slots of the connections that are meant. They may be changed meanwhile.
+    pub(super) fn slots(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<u32> {
+        self.iter().filter(|(_, entry)| is_meant(entry)).map(|(slot, _)| slot).collect()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Entry)> {
         (0u32..).zip(&self.slots).filter_map(|(slot, entry)| match entry {
             Slot::Used(entry) => Some((slot, &**entry)),

@@ -1,44 +1,34 @@
 //! UDP at the endpoint: enough for routing daemons and name look-ups.
 
-use std::error::Error;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::Endpoint;
+use super::input::Packet;
 use crate::ip::{
     Datagram, ErrorKind, OutgoingDatagram, UdpArrival, UdpError, UdpId, UdpOptions, is_unicast_destination,
 };
+use crate::named::errors;
 use crate::trace::DropReason;
-use crate::wire::{IcmpKind, IpHeader, IpView, UdpView, protocol, udp};
-use crate::{Instant, LinkId, QueueClass, Rx, Transmit};
+use crate::wire::{IcmpKind, IpHeader, UdpView, protocol, udp};
+use crate::{LinkId, QueueClass, Transmit};
 
 const UDP_HEADER: usize = 8;
 
-/// The reasons why a datagram was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UdpSendError {
-    /// The socket itself refused it.
-    Socket(UdpError),
-    /// No link has the given id, or no link and no route leads to the address.
-    NoRoute(IpAddr),
-    /// The datagram exceeds the link's MTU, and we do not fragment.
-    TooBig {
-        /// Bytes of payload that fit.
-        most: usize,
-    },
-}
-
-impl fmt::Display for UdpSendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UdpSendError::Socket(error) => write!(f, "{error}"),
-            UdpSendError::NoRoute(to) => write!(f, "no route to {to}: name a link, or add a route"),
-            UdpSendError::TooBig { most } => write!(f, "too long for the link: at most {most} bytes"),
-        }
+errors! {
+    /// The reasons why a datagram was not taken.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    UdpSendError {
+        /// The socket itself refused it.
+        Socket(error: UdpError) = "{error}",
+        /// No link has the given id, or no link and no route leads to the address.
+        NoRoute(to: IpAddr) = "no route to {to}: name a link, or add a route",
+        /// The datagram exceeds the link's MTU, and we do not fragment.
+        TooBig {
+            /// Bytes of payload that fit.
+            most: usize
+        } = "too long for the link: at most {most} bytes",
     }
 }
-
-impl Error for UdpSendError {}
 
 impl Endpoint {
     /// Receives datagrams to `local`, or without it to any address of ours.
@@ -86,13 +76,8 @@ impl Endpoint {
         self.udp.send(id, to, via, payload).map_err(UdpSendError::Socket)
     }
 
-    pub(super) fn take_udp(
-        &mut self,
-        now: Instant,
-        rx: &Rx<'_>,
-        link: usize,
-        view: &IpView<'_>,
-    ) -> Result<(), DropReason> {
+    pub(super) fn take_udp(&mut self, packet: &Packet<'_>) -> Result<(), DropReason> {
+        let view = packet.view;
         let datagram = UdpView::parse(view.src, view.dst, view.payload)?;
         if !self.links.is_ours(view.dst)
             && !self.links.is_broadcast(view.dst)
@@ -106,22 +91,17 @@ impl Endpoint {
         let delivered = self.udp.deliver(&UdpArrival {
             from: SocketAddr::new(view.src, datagram.src_port),
             to: SocketAddr::new(view.dst, datagram.dst_port),
-            link: rx.link,
+            link: packet.rx.link,
             hop_limit: view.hop_limit,
             payload: datagram.payload,
         });
         if delivered == Err(DropReason::UdpNoSocket) {
-            self.send_error(now, rx, link, view, IcmpKind::port_unreachable(view.src), ErrorKind::Other);
+            self.send_error(packet, IcmpKind::port_unreachable(view.src), ErrorKind::Other);
         }
         delivered
     }
 
-    pub(super) fn transmit_datagram(
-        &mut self,
-        _now: Instant,
-        link: usize,
-        out: &mut Vec<u8>,
-    ) -> Option<Transmit> {
+    pub(super) fn transmit_datagram(&mut self, link: usize, out: &mut Vec<u8>) -> Option<Transmit> {
         let links = &self.links;
         let goes_here = |datagram: &OutgoingDatagram| {
             let at = match datagram.via {

@@ -68,7 +68,7 @@ impl Endpoint {
         let slot = self.held(id).ok_or(AbortError::NoConnection)?;
         let entry = self.table.get(slot).filter(|entry| entry.is_silenced());
         let Some(entry) = entry else { return self.abort(now, id) };
-        let (flow, link, irs) = (entry.conn.flow(), entry.link, entry.conn.received_up_to() - 1);
+        let (flow, link, irs) = (entry.conn.flow(), entry.link as usize, entry.conn.received_up_to() - 1);
         let syn = quoted_syn(&flow, irs);
         self.forget(now, slot);
         let between = (flow.local.ip(), flow.remote.ip());

@@ -4,12 +4,11 @@
 //! No honest sender depends on that, and it is used to fool filters, so IPv4 gets the same rule. An exact copy of a
 //! fragment is no overlap: networks duplicate packets.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::Instant;
-use crate::ip::Source;
+use crate::ip::{Share, Shares, Source};
 use crate::trace::DropReason;
 
 /// A datagram of 65,515 bytes over the least MTU of IPv4 hosts (576) comes in 119 fragments.
@@ -112,7 +111,7 @@ impl Reassembler {
         let index = self.make_room(index, payload.len() + quote.len() + FRAGMENT_OVERHEAD_BYTES)?;
         let cost = self.partials[index].add(piece, payload, quote);
         self.held_bytes += cost;
-        self.shares.change(key.src, |share| share.bytes += cost);
+        self.shares.change(key.src, Share::default(), Share { count: 0, bytes: cost });
         assert!(self.held_bytes <= self.limits.bytes, "invariant 3");
         if !self.partials[index].is_complete() {
             return Ok(None);
@@ -163,10 +162,10 @@ impl Reassembler {
         }
         while self.partials.len() >= self.limits.datagrams {
             let all = 0..self.partials.len();
-            self.give_way(self.of_the_greediest(all, key.src, |share| share.datagrams, 1));
+            self.give_way(self.of_the_greediest(all, key.src, |share| share.count, 1));
         }
         self.partials.push(Partial::new(key, now + self.limits.timeout));
-        self.shares.change(key.src, |share| share.datagrams += 1);
+        self.shares.change(key.src, Share::default(), Share { count: 1, bytes: 0 });
         Ok(self.partials.len() - 1)
     }
 
@@ -179,7 +178,13 @@ impl Reassembler {
         held: impl Fn(&Share) -> usize,
         more: usize,
     ) -> usize {
-        let weight = |&index: &usize| self.shares.weight(self.partials[index].key.src, &held, (src, more));
+        // The source of `src` is about to hold more.
+        let weight = |&index: &usize| {
+            let of = self.partials[index].key.src;
+            let is_same = [Source::of(of) == Source::of(src), of == src];
+            let [source, address] = self.shares.of(of).map(|share| held(&share));
+            (source + more * usize::from(is_same[0]), address + more * usize::from(is_same[1]))
+        };
         // `max_by_key` takes the last of equal ones.
         these.rev().max_by_key(weight).expect("there is one that may give way")
     }
@@ -214,16 +219,14 @@ impl Reassembler {
     fn remove(&mut self, index: usize) -> Partial {
         let partial = self.partials.remove(index);
         self.held_bytes -= partial.cost_bytes;
-        self.shares.change(partial.key.src, |share| {
-            share.datagrams -= 1;
-            share.bytes -= partial.cost_bytes;
-        });
+        let share = Share { count: 1, bytes: partial.cost_bytes };
+        self.shares.change(partial.key.src, share, Share::default());
         partial
     }
 
     fn release(&mut self, src: IpAddr, bytes: usize) {
         self.held_bytes -= bytes;
-        self.shares.change(src, |share| share.bytes -= bytes);
+        self.shares.change(src, Share { count: 0, bytes }, Share::default());
     }
 }
 
@@ -362,54 +365,3 @@ impl Partial {
 
 #[cfg(test)]
 mod tests;
-
-// The share of each source in the memory for fragments.
-
-/// The share of one source, or of one of its addresses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Share {
-    datagrams: usize,
-    bytes: usize,
-}
-
-/// The shares of all holders. Each address counts in addition to its source, to find the flooding host in a network of
-/// many.
-#[derive(Debug, Default)]
-struct Shares {
-    sources: BTreeMap<Source, Share>,
-    addresses: BTreeMap<IpAddr, Share>,
-}
-
-impl Shares {
-    fn change(&mut self, src: IpAddr, change: impl Fn(&mut Share)) {
-        change_at(&mut self.sources, Source::of(src), &change);
-        change_at(&mut self.addresses, src, &change);
-    }
-
-    /// The weight of `of`: the share of its source, and its own, with `more` added for `src`.
-    fn weight(
-        &self,
-        of: IpAddr,
-        held: impl Fn(&Share) -> usize,
-        (src, more): (IpAddr, usize),
-    ) -> (usize, usize) {
-        let (source, is_same) = (Source::of(of), Source::of(of) == Source::of(src));
-        let of_source = self.sources.get(&source).map_or(0, &held) + if is_same { more } else { 0 };
-        let of_address = self.addresses.get(&of).map_or(0, &held) + if of == src { more } else { 0 };
-        (of_source, of_address)
-    }
-
-    #[cfg(test)]
-    fn is_empty(&self) -> bool {
-        self.sources.is_empty() && self.addresses.is_empty()
-    }
-}
-
-/// Applies a change; an empty share is removed.
-fn change_at<K: Ord + Copy>(shares: &mut BTreeMap<K, Share>, key: K, change: impl Fn(&mut Share)) {
-    let share = shares.entry(key).or_default();
-    change(share);
-    if *share == Share::default() {
-        shares.remove(&key);
-    }
-}

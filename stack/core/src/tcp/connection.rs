@@ -40,7 +40,7 @@ use lacking::Unmet;
 use opening::Wishes;
 pub(crate) use opening::own_shift;
 use outbound::{Outbound, send_view};
-use receiving::{Around, Receiving};
+use receiving::Receiving;
 pub(crate) use setup::{CookieOpening, Setup, open_active, open_passive};
 use urges::Urges;
 
@@ -64,7 +64,7 @@ pub(crate) struct Connection {
     pub(crate) number: u32,
     out: Outbound,
     receiving: Receiving,
-    closed: Option<CloseReason>,
+    pub(crate) closed: Option<CloseReason>,
     pub(crate) events: Events,
 }
 
@@ -131,7 +131,6 @@ impl Events {
 }
 
 impl Connection {
-    #[inline]
     pub(crate) fn ends(&self) -> &Ends {
         &self.out.opening.ends
     }
@@ -143,17 +142,12 @@ impl Connection {
     pub(crate) fn state(&self) -> StateName {
         self.out.state
     }
-
     #[inline]
     pub(crate) fn options(&self) -> Options {
         self.out
             .changed_options
             .as_deref()
             .map_or_else(|| Options::from_config(&self.out.config), |changed| *changed)
-    }
-
-    pub(crate) fn close_reason(&self) -> Option<CloseReason> {
-        self.closed
     }
 
     /// The number after all numbers that were sent; a successor begins above it.
@@ -167,9 +161,8 @@ impl Connection {
 
     /// The next instant at which [`handle_timeout`](Connection::handle_timeout) may have something to do, or never. It
     /// is no later than the first deadline, and exact after `handle_timeout`.
-    #[inline]
     pub(crate) fn deadline(&self) -> Instant {
-        self.receiving.ledger.deadline().min(self.out.timers.wake())
+        self.receiving.ledger.due.min(self.out.timers.wake())
     }
 
     fn enter(&mut self, cx: &mut Cx<'_>, state: StateName) {
@@ -193,8 +186,10 @@ impl Connection {
         self.events.closed |= self.out.state != StateName::TimeWait;
         self.enter(cx, StateName::Closed);
         self.out.timers = Timers::new();
-        self.receiving.owe_nothing();
-        self.out.loss.finish();
+        self.receiving.ledger.clear();
+        self.receiving.ledger.relax();
+        self.out.loss.board.clear();
+        self.out.loss.board.relax();
         self.out.sending.drop_buffer();
         self.out.urges.finish();
         self.events.writable = false;
@@ -203,8 +198,7 @@ impl Connection {
     /// Sends an ACK that no agent may withhold.
     #[cold]
     fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why) {
-        let around = Around::new(&self.out.opening, &self.out.path, self.out.sending.mss);
-        self.receiving.force_ack(cx, kind, why, around);
+        self.receiving.force_ack(cx, kind, why, self.out.around());
     }
 
     pub(crate) fn info(&self, now: Instant, specs: &AgentSpecs) -> Info {
@@ -230,7 +224,6 @@ impl Connection {
     }
 
     /// A number that changes whenever data moves, towards the peer or to the program.
-    #[inline]
     pub(crate) fn moved(&self) -> u32 {
         low_u32(self.out.stats.bytes_acked).wrapping_add(self.receiving.read_to().0)
     }
@@ -270,7 +263,7 @@ impl Connection {
     }
 
     fn wishes(&self) -> Wishes {
-        Wishes { receiver: self.receiving.needs(), senders: self.out.senders.needs() }
+        Wishes { receiver: self.receiving.ledger.needs(), senders: self.out.senders.needs() }
     }
 
     fn unmet(&self) -> Unmet<'_> {
@@ -347,7 +340,9 @@ impl Connection {
 
     fn complete_open(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
         self.establish(cx, arrived.segment);
-        hops::count(cx, arrived, &self.out.config, &mut self.receiving, &mut self.out.path);
+        if self.receiving.take_hop_limit(arrived) {
+            hops::count(cx, arrived, &self.out.config, &mut self.out.path);
+        }
         if arrived.segment.sequence_len() > 1 {
             self.take_data(cx, arrived);
             self.take_fin(cx, arrived);

@@ -28,7 +28,17 @@ pub(crate) struct Cx<'a> {
     pub(crate) ring: &'a mut TraceRing,
 }
 
-impl Cx<'_> {
+impl<'a> Cx<'a> {
+    pub(crate) fn new(
+        now: Instant,
+        conn: u32,
+        packet: u64,
+        memory: Memory,
+        ring: &'a mut TraceRing,
+    ) -> Cx<'a> {
+        Cx { now, conn, packet, memory, ring }
+    }
+
     #[inline(always)]
     pub(crate) fn trace(&mut self, kind: TraceKind) {
         self.ring.push(self.now, self.conn, self.packet, kind);

@@ -17,7 +17,6 @@ mod reads;
 mod shadows;
 mod waiting;
 
-use std::fmt;
 use std::time::Duration;
 
 use super::config::AckMerge;
@@ -44,18 +43,18 @@ pub(crate) struct AckLedger {
     shadows: Box<[AgentState]>,
     waiting: Waiting,
     /// A duplicate range; the next decided ACK reports it.
-    twice: Option<Stretch>,
+    pub(crate) twice: Option<Stretch>,
     last_arrival: Moment,
     last_in_order: Moment,
     ceiling_us: u32,
-    merging: Merging,
+    pub(crate) merging: Merging,
     /// Second full-sized segments left open, against SHLD-19.
-    seconds_held: u32,
+    pub(crate) seconds_held: u32,
     /// The number of the last decision.
     decisions: u16,
     /// The earliest instant at which an agent has a deadline or the ceiling ends a hold. It is kept, because it is read
     /// after every packet and changes after few.
-    due: Instant,
+    pub(crate) due: Instant,
 }
 
 impl AckLedger {
@@ -79,16 +78,6 @@ impl AckLedger {
             decisions: 0,
             due: Instant::FAR,
         }
-    }
-
-    /// Notes whether the handshake agreed on SACK.
-    pub(crate) fn agree_on_sack(&mut self, is_agreed: bool) {
-        self.merging.has_sack = is_agreed;
-    }
-
-    /// Notes data that had already arrived.
-    pub(crate) fn came_twice(&mut self, stretch: Stretch) {
-        self.twice = Some(stretch);
     }
 
     /// The features that the live agent wants from the peer, and the harmless ones of shadows. A shadow obeys no
@@ -187,11 +176,6 @@ impl AckLedger {
         (due_us, basis.flatten())
     }
 
-    /// The earliest instant at which an agent has a deadline or the ceiling ends a hold; or never.
-    pub(crate) fn deadline(&self) -> Instant {
-        self.due
-    }
-
     /// Must be called after each call of the agents: only then may their deadlines change.
     fn file_deadline(&mut self) {
         self.due = self.live.deadline(self.ceiling_us);
@@ -268,7 +252,6 @@ impl AckLedger {
         let ack = self.decided(cx, aim, (by, why), note, facts);
         self.waiting.push(cx, ack, by, self.merging);
     }
-
     #[inline]
     fn decided(
         &mut self,
@@ -340,15 +323,9 @@ impl AckLedger {
         self.live.owed()
     }
 
-    pub(crate) fn seconds_held(&self) -> u32 {
-        self.seconds_held
-    }
-
     pub(crate) fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         self.live.agent.gauges(sink);
     }
-
-    #[inline]
     fn is_anyone_owing(&self) -> bool {
         self.live.owed.segments > 0 || self.shadows.iter().any(|state| state.owed.segments > 0)
     }
@@ -360,16 +337,6 @@ fn share_of_gap(now: Instant, last: Moment, count: u32) -> Option<Duration> {
         gap if count <= 1 => gap,
         gap => gap / count,
     })
-}
-
-impl fmt::Debug for AckLedger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AckLedger")
-            .field("agent", &self.live.agent)
-            .field("owed", &self.live.owed())
-            .field("waiting", &self.waiting.as_slice())
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -18,19 +18,19 @@ const LADDER: [u16; 6] = [576, 1280, 1400, 1492, 1500, 9000];
 /// 9293 §3.8.3, R1). An outage is a more frequent reason.
 const SUSPICIOUS_TIMEOUTS: u32 = 3;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MtuSearch {
     /// The size that the path is believed to carry.
-    pmtu: u16,
+    pub(crate) pmtu: u16,
     /// The link's own size, never exceeded.
-    link: u16,
+    pub(crate) link: u16,
     /// The least size that ICMP can lower packets to.
     least: u16,
     floor: u16,
-    is_on: bool,
+    pub(crate) discovers: bool,
     /// The next segment that can fill a larger size should try it.
     wants_probe: bool,
-    probe: Option<MtuProbe>,
+    pub(crate) probe: Option<MtuProbe>,
     retry_after_s: u16,
     /// The size before silence lowered it, until it is known whether the size was the cause.
     suspected_from: Option<u16>,
@@ -60,34 +60,27 @@ pub(crate) struct Sizes {
     pub(crate) known: Option<u16>,
     /// See `TcpConfig::least_path_mtu`.
     pub(crate) least: u16,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Discovery {
-    On,
-    Off,
+    /// Whether the path is searched for the size that it carries.
+    pub(crate) discovers: bool,
 }
 
 impl MtuSearch {
-    pub(crate) fn new(peer: IpAddr, sizes: Sizes, discovery: Discovery) -> MtuSearch {
-        let Sizes { link, known, least } = sizes;
+    pub(crate) fn new(peer: IpAddr, sizes: Sizes) -> MtuSearch {
+        let Sizes { link, known, least, discovers } = sizes;
         // Only ICMP lowers the size below 576 octets (RFC 1191's plateau below is 296).
         let floor = if peer.is_ipv4() { 576 } else { 1280 };
         // Routers do not cut IPv6 packets. Without discovery, a sender must use the size that every path carries (RFC
         // 8200 §5).
-        let most = if peer.is_ipv6() && discovery == Discovery::Off { link.min(floor) } else { link };
+        let most = if peer.is_ipv6() && !discovers { link.min(floor) } else { link };
         MtuSearch {
             pmtu: known.map_or(most, |known| known.min(most)),
             link,
             // Over IPv6 no report may go below the size that every path carries.
             least: if peer.is_ipv4() { least } else { 0 },
             floor,
-            is_on: discovery == Discovery::On,
-            wants_probe: false,
-            probe: None,
+            discovers,
             retry_after_s: RETRY_AFTER_S,
-            suspected_from: None,
-            asks_for: None,
+            ..MtuSearch::default()
         }
     }
 
@@ -96,27 +89,14 @@ impl MtuSearch {
         self.pmtu.max(self.least).min(self.link)
     }
 
-    /// The size that the path is believed to carry; it may be less than the size of our packets.
-    pub(crate) fn pmtu(&self) -> u16 {
-        self.pmtu
-    }
-
     /// Returns whether routers have to cut packets of our least size.
     pub(crate) fn is_cut(&self) -> bool {
         self.pmtu < self.size()
     }
 
-    pub(crate) fn link(&self) -> u16 {
-        self.link
-    }
-
-    pub(crate) fn discovers(&self) -> bool {
-        self.is_on
-    }
-
     /// Takes `size` from a verified ICMP report. Returns whether it is news.
     pub(crate) fn on_icmp(&mut self, size: u16) -> bool {
-        if !self.is_on || size >= self.pmtu {
+        if !self.discovers || size >= self.pmtu {
             return false;
         }
         self.pmtu = size;
@@ -131,7 +111,7 @@ impl MtuSearch {
     pub(crate) fn on_timeout_of(&mut self, size: u16, nth: u32) -> bool {
         // Starts below this very packet, which the peer's MSS may already keep below our own size.
         let size = size.min(self.size());
-        if !self.is_on || nth < SUSPICIOUS_TIMEOUTS || size <= self.floor {
+        if !self.discovers || nth < SUSPICIOUS_TIMEOUTS || size <= self.floor {
             return false;
         }
         self.suspected_from.get_or_insert(self.pmtu);
@@ -165,7 +145,7 @@ impl MtuSearch {
     }
 
     pub(crate) fn is_below_link(&self) -> bool {
-        self.is_on && self.pmtu < self.link
+        self.discovers && self.pmtu < self.link
     }
 
     /// The wait is over: tries a larger size again.
@@ -188,10 +168,6 @@ impl MtuSearch {
     pub(crate) fn probe_sent(&mut self, seq: Seq, len: u16, size: u16) {
         self.asks_for = None;
         self.probe = Some(MtuProbe { seq, len, size });
-    }
-
-    pub(crate) fn probe(&self) -> Option<MtuProbe> {
-        self.probe
     }
 
     /// Everything below `una` has arrived. Returns whether that proves a larger size.
@@ -227,10 +203,10 @@ mod tests {
 
     use super::*;
 
-    const SIZES: Sizes = Sizes { link: 1500, known: None, least: 552 };
+    const SIZES: Sizes = Sizes { link: 1500, known: None, least: 552, discovers: true };
 
     fn search() -> MtuSearch {
-        MtuSearch::new(Ipv4Addr::LOCALHOST.into(), SIZES, Discovery::On)
+        MtuSearch::new(Ipv4Addr::LOCALHOST.into(), SIZES)
     }
 
     #[test]
@@ -321,7 +297,7 @@ mod tests {
         mtu.retry();
         mtu.probe_sent(Seq(100), 1360, 1400);
         mtu.on_resent(Seq(99));
-        assert!(mtu.probe().is_some());
+        assert!(mtu.probe.is_some());
         mtu.on_resent(Seq(100));
         assert!(!mtu.on_acked(Seq(1460)));
         assert_eq!((mtu.size(), mtu.wanted_probe()), (1280, None));
@@ -329,7 +305,7 @@ mod tests {
 
     #[test]
     fn without_discovery_ipv6_packets_are_as_small_as_every_path_carries() {
-        let size = |peer: IpAddr| MtuSearch::new(peer, SIZES, Discovery::Off).size();
+        let size = |peer: IpAddr| MtuSearch::new(peer, Sizes { discovers: false, ..SIZES }).size();
         assert_eq!(size(std::net::Ipv6Addr::LOCALHOST.into()), 1280);
         assert_eq!(size(Ipv4Addr::LOCALHOST.into()), 1500);
     }
@@ -339,13 +315,13 @@ mod tests {
         let mut mtu = search();
         assert!(mtu.on_icmp(552) && !mtu.is_cut());
         assert!(mtu.on_icmp(68) && !mtu.on_icmp(68));
-        assert_eq!((mtu.size(), mtu.pmtu(), mtu.is_cut()), (552, 68, true));
+        assert_eq!((mtu.size(), mtu.pmtu, mtu.is_cut()), (552, 68, true));
         mtu.retry();
         assert_eq!(mtu.wanted_probe(), Some(576));
         mtu.probe_sent(Seq(0), 536, 576);
         assert!(mtu.on_acked(Seq(536)) && !mtu.is_cut());
         let narrow = Sizes { link: 296, ..SIZES };
-        let narrow = MtuSearch::new(Ipv4Addr::LOCALHOST.into(), narrow, Discovery::On);
+        let narrow = MtuSearch::new(Ipv4Addr::LOCALHOST.into(), narrow);
         assert_eq!((narrow.size(), narrow.is_cut()), (296, false));
     }
 

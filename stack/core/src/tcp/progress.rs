@@ -6,9 +6,10 @@ use crate::narrow::low_u32;
 use crate::{Instant, Seq};
 
 /// The reason why no more leaves now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HeldBy {
     /// No data is in flight or waits to be sent.
+    #[default]
     Rest,
     /// The path (the agents' allowance) holds data back, or nothing does.
     Path,
@@ -31,7 +32,7 @@ pub struct BusyTime {
 
 /// It is small, since idle connections keep it. Times are whole milliseconds (49 days); each remainder passes on to the
 /// next period, so that errors do not add up.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// The instant up to which times are added up.
     counted_to: Instant,
@@ -54,18 +55,7 @@ const _: () = assert!(size_of::<Progress>() <= 48);
 
 impl Progress {
     pub(crate) fn new(iss: Seq) -> Progress {
-        Progress {
-            counted_to: Instant::ZERO,
-            round_began: Instant::FAR,
-            round_end: iss,
-            round_from: 0,
-            rate_16_bytes_per_s: 0,
-            path_ms: 0,
-            window_ms: 0,
-            buffer_ms: 0,
-            held_by: HeldBy::Rest,
-            round_lacked_data: false,
-        }
+        Progress { round_began: Instant::FAR, round_end: iss, ..Progress::default() }
     }
 
     /// Notes why nothing more leaves now.

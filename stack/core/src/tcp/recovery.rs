@@ -9,8 +9,9 @@ pub(crate) use undo::{Frto, Undo};
 
 use crate::Seq;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
+    #[default]
     Open,
     /// Fast recovery until `point` is acknowledged (RFC 6582, 6675).
     Fast,
@@ -18,7 +19,7 @@ pub(crate) enum Phase {
     AfterTimeout,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recovery {
     pub(crate) phase: Phase,
     /// `snd_nxt` when the loss was found; RFC 6582's `recover` also when the phase is over.
@@ -70,23 +71,7 @@ pub(crate) struct TailProbe {
 
 impl Recovery {
     pub(crate) fn new(iss: Seq) -> Recovery {
-        Recovery {
-            phase: Phase::Open,
-            point: iss,
-            dup_acks: 0,
-            partial_acks: 0,
-            assumed_arrived: 0,
-            ssthresh: u64::MAX,
-            window: u64::MAX,
-            rack: Rack::default(),
-            repair: None,
-            frto: Frto::Off,
-            was_delayed: false,
-            timeouts: 0,
-            reduced_at: None,
-            tail_probe: None,
-            asked_at: None,
-        }
+        Recovery { point: iss, ssthresh: u64::MAX, window: u64::MAX, ..Recovery::default() }
     }
 
     /// An ACK came while `una` was not acknowledged. Data sent before a needless timeout shows the delay that caused
@@ -127,7 +112,7 @@ impl Recovery {
         if is_new {
             *undo = Undo::begin();
         }
-        undo.on_timeout();
+        undo.has_timed_out = true;
     }
 
     fn repair(&mut self) -> &mut Repair {
@@ -138,22 +123,19 @@ impl Recovery {
 
     /// Frees the heap once the newest loss can no longer be undone.
     pub(crate) fn relax(&mut self) {
-        let is_open = self.phase != Phase::Open || self.undo().is_some_and(|undo| undo.is_open());
+        let is_open = self.phase != Phase::Open || self.undo().is_some_and(|undo| undo.is_open);
         self.repair = self.repair.take().filter(|_| is_open);
     }
 
     /// The undo state of the newest loss, if there ever was one.
-    #[inline]
     pub(crate) fn undo(&mut self) -> Option<&mut Undo> {
         self.repair.as_deref_mut().map(|repair| &mut repair.undo)
     }
 
     /// The gauge of the current fast recovery.
-    #[inline]
     pub(crate) fn gauge(&self) -> Option<&Gauge> {
         self.repair.as_deref().filter(|_| self.phase == Phase::Fast).map(|repair| &repair.gauge)
     }
-
     #[inline]
     pub(crate) fn gauge_mut(&mut self) -> Option<&mut Gauge> {
         let is_fast = self.phase == Phase::Fast;
@@ -279,7 +261,7 @@ mod tests {
         recovery.relax();
         assert!(recovery.gauge().is_some(), "it goes on");
         recovery.phase = Phase::Open;
-        recovery.undo().expect("a loss was found").keep_until(Seq(100));
+        recovery.undo().expect("a loss was found").until = Some(Seq(100));
         recovery.passed(Seq(100));
         recovery.relax();
         assert!(recovery.undo().is_some(), "a D-SACK may still deny it");

@@ -1,9 +1,7 @@
 //! Data from the peer: unread data in order, and data above a hole.
 
-use arrayvec::ArrayVec;
-
 use super::cx::LEAST_BYTES;
-use super::ranges::{MOST_BLOCKS, Ranges};
+use super::ranges::Ranges;
 use super::ring::{ByteRing, LARGEST_BYTES};
 use crate::agent::Class;
 use crate::narrow::as_u32;
@@ -14,11 +12,11 @@ use crate::trace::DropReason;
 #[derive(Debug)]
 pub(crate) struct RecvBuffer {
     ring: ByteRing,
-    ranges: Ranges,
+    pub(super) ranges: Ranges,
     readable: u32,
     limit: u32,
     /// The unit of windows in bytes; windows are rounded up to it.
-    unit: u32,
+    pub(super) unit: u32,
 }
 
 const _: () = assert!(size_of::<RecvBuffer>() <= 120);
@@ -50,11 +48,6 @@ impl RecvBuffer {
             limit: limit_bytes.min(LARGEST_BYTES),
             unit: 1,
         }
-    }
-
-    /// Sets the unit of windows in bytes.
-    pub(crate) fn set_unit(&mut self, bytes: u32) {
-        self.unit = bytes;
     }
 
     /// Bytes in order that have not been read.
@@ -140,22 +133,6 @@ impl RecvBuffer {
         self.ranges.len()
     }
 
-    /// Bytes above the first hole.
-    pub(crate) fn out_of_order_bytes(&self) -> u32 {
-        self.ranges.bytes()
-    }
-
-    /// The ranges for SACK blocks, as (first, first not held) from `rcv_nxt`. The newest change comes first (RFC 2018
-    /// §4).
-    pub(crate) fn sack_ranges(&self) -> ArrayVec<(u32, u32), MOST_BLOCKS> {
-        self.ranges.newest()
-    }
-
-    /// The range above the first hole that contains this byte.
-    pub(crate) fn stretch_at(&self, offset_from_nxt: u32) -> Option<(u32, u32)> {
-        self.ranges.around(offset_from_nxt)
-    }
-
     /// Moves in-order bytes out, as many as fit.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
         let bytes = self.readable.min(u32::try_from(out.len()).unwrap_or(u32::MAX));
@@ -194,7 +171,6 @@ impl RecvBuffer {
     }
 
     /// Bytes of heap for data alone.
-    #[inline]
     pub(crate) fn ring_bytes(&self) -> usize {
         self.ring.capacity() as usize
     }
@@ -226,7 +202,7 @@ impl RecvBuffer {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::ranges::MOST_RANGES;
+    use super::super::ranges::{MOST_BLOCKS, MOST_RANGES};
     use super::*;
 
     fn read_all(buffer: &mut RecvBuffer) -> Vec<u8> {
@@ -240,7 +216,7 @@ mod tests {
     fn a_filled_hole_releases_what_waited_above_it() {
         let mut buffer = RecvBuffer::new(100);
         assert_eq!(buffer.insert(3, b"def").verdict, Ok(Class::OutOfOrder));
-        assert_eq!((buffer.readable(), buffer.holes(), buffer.out_of_order_bytes()), (0, 1, 3));
+        assert_eq!((buffer.readable(), buffer.holes(), buffer.ranges.bytes()), (0, 1, 3));
         let filled = buffer.insert(0, b"abc");
         assert_eq!(filled, Inserted { advanced: 6, verdict: Ok(Class::FillsHole), duplicate: None });
         assert_eq!((buffer.holes(), read_all(&mut buffer)), (0, b"abcdef".to_vec()));
@@ -252,7 +228,7 @@ mod tests {
         buffer.insert(10, b"later");
         let part = buffer.insert(0, b"abc");
         assert_eq!((part.verdict, part.advanced), (Ok(Class::FillsHole), 3));
-        assert_eq!(buffer.sack_ranges()[..], [(7, 12)]);
+        assert_eq!(buffer.ranges.newest()[..], [(7, 12)]);
     }
 
     #[test]
@@ -322,7 +298,7 @@ mod tests {
         for offset in [0, 5, 10, 11] {
             assert_eq!(buffer.insert(offset, b""), Inserted::nothing(Ok(Class::Duplicate)));
         }
-        assert_eq!(buffer.sack_ranges()[..], [(10, 12)]);
+        assert_eq!(buffer.ranges.newest()[..], [(10, 12)]);
     }
 
     #[test]
@@ -439,13 +415,10 @@ mod tests {
             let mut ranges = self.ranges();
             prop_assert_eq!(buffer.readable() as usize, self.next - self.read);
             prop_assert_eq!(buffer.holes() as usize, ranges.len());
-            prop_assert_eq!(
-                buffer.out_of_order_bytes(),
-                ranges.iter().map(|(from, to, _)| to - from).sum::<u32>()
-            );
+            prop_assert_eq!(buffer.ranges.bytes(), ranges.iter().map(|(from, to, _)| to - from).sum::<u32>());
             ranges.sort_by_key(|(_, _, newest)| std::cmp::Reverse(*newest));
             let blocks: Vec<_> = ranges.iter().take(MOST_BLOCKS).map(|(from, to, _)| (*from, *to)).collect();
-            prop_assert_eq!(&buffer.sack_ranges()[..], &blocks[..]);
+            prop_assert_eq!(&buffer.ranges.newest()[..], &blocks[..]);
             let (head, tail) = buffer.peek();
             let expected: Vec<u8> = (self.read..self.next).map(stream_byte).collect();
             prop_assert_eq!([head, tail].concat(), expected);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::Instant;
 use crate::agent::Rtt;
+use crate::tcp::config::{RtoConfig, RttMeasure};
 use crate::time::{micros_u32, nanos};
 
 /// After a lost SYN the first data waits at least this long (RFC 6298 §5.7).
@@ -13,28 +14,17 @@ const LONGEST_SAMPLE_NS: u64 = 1 << 40;
 /// In ticks, an RTO that doubled so often shows that the path has changed: the next sample replaces the estimate.
 const BACKOFF_FORGETS: u8 = 4;
 
-/// The method of measuring round trips.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RttMode {
-    /// In nanoseconds; `granularity` is RFC 6298's G.
-    Modern { granularity: Duration },
-    /// In whole ticks, as in ns-2 and BSD. The clock's first tick ends `tick - phase` after the run began. SRTT is kept
-    /// in eighths and RTTVAR in quarters of a tick.
-    Ticks { tick: Duration, phase: Duration },
-}
-
-/// `initial` holds until the first sample. Kept in whole microseconds, at most 71 minutes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RtoBounds {
-    pub(crate) min: Duration,
-    pub(crate) max: Duration,
-    pub(crate) initial: Duration,
-}
+/// RFC 6298's G.
+const GRANULARITY_NS: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
 enum Clock {
-    Nanoseconds { granularity: u32 },
-    Ticks { tick_ns: u32, phase_ns: u32 },
+    Nanoseconds,
+    /// As in ns-2 and BSD. The clock's first tick ends `tick - phase` after the run began.
+    Ticks {
+        tick_ns: u32,
+        phase_ns: u32,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +52,9 @@ pub(crate) struct RttEstimator {
     clock: Clock,
     floor_us: u32,
     ceiling_us: u32,
-    factor: u8,
+    pub(crate) factor: u8,
     /// The number of doublings of the RTO.
-    backoff: u8,
+    pub(crate) backoff: u8,
     known: Known,
     /// The number of samples, modulo 256.
     samples: u8,
@@ -73,14 +63,13 @@ pub(crate) struct RttEstimator {
 const _: () = assert!(size_of::<RttEstimator>() <= 64);
 
 impl RttEstimator {
-    pub(crate) fn new(mode: RttMode, bounds: RtoBounds) -> RttEstimator {
-        let (clock, shortest) = match mode {
-            RttMode::Modern { granularity } => {
-                (Clock::Nanoseconds { granularity: short_nanos(granularity) }, granularity)
-            }
-            RttMode::Ticks { tick, phase } => {
+    pub(crate) fn new(config: &RtoConfig, phase_permille: u32) -> RttEstimator {
+        let (clock, shortest) = match config.measure {
+            RttMeasure::EveryAck => (Clock::Nanoseconds, Duration::from_nanos(GRANULARITY_NS)),
+            RttMeasure::OneTimed { tick } => {
                 assert!(!tick.is_zero(), "a clock that ticks");
-                (Clock::Ticks { tick_ns: short_nanos(tick), phase_ns: short_nanos(phase) }, tick * 2)
+                let phase_ns = short_nanos(tick * phase_permille / 1000);
+                (Clock::Ticks { tick_ns: short_nanos(tick), phase_ns }, tick * 2)
             }
         };
         RttEstimator {
@@ -88,11 +77,11 @@ impl RttEstimator {
             rttvar: 0,
             latest_ns: 0,
             min_ns: u64::MAX,
-            base_ns: nanos(bounds.initial),
+            base_ns: nanos(config.initial),
             clock,
-            floor_us: micros_u32(bounds.min.max(shortest)).max(1),
+            floor_us: micros_u32(config.min.max(shortest)).max(1),
             // A timer without length would run out at the same instant for ever.
-            ceiling_us: micros_u32(bounds.max).max(1),
+            ceiling_us: micros_u32(config.max).max(1),
             factor: 1,
             backoff: 0,
             known: Known::Nothing,
@@ -100,19 +89,12 @@ impl RttEstimator {
         }
     }
 
-    /// Every RTO is multiplied by this after the floor, and before the ceiling; 0 counts as 1.
-    pub(crate) fn set_factor(&mut self, factor: u8) {
-        self.factor = factor.max(1);
-    }
-
     /// Takes a round trip of `rtt` that ends now. Its segment was sent once (Karn), or a timestamp tells the copies
     /// apart. Ends the back-off.
     pub(crate) fn on_sample(&mut self, now: Instant, rtt: Duration) {
         let rtt_ns = nanos(rtt).clamp(1, LONGEST_SAMPLE_NS);
         match self.clock {
-            Clock::Nanoseconds { granularity } => {
-                self.take_nanoseconds(rtt_ns, u64::from(granularity));
-            }
+            Clock::Nanoseconds => self.take_nanoseconds(rtt_ns),
             Clock::Ticks { tick_ns, phase_ns } => {
                 let tick_ns = u64::from(tick_ns);
                 let sent = now.0.saturating_sub(rtt_ns).saturating_add(u64::from(phase_ns));
@@ -126,16 +108,16 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    fn take_nanoseconds(&mut self, rtt_ns: u64, granularity: u64) {
+    fn take_nanoseconds(&mut self, rtt_ns: u64) {
         match self.known {
             Known::Estimate => {
                 self.rttvar = towards(self.rttvar, self.srtt.abs_diff(rtt_ns), 2);
                 self.srtt = towards(self.srtt, rtt_ns, 3);
             }
-            Known::TooShort => self.raise((rtt_ns, rtt_ns / 2), 2 * granularity),
+            Known::TooShort => self.raise((rtt_ns, rtt_ns / 2), 2 * GRANULARITY_NS),
             Known::Nothing | Known::Stale => (self.srtt, self.rttvar) = (rtt_ns, rtt_ns / 2),
         }
-        self.base_ns = self.srtt + granularity.max(4 * self.rttvar);
+        self.base_ns = self.srtt + GRANULARITY_NS.max(4 * self.rttvar);
     }
 
     fn take_ticks(&mut self, ticks: u64, tick_ns: u64) {
@@ -160,7 +142,7 @@ impl RttEstimator {
 
     /// Doubles the RTO after a timeout, up to its ceiling.
     pub(crate) fn on_timeout(&mut self) {
-        if self.rto() < self.ceiling() {
+        if self.doubled_ns(self.backoff) < u64::from(self.ceiling_us) * 1_000 {
             self.backoff += 1;
         }
         let ticks = matches!(self.clock, Clock::Ticks { .. });
@@ -180,11 +162,6 @@ impl RttEstimator {
     pub(crate) fn after_syn_timeout(&mut self) {
         self.base_ns = self.base_ns.max(AFTER_SYN_TIMEOUT_NS);
         self.backoff = 0;
-    }
-
-    /// The number of doublings of the RTO.
-    pub(crate) fn backoff(&self) -> u8 {
-        self.backoff
     }
 
     /// The time to wait for an ACK.
@@ -212,14 +189,10 @@ impl RttEstimator {
         scaled.min(u64::from(self.ceiling_us) * 1_000)
     }
 
-    fn ceiling(&self) -> Duration {
-        Duration::from_micros(self.ceiling_us.into())
-    }
-
     /// SRTT; `None` before the first sample.
     pub(crate) fn smoothed(&self) -> Option<Duration> {
         let srtt_ns = match self.clock {
-            Clock::Nanoseconds { .. } => self.srtt,
+            Clock::Nanoseconds => self.srtt,
             Clock::Ticks { tick_ns, .. } => self.srtt * u64::from(tick_ns) / 8,
         };
         self.once_known(srtt_ns)
@@ -228,7 +201,7 @@ impl RttEstimator {
     /// RTTVAR; zero before the first sample.
     pub(crate) fn variance(&self) -> Duration {
         Duration::from_nanos(match self.clock {
-            Clock::Nanoseconds { .. } => self.rttvar,
+            Clock::Nanoseconds => self.rttvar,
             Clock::Ticks { tick_ns, .. } => self.rttvar * u64::from(tick_ns) / 4,
         })
     }
@@ -278,13 +251,14 @@ mod tests {
     }
 
     fn modern(min_ms: u64) -> RttEstimator {
-        let bounds = RtoBounds { min: ms(min_ms), max: ms(60_000), initial: ms(1000) };
-        RttEstimator::new(RttMode::Modern { granularity: ms(1) }, bounds)
+        let (min, max, initial, measure) = (ms(min_ms), ms(60_000), ms(1000), RttMeasure::EveryAck);
+        RttEstimator::new(&RtoConfig { min, max, initial, measure }, 0)
     }
 
-    fn ticking(phase_ms: u64) -> RttEstimator {
-        let bounds = RtoBounds { min: ms(200), max: ms(60_000), initial: ms(3000) };
-        RttEstimator::new(RttMode::Ticks { tick: ms(10), phase: ms(phase_ms) }, bounds)
+    fn ticking(phase_ms: u32) -> RttEstimator {
+        let measure = RttMeasure::OneTimed { tick: ms(10) };
+        let config = RtoConfig { min: ms(200), max: ms(60_000), initial: ms(3000), measure };
+        RttEstimator::new(&config, phase_ms * 100)
     }
 
     fn sample(estimator: &mut RttEstimator, rtt_ms: u64) {
@@ -301,8 +275,8 @@ mod tests {
 
     #[test]
     fn a_ceiling_of_nothing_still_lets_time_pass() {
-        let bounds = RtoBounds { min: Duration::ZERO, max: Duration::ZERO, initial: Duration::ZERO };
-        let estimator = RttEstimator::new(RttMode::Modern { granularity: ms(1) }, bounds);
+        let (zero, measure) = (Duration::ZERO, RttMeasure::EveryAck);
+        let estimator = RttEstimator::new(&RtoConfig { min: zero, max: zero, initial: zero, measure }, 0);
         assert!(estimator.rto() > Duration::ZERO);
     }
 
@@ -350,9 +324,9 @@ mod tests {
             estimator.on_timeout();
         }
         assert_eq!(seen, [200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000, 60_000, 60_000]);
-        assert_eq!((estimator.backoff(), estimator.base_rto()), (9, ms(200)));
+        assert_eq!((estimator.backoff, estimator.base_rto()), (9, ms(200)));
         sample(&mut estimator, 10);
-        assert_eq!((estimator.backoff(), estimator.rto()), (0, ms(200)));
+        assert_eq!((estimator.backoff, estimator.rto()), (0, ms(200)));
     }
 
     #[test]
@@ -383,7 +357,7 @@ mod tests {
     #[test]
     fn the_factor_multiplies_after_the_floor() {
         let mut estimator = modern(200);
-        estimator.set_factor(5);
+        estimator.factor = 5;
         sample(&mut estimator, 10);
         assert_eq!(estimator.rto(), ms(1000));
         estimator.on_timeout();
@@ -457,12 +431,9 @@ mod tests {
             ticks: bool,
         ) {
             let [min, max, initial] = [bounds.0, bounds.1, bounds.2].map(Duration::from_nanos);
-            let mode = if ticks {
-                RttMode::Ticks { tick: ms(10), phase: ms(3) }
-            } else {
-                RttMode::Modern { granularity: Duration::ZERO }
-            };
-            let mut estimator = RttEstimator::new(mode, RtoBounds { min, max, initial });
+            let measure =
+                if ticks { RttMeasure::OneTimed { tick: ms(10) } } else { RttMeasure::EveryAck };
+            let mut estimator = RttEstimator::new(&RtoConfig { min, max, initial, measure }, 300);
             let top = Duration::from_micros(micros_u32(max).into());
             let bottom = Duration::from_micros(micros_u32(min).into()).min(top);
             for (now, rtt, timeout) in steps {

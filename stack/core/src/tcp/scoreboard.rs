@@ -213,6 +213,37 @@ impl Scoreboard {
         }
     }
 
+    /// Marks all segments in flight as lost, after a timeout.
+    pub(crate) fn mark_all_lost(&mut self) {
+        self.turn_all(SegmentState::Flight, SegmentState::Lost, |_| true);
+    }
+
+    /// Marks the segments as lost that are too large for the path.
+    pub(crate) fn mark_larger_lost(&mut self, mss: u32) {
+        self.turn_all(SegmentState::Flight, SegmentState::Lost, |segment| segment.payload_len() > mss);
+    }
+
+    /// Unmarks SACKed segments after the peer has discarded them (RFC 2018 §8 allows it).
+    pub(crate) fn forget_sacks(&mut self) {
+        self.turn_all(SegmentState::Sacked, SegmentState::Flight, |_| true);
+    }
+
+    /// Unmarks lost segments that were not retransmitted: nothing was lost, so they are in flight.
+    pub(crate) fn unmark_lost(&mut self) {
+        self.turn_all(SegmentState::Lost, SegmentState::Flight, |_| true);
+        self.first_lost = as_u32(self.segments.len());
+    }
+
+    /// Gives each segment of one state that is meant another state.
+    fn turn_all(&mut self, from: SegmentState, to: SegmentState, is_meant: impl Fn(&SentSegment) -> bool) {
+        for index in 0..self.segments.len() {
+            let segment = &self.segments[index];
+            if segment.state == from && is_meant(segment) {
+                self.set_state(index, to);
+            }
+        }
+    }
+
     fn counter(&mut self, state: SegmentState) -> &mut Sum {
         match state {
             SegmentState::Flight => &mut self.flight,
@@ -230,44 +261,6 @@ impl Scoreboard {
             }
             _ => false,
         }
-    }
-
-    /// Marks all segments in flight as lost, after a timeout.
-    pub(crate) fn mark_all_lost(&mut self) {
-        for index in 0..self.segments.len() {
-            if self.segments[index].state == SegmentState::Flight {
-                self.set_state(index, SegmentState::Lost);
-            }
-        }
-    }
-
-    /// Marks the segments as lost that are too large for the path.
-    pub(crate) fn mark_larger_lost(&mut self, mss: u32) {
-        for index in 0..self.segments.len() {
-            let segment = self.segments[index];
-            if segment.state == SegmentState::Flight && segment.payload_len() > mss {
-                self.set_state(index, SegmentState::Lost);
-            }
-        }
-    }
-
-    /// Unmarks SACKed segments after the peer has discarded them (RFC 2018 §8 allows it).
-    pub(crate) fn forget_sacks(&mut self) {
-        for index in 0..self.segments.len() {
-            if self.segments[index].state == SegmentState::Sacked {
-                self.set_state(index, SegmentState::Flight);
-            }
-        }
-    }
-
-    /// Unmarks lost segments that were not retransmitted: nothing was lost, so they are in flight.
-    pub(crate) fn unmark_lost(&mut self) {
-        for index in 0..self.segments.len() {
-            if self.segments[index].state == SegmentState::Lost {
-                self.set_state(index, SegmentState::Flight);
-            }
-        }
-        self.first_lost = as_u32(self.segments.len());
     }
 
     /// RFC 6675 `IsLost`: marks a segment with enough SACKed data above it. Enough is `dup_threshold` segments, or more

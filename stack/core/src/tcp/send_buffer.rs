@@ -6,7 +6,7 @@ use crate::narrow::as_u32;
 
 /// Bytes from `snd_una` on, in order. Memory grows with use up to the limit; only [`relax`](SendBuffer::relax) frees
 /// it. A busy connection therefore stops allocating once it has its size.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SendBuffer {
     ring: ByteRing,
     len: u32,

@@ -69,24 +69,17 @@ impl Timers {
         self.deadlines[timer as usize] = at;
         self.wake = self.wake.min(at);
     }
-
-    #[inline]
     pub(crate) fn disarm(&mut self, timer: Timer) {
         self.deadlines[timer as usize] = Instant::FAR;
     }
-
-    #[inline]
     pub(crate) fn deadline(&self, timer: Timer) -> Option<Instant> {
         Some(self.deadlines[timer as usize]).filter(|at| *at != Instant::FAR)
     }
-
-    #[inline]
     pub(crate) fn is_armed(&self, timer: Timer) -> bool {
         self.deadlines[timer as usize] != Instant::FAR
     }
 
     /// The instant at which [`expired`](Timers::expired) should be asked. It may be too early, but not too late.
-    #[inline]
     pub(crate) fn wake(&self) -> Instant {
         self.wake
     }

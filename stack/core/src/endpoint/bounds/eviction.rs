@@ -20,11 +20,10 @@ use std::net::IpAddr;
 
 use arrayvec::ArrayVec;
 
-use super::{Account, Class, Endpoint, Footprint};
-use super::{Share, Shares};
+use super::{Account, Class, Endpoint, Footprint, shares_of};
 use crate::Instant;
 use crate::endpoint::table::Table;
-use crate::ip::Source;
+use crate::ip::{Share, Shares, Source};
 use crate::narrow::as_usize;
 use crate::secrets::KeyedState;
 use crate::tcp::cx::Cx;
@@ -81,8 +80,8 @@ impl Shares {
         &self,
         now: Instant,
         (sample, peer): (&Sample, IpAddr),
-        weight: fn(Share) -> u64,
-        outweighs: fn(u64, u64) -> bool,
+        weight: fn(Share) -> usize,
+        outweighs: fn(usize, usize) -> bool,
     ) -> Option<u32> {
         let own = self.of(peer).map(weight);
         let weighed = sample.iter().filter_map(|candidate| {
@@ -97,7 +96,7 @@ impl Shares {
 impl Account {
     /// Begins to count by source, unless that is done already.
     fn count_by_source(&mut self, table: &Table) -> &Shares {
-        self.shares.get_or_insert_with(|| Box::new(Shares::of_table(table)))
+        self.shares.get_or_insert_with(|| Box::new(shares_of(table)))
     }
 
     /// Connections of these classes: all, or a sample of them.
@@ -107,7 +106,7 @@ impl Account {
         let count: usize = classes.iter().map(|class| members[*class as usize].len()).sum();
         let candidate = |slot: u32| {
             let entry = table.get(slot)?;
-            Some(Candidate { slot, peer: entry.conn.ends().remote.ip(), footprint: entry.footprint })
+            Some(Candidate { slot, peer: entry.conn.ends().remote.ip, footprint: entry.footprint })
         };
         if count <= SAMPLE {
             return slots().filter_map(candidate).collect();
@@ -120,7 +119,7 @@ impl Account {
 impl Endpoint {
     /// Gives connections up until no resource is scarce, or the data of all holders moves.
     #[inline]
-    pub(in super::super) fn make_room(&mut self, now: Instant) {
+    pub(crate) fn make_room(&mut self, now: Instant) {
         if !self.account.is_settled {
             self.settle_account(now);
         }
@@ -181,7 +180,7 @@ impl Endpoint {
         let shares = self.account.count_by_source(&self.table);
         let weighed = sample.iter().map(|candidate| {
             let [source, _] = shares.of(candidate.peer);
-            (source.bytes, candidate.age(now))
+            (source.bytes as u64, candidate.age(now))
         });
         let greediest = weighed.max().filter(|(bytes, _)| *bytes > share);
         Some(greediest.map_or(oldest, |(_, (_, Reverse(slot)))| slot))
@@ -189,11 +188,9 @@ impl Endpoint {
 
     /// Ends a connection, so that another one gets its resources. The peer gets a RST if it may still wait. No RST goes
     /// to a TIME-WAIT's peer or to a handshake's peer, whose address may be forged.
-    pub(in crate::endpoint) fn give_way(&mut self, now: Instant, slot: u32, to: Scarce) {
+    pub(crate) fn give_way(&mut self, now: Instant, slot: u32, to: Scarce) {
         let Some(entry) = self.table.get_mut(slot) else { return };
-        let memory = self.account.memory();
-        let mut cx =
-            Cx { now, conn: entry.conn.number, packet: self.packets_in, memory, ring: &mut self.trace };
+        let mut cx = Cx::new(now, entry.conn.number, self.packets_in, self.account.memory, &mut self.trace);
         cx.trace(TraceKind::GaveWay(to));
         let count = &mut self.account.gave_way[to as usize];
         *count = count.saturating_add(1);
@@ -205,13 +202,13 @@ impl Endpoint {
     }
 
     /// Returns whether there will be memory for this peer once it has proven its address.
-    pub(in crate::endpoint) fn will_have_memory_for(&mut self, now: Instant, peer: IpAddr) -> bool {
+    pub(crate) fn will_have_memory_for(&mut self, now: Instant, peer: IpAddr) -> bool {
         self.holder_to_go_for(now, peer).is_some()
     }
 
     /// Returns whether there is memory for a connection with this peer, which has proven its address. If there is none,
     /// another connection gives its memory up.
-    pub(in crate::endpoint) fn has_memory_for(&mut self, now: Instant, peer: IpAddr) -> bool {
+    pub(crate) fn has_memory_for(&mut self, now: Instant, peer: IpAddr) -> bool {
         if !self.account.is_overdrawn() {
             return true;
         }
@@ -245,7 +242,7 @@ impl Endpoint {
     }
 
     /// Returns whether the table has room for another connection. If it is full, a TIME-WAIT makes room.
-    pub(in crate::endpoint) fn has_place(&mut self, now: Instant) -> bool {
+    pub(crate) fn has_place(&mut self, now: Instant) -> bool {
         if !self.has_room()
             && let Some(slot) = self.oldest(now, Class::TimeWait)
         {
@@ -256,7 +253,7 @@ impl Endpoint {
 
     /// Returns whether the table has room for a connection with a peer that has proven its address, or that our program
     /// has named. If it is full, another connection makes room.
-    pub(in crate::endpoint) fn has_place_for(&mut self, now: Instant, peer: IpAddr) -> bool {
+    pub(crate) fn has_place_for(&mut self, now: Instant, peer: IpAddr) -> bool {
         if !self.has_place(now) && !self.is_overfull() {
             if let Some(slot) = self.overdue_handshake(now) {
                 self.give_way(now, slot, Scarce::Handshakes);
@@ -268,7 +265,7 @@ impl Endpoint {
     }
 
     /// Returns whether the full table will have room for this peer once it has proven its address.
-    pub(in crate::endpoint) fn will_have_place_for(&mut self, now: Instant, peer: IpAddr) -> bool {
+    pub(crate) fn will_have_place_for(&mut self, now: Instant, peer: IpAddr) -> bool {
         !self.is_overfull()
             && (self.overdue_handshake(now).is_some() || self.first_guest_to_go(now, peer).is_some())
     }
@@ -279,9 +276,9 @@ impl Endpoint {
         sample.retain(|candidate| candidate.footprint.is_incoming);
         let shares = self.account.count_by_source(&self.table);
         let has_two_more = |most, own| most >= own + 2;
-        let greediest = shares.greediest(now, (&sample, peer), |share| share.guests, has_two_more);
+        let greediest = shares.greediest(now, (&sample, peer), |share| share.count, has_two_more);
         greediest.or_else(|| {
-            let guests = |peer: IpAddr| shares.of(peer)[0].guests;
+            let guests = |peer: IpAddr| shares.of(peer)[0].count;
             let quiet = sample.iter().filter(|candidate| {
                 candidate.footprint.age_ms(now) >= QUIET_FOR_MS && guests(candidate.peer) >= guests(peer)
             });
@@ -306,14 +303,14 @@ mod tests {
         for (slot, peer) in (0u32..).zip(peers) {
             let began = Footprint::new(Instant::from_secs(slot.into()), true);
             let footprint = Footprint { class: Class::Live, ..began };
-            shares.change(address(peer), &began, &footprint);
+            shares.change(address(peer), began.share(), footprint.share());
             sample.push(Candidate { slot, peer: address(peer), footprint });
         }
         (shares, sample)
     }
 
     fn greediest((shares, sample): &(Shares, Sample), peer: &str) -> Option<u32> {
-        shares.greediest(NOW, (sample, address(peer)), |share| share.guests, |most, own| most >= own + 2)
+        shares.greediest(NOW, (sample, address(peer)), |share| share.count, |most, own| most >= own + 2)
     }
 
     #[test]
@@ -341,7 +338,11 @@ mod tests {
     fn nothing_stays_of_a_guest_that_has_left() {
         let (mut shares, sample) = guests(&["10.0.0.3", "fd07::1", "fd07::2"]);
         for Candidate { peer, footprint, .. } in sample {
-            shares.change(peer, &footprint, &Footprint { class: Class::Handshake, ..footprint });
+            shares.change(
+                peer,
+                footprint.share(),
+                Footprint { class: Class::Handshake, ..footprint }.share(),
+            );
         }
         assert_eq!(format!("{shares:?}"), "Shares({})");
     }

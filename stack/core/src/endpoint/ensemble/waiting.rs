@@ -71,10 +71,7 @@ pub(super) struct Spell {
 }
 
 /// The flows that have wanted a turn.
-#[derive(Debug, Default)]
-pub(super) struct Spells {
-    pub(super) by_slot: BTreeMap<u32, Spell>,
-}
+pub(super) type Spells = BTreeMap<u32, Spell>;
 
 impl Spell {
     /// The flow wants a turn.

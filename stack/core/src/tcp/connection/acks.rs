@@ -10,7 +10,7 @@ use crate::tcp::cx::Cx;
 use crate::tcp::scoreboard::Delivered;
 use crate::tcp::timers::Timer;
 use crate::trace::{MtuHow, TraceKind};
-use crate::wire::{Flags, HopwiseOption, TcpView};
+use crate::wire::{Flags, HopwiseOption, OfferFlags, TcpView};
 
 /// One ACK, digested for loss detection and for the agents.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,6 @@ pub(super) struct AckNews {
 
 impl AckNews {
     /// Returns whether its only news is that data has arrived.
-    #[inline]
     pub(super) fn shows_arrival_alone(&self) -> bool {
         self.advanced > 0 && self.dsack.is_none() && !self.ece
     }
@@ -89,7 +88,9 @@ impl Outbound {
         self.progress.on_acked(cx.now, self.sending.una, self.sending.nxt, arrived);
         news.echo = segment.options.timestamps.filter(|_| self.opening.agreed.timestamps).map(|ts| ts.echo);
         news.dup_count = match segment.options.hopwise {
-            Some(HopwiseOption::Notes(notes)) if self.opening.agreed.use_dup_count() => notes.dup_count,
+            Some(HopwiseOption::Notes(notes)) if self.opening.agreed.has(OfferFlags::USE_DUP_COUNT) => {
+                notes.dup_count
+            }
             _ => None,
         };
         let age = news.echo.map(|echo| self.opening.ts_now(cx.now).wrapping_sub(echo));
@@ -109,7 +110,7 @@ impl Outbound {
     fn advance_una(&mut self, cx: &Cx<'_>, ack: Seq) {
         self.stats.bytes_acked += u64::from(self.sending.acknowledge(ack));
         if self.sending.catch_up() {
-            self.loss.clear_board();
+            self.loss.board.clear();
         }
         self.loss.passed(ack);
         self.urges.forget_timeouts_above();

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::receiving::Around;
 use super::{CloseReason, Connection, Options, send_view};
 use crate::agent::Turn;
 use crate::narrow::as_u32;
@@ -60,7 +59,7 @@ impl Connection {
     pub(crate) fn write(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
         self.out.sending.more_comes = false;
         let fits = data.len().min(self.room_now(cx) as usize);
-        let taken = self.out.sending.write(&data[..fits]);
+        let taken = self.out.sending.buffer.write(&data[..fits]);
         if taken < data.len() {
             self.events.wants_room = true;
         }
@@ -92,7 +91,7 @@ impl Connection {
             self.events.wants_room |= most > 0;
             return 0;
         }
-        let taken = self.out.sending.fill(fits, fill);
+        let taken = self.out.sending.buffer.fill(fits, fill);
         self.out.sending.more_comes = did_more_come || more_comes && taken > 0;
         self.arm_relax(cx);
         taken
@@ -121,7 +120,7 @@ impl Connection {
     }
 
     pub(crate) fn read(&mut self, cx: &mut Cx<'_>, out: &mut [u8]) -> usize {
-        let read = self.receiving.read(out);
+        let read = self.receiving.buffer.read(out);
         if read > 0 {
             self.after_read(cx, as_u32(read));
         }
@@ -129,9 +128,9 @@ impl Connection {
     }
 
     fn after_read(&mut self, cx: &mut Cx<'_>, bytes: u32) {
-        let around = Around::new(&self.out.opening, &self.out.path, self.out.sending.mss);
         let most = self.out.config.recv_buffer.max;
-        self.receiving.after_read(cx, bytes, most, self.out.state.is_synchronized(), around);
+        let may_answer = self.out.state.is_synchronized();
+        self.receiving.after_read(cx, bytes, most, may_answer, self.out.around());
     }
 
     /// All in-order bytes, in place.
@@ -142,7 +141,7 @@ impl Connection {
     /// Marks the first `bytes` of the peeked data as read.
     pub(crate) fn consume(&mut self, cx: &mut Cx<'_>, bytes: u32) {
         let bytes = bytes.min(self.readable());
-        self.receiving.consume(bytes);
+        self.receiving.buffer.consume(bytes);
         self.after_read(cx, bytes);
     }
 
@@ -207,7 +206,7 @@ impl Connection {
         // The peer cannot rely on a FIN that has left while data before it is missing, so a RST is due.
         self.out.urges.rst = self.out.state.is_synchronized() && self.out.state != StateName::TimeWait;
         self.finish(cx, CloseReason::GaveWay);
-        self.receiving.forget_data();
+        self.receiving.buffer.clear();
     }
 
     /// [`options`](Connection::options) copies all of them. These two are read with each segment.
@@ -253,7 +252,7 @@ impl Connection {
     }
 
     pub(crate) fn set_turn(&mut self, turn: Turn) {
-        self.out.sending.set_turn(turn);
+        self.out.sending.turn = Some(turn);
     }
 
     /// Returns whether a turn would be of use: a connection that cannot send wants none.

@@ -8,7 +8,6 @@ mod rungs;
 pub(crate) use bundle::{Left, LinkHelp};
 pub(super) use plan::{SegmentPlan, What};
 
-use super::receiving::Around;
 use super::signals::RELAX_AFTER;
 use super::{CloseReason, Connection, in_32_bits, send_view};
 use crate::agent::{Allowance, Count, Sent, SentKind};
@@ -16,6 +15,7 @@ use crate::narrow::as_u16;
 use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::DecidedAck;
 use crate::tcp::progress::HeldBy;
+use crate::tcp::recovery::TailProbe;
 use crate::tcp::timers::Timer;
 use crate::trace::{SentWhat, StateName, TraceKind};
 use crate::wire::Flags;
@@ -53,7 +53,6 @@ impl Connection {
     }
 
     /// The agents' allowance. At rest, no agent is consulted.
-    #[inline]
     fn allowance_now(&self, now: Instant) -> Option<Allowance> {
         (!self.is_at_rest()).then(|| self.out.allowance(now))
     }
@@ -94,8 +93,7 @@ impl Connection {
         if !leaves_alone && (!self.receiving.ledger.is_owing() || plan.carries_cwnd(&self.out.opening)) {
             return None;
         }
-        let around = Around::new(&self.out.opening, &self.out.path, self.out.sending.mss);
-        self.receiving.pop_ack(cx, leaves_alone, around)
+        self.receiving.pop_ack(cx, leaves_alone, self.out.around())
     }
 }
 
@@ -106,7 +104,7 @@ impl Connection {
         if let What::Again { index, .. } | What::TailProbeAgain { index } = plan.what
             && plan.len < self.out.loss.board.get(index as usize).payload_len()
         {
-            self.out.loss.split(index as usize, plan.len);
+            self.out.loss.board.split(index as usize, plan.len);
         }
     }
 
@@ -266,10 +264,10 @@ impl Connection {
     fn commit_window_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
         self.out.urges.window_probe = false;
         if plan.seq == self.out.sending.nxt {
-            self.out.loss.book_window_probe(cx.now, plan.seq, plan.len);
+            self.out.loss.board.push(plan.seq, plan.len, false, cx.now);
             self.out.sending.new_left(plan.seq + plan.len);
         } else if plan.len > 0 {
-            self.out.loss.book_window_probe_again(cx.now);
+            self.out.loss.board.resent(self.out.loss.board.len() - 1, cx.now);
         }
         self.out.stats.window_probes += 1;
         self.note_left(cx, plan, SentKind::Probe);
@@ -283,7 +281,8 @@ impl Connection {
             Some(index) => self.commit_again(cx, plan, index, SentKind::Probe),
             None => self.commit_new(cx, plan),
         }
-        self.out.loss.tail_probe_left(self.out.sending.nxt, again.is_some());
+        self.out.loss.recovery.tail_probe =
+            Some(TailProbe { end: self.out.sending.nxt, was_resent: again.is_some() });
         self.out.stats.tail_probes += 1;
         self.out.timers.disarm(Timer::TailProbe);
         self.out.arm_retransmit(cx.now);

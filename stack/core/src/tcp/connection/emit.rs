@@ -3,14 +3,15 @@
 use super::Outbound;
 use super::egress::{LinkHelp, SegmentPlan, What};
 use super::opening::Wishes;
-use super::receiving::{Around, Receiving};
+use super::receiving::Receiving;
 use crate::agent::{AckNote, AckRequest, Allowance, DataNote};
 use crate::narrow::as_u16;
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::DecidedAck;
 use crate::trace::StateName;
 use crate::wire::{
-    Ecn, Flags, HopwiseOption, IpHeader, Notes, RateRequest, TcpHeader, TcpOptions, Timestamps, protocol,
+    Ecn, Flags, HopwiseOption, IpHeader, Notes, OfferFlags, RateRequest, TcpHeader, TcpOptions, Timestamps,
+    protocol,
 };
 use crate::{Instant, Seq};
 
@@ -43,8 +44,8 @@ impl Outbound {
             flags |= Flags::ECE;
         }
         let header = TcpHeader {
-            src_port: self.opening.ends.local.port(),
-            dst_port: self.opening.remote().port(),
+            src_port: self.opening.ends.local.port,
+            dst_port: self.opening.remote().port,
             seq: plan.seq,
             ack: number,
             flags,
@@ -55,7 +56,7 @@ impl Outbound {
         let id = self.next_identification(plan);
         let payload = self.sending.payload_at(plan.seq, plan.len);
         self.ip_header(plan, id).emit(header.len() + plan.len as usize, out);
-        let (local, remote) = (self.opening.ends.local.ip(), self.opening.remote().ip());
+        let (local, remote) = (self.opening.ends.local.ip, self.opening.remote().ip);
         if link.lends {
             header.emit_head(local, remote, plan.len as usize, out);
         } else {
@@ -73,8 +74,7 @@ impl Outbound {
         if !plan.flags.contains(Flags::ACK) {
             return (Seq(0), self.window_for(receiving, plan, Seq(0)));
         }
-        let around = Around::new(&self.opening, &self.path, self.sending.mss);
-        let number = receiving.tell_number(cx.memory, ack.map(|ack| ack.number), around);
+        let number = receiving.tell_number(cx.memory, ack.map(|ack| ack.number), self.around());
         (number, self.window_for(receiving, plan, number))
     }
 
@@ -123,13 +123,13 @@ impl Outbound {
 
     #[cold]
     fn syn_options(&self, receiving: &Receiving, now: Instant) -> TcpOptions {
-        let link_mtu = self.mtu.link();
+        let link_mtu = self.mtu.link;
         if self.state == StateName::SynReceived {
             self.opening.syn_ack_options(now, receiving.ts_recent, link_mtu, &self.config)
         } else {
             self.opening.syn_options(
                 now,
-                Wishes { receiver: receiving.needs(), senders: self.senders.needs() },
+                Wishes { receiver: receiving.ledger.needs(), senders: self.senders.needs() },
                 link_mtu,
                 &self.config,
             )
@@ -141,12 +141,15 @@ impl Outbound {
         let note: AckNote = ack.map_or_else(AckNote::default, |ack| ack.note);
         let asked = data.ack_request;
         let notes = Notes {
-            cwnd: data
-                .cwnd
-                .filter(|_| self.opening.agreed.tell_cwnd() && !self.opening.agreed.tell_in_window()),
-            dup_count: note.dup_count.filter(|_| self.opening.agreed.tell_dup_count()),
+            cwnd: data.cwnd.filter(|_| {
+                self.opening.agreed.has(OfferFlags::TELL_CWND)
+                    && !self.opening.agreed.has(OfferFlags::TELL_IN_WINDOW)
+            }),
+            dup_count: note.dup_count.filter(|_| self.opening.agreed.has(OfferFlags::TELL_DUP_COUNT)),
             ack_after: match asked {
-                Some(AckRequest::After(segments)) if self.opening.agreed.tell_ack_after() => Some(segments),
+                Some(AckRequest::After(segments)) if self.opening.agreed.has(OfferFlags::TELL_ACK_AFTER) => {
+                    Some(segments)
+                }
                 _ => None,
             },
         };
@@ -192,8 +195,8 @@ impl Outbound {
     fn ip_header(&self, plan: &SegmentPlan, id: u16) -> IpHeader<'_> {
         let changed = self.changed_options.as_deref();
         IpHeader {
-            src: self.opening.ends.local.ip(),
-            dst: self.opening.remote().ip(),
+            src: self.opening.ends.local.ip,
+            dst: self.opening.remote().ip,
             protocol: protocol::TCP,
             hop_limit: changed.map_or(self.config.hop_limit, |changed| changed.hop_limit),
             // Only new data may be marked as ECN-capable (RFC 3168 §6.1.4, 6.1.5).

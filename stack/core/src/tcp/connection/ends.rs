@@ -21,8 +21,8 @@ pub(crate) struct Ends {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct End {
-    ip: IpAddr,
-    port: u16,
+    pub(crate) ip: IpAddr,
+    pub(crate) port: u16,
 }
 
 /// Hashes whole words, which takes less than bytes.
@@ -56,31 +56,10 @@ impl End {
     pub(crate) fn of((ip, port): (&IpAddr, u16)) -> End {
         End { ip: *ip, port }
     }
-
-    #[inline]
-    pub(crate) fn ip(&self) -> IpAddr {
-        self.ip
-    }
-
-    #[inline]
-    pub(crate) fn is_ipv4(&self) -> bool {
-        self.ip.is_ipv4()
-    }
-
-    #[inline]
-    pub(crate) fn is_ipv6(&self) -> bool {
-        self.ip.is_ipv6()
-    }
-
-    #[inline]
-    pub(crate) fn port(&self) -> u16 {
-        self.port
-    }
 }
 
 /// Compares with the address and port of a packet.
 impl PartialEq<(&IpAddr, u16)> for End {
-    #[inline]
     fn eq(&self, (ip, port): &(&IpAddr, u16)) -> bool {
         self.port == *port && self.ip == **ip
     }

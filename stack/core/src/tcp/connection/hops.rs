@@ -2,46 +2,27 @@
 //! segments.
 
 use super::ingress::Arrived;
-use super::receiving::Receiving;
 use crate::agent::{HopSource, Path};
 use crate::tcp::config::TcpConfig;
 use crate::tcp::cx::Cx;
 use crate::trace::TraceKind;
 
-/// Tells whether the number of hops from the peer is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
-    Nothing,
-    Hops,
-}
-
 /// Counts hops by the hop limit of a segment. Routing and the configuration take precedence.
 #[inline]
-pub(super) fn count(
-    cx: &mut Cx<'_>,
-    arrived: &Arrived<'_>,
-    config: &TcpConfig,
-    receiving: &mut Receiving,
-    path: &mut Path,
-) {
-    if receiving.take_hop_limit(arrived) {
-        recount(cx, arrived, config, path);
-    }
-}
-
-fn recount(cx: &mut Cx<'_>, arrived: &Arrived<'_>, config: &TcpConfig, path: &mut Path) {
+pub(super) fn count(cx: &mut Cx<'_>, arrived: &Arrived<'_>, config: &TcpConfig, path: &mut Path) {
     if path.hops_from_peer.is_none_or(|(_, source)| source == HopSource::Ttl) {
         let counted = config.hops.hops(arrived.hop_limit, arrived.crossings);
         set_from_peer(cx, path, counted.map(|hops| (hops, HopSource::Ttl)));
     }
 }
 
-/// Takes the hops from routing. An earlier number from routing is dropped if routing no longer knows it.
-pub(super) fn route(cx: &mut Cx<'_>, reported: &Path, path: &mut Path) -> Known {
+/// Takes the hops from routing, and returns whether the number of hops from the peer is known. An earlier number from
+/// routing is dropped if routing no longer knows it.
+pub(super) fn route(cx: &mut Cx<'_>, reported: &Path, path: &mut Path) -> bool {
     path.hops_to_peer = reported.hops_to_peer.or(path.hops_to_peer.filter(not_by_routing));
     let from_peer = reported.hops_from_peer.or(path.hops_from_peer.filter(not_by_routing));
     set_from_peer(cx, path, from_peer);
-    if from_peer.is_none() { Known::Nothing } else { Known::Hops }
+    from_peer.is_some()
 }
 
 fn set_from_peer(cx: &mut Cx<'_>, path: &mut Path, hops: Option<(u8, HopSource)>) {

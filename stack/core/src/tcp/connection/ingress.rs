@@ -7,15 +7,15 @@ mod step;
 
 use super::receiving::Around;
 use super::sending::WindowNews;
-use super::{CloseReason, Connection, Origin, hops};
-use crate::Instant;
+use super::{CloseReason, Connection, Origin, Outbound, hops};
 use crate::agent::{AckRule, Why};
 use crate::narrow::{as_u16, as_u32};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckKind;
 use crate::tcp::timers::Timer;
 use crate::trace::{DropReason, StateName, TraceKind};
-use crate::wire::{Ecn, Flags, SourceRoute, TcpView};
+use crate::wire::{Ecn, Flags, OfferFlags, SourceRoute, TcpView};
+use crate::{Instant, Moment};
 
 use predicted::is_predicted;
 pub(crate) use step::Disposition;
@@ -39,7 +39,7 @@ impl Connection {
     pub(crate) fn handle_segment(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
         let segment = arrived.segment;
         self.out.stats.segments_received += u64::from(arrived.segments());
-        self.receiving.note_arrival(cx.now);
+        self.receiving.last_arrival = Moment::at(cx.now);
         self.arm_relax(cx);
         cx.trace(TraceKind::Received {
             seq: segment.seq,
@@ -289,7 +289,9 @@ impl Connection {
     /// Fifth, continued: digests an acceptable ACK.
     fn take_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
-        hops::count(cx, arrived, &self.out.config, &mut self.receiving, &mut self.out.path);
+        if self.receiving.take_hop_limit(arrived) {
+            hops::count(cx, arrived, &self.out.config, &mut self.out.path);
+        }
         if self.out.sending.is_beyond_window() {
             // Stops waiting after a probe, or for data that a shrinking window left outside. A peer that answers may
             // keep its window closed for ever (RFC 9293 MUST-37, SHLD-17). The next segment sent starts the wait again.
@@ -320,8 +322,8 @@ impl Connection {
     /// The newest segment gives the window, unless its field carries the peer's cwnd.
     pub(super) fn take_window(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> WindowNews {
         let agreed = &self.out.opening.agreed;
-        if agreed.use_in_window() && !segment.payload.is_empty() {
-            self.receiving.take_peer_cwnd(segment.window);
+        if agreed.has(OfferFlags::USE_IN_WINDOW) && !segment.payload.is_empty() {
+            self.receiving.peer_cwnd = Some(segment.window);
             self.out.sending.keep_edge(segment.ack);
             return WindowNews::Same;
         }
@@ -339,7 +341,7 @@ impl Connection {
         self.out.urges.window_probes_sent = 0;
         self.out.urges.window_probe = false;
         if has_probe_out {
-            self.out.sending.take_back(now, self.out.loss.unbook_window_probe());
+            self.out.sending.take_back(now, self.out.loss.board.unsend_last().map(|byte| byte.seq));
             self.out.timers.disarm(Timer::Retransmit);
         }
     }
@@ -412,8 +414,9 @@ impl Connection {
         if self.receiving.is_deaf {
             return self.refuse_data(cx);
         }
-        let around = Around::new(&self.out.opening, &self.out.path, self.out.sending.mss);
-        self.events.readable |= self.receiving.take_payload(cx, arrived, rtt, around, &mut self.out.stats);
+        let Outbound { opening, path, sending, stats, .. } = &mut self.out;
+        let around = Around { agreed: &opening.agreed, path, mss: sending.mss };
+        self.events.readable |= self.receiving.take_payload(cx, arrived, rtt, around, stats);
         Step::Next
     }
 
@@ -428,10 +431,9 @@ impl Connection {
 
     /// Eighth: the FIN of this segment, or an earlier one that waited for the data before it.
     pub(super) fn take_fin(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
-        let around = Around::new(&self.out.opening, &self.out.path, self.out.sending.mss);
         self.receiving.place_fin(arrived.segment);
-        if !self.receiving.is_fin_next() || self.out.state.peer_has_closed() {
-            self.receiving.answer_early_fin(cx, arrived.segment, around);
+        if self.receiving.fin != Some(self.receiving.nxt) || self.out.state.peer_has_closed() {
+            self.receiving.answer_early_fin(cx, arrived.segment, self.out.around());
             return Step::Next;
         }
         self.take_next_fin(cx)
@@ -460,9 +462,9 @@ impl Connection {
             self.out.timers.disarm(timer);
         }
         self.out.timers.arm(Timer::Linger, cx.now + 2 * self.out.config.msl);
-        self.out.sending.relax();
-        self.out.loss.relax_board();
-        self.receiving.relax_ledger();
+        self.out.sending.buffer.relax();
+        self.out.loss.board.relax();
+        self.receiving.ledger.relax();
         if self.closed.is_none() {
             self.events.closed = true;
         }
@@ -488,11 +490,11 @@ pub(crate) struct Arrived<'a> {
 
 impl Arrived<'_> {
     /// The number of segments that came as one; a segment without payload counts too.
-    pub(in crate::tcp::connection) fn segments(&self) -> u32 {
+    pub(crate) fn segments(&self) -> u32 {
         segments_in(as_u32(self.segment.payload.len()), self.segment_bytes)
     }
 }
 
-pub(in crate::tcp::connection) fn segments_in(bytes: u32, segment_bytes: Option<u16>) -> u32 {
+pub(crate) fn segments_in(bytes: u32, segment_bytes: Option<u16>) -> u32 {
     segment_bytes.map_or(1, |each| bytes.div_ceil(u32::from(each).max(1))).max(1)
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::acks::{AckNews, Before};
 use crate::agent::{Count, FastEnd, Path, Recovered, Tunables};
 use crate::tcp::config::RecoveryStyle;
-use crate::tcp::recovery::{Frto, Gauge, Inflate, Phase, Prr, Recovery, TailProbe};
+use crate::tcp::recovery::{Frto, Gauge, Inflate, Phase, Prr, Recovery};
 use crate::tcp::rtt::RttEstimator;
 use crate::tcp::scoreboard::{Delivered, Scoreboard, SegmentState};
 use crate::tcp::timers::{Timer, Timers};
@@ -128,30 +128,6 @@ impl Loss {
         seq
     }
 
-    /// Books a byte that probes the peer's window.
-    pub(super) fn book_window_probe(&mut self, now: Instant, seq: Seq, len: u32) {
-        self.board.push(seq, len, false, now);
-    }
-
-    /// Books the same byte once more.
-    pub(super) fn book_window_probe_again(&mut self, now: Instant) {
-        self.board.resent(self.board.len() - 1, now);
-    }
-
-    /// Takes the probe's byte back, as if it had never left. Returns its number.
-    pub(super) fn unbook_window_probe(&mut self) -> Option<Seq> {
-        self.board.unsend_last().map(|byte| byte.seq)
-    }
-
-    /// Splits a segment in two for retransmission.
-    pub(super) fn split(&mut self, index: usize, first_len: u32) {
-        self.board.split(index, first_len);
-    }
-
-    pub(super) fn tail_probe_left(&mut self, end: Seq, was_resent: bool) {
-        self.recovery.tail_probe = Some(TailProbe { end, was_resent });
-    }
-
     /// Counts new data: it may have contained one of F-RTO's two new segments.
     pub(super) fn new_data_left(&mut self) {
         if let Frto::SecondAck { new_left } = &mut self.recovery.frto {
@@ -219,20 +195,6 @@ impl Loss {
         self.highest_sacked = self.highest_sacked.filter(|highest| una < *highest);
     }
 
-    /// Clears the scoreboard: nothing is in flight any more.
-    pub(super) fn clear_board(&mut self) {
-        self.board.clear();
-    }
-
-    /// Books a reduction of the window; `nxt` is the next number to send.
-    pub(super) fn reduced_at(&mut self, nxt: Seq) {
-        self.recovery.reduced_at = Some(nxt);
-    }
-
-    pub(super) fn set_ssthresh(&mut self, bytes: u64) {
-        self.recovery.ssthresh = bytes;
-    }
-
     /// Begins fast recovery. PRR must not wait for bytes that were SACKed before, since they are not delivered again
     /// (RFC 9937 §6.1).
     pub(super) fn begin_fast(&mut self, before: Before, style: RecoveryStyle, space: Space) {
@@ -259,10 +221,8 @@ impl Loss {
         self.recovery.timeouts = 0;
         self.recovery.frto = Frto::Off;
         if let Some(undo) = self.recovery.undo() {
-            undo.keep_until(nxt);
-            if end == Recovered::Undone {
-                undo.close();
-            }
+            undo.until = Some(nxt);
+            undo.is_open &= end != Recovered::Undone;
         }
         if end == Recovered::Undone {
             self.board.unmark_lost();
@@ -272,12 +232,6 @@ impl Loss {
             self.recovery.rack.on_recovered(end);
         }
         was
-    }
-
-    /// Counts a retransmission timeout. Returns the number of timeouts in a row.
-    pub(super) fn count_timeout(&mut self) -> u32 {
-        self.recovery.timeouts += 1;
-        self.recovery.timeouts
     }
 
     /// Marks everything in flight as lost. F-RTO may check this.
@@ -299,11 +253,6 @@ impl Loss {
         recovery.assumed_arrived = 0;
         recovery.tail_probe = None;
         self.forget_timed();
-    }
-
-    /// Marks all larger segments as lost: a router has dropped them.
-    pub(super) fn lose_larger(&mut self, bytes: u32) {
-        self.board.mark_larger_lost(bytes);
     }
 
     /// Grants an agent's request for a fast retransmit of the first segment, once a window.
@@ -346,10 +295,6 @@ impl Loss {
         timers.arm(Timer::TailProbe, (now + wait).min(rto_at));
     }
 
-    pub(super) fn arm_retransmit(&self, now: Instant, timers: &mut Timers) {
-        timers.arm(Timer::Retransmit, self.rtt.expiry(now));
-    }
-
     /// The bytes of our payload that the peer is known to have.
     pub(super) fn arrived(&self, bytes_acked: u64) -> u64 {
         bytes_acked + self.board.sacked().bytes
@@ -368,21 +313,10 @@ impl Loss {
         probe.was_resent && !came_twice && self.recovery.phase == Phase::Open
     }
 
-    /// Ends the part: nothing is sent again.
-    pub(super) fn finish(&mut self) {
-        self.board.clear();
-        self.board.relax();
-    }
-
     /// Frees memory that is kept for future segments.
     pub(super) fn relax(&mut self) {
         self.board.relax();
         self.recovery.relax();
-    }
-
-    /// Frees the scoreboard's spare memory, but keeps the record for undo.
-    pub(super) fn relax_board(&mut self) {
-        self.board.relax();
     }
 
     pub(super) fn allocated(&self) -> usize {

@@ -66,10 +66,6 @@ impl Opening {
         }
     }
 
-    pub(super) fn follow(&mut self) {
-        self.follows = true;
-    }
-
     pub(super) fn remote(&self) -> &End {
         &self.ends.remote
     }
@@ -92,7 +88,6 @@ impl Opening {
 
     /// RFC 3168 §6.1.1: after a SYN or SYN-ACK of ours without ECN, our data is not ECN-capable. The peer's own marks
     /// are still echoed as agreed.
-    #[inline]
     pub(super) fn sends_ect(&self) -> bool {
         self.agreed.ecn && !self.plain_syn_sent
     }
@@ -111,7 +106,6 @@ impl Opening {
 
     /// Returns whether one segment at a time is timed. With timestamps every ACK is a sample, as in ns-2
     /// (`ts_option_`).
-    #[inline]
     pub(super) fn uses_one_timed(&self, config: &TcpConfig) -> bool {
         matches!(config.rto.measure, RttMeasure::OneTimed { .. }) && !self.agreed.timestamps
     }
@@ -122,8 +116,6 @@ impl Opening {
         let first = (self.ts_offset >> 16) as u16;
         first.wrapping_add(low_u16(u64::from(iss.0 >> 8)))
     }
-
-    #[inline]
     pub(super) fn source_route(&self) -> Option<&SourceRoute> {
         self.source_route.as_deref()
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::loss::Loss;
 use super::opening::Opening;
+use super::receiving::Around;
 use super::sending::Sending;
 use super::urges::Urges;
 use super::{ConnectionStats, Options};
@@ -53,7 +54,12 @@ impl Outbound {
     }
 
     pub(super) fn arm_retransmit(&mut self, now: Instant) {
-        self.loss.arm_retransmit(now, &mut self.timers);
+        self.timers.arm(Timer::Retransmit, self.loss.rtt.expiry(now));
+    }
+
+    /// What the receive side may see of the rest of the connection.
+    pub(super) fn around(&self) -> Around<'_> {
+        Around { agreed: &self.opening.agreed, path: &self.path, mss: self.sending.mss }
     }
 
     pub(super) fn rto(&self) -> Duration {
@@ -79,8 +85,6 @@ impl Outbound {
     pub(super) fn patience(&self) -> Duration {
         if self.state.is_synchronized() { self.user_timeout() } else { self.config.syn_timeout }
     }
-
-    #[inline]
     pub(super) fn user_timeout(&self) -> Duration {
         self.changed_options.as_deref().map_or(self.config.user_timeout, |changed| changed.user_timeout)
     }

@@ -13,8 +13,8 @@ mod timestamps;
 mod window;
 
 use super::ingress::Arrived;
-use super::opening::{Negotiated, Opening};
-use crate::agent::{Needs, Owed, Path, RecvView, Why};
+use super::opening::Negotiated;
+use crate::agent::{Owed, Path, RecvView, Why};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::{AckKind, AckLedger, DecidedAck, Facts};
 use crate::tcp::recv_buffer::RecvBuffer;
@@ -23,7 +23,6 @@ use crate::{Instant, Moment, Seq};
 use window::Tuning;
 
 /// The receive sequence space, and the ACKs that are owed.
-#[derive(Debug)]
 pub(super) struct Receiving {
     /// The number of the peer's SYN.
     pub(super) irs: Seq,
@@ -36,7 +35,7 @@ pub(super) struct Receiving {
     pub(super) buffer: RecvBuffer,
     pub(super) ledger: AckLedger,
     /// The number of the peer's FIN.
-    fin: Option<Seq>,
+    pub(super) fin: Option<Seq>,
     /// End of the peer's urgent data.
     urgent_end: Option<Seq>,
     /// The timestamp that our segments echo (RFC 7323 §4.3).
@@ -47,10 +46,10 @@ pub(super) struct Receiving {
     /// The number of the last segment that carried our window.
     pub(super) last_told: Seq,
     /// The last congestion window that the peer sent.
-    peer_cwnd: Option<u16>,
+    pub(super) peer_cwnd: Option<u16>,
     pub(super) last_arrival: Moment,
     /// The hop limit of the last segment that was accepted, with the crossings of its link added.
-    hop_limit: Option<u8>,
+    pub(super) hop_limit: Option<u8>,
     /// The newest echo of our timestamp.
     last_echo: u32,
     /// Payload of the largest segment.
@@ -67,17 +66,10 @@ pub(super) struct Receiving {
 /// The state of other parts that receiving may know.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
-    agreed: &'a Negotiated,
-    path: &'a Path,
+    pub(super) agreed: &'a Negotiated,
+    pub(super) path: &'a Path,
     /// Payload of our own full segments.
-    mss: u32,
-}
-
-impl<'a> Around<'a> {
-    #[inline]
-    pub(super) fn new(opening: &'a Opening, path: &'a Path, mss: u32) -> Around<'a> {
-        Around { agreed: &opening.agreed, path, mss }
-    }
+    pub(super) mss: u32,
 }
 
 impl Receiving {
@@ -115,22 +107,12 @@ impl Receiving {
         self.advertised = self.edge;
         self.last_ack_decided = self.nxt;
         self.last_told = self.nxt;
-        self.ledger.agree_on_sack(agreed.sack);
-        self.buffer.set_unit(1 << agreed.scale.map_or(0, |scale| scale.rcv));
+        self.ledger.merging.has_sack = agreed.sack;
+        self.buffer.unit = 1 << agreed.scale.map_or(0, |scale| scale.rcv);
         if let Some(timestamps) = syn.options.timestamps.filter(|_| agreed.timestamps) {
             self.ts_recent = timestamps.value;
             self.ts_recent_at = now;
         }
-    }
-
-    /// The needs of the receiver agent and its shadows.
-    pub(super) fn needs(&self) -> Needs {
-        self.ledger.needs()
-    }
-
-    #[inline]
-    pub(super) fn note_arrival(&mut self, now: Instant) {
-        self.last_arrival = Moment::at(now);
     }
 
     /// Takes the hop limit. Returns whether it has changed.
@@ -142,18 +124,12 @@ impl Receiving {
         is_other
     }
 
-    /// Forgets the hop limit, so that the next segment counts as a change.
-    pub(super) fn forget_hop_limit(&mut self) {
-        self.hop_limit = None;
-    }
-
     pub(super) fn turn_deaf(&mut self) {
         self.is_deaf = true;
         self.buffer.relax();
     }
 
     /// The number of the first byte that the application has not read.
-    #[inline]
     pub(super) fn read_to(&self) -> Seq {
         self.nxt - self.buffer.readable()
     }
@@ -227,40 +203,13 @@ impl Receiving {
     }
 
     /// The estimated size of arriving segments: our own full segments, or the largest that came.
-    #[inline]
     pub(super) fn segment_bytes(&self, own: u32) -> u32 {
         own.max(self.largest)
-    }
-
-    /// The program reads; [`after_read`](Receiving::after_read) follows.
-    pub(super) fn read(&mut self, out: &mut [u8]) -> usize {
-        self.buffer.read(out)
-    }
-
-    /// The program has read these bytes in place.
-    pub(super) fn consume(&mut self, bytes: u32) {
-        self.buffer.consume(bytes);
-    }
-
-    /// Discards the received data, since it will not be read.
-    pub(super) fn forget_data(&mut self) {
-        self.buffer.clear();
-    }
-
-    /// Drops all ACKs that are owed.
-    pub(super) fn owe_nothing(&mut self) {
-        self.ledger.clear();
-        self.ledger.relax();
     }
 
     /// Frees memory that is kept for future segments.
     pub(super) fn relax(&mut self) {
         self.buffer.relax();
-        self.ledger.relax();
-    }
-
-    /// Frees only the ledger's memory, since unread data may be left.
-    pub(super) fn relax_ledger(&mut self) {
         self.ledger.relax();
     }
 

@@ -10,6 +10,7 @@ use crate::tcp::cx::Cx;
 use crate::tcp::recovery::{Phase, Safety};
 use crate::tcp::timers::Timer;
 use crate::trace::{LostBy, MtuHow, TraceKind};
+use crate::wire::OfferFlags;
 
 impl Outbound {
     /// The state of other parts that loss detection may know.
@@ -21,7 +22,7 @@ impl Outbound {
             mss: self.sending.mss,
             has_sack,
             uses_rack: has_sack && self.config.rack,
-            peer_counts: self.opening.agreed.use_dup_count(),
+            peer_counts: self.opening.agreed.has(OfferFlags::USE_DUP_COUNT),
         }
     }
 
@@ -64,7 +65,7 @@ impl Outbound {
             return Some(Recovered::Undone);
         }
         if news.advanced > 0 {
-            self.loss.forget_duplicates();
+            self.loss.recovery.dup_acks = 0;
         }
         if self.loss.resolve_tail_probe(news, space.una) {
             self.ask_for_reduction(cx, LossKind::Marked, news.before.outstanding);
@@ -95,12 +96,12 @@ impl Outbound {
     /// (RFC 3168 §6.1.2).
     #[cold]
     pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
-        self.loss.reduced_at(self.sending.nxt);
+        self.loss.recovery.reduced_at = Some(self.sending.nxt);
         self.sending.cwr = self.opening.sends_ect();
         let view = send_view(&self.sending, &self.path, &self.loss);
         let event = Loss { now: cx.now, kind, flight_before };
         let reduction = self.senders.on_loss(&event, &view);
-        self.loss.set_ssthresh(reduction.ssthresh);
+        self.loss.recovery.ssthresh = reduction.ssthresh;
     }
 
     fn weigh_duplicate(&mut self, cx: &mut Cx<'_>, news: &AckNews, space: Space) {
@@ -125,7 +126,7 @@ impl Outbound {
 
     /// Returns whether only an MTU probe is lost: a sign of the path's size, not of congestion.
     fn is_only_probe_lost(&mut self, now: Instant) -> bool {
-        let Some(probe) = self.mtu.probe() else { return false };
+        let Some(probe) = self.mtu.probe else { return false };
         let board = &self.loss.board;
         let lost = board.lost();
         let Some(index) = board.next_lost(self.sending.una) else { return false };

@@ -15,7 +15,7 @@ use crate::tcp::send_buffer::SendBuffer;
 use crate::{Instant, Moment, Seq};
 
 /// The send sequence space (RFC 9293 §3.3.1).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sending {
     pub(super) iss: Seq,
     /// Our SYN is acknowledged. A comparison of numbers would fail once they have wrapped.
@@ -60,39 +60,23 @@ impl Sending {
     pub(super) fn new(iss: Seq, buffer_bytes: u32, mss: u32, turn: Option<Turn>) -> Sending {
         Sending {
             iss,
-            opened: false,
             una: iss,
             nxt: iss,
             max: iss,
-            wnd: 0,
-            wl1: Seq(0),
-            wl2: Seq(0),
-            max_wnd: 0,
             highest_ack: iss,
-            urgent_end: None,
             buffer: SendBuffer::new(buffer_bytes),
-            fin_wanted: false,
-            fin_sent: false,
             mss,
-            last_sent_at: Moment::NEVER,
-            waiting_since: Moment::NEVER,
-            ack_requests: None,
             turn,
-            app_limited: false,
-            more_comes: false,
-            cwr: false,
-            last_allowed: 0,
+            ..Sending::default()
         }
     }
 
     /// The number of the first byte that the send buffer holds.
-    #[inline]
     pub(super) fn first_held(&self) -> Seq {
         if self.opened { self.una } else { self.iss + 1 }
     }
 
     /// Bytes of the application that have never left.
-    #[inline]
     pub(super) fn unsent(&self) -> u32 {
         (self.first_held() + self.buffer.len()).bytes_since(self.nxt)
     }
@@ -159,12 +143,9 @@ impl Sending {
     }
 
     /// Returns whether everything that has left is acknowledged.
-    #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.una == self.nxt
     }
-
-    #[inline]
     pub(super) fn note_sent(&mut self, now: Instant) {
         self.last_sent_at = Moment::at(now);
     }
@@ -189,17 +170,7 @@ impl Sending {
 
     pub(super) fn lower_highest_ack(&mut self) {
         self.highest_ack = self.una;
-        self.count_window_from_una();
-    }
-
-    /// Takes as many of the bytes as fit.
-    pub(super) fn write(&mut self, data: &[u8]) -> usize {
-        self.buffer.write(data)
-    }
-
-    /// Takes what `fill` writes into the buffer itself.
-    pub(super) fn fill(&mut self, most: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> usize {
-        self.buffer.fill(most, fill)
+        self.wnd = self.wnd.min(self.max_wnd);
     }
 
     /// Marks all data written so far as urgent.
@@ -208,13 +179,8 @@ impl Sending {
     }
 
     /// Returns whether all data of the program has left, and its FIN too.
-    #[inline]
     pub(super) fn has_sent_all(&self) -> bool {
         self.unsent() == 0 && self.fin_wanted == self.fin_sent
-    }
-
-    pub(super) fn set_turn(&mut self, turn: Turn) {
-        self.turn = Some(turn);
     }
 
     /// Notes the agents' allowance. Returns whether it has changed.
@@ -236,10 +202,6 @@ impl Sending {
     /// The end: nothing leaves after this.
     pub(super) fn drop_buffer(&mut self) {
         self.buffer = SendBuffer::new(0);
-    }
-
-    pub(super) fn relax(&mut self) {
-        self.buffer.relax();
     }
 
     #[cfg(debug_assertions)]

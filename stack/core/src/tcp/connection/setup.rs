@@ -1,7 +1,6 @@
 //! Makes a connection: an active one, one from a SYN, or one from a SYN cookie.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::loss::Loss;
 use super::opening::Opening;
@@ -10,12 +9,12 @@ use super::sending::Sending;
 use super::{Connection, ConnectionStats, Events, Flow, Origin, Outbound, Urges, own_shift};
 use crate::Seq;
 use crate::agent::{FastEnd, HopSource, Path, ReceiverAgent, SenderAgents, Tunables, Turn};
-use crate::tcp::config::{AckMerge, RttMeasure, TcpConfig};
+use crate::tcp::config::{AckMerge, RtoConfig, TcpConfig};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckLedger;
-use crate::tcp::mtu::{Discovery, MtuSearch, Sizes};
+use crate::tcp::mtu::{MtuSearch, Sizes};
 use crate::tcp::progress::Progress;
-use crate::tcp::rtt::{RtoBounds, RttEstimator, RttMode};
+use crate::tcp::rtt::RttEstimator;
 use crate::tcp::senders::Senders;
 use crate::tcp::timers::Timers;
 use crate::trace::{Lacking, StateName, TraceKind};
@@ -92,20 +91,22 @@ impl Setup {
     pub(crate) fn make(self, origin: Origin) -> Connection {
         let config = self.config;
         let merge = if self.ack_merge == AckMerge::Read { AckMerge::Read } else { config.ack_merge };
+        let iss = self.iss;
         let senders = Senders::new(self.senders);
         let tunables = tuned(&config, &senders);
+        let mut rtt = RttEstimator::new(&RtoConfig { min: tunables.rto_min, ..config.rto }, iss.0 % 1000);
+        rtt.factor = tunables.rto_factor.max(1);
         let turn = senders.member().map(|_| Turn::Free);
         let peer_ip = self.flow.remote.ip();
-        let discovery = if config.path_mtu_discovery { Discovery::On } else { Discovery::Off };
-        let sizes = Sizes { link: self.link_mtu, known: self.path_mtu, least: config.least_path_mtu };
-        let iss = self.iss;
+        let (link, known, least) = (self.link_mtu, self.path_mtu, config.least_path_mtu);
+        let sizes = Sizes { link, known, least, discovers: config.path_mtu_discovery };
         let ledger = AckLedger::new(self.receiver, self.shadows, config.ack_ceiling, merge);
         let hops = config.hops.configured.map(|hops| (hops, HopSource::Config));
         let mut opening = Opening::new(self.flow, origin, self.ts_offset, self.source_route);
         let mut receiving = Receiving::new(config.recv_buffer.initial.max(1 << own_shift(&config)), ledger);
         if let Some(received) = self.follows {
-            opening.follow();
-            receiving.follow(received);
+            opening.follows = true;
+            receiving.irs = received;
         }
         let mss = u32::from(opening.peer_mss);
         let out = Outbound {
@@ -113,10 +114,10 @@ impl Setup {
             state: StateName::Closed,
             opening,
             sending: Sending::new(iss, config.send_buffer.initial, mss, turn),
-            loss: Loss::new(iss, rtt_estimator(&config, &tunables, iss), &tunables),
+            loss: Loss::new(iss, rtt, &tunables),
             timers: Timers::new(),
             path: Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() },
-            mtu: MtuSearch::new(peer_ip, sizes, discovery),
+            mtu: MtuSearch::new(peer_ip, sizes),
             urges: Urges::default(),
             stats: ConnectionStats::default(),
             progress: Progress::new(iss),
@@ -132,16 +133,4 @@ fn tuned(config: &TcpConfig, senders: &Senders) -> Tunables {
     let mut tunables = Tunables { dup_threshold: 3, rto_min, rto_factor: 1, rto_held: 0, fast_end };
     senders.tune(&mut tunables);
     tunables
-}
-
-fn rtt_estimator(config: &TcpConfig, tunables: &Tunables, iss: Seq) -> RttEstimator {
-    let mode = match config.rto.measure {
-        RttMeasure::EveryAck => RttMode::Modern { granularity: Duration::from_millis(1) },
-        // The phase of the tick clock is as random as the initial sequence number.
-        RttMeasure::OneTimed { tick } => RttMode::Ticks { tick, phase: tick * (iss.0 % 1000) / 1000 },
-    };
-    let bounds = RtoBounds { min: tunables.rto_min, max: config.rto.max, initial: config.rto.initial };
-    let mut rtt = RttEstimator::new(mode, bounds);
-    rtt.set_factor(tunables.rto_factor);
-    rtt
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use super::acks::AckNews;
 use super::ends::End;
-use super::receiving::Around;
 use super::{CloseReason, Connection, Outbound, hops};
 use crate::agent::{Count, LossKind, Path, PathEvent, PathReaction};
 use crate::tcp::cx::Cx;
@@ -39,10 +38,9 @@ const R1: u32 = 3;
 impl Connection {
     /// Returns whether something was due.
     pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> bool {
-        let mut was_due = self.receiving.ledger.deadline() <= cx.now;
+        let mut was_due = self.receiving.ledger.due <= cx.now;
         if was_due {
-            let around = Around::new(&self.out.opening, &self.out.path, self.out.sending.mss);
-            self.receiving.on_deadline(cx, around);
+            self.receiving.on_deadline(cx, self.out.around());
         }
         while let Some(timer) = self.out.timers.expired(cx.now) {
             self.out.timers.disarm(timer);
@@ -76,7 +74,8 @@ impl Connection {
         match self.out.state {
             StateName::SynSent | StateName::SynReceived => {
                 self.count_timeout(cx);
-                self.out.loss.back_off_syn();
+                // On an unknown path no agent may repeat a SYN faster (RFC 6298 §5.5).
+                self.out.loss.rtt.on_timeout();
                 self.out.urges.syn = true;
                 self.out.arm_retransmit(cx.now);
             }
@@ -125,7 +124,8 @@ impl Connection {
 
     /// Returns the number of timeouts in a row, this one included.
     fn count_timeout(&mut self, cx: &mut Cx<'_>) -> u32 {
-        let nth = self.out.loss.count_timeout();
+        self.out.loss.recovery.timeouts += 1;
+        let nth = self.out.loss.recovery.timeouts;
         self.out.stats.timeouts += 1;
         cx.trace(TraceKind::Timeout { nth, rto_us: micros_u32(self.out.rto()) });
         self.note_struggle(nth);
@@ -243,7 +243,7 @@ impl Connection {
             self.out.timers.arm(Timer::Relax, since + RELAX_AFTER);
             return;
         }
-        self.out.sending.relax();
+        self.out.sending.buffer.relax();
         self.receiving.relax();
         self.out.loss.relax();
     }
@@ -265,43 +265,29 @@ impl Connection {
             cx.dropped(DropReason::IcmpUnverified);
             return;
         }
-        match kind {
-            IcmpKind::PacketTooBig { .. } => self.lower_mtu(cx, lowered_mtu),
+        let error = match kind {
+            IcmpKind::PacketTooBig { .. } => return self.lower_mtu(cx, lowered_mtu),
             // Source quench adds nothing to a loss (RFC 6633, MUST-55).
-            IcmpKind::SourceQuench => {}
-            IcmpKind::Unreachable { code } => {
-                cx.trace(TraceKind::IcmpError { kind: 3, code });
-                let is_hard =
-                    self.out.opening.remote().is_ipv4() && matches!(code, 2 | 3) || self.is_v6_port(code);
-                self.note_icmp(cx, (3, code), is_hard);
-            }
-            IcmpKind::TimeExceeded { code } => {
-                cx.trace(TraceKind::IcmpError { kind: 11, code });
-                self.note_icmp(cx, (11, code), false);
-            }
-            IcmpKind::ParameterProblem { code, .. } => {
-                cx.trace(TraceKind::IcmpError { kind: 12, code });
-                self.note_icmp(cx, (12, code), false);
-            }
-        }
+            IcmpKind::SourceQuench => return,
+            IcmpKind::Unreachable { code } => (3, code),
+            IcmpKind::TimeExceeded { code } => (11, code),
+            IcmpKind::ParameterProblem { code, .. } => (12, code),
+        };
+        let is_v4 = self.out.opening.remote().ip.is_ipv4();
+        self.note_icmp(cx, error, matches!((is_v4, error), (true, (3, 2 | 3)) | (false, (3, 4))));
     }
 
     /// Handles an unanswered address resolution of the next hop. Only our own link can report it, so it ends an attempt
     /// to open (RFC 5461 §4.1).
     pub(crate) fn handle_undelivered(&mut self, cx: &mut Cx<'_>) {
         const HOST_UNREACHABLE: (u8, u8) = (3, 1);
-        let (kind, code) = HOST_UNREACHABLE;
-        cx.trace(TraceKind::IcmpError { kind, code });
         self.note_icmp(cx, HOST_UNREACHABLE, true);
-    }
-
-    fn is_v6_port(&self, code: u8) -> bool {
-        self.out.opening.remote().is_ipv6() && code == 4
     }
 
     /// "No such protocol or port" ends an attempt to open (SHLD-26). All other errors are passed on as soft errors
     /// (MUST-56, RFC 5461).
     fn note_icmp(&mut self, cx: &mut Cx<'_>, error: (u8, u8), is_hard: bool) {
+        cx.trace(TraceKind::IcmpError { kind: error.0, code: error.1 });
         if is_hard && self.out.state == StateName::SynSent {
             self.finish(cx, CloseReason::Unreachable);
         } else if self.options().report_errors {
@@ -318,14 +304,13 @@ impl Connection {
         if self.out.mtu.on_icmp(size) {
             self.out.path_mtu_changed(cx, MtuHow::Icmp);
             // A router has dropped everything larger than it carries, even packets that stay above our floor.
-            self.out
-                .loss
-                .lose_larger(self.out.opening.carried_by(self.out.mtu.pmtu()).min(self.out.sending.mss));
+            let carried = self.out.opening.carried_by(self.out.mtu.pmtu).min(self.out.sending.mss);
+            self.out.loss.board.mark_larger_lost(carried);
         }
     }
 
     pub(crate) fn path_mtu(&self) -> u16 {
-        self.out.mtu.pmtu()
+        self.out.mtu.pmtu
     }
 
     /// The time of the last arrival, and `rcv_nxt`, if data has come.
@@ -336,8 +321,8 @@ impl Connection {
 
     /// Takes an event of routing.
     pub(crate) fn handle_path(&mut self, cx: &mut Cx<'_>, event: &PathEvent, path: &Path) {
-        if hops::route(cx, path, &mut self.out.path) == hops::Known::Nothing {
-            self.receiving.forget_hop_limit(); // The next segment counts hops anew.
+        if !hops::route(cx, path, &mut self.out.path) {
+            self.receiving.hop_limit = None; // The next segment counts hops anew.
         }
         self.out.path.link_bps = path.link_bps;
         if !self.out.state.is_synchronized() {
@@ -375,7 +360,7 @@ impl Connection {
         for timer in [Timer::Retransmit, Timer::TailProbe, Timer::Reorder, Timer::Persist] {
             self.out.timers.disarm(timer);
         }
-        self.out.urges.set_probe_every(micros_u32(probe_every.max(SHORTEST_PROBE)));
+        self.out.urges.probe_every_us = micros_u32(probe_every.max(SHORTEST_PROBE));
         self.out.timers.arm(Timer::Frozen, cx.now + self.out.urges.probe_every());
     }
 
@@ -421,5 +406,5 @@ impl Connection {
 }
 
 fn smallest_mtu(remote: &End) -> u16 {
-    if remote.is_ipv4() { 68 } else { 1280 }
+    if remote.ip.is_ipv4() { 68 } else { 1280 }
 }

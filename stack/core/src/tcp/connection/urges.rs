@@ -32,7 +32,7 @@ pub(super) struct Urges {
     /// The packets that have left, for identifications.
     packets_sent: u16,
     /// The interval of probes over a frozen path.
-    probe_every_us: u32,
+    pub(super) probe_every_us: u32,
 }
 
 /// The doubt about the number from routing.
@@ -101,10 +101,6 @@ impl Urges {
     pub(super) fn send_keep_alive(&mut self) {
         self.keep_alives_sent += 1;
         self.keep_alive = true;
-    }
-
-    pub(super) fn set_probe_every(&mut self, micros: u32) {
-        self.probe_every_us = micros;
     }
 
     /// The interval of probes over a frozen path.

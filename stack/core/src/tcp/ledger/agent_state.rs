@@ -37,7 +37,6 @@ impl AgentState {
     pub(super) fn new(agent: Box<dyn ReceiverAgent>) -> AgentState {
         AgentState { agent, owed: Open::default(), tally: None }
     }
-
     #[inline]
     pub(super) fn owed(&self) -> Owed {
         let Open { segments, bytes, since, last_ack, in_order_total } = self.owed;
@@ -87,7 +86,7 @@ impl AgentState {
         verdict: AckVerdict,
         facts: &Facts<'_>,
     ) {
-        let shadow = clamp_u8(u32::try_from(nth).unwrap_or(u32::MAX));
+        let shadow = u8::try_from(nth).unwrap_or(u8::MAX);
         match verdict {
             AckVerdict::Hold(why) => cx.trace(TraceKind::ShadowHeld { shadow, why }),
             AckVerdict::Now(why) | AckVerdict::Repeat(why) => {
@@ -127,8 +126,4 @@ impl AgentState {
     pub(super) fn is_over_ceiling(&self, now: Instant, ceiling_us: u32) -> bool {
         self.forced_at(ceiling_us) <= now
     }
-}
-
-fn clamp_u8(value: u32) -> u8 {
-    u8::try_from(value).unwrap_or(u8::MAX)
 }

@@ -20,9 +20,9 @@ pub(super) struct Waiting {
 
 /// The rules by which ACKs merge.
 #[derive(Clone, Copy)]
-pub(super) struct Merging {
+pub(crate) struct Merging {
     pub(super) merge: AckMerge,
-    pub(super) has_sack: bool,
+    pub(crate) has_sack: bool,
 }
 
 impl Waiting {

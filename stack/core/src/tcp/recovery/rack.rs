@@ -9,8 +9,8 @@ use crate::{Instant, Seq};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rack {
     /// The most recently sent segment of all that were delivered.
-    newest: Option<Newest>,
-    rtt: Duration,
+    pub(crate) newest: Option<Newest>,
+    pub(crate) rtt: Duration,
     reordering_seen: bool,
     /// Reordering window in quarters of the least RTT.
     quarters: u8,
@@ -24,14 +24,6 @@ pub(crate) struct Rack {
 const PERSIST: u8 = 16;
 
 impl Rack {
-    pub(crate) fn newest(&self) -> Option<&Newest> {
-        self.newest.as_ref()
-    }
-
-    pub(crate) fn rtt(&self) -> Duration {
-        self.rtt
-    }
-
     /// Steps 1 to 3: takes the newest segment that an ACK delivered.
     pub(crate) fn on_delivered(
         &mut self,

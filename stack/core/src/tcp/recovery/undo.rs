@@ -16,24 +16,16 @@ pub(crate) struct Undo {
     /// First numbers of the retransmissions that no D-SACK has named so far.
     unexplained: ArrayVec<Seq, MOST_UNEXPLAINED>,
     has_more: bool,
-    is_open: bool,
-    has_timed_out: bool,
+    pub(crate) is_open: bool,
+    pub(crate) has_timed_out: bool,
     /// Set when recovery is over: once this number is acknowledged, no retransmission can be in flight.
-    until: Option<Seq>,
+    pub(crate) until: Option<Seq>,
 }
 
 impl Undo {
     /// Begins with a loss, which may turn out to be none.
     pub(crate) fn begin() -> Undo {
         Undo { is_open: true, ..Undo::default() }
-    }
-
-    pub(crate) fn on_timeout(&mut self) {
-        self.has_timed_out = true;
-    }
-
-    pub(crate) fn has_timed_out(&self) -> bool {
-        self.has_timed_out
     }
 
     pub(crate) fn on_resent(&mut self, seq: Seq, snd_una: Seq, ts_value: u32) {
@@ -63,34 +55,20 @@ impl Undo {
         self.unexplained.is_empty() && !self.has_more
     }
 
-    pub(crate) fn is_open(&self) -> bool {
-        self.is_open
-    }
-
-    pub(crate) fn close(&mut self) {
-        self.is_open = false;
-    }
-
-    /// Ends the recovery: later retransmissions do not belong to it.
-    pub(crate) fn keep_until(&mut self, snd_nxt: Seq) {
-        self.until = Some(snd_nxt);
-    }
-
     pub(crate) fn passed(&mut self, una: Seq) {
         self.is_open &= self.until.is_none_or(|until| una <= until);
     }
 }
 
 /// F-RTO: after a timeout, two new segments test whether the ACKs were only late (RFC 5682 §2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Frto {
+    #[default]
     Off,
     /// The first unacknowledged segment was retransmitted; the next ACK decides.
     FirstAck,
     /// The ACK brought news. Up to this many new segments leave instead of old ones, and the next ACK decides.
-    SecondAck {
-        new_left: u8,
-    },
+    SecondAck { new_left: u8 },
 }
 
 #[cfg(test)]
@@ -105,7 +83,7 @@ mod tests {
         assert!(undo.is_denied_by_echo(Seq(2), 999));
         assert!(!undo.is_denied_by_echo(Seq(2), 1000));
         assert!(!undo.is_denied_by_echo(Seq(1), 999), "not of what was sent again");
-        undo.close();
+        undo.is_open = false;
         assert!(!undo.is_denied_by_echo(Seq(2), 999));
     }
 
@@ -141,7 +119,7 @@ mod tests {
     fn a_recovery_that_lies_a_window_back_is_not_denied_any_more() {
         let mut undo = Undo::begin();
         undo.on_resent(Seq(100), Seq(100), 1);
-        undo.keep_until(Seq(1000));
+        undo.until = Some(Seq(1000));
         undo.on_resent(Seq(900), Seq(100), 2);
         undo.passed(Seq(1000));
         let mut late = undo.clone();

@@ -127,12 +127,15 @@ pub(super) fn emit(
     payload_len: usize,
     out: &mut Vec<u8>,
 ) {
-    let mut options = [0; MAX_HEADER_LEN - HEADER_LEN];
-    let options = &mut options[..header_len(header) - HEADER_LEN];
-    let mut next = dst;
-    if let Some(route) = header.source_route {
-        next = route.write_option(dst, options);
-    }
+    let mut room;
+    let (next, options) = match header.source_route {
+        None => (dst, &[][..]),
+        Some(route) => {
+            room = [0; MAX_HEADER_LEN - HEADER_LEN];
+            let options = &mut room[..header_len(header) - HEADER_LEN];
+            (route.write_option(dst, options), &*options)
+        }
+    };
     let total_len = HEADER_LEN + options.len() + payload_len;
     assert!(total_len <= usize::from(u16::MAX), "an IPv4 packet has at most 65535 bytes");
     let units = as_u32(HEADER_LEN + options.len()) / 4;

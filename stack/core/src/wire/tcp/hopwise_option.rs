@@ -53,25 +53,13 @@ impl OfferFlags {
     pub const fn contains(self, other: OfferFlags) -> bool {
         self.0 & other.0 == other.0
     }
-
-    /// The flags of either; `|` in constants.
-    #[must_use]
-    pub const fn union(self, other: OfferFlags) -> OfferFlags {
-        OfferFlags(self.0 | other.0)
-    }
-
-    /// The capabilities that both sides offer.
-    #[must_use]
-    pub const fn intersection(self, other: OfferFlags) -> OfferFlags {
-        OfferFlags(self.0 & other.0)
-    }
 }
 
 impl std::ops::BitOr for OfferFlags {
     type Output = OfferFlags;
 
     fn bitor(self, rhs: OfferFlags) -> OfferFlags {
-        self.union(rhs)
+        OfferFlags(self.0 | rhs.0)
     }
 }
 
@@ -238,7 +226,6 @@ mod tests {
         }
         let ours = OfferFlags::TELL_CWND | OfferFlags::USE_CWND;
         let theirs = OfferFlags::USE_CWND | OfferFlags::USE_ACK_AFTER;
-        assert_eq!(ours.intersection(theirs), OfferFlags::USE_CWND);
         assert!(ours.contains(OfferFlags::USE_CWND));
         assert!(!ours.contains(theirs));
         assert!(ours.contains(OfferFlags::default()));

@@ -24,8 +24,8 @@ impl Host {
     /// The connections of this source that are alive.
     fn alive_of(&self, source: IpAddr) -> usize {
         let table = &self.endpoint.table;
-        let of_it = table.iter().filter(|(_, entry)| entry.conn.ends().remote.ip() == source);
-        of_it.filter(|(_, entry)| entry.conn.close_reason().is_none()).count()
+        let of_it = table.iter().filter(|(_, entry)| entry.conn.ends().remote.ip == source);
+        of_it.filter(|(_, entry)| entry.conn.closed.is_none()).count()
     }
 
     /// A source tries to open a connection, as a program does that gives up after one answer to its SYN.

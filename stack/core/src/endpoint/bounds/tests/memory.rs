@@ -33,7 +33,7 @@ fn from_three_quarters_of_the_bytes_on_buffers_grow_no_more() {
     let mut account = Account::new(Bounds { buffer_bytes: 1000, ..bounds() }, key());
     let at = [0, 749, 750, 999, 1000, 750, 749].map(|bytes| {
         account.change_bytes(u32::try_from(account.bytes).expect("few"), bytes);
-        account.memory()
+        account.memory
     });
     use Memory::{Plenty, Spent, Tight};
     assert_eq!(at, [Plenty, Plenty, Tight, Tight, Spent, Tight, Plenty]);

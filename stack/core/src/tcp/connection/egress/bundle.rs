@@ -8,7 +8,7 @@ use crate::tcp::connection::Outbound;
 use crate::tcp::recovery::{Frto, Gauge};
 use crate::tcp::scoreboard::SegmentState;
 use crate::wire::bundle::{MOST_HEADER_BYTES, MOST_PACKET_BYTES};
-use crate::wire::{Checksums, Flags};
+use crate::wire::{Checksums, Flags, OfferFlags};
 
 /// The help that a link gives to outgoing segments.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ impl Outbound {
             && !plan.flags.contains(Flags::CWR)
             && !is_urgent
             && !counts
-            && !self.opening.agreed.tell_ack_after()
+            && !self.opening.agreed.has(OfferFlags::TELL_ACK_AFTER)
             && !self.opening.agreed.tell_ack_rate
     }
 
@@ -128,7 +128,7 @@ fn most_payload(most_bytes: u32, allowed: &Allowance) -> u32 {
 }
 
 impl SegmentPlan {
-    pub(in crate::tcp::connection) fn segments(&self) -> u32 {
+    pub(crate) fn segments(&self) -> u32 {
         if self.len <= self.each { 1 } else { self.len.div_ceil(self.each) }
     }
 

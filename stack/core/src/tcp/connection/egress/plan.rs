@@ -6,7 +6,7 @@ use crate::tcp::connection::opening::Opening;
 use crate::tcp::connection::sending::Sending;
 use crate::tcp::mtu::MtuSearch;
 use crate::trace::SentWhat;
-use crate::wire::Flags;
+use crate::wire::{Flags, OfferFlags};
 
 /// A segment that should leave, or a bundle of segments.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,11 @@ pub(crate) enum What {
 }
 
 impl SegmentPlan {
+    /// A segment without payload.
+    pub(super) fn bare(what: What, seq: Seq, flags: Flags) -> SegmentPlan {
+        SegmentPlan { what, seq, len: 0, each: 0, flags }
+    }
+
     /// Returns whether all its data is new. A taken-back byte of a window probe has left before.
     pub(crate) fn is_all_new(&self, sending: &Sending) -> bool {
         let is_meant_so = matches!(self.what, What::New | What::MtuProbe { .. } | What::TailProbe);
@@ -55,14 +60,14 @@ impl SegmentPlan {
 
     /// Returns whether its window field carries cwnd.
     pub(crate) fn carries_cwnd(&self, opening: &Opening) -> bool {
-        opening.agreed.tell_in_window() && self.len > 0
+        opening.agreed.has(OfferFlags::TELL_IN_WINDOW) && self.len > 0
     }
 
     /// Routers may cut a packet that is larger than the path carries (RFC 1191 §3). A probe must pass uncut.
     pub(crate) fn forbids_cutting(&self, opening: &Opening, mtu: &MtuSearch) -> bool {
         let is_probe = matches!(self.what, What::MtuProbe { .. });
         let fits = !mtu.is_cut() && opening.packet_of(self.each) <= mtu.size();
-        mtu.discovers() && (fits || is_probe)
+        mtu.discovers && (fits || is_probe)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::tcp::ledger::AckLedger;
 use crate::tcp::recovery::{Frto, Gauge, Phase};
 use crate::tcp::timers::Timer;
 use crate::trace::StateName;
-use crate::wire::Flags;
+use crate::wire::{Flags, OfferFlags};
 
 /// Pacing never holds a segment longer than this, or an RTO if that is longer.
 const PACE_MOST: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ impl Outbound {
             return answers.then(|| self.plan_ack());
         }
         // An owed ACK rides on a segment that leaves now. If none may leave, the ACK goes alone.
-        if ledger.goes_alone() || self.opening.agreed.tell_in_window() && ledger.is_waiting() {
+        if ledger.goes_alone() || self.opening.agreed.has(OfferFlags::TELL_IN_WINDOW) && ledger.is_waiting() {
             return Some(self.plan_ack());
         }
         let data = allowed.and_then(|allowed| {
@@ -52,13 +52,9 @@ impl Outbound {
 
     #[cold]
     fn plan_reset(&self) -> Option<SegmentPlan> {
-        self.urges.rst.then(|| SegmentPlan {
-            what: What::Reset,
-            seq: self.sending.number_of_reset(),
-            len: 0,
-            each: 0,
-            flags: Flags::RST | Flags::ACK,
-        })
+        self.urges
+            .rst
+            .then(|| SegmentPlan::bare(What::Reset, self.sending.number_of_reset(), Flags::RST | Flags::ACK))
     }
 
     #[cold]
@@ -68,11 +64,11 @@ impl Outbound {
         }
         let is_reply = self.state == StateName::SynReceived;
         let flags = self.opening.syn_flags(is_reply, self.loss.recovery.timeouts, &self.config);
-        Some(SegmentPlan { what: What::Syn, seq: self.sending.iss, len: 0, each: 0, flags })
+        Some(SegmentPlan::bare(What::Syn, self.sending.iss, flags))
     }
 
     fn plan_ack(&self) -> SegmentPlan {
-        SegmentPlan { what: What::Ack, seq: self.sending.nxt, len: 0, each: 0, flags: Flags::ACK }
+        SegmentPlan::bare(What::Ack, self.sending.nxt, Flags::ACK)
     }
 
     /// Retransmits lost segments, the lowest first.
@@ -238,13 +234,7 @@ impl Outbound {
 
     fn plan_fin(&self) -> Option<SegmentPlan> {
         let may_leave = self.is_fin_due() && self.sending.usable_window() > 0 && !self.is_frozen();
-        may_leave.then(|| SegmentPlan {
-            what: What::New,
-            seq: self.sending.nxt,
-            len: 0,
-            each: 0,
-            flags: Flags::ACK | Flags::FIN,
-        })
+        may_leave.then(|| SegmentPlan::bare(What::New, self.sending.nxt, Flags::ACK | Flags::FIN))
     }
 
     /// Returns whether all data has left, but the FIN has not.
@@ -289,13 +279,7 @@ impl Outbound {
     /// One number below the expected one, without data: a live peer must answer (SHLD-12).
     #[cold]
     fn plan_keep_alive(&self) -> Option<SegmentPlan> {
-        self.urges.keep_alive.then(|| SegmentPlan {
-            what: What::KeepAlive,
-            seq: self.sending.nxt - 1,
-            len: 0,
-            each: 0,
-            flags: Flags::ACK,
-        })
+        self.urges.keep_alive.then(|| SegmentPlan::bare(What::KeepAlive, self.sending.nxt - 1, Flags::ACK))
     }
 
     /// The compatible profile lets only a few segments leave for each ACK.
@@ -340,7 +324,7 @@ impl Outbound {
     }
 
     /// Returns whether data or a FIN waits, only a probe is in flight, and the window holds it back.
-    pub(in crate::tcp::connection) fn is_blocked_by_window(&self) -> bool {
+    pub(crate) fn is_blocked_by_window(&self) -> bool {
         let waits = self.sending.unsent() > 0 || self.has_probe_out() || self.is_fin_due();
         if !waits {
             return false;
@@ -351,7 +335,7 @@ impl Outbound {
     }
 
     /// Returns whether a window probe is out alone: the byte at `snd_una`, with nothing after it.
-    pub(in crate::tcp::connection) fn has_probe_out(&self) -> bool {
+    pub(crate) fn has_probe_out(&self) -> bool {
         self.urges.window_probes_sent > 0
             && self
                 .loss
@@ -360,7 +344,7 @@ impl Outbound {
                 .is_some_and(|last| last.len == 1 && last.seq == self.sending.una && !last.fin)
     }
 
-    pub(in crate::tcp::connection) fn is_frozen(&self) -> bool {
+    pub(crate) fn is_frozen(&self) -> bool {
         self.timers.is_armed(Timer::Frozen)
     }
 }

@@ -31,6 +31,6 @@ pub(super) fn is_predicted(
         && sending.una <= segment.ack
         && segment.ack <= sending.max
         && receiving.is_timestamp_in_order(segment, agreed)
-        && receiving.has_no_fin()
+        && receiving.fin.is_none()
         && arrived.source_route.is_none()
 }

@@ -16,7 +16,7 @@ pub(crate) enum Disposition {
 
 /// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tcp::connection) enum Step {
+pub(crate) enum Step {
     Next,
     Drop(DropReason),
     /// Drops the segment and answers with an ACK of the current state.
@@ -25,7 +25,7 @@ pub(in crate::tcp::connection) enum Step {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tcp::connection) enum Answer {
+pub(crate) enum Answer {
     Always,
     /// As often as [`Urges`](crate::tcp::connection::urges::Urges) allow, so that neither attackers nor two confused
     /// ends start a storm (RFC 5961 §7).

@@ -10,7 +10,7 @@ use crate::trace::UndoneBy;
 impl Loss {
     /// Reports the newest arrival to RACK, unless it is an older copy. `sent_ts` is the timestamp of the newest segment
     /// that arrived.
-    pub(in crate::tcp::connection) fn note_delivered(
+    pub(crate) fn note_delivered(
         &mut self,
         now: Instant,
         news: &AckNews,
@@ -24,12 +24,7 @@ impl Loss {
     }
 
     /// Returns the evidence if this ACK shows that the last loss was none. `has_unsent`: F-RTO has new data to send.
-    pub(in crate::tcp::connection) fn is_denied(
-        &mut self,
-        news: &AckNews,
-        space: Space,
-        has_unsent: bool,
-    ) -> Option<UndoneBy> {
+    pub(crate) fn is_denied(&mut self, news: &AckNews, space: Space, has_unsent: bool) -> Option<UndoneBy> {
         if let Some(twice) = news.dsack {
             self.recovery.rack.on_dsack(space.una, space.nxt);
             if self.recovery.undo().is_some_and(|undo| undo.is_denied_by_dsack(twice)) {
@@ -49,25 +44,22 @@ impl Loss {
 
     fn step_frto(&mut self, news: &AckNews, space: Space, has_unsent: bool) -> Option<UndoneBy> {
         match self.recovery.frto {
-            Frto::Off => None,
+            Frto::Off => return None,
             Frto::FirstAck if news.advanced > 0 && space.una < self.recovery.point && has_unsent => {
                 self.recovery.frto = Frto::SecondAck { new_left: 2 };
-                None
+                return None;
             }
-            Frto::SecondAck { new_left } if news.advanced > 0 && new_left < 2 => Some(UndoneBy::Frto),
-            Frto::SecondAck { new_left: 2 } if !news.is_dup => None,
+            Frto::SecondAck { new_left } if news.advanced > 0 && new_left < 2 => return Some(UndoneBy::Frto),
+            Frto::SecondAck { new_left: 2 } if !news.is_dup => return None,
             Frto::SecondAck { .. } if news.is_dup => {
                 // The loss was real. One of the new segments has arrived and makes room for the next old one (step 3a).
-                self.recovery.frto = Frto::Off;
                 let in_flight = self.board.flight().segments;
                 self.recovery.assumed_arrived = in_flight.saturating_sub(1).min(1);
-                None
             }
-            _ => {
-                self.recovery.frto = Frto::Off;
-                None
-            }
+            _ => {}
         }
+        self.recovery.frto = Frto::Off;
+        None
     }
 }
 

@@ -15,14 +15,14 @@ impl Loss {
     /// Returns whether an ACK of new data is one of the many that show nothing: no loss is known or repaired, no probe
     /// is out, and RACK's newest segment tells of none. It is weighed here; the other steps would change nothing.
     #[inline]
-    pub(in crate::tcp::connection) fn passes_calmly(&mut self, news: &AckNews) -> bool {
+    pub(crate) fn passes_calmly(&mut self, news: &AckNews) -> bool {
         let (recovery, board) = (&mut self.recovery, &self.board);
         let is_calm = recovery.phase == Phase::Open
             && recovery.tail_probe.is_none()
             && board.lost().segments == 0
             && board.sacked().segments == 0
             && news.shows_arrival_alone()
-            && !recovery.rack.newest().is_some_and(|newest| board.may_show_loss(newest));
+            && !recovery.rack.newest.is_some_and(|newest| board.may_show_loss(&newest));
         if is_calm {
             recovery.dup_acks = 0;
             recovery.assumed_arrived = 0;
@@ -32,7 +32,7 @@ impl Loss {
     }
 
     /// Weighs an ACK of new data. Returns how a recovery ended, if it did.
-    pub(in crate::tcp::connection) fn weigh_advance(
+    pub(crate) fn weigh_advance(
         &mut self,
         cx: &mut Cx<'_>,
         news: &AckNews,
@@ -43,18 +43,13 @@ impl Loss {
         }
         let covers_point = self.recovery.point <= space.una;
         match self.recovery.phase {
-            Phase::Open => {
-                self.recovery.assumed_arrived = 0;
-                self.recovery.timeouts = 0;
-                None
-            }
             Phase::Fast if self.fast_end == FastEnd::NewAck && !space.has_sack => {
                 // Reno remembers no point: duplicates count again at once.
                 self.recovery.point = space.una - 1;
                 Some(Recovered::Full)
             }
             Phase::Fast | Phase::AfterTimeout if covers_point => Some(Recovered::Full),
-            Phase::AfterTimeout => {
+            Phase::Open | Phase::AfterTimeout => {
                 self.recovery.assumed_arrived = 0;
                 self.recovery.timeouts = 0;
                 None
@@ -84,13 +79,8 @@ impl Loss {
         });
     }
 
-    /// Resets the count of duplicates after an advance.
-    pub(in crate::tcp::connection) fn forget_duplicates(&mut self) {
-        self.recovery.dup_acks = 0;
-    }
-
     /// Counts a duplicate ACK. Returns the event for the sender agents, if it is one.
-    pub(in crate::tcp::connection) fn weigh_duplicate(
+    pub(crate) fn weigh_duplicate(
         &mut self,
         now: Instant,
         news: &AckNews,
@@ -135,7 +125,7 @@ impl Loss {
 
     /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs. If the peer
     /// counts those, an agent judges by its count alone. Returns the rule, and whether there are new losses.
-    pub(in crate::tcp::connection) fn detect(
+    pub(crate) fn detect(
         &mut self,
         cx: &mut Cx<'_>,
         space: Space,
@@ -168,13 +158,13 @@ impl Loss {
             Certainty::Little
         };
         let rack = &self.recovery.rack;
-        let newest = rack.newest().copied().filter(|newest| self.board.may_show_loss(newest));
+        let newest = rack.newest.filter(|newest| self.board.may_show_loss(newest));
         let Some(newest) = newest else {
             timers.disarm(Timer::Reorder);
             return false;
         };
         let window = rack.window(certain, path.rtt.min, path.rtt.smoothed);
-        let (found, wait) = self.board.mark_lost_by_time(now, &newest, rack.rtt() + window);
+        let (found, wait) = self.board.mark_lost_by_time(now, &newest, rack.rtt + window);
         match wait {
             Some(wait) => timers.arm(Timer::Reorder, now + wait),
             None => timers.disarm(Timer::Reorder),
@@ -183,7 +173,7 @@ impl Loss {
     }
 
     /// Computes how much may be in flight until the next ACK.
-    pub(in crate::tcp::connection) fn gauge(&mut self, news: &AckNews, safety: Safety, space: Space) {
+    pub(crate) fn gauge(&mut self, news: &AckNews, safety: Safety, space: Space) {
         if self.recovery.phase != Phase::Fast {
             return;
         }
@@ -198,7 +188,7 @@ impl Loss {
         }
     }
 
-    pub(in crate::tcp::connection) fn regauge(&mut self, delivered: u64, safety: Safety, space: Space) {
+    pub(crate) fn regauge(&mut self, delivered: u64, safety: Safety, space: Space) {
         let (pipe, mss) = (self.flight().bytes, u64::from(space.mss));
         let ssthresh = self.recovery.ssthresh;
         let Some(gauge) = self.recovery.gauge_mut() else { return };
@@ -217,22 +207,22 @@ mod tests {
     use super::*;
     use crate::Seq;
     use crate::agent::Tunables;
-    use crate::tcp::config::RecoveryStyle;
-    use crate::tcp::rtt::{RtoBounds, RttEstimator, RttMode};
+    use crate::tcp::config::{RecoveryStyle, RtoConfig, RttMeasure};
+    use crate::tcp::rtt::RttEstimator;
 
     /// RFC 9937 §6.2: more duplicate ACKs without SACK than segments were in flight are forged.
     #[test]
     fn forged_duplicates_let_no_more_leave_than_was_in_flight() {
         let second = std::time::Duration::from_secs(1);
-        let bounds = RtoBounds { min: second, max: second, initial: second };
-        let rtt = RttEstimator::new(RttMode::Modern { granularity: second / 1000 }, bounds);
+        let measure = RttMeasure::EveryAck;
+        let rtt = RttEstimator::new(&RtoConfig { min: second, max: second, initial: second, measure }, 0);
         let (rto_min, fast_end) = (second, FastEnd::FullAck);
         let tunables = Tunables { dup_threshold: 3, rto_min, rto_factor: 1, rto_held: 0, fast_end };
         let mut loss = Loss::new(Seq(0), rtt, &tunables);
         let (una, nxt) = (Seq(1), Seq(20_001));
         let space = Space { una, nxt, mss: 1000, has_sack: false, uses_rack: false, peer_counts: false };
         loss.book_new(Instant::ZERO, (una, nxt), (20, 1000), false);
-        loss.set_ssthresh(10_000);
+        loss.recovery.ssthresh = 10_000;
         loss.begin_fast(loss.before(), RecoveryStyle::Prr, space);
         (0..100).for_each(|_| loss.regauge(1000, Safety::Doubtful, space));
         assert_eq!(loss.recovery.window, 20_000 + 10_000);

@@ -13,14 +13,14 @@ use crate::{Instant, Moment, Seq};
 
 impl Loss {
     /// Times new data up to `end`, unless other data is being timed.
-    pub(in crate::tcp::connection) fn time(&mut self, now: Instant, end: Seq) {
+    pub(crate) fn time(&mut self, now: Instant, end: Seq) {
         if self.timed_at == Moment::NEVER {
             (self.timed_end, self.timed_at) = (end, Moment::at(now));
         }
     }
 
     /// Stops the timing: retransmitted data measures nothing.
-    pub(in crate::tcp::connection) fn forget_timed(&mut self) {
+    pub(crate) fn forget_timed(&mut self) {
         self.timed_at = Moment::NEVER;
     }
 
@@ -36,7 +36,7 @@ impl Loss {
     /// newest, which measures the path. An ACK of a retransmission gives no sample (Karn, RFC 6298 §3). An ACK of a
     /// tail probe does: otherwise each wait of a slow receiver would cause a probe. After a needless timeout the RTO
     /// starts with new data. `age` is the age of our echoed timestamp, in milliseconds.
-    pub(in crate::tcp::connection) fn take_samples(
+    pub(crate) fn take_samples(
         &mut self,
         cx: &mut Cx<'_>,
         delivered: &Delivered,
@@ -60,7 +60,7 @@ impl Loss {
     }
 
     /// Takes a sample. `of_path` is a sample without the peer's waiting time, if there is one.
-    pub(in crate::tcp::connection) fn take_rtt(
+    pub(crate) fn take_rtt(
         &mut self,
         cx: &mut Cx<'_>,
         sample: Duration,
@@ -80,32 +80,27 @@ impl Loss {
     /// RFC 4015: the RTO stays doubled until new data measures the path. Then it is at least what the sample demands.
     /// Otherwise a receiver that waits for more than the sender may send would cause a timeout for every ACK.
     pub(super) fn learn_from_needless_timeout(&mut self) {
-        if self.recovery.undo().is_none_or(|undo| !undo.has_timed_out()) {
+        if self.recovery.undo().is_none_or(|undo| !undo.has_timed_out) {
             return;
         }
         self.recovery.was_delayed = true;
         self.rtt.on_needless_timeout();
-        if self.rto_held > 0 && self.rtt.backoff() == 0 {
+        if self.rto_held > 0 && self.rtt.backoff == 0 {
             // If it were held, there would never be a sample.
             self.rtt.on_timeout();
         }
     }
 
     /// Backs off after a timeout. Agents may exempt the first few.
-    pub(in crate::tcp::connection) fn back_off(&mut self) {
+    pub(crate) fn back_off(&mut self) {
         if self.recovery.timeouts > self.rto_held.into() {
             self.rtt.on_timeout();
         }
     }
 
-    /// Backs off after the timeout of a SYN: on an unknown path no agent may repeat it faster (RFC 6298 §5.5).
-    pub(in crate::tcp::connection) fn back_off_syn(&mut self) {
-        self.rtt.on_timeout();
-    }
-
     /// Ends the handshake. Returns how many of its timers ran out. After a SYN timeout, the first ACK has three seconds
     /// (RFC 6298 §5.7).
-    pub(in crate::tcp::connection) fn take_syn_timeouts(&mut self) -> u32 {
+    pub(crate) fn take_syn_timeouts(&mut self) -> u32 {
         let nth = std::mem::take(&mut self.recovery.timeouts);
         if nth > 0 {
             self.rtt.after_syn_timeout();

@@ -9,13 +9,13 @@ use crate::wire::{Flags, HopwiseOption, OfferFlags, RateRequest, TcpOptions, Tcp
 
 /// The needs of our agents, which decide the offers of our SYN.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::tcp::connection) struct Wishes {
-    pub(in crate::tcp::connection) receiver: Needs,
-    pub(in crate::tcp::connection) senders: Needs,
+pub(crate) struct Wishes {
+    pub(crate) receiver: Needs,
+    pub(crate) senders: Needs,
 }
 
 impl Wishes {
-    pub(in crate::tcp::connection) fn of_all(self) -> Needs {
+    pub(crate) fn of_all(self) -> Needs {
         self.receiver.union(self.senders)
     }
 
@@ -35,12 +35,7 @@ impl Wishes {
 
 impl Opening {
     /// A SYN or SYN-ACK that is lost twice may have met a router that drops ECN (RFC 3168 §6.1.1.1).
-    pub(in crate::tcp::connection) fn syn_flags(
-        &self,
-        is_reply: bool,
-        timeouts: u32,
-        config: &TcpConfig,
-    ) -> Flags {
+    pub(crate) fn syn_flags(&self, is_reply: bool, timeouts: u32, config: &TcpConfig) -> Flags {
         let mut flags = if is_reply { Flags::SYN | Flags::ACK } else { Flags::SYN };
         let may_ask = !self.plain_syn_sent && timeouts < 2;
         if may_ask && is_reply && self.agreed.ecn {
@@ -53,7 +48,7 @@ impl Opening {
 
     /// The options of our SYN.
     #[cold]
-    pub(in crate::tcp::connection) fn syn_options(
+    pub(crate) fn syn_options(
         &self,
         now: Instant,
         wishes: Wishes,
@@ -74,7 +69,7 @@ impl Opening {
 
     /// The options of our SYN-ACK: the common ones. It echoes the timestamp of the peer's SYN.
     #[cold]
-    pub(in crate::tcp::connection) fn syn_ack_options(
+    pub(crate) fn syn_ack_options(
         &self,
         now: Instant,
         echo: u32,
@@ -144,11 +139,11 @@ pub(crate) fn own_shift(config: &TcpConfig) -> u8 {
 }
 
 /// A SYN, or SYN-ACK, that offers ECN (RFC 3168 §6.1.1).
-pub(in crate::tcp::connection) fn is_ecn_setup(flags: Flags) -> bool {
+pub(crate) fn is_ecn_setup(flags: Flags) -> bool {
     let ecn = Flags(flags.0 & (Flags::ECE | Flags::CWR).0);
     if flags.contains(Flags::ACK) { ecn == Flags::ECE } else { ecn == Flags::ECE | Flags::CWR }
 }
 
 fn offer_flags<const N: usize>(bits: [(bool, OfferFlags); N]) -> OfferFlags {
-    bits.iter().filter(|(on, _)| *on).fold(OfferFlags::default(), |flags, (_, bit)| flags.union(*bit))
+    bits.iter().filter(|(on, _)| *on).fold(OfferFlags::default(), |flags, (_, bit)| flags | *bit)
 }

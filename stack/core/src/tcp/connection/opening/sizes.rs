@@ -4,6 +4,7 @@ use super::Opening;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::connection::ends::Ends;
 use crate::tcp::mtu::MtuSearch;
+use crate::wire::OfferFlags;
 
 /// The MSS of a peer that names none (RFC 9293 MUST-15).
 const DEFAULT_MSS_V4: u16 = 536;
@@ -20,40 +21,40 @@ const SOURCE_ROUTE_MOST: u32 = 40;
 
 impl Opening {
     /// The MSS that our link allows (RFC 9293 MUST-67, RFC 6691).
-    pub(in crate::tcp::connection) fn own_mss(&self, link_mtu: u16) -> u16 {
+    pub(crate) fn own_mss(&self, link_mtu: u16) -> u16 {
         link_mtu.saturating_sub(self.ip_header_len() + TCP_HEADER)
     }
 
     /// Payload of a full segment. RFC 9293 §3.7.1: it must fit the peer, the path and our own setting, less the options
     /// of every segment (RFC 6691).
     #[cold]
-    pub(in crate::tcp::connection) fn full_payload(&self, mtu: &MtuSearch, config: &TcpConfig) -> u32 {
+    pub(crate) fn full_payload(&self, mtu: &MtuSearch, config: &TcpConfig) -> u32 {
         let configured = u32::from(config.segment_bytes).max(1);
         let wanted = self.payload_of(mtu.size()).min(configured);
         // Limits from others have a floor; our own link's limit is exact.
-        wanted.min(self.carried_by(mtu.link()).max(1))
+        wanted.min(self.carried_by(mtu.link).max(1))
     }
 
     /// Payload of a packet of `size` octets.
-    pub(in crate::tcp::connection) fn payload_of(&self, size: u16) -> u32 {
+    pub(crate) fn payload_of(&self, size: u16) -> u32 {
         self.room_in(size).saturating_sub(self.option_bytes())
     }
 
     /// Payload and TCP options of a packet of `size` octets. The peer's MSS excludes the fixed headers, and nothing
     /// else.
-    pub(in crate::tcp::connection) fn room_in(&self, size: u16) -> u32 {
+    pub(crate) fn room_in(&self, size: u16) -> u32 {
         let from_path = size.saturating_sub(self.ip_header_len() + TCP_HEADER);
         let room = u32::from(from_path.min(self.peer_mss)).saturating_sub(self.route_bytes());
         room.max(LEAST_ROOM)
     }
 
     /// Payload of a packet of `size` octets, without a floor.
-    pub(in crate::tcp::connection) fn carried_by(&self, size: u16) -> u32 {
+    pub(crate) fn carried_by(&self, size: u16) -> u32 {
         u32::from(size).saturating_sub(self.header_bytes())
     }
 
     /// Size of a packet with `payload` octets.
-    pub(in crate::tcp::connection) fn packet_of(&self, payload: u32) -> u16 {
+    pub(crate) fn packet_of(&self, payload: u32) -> u16 {
         u16::try_from(payload + self.header_bytes()).unwrap_or(u16::MAX)
     }
 
@@ -62,7 +63,7 @@ impl Opening {
     }
 
     fn ip_header_len(&self) -> u16 {
-        if self.ends.remote.is_ipv4() { 20 } else { 40 }
+        if self.ends.remote.ip.is_ipv4() { 20 } else { 40 }
     }
 
     fn route_bytes(&self) -> u32 {
@@ -81,9 +82,10 @@ impl Opening {
         if !agreed.tells_anything() {
             return 0;
         }
-        let fields = 2 * u32::from(agreed.tell_cwnd() && !agreed.tell_in_window())
-            + u32::from(agreed.tell_dup_count())
-            + u32::from(agreed.tell_ack_after());
+        let fields =
+            2 * u32::from(agreed.has(OfferFlags::TELL_CWND) && !agreed.has(OfferFlags::TELL_IN_WINDOW))
+                + u32::from(agreed.has(OfferFlags::TELL_DUP_COUNT))
+                + u32::from(agreed.has(OfferFlags::TELL_ACK_AFTER));
         let notes = if fields > 0 { 5 + fields } else { 0 };
         let rate = if agreed.tell_ack_rate { 5 } else { 0 };
         (notes + rate).next_multiple_of(4)
@@ -91,5 +93,5 @@ impl Opening {
 }
 
 pub(super) fn default_mss(ends: &Ends) -> u16 {
-    if ends.remote.is_ipv4() { DEFAULT_MSS_V4 } else { DEFAULT_MSS_V6 }
+    if ends.remote.ip.is_ipv4() { DEFAULT_MSS_V4 } else { DEFAULT_MSS_V6 }
 }

@@ -13,12 +13,12 @@ use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::{AckKind, Heard};
 use crate::tcp::recv_buffer::Inserted;
 use crate::trace::{DropReason, TraceKind};
-use crate::wire::{Ecn, Flags, HopwiseOption, RateRequest, TcpView};
+use crate::wire::{Ecn, Flags, HopwiseOption, OfferFlags, RateRequest, TcpView};
 
 impl Receiving {
     /// The four cases of RFC 9293 §3.4. ACK, RST and URG pass even a zero window (MUST-66). A segment that begins
     /// exactly at the expected number is therefore accepted, although its data finds no room.
-    pub(in crate::tcp::connection) fn is_acceptable(&self, segment: &TcpView<'_>) -> bool {
+    pub(crate) fn is_acceptable(&self, segment: &TcpView<'_>) -> bool {
         let (seq, len) = (segment.seq, segment.sequence_len());
         let (nxt, edge) = (self.nxt, self.edge);
         if seq == nxt {
@@ -30,7 +30,7 @@ impl Receiving {
 
     /// Notes data that has already arrived: the peer learns of it by D-SACK (RFC 2883).
     #[cold]
-    pub(in crate::tcp::connection) fn note_old_duplicate(
+    pub(crate) fn note_old_duplicate(
         &mut self,
         arrived: &Arrived<'_>,
         agreed: &Negotiated,
@@ -45,12 +45,12 @@ impl Receiving {
         }
         stats.segments_duplicate += u64::from(arrived.segments());
         if agreed.sack {
-            self.ledger.came_twice((first, end));
+            self.ledger.twice = Some((first, end));
         }
     }
 
     /// Takes an urgent pointer. Returns whether the application should learn its new end (MUST-31, MUST-32).
-    pub(in crate::tcp::connection) fn take_urgent(&mut self, segment: &TcpView<'_>) -> bool {
+    pub(crate) fn take_urgent(&mut self, segment: &TcpView<'_>) -> bool {
         // The pointer names the first octet that is no longer urgent (MUST-62).
         let end = segment.seq + u32::from(segment.urgent);
         let is_news = self.urgent_end.map_or(self.read_to() < end, |known| known < end);
@@ -62,7 +62,7 @@ impl Receiving {
 
     /// Takes the new part of the payload that fits; the ledger decides which ACKs are owed. `rtt` is the sample of its
     /// echo. Returns whether there is more to read.
-    pub(in crate::tcp::connection) fn take_payload(
+    pub(crate) fn take_payload(
         &mut self,
         cx: &mut Cx<'_>,
         arrived: &Arrived<'_>,
@@ -120,9 +120,9 @@ impl Receiving {
             let first = first_byte(segment);
             let old_part = nxt.bytes_since(first).min(as_u32(segment.payload.len()));
             if old_part > 0 {
-                self.ledger.came_twice((first, first + old_part));
+                self.ledger.twice = Some((first, first + old_part));
             } else if let Some((from, to)) = inserted.duplicate {
-                self.ledger.came_twice((nxt + from, nxt + to));
+                self.ledger.twice = Some((nxt + from, nxt + to));
             }
         }
     }
@@ -135,7 +135,7 @@ impl Receiving {
         };
         self.was_asked |= rate.is_some();
         match segment.options.hopwise {
-            Some(HopwiseOption::Notes(notes)) if agreed.use_ack_after() => {
+            Some(HopwiseOption::Notes(notes)) if agreed.has(OfferFlags::USE_ACK_AFTER) => {
                 notes.ack_after.map(AckRequest::After).or(rate)
             }
             _ => rate,
@@ -189,7 +189,7 @@ impl Receiving {
     }
 
     /// Notes the number of the peer's FIN.
-    pub(in crate::tcp::connection) fn place_fin(&mut self, segment: &TcpView<'_>) {
+    pub(crate) fn place_fin(&mut self, segment: &TcpView<'_>) {
         if segment.flags.contains(Flags::FIN) && self.fin.is_none() {
             let at = segment.seq + (segment.sequence_len() - 1);
             // The FIN must be within the promised window; else the data before it was cut, and it comes again.
@@ -199,30 +199,14 @@ impl Receiving {
         }
     }
 
-    /// Returns whether no FIN of the peer has come, not even before earlier data.
-    #[inline]
-    pub(in crate::tcp::connection) fn has_no_fin(&self) -> bool {
-        self.fin.is_none()
-    }
-
-    /// Returns whether all data before the FIN has come.
-    pub(in crate::tcp::connection) fn is_fin_next(&self) -> bool {
-        self.fin == Some(self.nxt)
-    }
-
     /// Takes the FIN's number.
-    pub(in crate::tcp::connection) fn take_fin(&mut self) {
+    pub(crate) fn take_fin(&mut self) {
         self.nxt += 1;
         self.edge = self.edge.max(self.nxt);
     }
 
     /// Answers a FIN that came before earlier data: it is out of order, as data would be (RFC 5681 §4.2).
-    pub(in crate::tcp::connection) fn answer_early_fin(
-        &mut self,
-        cx: &mut Cx<'_>,
-        segment: &TcpView<'_>,
-        around: Around<'_>,
-    ) {
+    pub(crate) fn answer_early_fin(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>, around: Around<'_>) {
         let is_bare_fin = segment.flags.contains(Flags::FIN) && segment.payload.is_empty();
         if is_bare_fin && self.nxt < segment.seq {
             self.force_ack(cx, AckKind::Duplicate, Why::plain(AckRule::NotInOrder), around);

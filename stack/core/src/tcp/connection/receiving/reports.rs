@@ -7,16 +7,11 @@ use crate::tcp::connection::opening::Negotiated;
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::Stretch;
 use crate::trace::TraceKind;
-use crate::wire::{Ecn, Flags, HopwiseOption, SackBlock, TcpOptions, TcpView};
+use crate::wire::{Ecn, Flags, HopwiseOption, OfferFlags, SackBlock, TcpOptions, TcpView};
 
 impl Receiving {
     /// RFC 3168 §6.1.3: a mark is echoed until the peer confirms it with CWR.
-    pub(in crate::tcp::connection) fn take_ecn_mark(
-        &mut self,
-        cx: &mut Cx<'_>,
-        arrived: &Arrived<'_>,
-        agreed: &Negotiated,
-    ) {
+    pub(crate) fn take_ecn_mark(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>, agreed: &Negotiated) {
         if !agreed.ecn {
             return;
         }
@@ -29,8 +24,8 @@ impl Receiving {
         }
     }
 
-    pub(in crate::tcp::connection) fn take_notes(&mut self, segment: &TcpView<'_>, agreed: &Negotiated) {
-        if agreed.use_cwnd()
+    pub(crate) fn take_notes(&mut self, segment: &TcpView<'_>, agreed: &Negotiated) {
+        if agreed.has(OfferFlags::USE_CWND)
             && let Some(HopwiseOption::Notes(notes)) = segment.options.hopwise
             && notes.cwnd.is_some()
         {
@@ -38,24 +33,19 @@ impl Receiving {
         }
     }
 
-    /// Takes the peer's cwnd from the window field.
-    pub(in crate::tcp::connection) fn take_peer_cwnd(&mut self, segments: u16) {
-        self.peer_cwnd = Some(segments);
-    }
-
     /// The stretch above a hole that has this number, for SACK blocks.
     pub(super) fn stretch_of(&self, number: Seq, agreed: &Negotiated) -> Option<Stretch> {
         if !agreed.sack || number <= self.nxt {
             return None;
         }
-        let held = self.buffer.stretch_at(number.bytes_since(self.nxt));
+        let held = self.buffer.ranges.around(number.bytes_since(self.nxt));
         held.map(|(from, to)| (self.nxt + from, self.nxt + to))
     }
 
     /// Orders the blocks. A D-SACK goes first, followed by the stretch around it (RFC 2883 §4). Next is the stretch
     /// that the ACK is about, and last the others above the hole, newest first (RFC 2018 §4).
     #[inline(never)]
-    pub(in crate::tcp::connection) fn order_sack_blocks(
+    pub(crate) fn order_sack_blocks(
         &self,
         twice: Option<Stretch>,
         part_of: Option<Stretch>,
@@ -65,7 +55,7 @@ impl Receiving {
         let block = |(left, right)| SackBlock { left, right };
         let around = [twice, part_of].into_iter().flatten();
         let around = around.filter_map(|(left, _)| self.stretch_of(left, agreed));
-        let newest = self.buffer.sack_ranges();
+        let newest = self.buffer.ranges.newest();
         let newest = newest.iter().map(|(from, to)| (self.nxt + *from, self.nxt + *to));
         options.sack.extend(twice.map(block));
         let before = options.sack.len();

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::Receiving;
+use crate::Instant;
 use crate::agent::Path;
 use crate::tcp::connection::ConnectionStats;
 use crate::tcp::connection::ingress::{Answer, Arrived, Step};
 use crate::tcp::connection::opening::{Negotiated, Opening};
 use crate::trace::DropReason;
 use crate::wire::{Flags, TcpView};
-use crate::{Instant, Seq};
 
 /// After so long a silence an old timestamp means nothing: its clock may have wrapped (RFC 7323 §5.5).
 const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
@@ -29,7 +29,7 @@ impl Receiving {
     }
 
     /// Returns the step's result if an old timestamp, or a missing one, stops the segment.
-    pub(in crate::tcp::connection) fn check_paws(
+    pub(crate) fn check_paws(
         &mut self,
         now: Instant,
         arrived: &Arrived<'_>,
@@ -58,7 +58,7 @@ impl Receiving {
     /// peer's waiting time, so only the minimum counts for the path. The receiver agent gets each sample while nothing
     /// of our own, which would measure better, is in flight.
     #[inline]
-    pub(in crate::tcp::connection) fn hear_echo(
+    pub(crate) fn hear_echo(
         &mut self,
         now: Instant,
         segment: &TcpView<'_>,
@@ -75,23 +75,14 @@ impl Receiving {
 
     /// Returns whether the segment has a timestamp that is no older than the last, or needs none.
     #[inline]
-    pub(in crate::tcp::connection) fn is_timestamp_in_order(
-        &self,
-        segment: &TcpView<'_>,
-        agreed: &Negotiated,
-    ) -> bool {
+    pub(crate) fn is_timestamp_in_order(&self, segment: &TcpView<'_>, agreed: &Negotiated) -> bool {
         match segment.options.timestamps {
             Some(timestamps) => (timestamps.value.wrapping_sub(self.ts_recent) as i32) >= 0,
             None => !agreed.timestamps,
         }
     }
 
-    pub(in crate::tcp::connection) fn take_timestamp(
-        &mut self,
-        now: Instant,
-        segment: &TcpView<'_>,
-        agreed: &Negotiated,
-    ) {
+    pub(crate) fn take_timestamp(&mut self, now: Instant, segment: &TcpView<'_>, agreed: &Negotiated) {
         if segment.seq <= self.last_ack_decided
             && let Some(value) = self.timestamp_of(now, segment, agreed)
         {
@@ -116,23 +107,16 @@ impl Receiving {
         now.since(self.ts_recent_at) > PAWS_IDLE
     }
 
-    /// Notes the end of the previous connection between the same sockets. This number stands for the peer's first
-    /// number until that is known.
-    #[cold]
-    pub(in crate::tcp::connection) fn follow(&mut self, received: Seq) {
-        self.irs = received;
-    }
-
     /// Returns whether old segments of the previous connection cannot pass for new ones. Timestamps or higher numbers
     /// tell them apart (RFC 7323 appendix B.2, RFC 6191 §2).
     #[cold]
-    pub(in crate::tcp::connection) fn is_told_from_before(&self, syn: &TcpView<'_>) -> bool {
+    pub(crate) fn is_told_from_before(&self, syn: &TcpView<'_>) -> bool {
         syn.options.timestamps.is_some() || self.irs < syn.seq
     }
 
     /// Returns whether a SYN in TIME-WAIT cannot be an old duplicate (RFC 6191 §2).
     #[cold]
-    pub(in crate::tcp::connection) fn is_surely_new(&self, syn: &TcpView<'_>, agreed: &Negotiated) -> bool {
+    pub(crate) fn is_surely_new(&self, syn: &TcpView<'_>, agreed: &Negotiated) -> bool {
         match syn.options.timestamps {
             Some(timestamps) if agreed.timestamps => {
                 let ahead = timestamps.value.wrapping_sub(self.ts_recent) as i32;
@@ -145,7 +129,7 @@ impl Receiving {
     /// Returns whether both clocks have ticked since the last segment. All timestamps of a new connection are then
     /// newer (RFC 7323 appendix B.2).
     #[cold]
-    pub(in crate::tcp::connection) fn has_ticked_since(&self, now: Instant) -> bool {
+    pub(crate) fn has_ticked_since(&self, now: Instant) -> bool {
         now.since(self.ts_recent_at) > SLOWEST_TICK
     }
 

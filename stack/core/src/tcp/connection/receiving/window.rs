@@ -25,7 +25,7 @@ pub(super) struct Tuning {
 
 impl Receiving {
     /// The bytes that the peer may still send.
-    pub(in crate::tcp::connection) fn advertised_bytes(&self) -> u32 {
+    pub(crate) fn advertised_bytes(&self) -> u32 {
         self.edge.bytes_since(self.nxt)
     }
 
@@ -59,12 +59,7 @@ impl Receiving {
 
     /// Picks the ACK number of a leaving segment: the given one, or the current one. Updates the edge that the segment
     /// may promise.
-    pub(in crate::tcp::connection) fn tell_number(
-        &mut self,
-        memory: Memory,
-        number: Option<Seq>,
-        around: Around<'_>,
-    ) -> Seq {
+    pub(crate) fn tell_number(&mut self, memory: Memory, number: Option<Seq>, around: Around<'_>) -> Seq {
         // A segment without a decided ACK carries the current number: a newer number is never wrong.
         let number = number.unwrap_or(self.nxt);
         self.edge = self.window_edge(memory, around);
@@ -75,7 +70,7 @@ impl Receiving {
     /// The window field for an ACK of `number`. It is rounded up, so that a promised edge stays promised; the buffer
     /// has room for the extra bytes. Segments smaller than a few units may use that room up. The field is then rounded
     /// down, and the edge moves back by less than a unit (RFC 7323 §2.4).
-    pub(in crate::tcp::connection) fn promise_window(&mut self, number: Seq, agreed: &Negotiated) -> u16 {
+    pub(crate) fn promise_window(&mut self, number: Seq, agreed: &Negotiated) -> u16 {
         let shift = agreed.scale.map_or(0, |scale| scale.rcv);
         let promised = self.edge.bytes_since(number);
         let taken = (self.nxt + self.buffer.room()).bytes_since(number);
@@ -90,7 +85,7 @@ impl Receiving {
     }
 
     /// After a read by the application, the window may have to reopen and the buffer may have to grow.
-    pub(in crate::tcp::connection) fn after_read(
+    pub(crate) fn after_read(
         &mut self,
         cx: &mut Cx<'_>,
         bytes: u32,

@@ -6,7 +6,7 @@ use crate::tcp::connection::opening::Negotiated;
 use crate::wire::{Flags, TcpView};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tcp::connection) enum WindowNews {
+pub(crate) enum WindowNews {
     Same,
     Wider,
     Narrower,
@@ -14,7 +14,7 @@ pub(in crate::tcp::connection) enum WindowNews {
 
 impl Sending {
     /// The window of a SYN is never scaled (RFC 7323 §2.2).
-    pub(in crate::tcp::connection) fn begin_window(&mut self, syn: &TcpView<'_>) {
+    pub(crate) fn begin_window(&mut self, syn: &TcpView<'_>) {
         self.wnd = u32::from(syn.window);
         self.max_wnd = self.wnd;
         self.wl1 = syn.seq;
@@ -22,17 +22,13 @@ impl Sending {
     }
 
     /// The first window after the handshake counts even though wl1 and wl2 have not moved.
-    pub(in crate::tcp::connection) fn expect_window_of(&mut self, segment: &TcpView<'_>) {
+    pub(crate) fn expect_window_of(&mut self, segment: &TcpView<'_>) {
         self.wl1 = segment.seq - 1;
         self.wl2 = segment.ack;
     }
 
     /// RFC 9293 §3.10.7.4: the newest segment sets the window.
-    pub(in crate::tcp::connection) fn take_window(
-        &mut self,
-        segment: &TcpView<'_>,
-        agreed: &Negotiated,
-    ) -> WindowNews {
+    pub(crate) fn take_window(&mut self, segment: &TcpView<'_>, agreed: &Negotiated) -> WindowNews {
         // A retransmitted segment has an old number, but an ACK that advances shows that it is new. The window then
         // counts from that ACK.
         let is_newer = self.wl1 < segment.seq
@@ -56,7 +52,7 @@ impl Sending {
 
     /// Keeps the edge where a pure ACK put it, because this field carries cwnd. The ACK with the newest window may have
     /// been lost.
-    pub(in crate::tcp::connection) fn keep_edge(&mut self, ack: Seq) {
+    pub(crate) fn keep_edge(&mut self, ack: Seq) {
         if self.una < ack {
             self.wnd = self.wnd.saturating_sub(ack.bytes_since(self.una));
         }
@@ -64,33 +60,27 @@ impl Sending {
 
     /// Counts the peer's window from `highest_ack` until an ACK says more, since routing says that the peer has all
     /// below. It is as large as it ever was. A segment beyond the peer's real window gets an ACK, as a probe would.
-    pub(in crate::tcp::connection) fn count_window_from_highest_ack(&mut self) {
+    pub(crate) fn count_window_from_highest_ack(&mut self) {
         self.wnd = self.max_wnd.saturating_add(self.highest_ack.bytes_since(self.una));
     }
 
-    /// Routing is not believed any more.
-    pub(super) fn count_window_from_una(&mut self) {
-        self.wnd = self.wnd.min(self.max_wnd);
-    }
-
     /// Bytes that fit in the rest of the peer's window.
-    #[inline]
-    pub(in crate::tcp::connection) fn usable_window(&self) -> u32 {
+    pub(crate) fn usable_window(&self) -> u32 {
         (self.una + self.wnd).bytes_since(self.nxt)
     }
 
     /// Returns whether data lies beyond the window: a probe, or data that a shrinking window left outside.
-    pub(in crate::tcp::connection) fn is_beyond_window(&self) -> bool {
+    pub(crate) fn is_beyond_window(&self) -> bool {
         self.una + self.wnd < self.nxt
     }
 
     /// The number of a RST: the next one, or the end of a window that shrank. A peer ignores a RST beyond its window.
-    pub(in crate::tcp::connection) fn number_of_reset(&self) -> Seq {
+    pub(crate) fn number_of_reset(&self) -> Seq {
         if self.is_beyond_window() { self.una + self.wnd } else { self.nxt }
     }
 
     /// Returns whether an ACK is older than any window allows (RFC 5961 §5.2).
-    pub(in crate::tcp::connection) fn is_too_old(&self, ack: Seq) -> bool {
+    pub(crate) fn is_too_old(&self, ack: Seq) -> bool {
         ack < self.una - self.max_wnd
     }
 }
