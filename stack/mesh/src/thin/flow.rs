@@ -59,6 +59,9 @@ pub(super) struct AckFlow {
     last_in_order: Option<Instant>,
     last_arrival: Option<Instant>,
     pub(super) held: Option<HeldAck>,
+    /// When the agent last held an ACK at its deadline. A deadline that is no later counts no more, or the agent would
+    /// be asked for ever.
+    asked: Option<Instant>,
     /// The deadline under which the table has this flow.
     pub(super) filed: Option<Instant>,
 }
@@ -80,6 +83,7 @@ impl AckFlow {
             last_in_order: None,
             last_arrival: None,
             held: None,
+            asked: None,
             filed: None,
         }
     }
@@ -217,14 +221,19 @@ impl AckFlow {
     pub(super) fn due(&self) -> Option<Instant> {
         self.held?;
         let ceiling = self.owed.since.map_or(self.heard, |since| since + CEILING);
-        Some(self.agent.deadline().map_or(ceiling, |asked| asked.min(ceiling)))
+        Some(self.deadline().map_or(ceiling, |asked| asked.min(ceiling)))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.agent.deadline().filter(|due| self.asked.is_none_or(|asked| asked < *due))
     }
 
     /// Asks the agent if it is due. Returns the number of the ACK that leaves.
     pub(super) fn on_deadline(&mut self, now: Instant, path: &Path) -> Option<u32> {
         let held = self.held?;
         let mut leaves = false;
-        if self.agent.deadline().is_some_and(|due| due <= now) {
+        if self.deadline().is_some_and(|due| due <= now) {
+            self.asked = Some(now);
             let view = self.view(path);
             leaves = matches!(self.agent.on_deadline(now, &view), AckVerdict::Now(_));
         }

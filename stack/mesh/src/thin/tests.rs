@@ -1,8 +1,11 @@
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use hopwise_agents::StandardAgents;
 use hopwise_core::Seq;
-use hopwise_core::agent::AgentMaker;
+use hopwise_core::agent::{
+    AckDecided, AckNote, AckRule, AckVerdict, AgentMaker, Arrival, Needs, ReceiverAgent, RecvView, Why,
+};
 use hopwise_core::wire::{Flags, SackBlock, TcpOptions, Timestamps};
 use hopwise_testing::make::{Segment, ms};
 use proptest::prelude::*;
@@ -419,4 +422,54 @@ fn waiting_acks_of_one_flow_do_not_change_the_waits_of_another() {
     assert_eq!(kernel.wait(60), [(3, Pass)]);
     assert_eq!(kernel.thin.poll_timeout(), Some(Instant::ZERO + ms(70)));
     assert_eq!(kernel.wait(70), [(4, Pass)]);
+}
+
+/// Breaks the rule that its deadline lies in the future once it was asked.
+#[derive(Debug, Default)]
+struct Stuck {
+    arrived: Option<Instant>,
+    asked: u32,
+}
+
+impl ReceiverAgent for Stuck {
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, _: &RecvView<'_>) -> AckVerdict {
+        self.arrived = Some(arrival.now);
+        AckVerdict::Hold(Why::plain(AckRule::Deadline))
+    }
+
+    fn on_deadline(&mut self, _: Instant, _: &RecvView<'_>) -> AckVerdict {
+        self.asked += 1;
+        assert!(self.asked < 9, "it is asked over and over");
+        AckVerdict::Hold(Why::plain(AckRule::Deadline))
+    }
+
+    fn on_ack(&mut self, _: &AckDecided, _: &RecvView<'_>) {}
+
+    fn deadline(&self) -> Option<Instant> {
+        self.arrived
+    }
+
+    fn note(&self) -> AckNote {
+        AckNote::default()
+    }
+
+    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+#[test]
+fn an_agent_that_holds_beyond_its_own_deadline_is_asked_once_and_the_ceiling_ends_the_wait() {
+    let mut kernel = Kernel::new("delayed");
+    kernel.thin.config.receiver = Arc::new(|| Box::<Stuck>::default());
+    kernel.ack(0, 0);
+    assert_eq!(kernel.ack(1, 2), []);
+    for at in [1, 2, 290] {
+        assert_eq!(kernel.wait(at), []);
+        assert_eq!(kernel.thin.poll_timeout(), Some(Instant::from_millis(291)));
+    }
+    assert_eq!(kernel.ack(290, 4), [(2, Drop)], "news wait again");
+    assert_eq!(kernel.wait(291), [(3, Pass)]);
 }
