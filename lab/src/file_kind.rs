@@ -33,11 +33,18 @@ pub static MESH: FileOf = FileOf {
     example: "configs/mesh.yaml",
 };
 
+/// For `hopwise thin --config`.
+pub static THIN: FileOf = FileOf {
+    command: "hopwise thin --config",
+    signs: ["interfaces.0", "rules.0.receiver"],
+    example: "configs/keys/thin.yaml",
+};
+
 impl FileOf {
     /// Refuses a file that is surely of another kind.
     pub fn check(&self, document: &Document) -> Result<(), Box<Refusal>> {
         let is_there = |key: &&str| document.value_at(key).is_some();
-        let mut kinds = [&SCENARIO, &NODE, &ROUTE, &PROXY, &MESH].into_iter();
+        let mut kinds = [&SCENARIO, &NODE, &ROUTE, &PROXY, &MESH, &THIN].into_iter();
         let surely = kinds.find(|kind| kind.signs.iter().all(is_there));
         let Some(other) = surely.filter(|kind| *kind != self) else { return Ok(()) };
         let problem = format!("this is no {} but a {}", self.words(), other.words());

@@ -2,10 +2,13 @@
 
 mod air;
 
+use std::collections::BTreeMap;
+
 use hopwise_agents::spec::senders_of;
 use serde::{Deserialize, Serialize};
 
 use crate::live::mesh::MeshRun;
+use crate::live::part::ThinnedAcks;
 use crate::programs::{CompletionTimes, Probed, Spread};
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
@@ -69,6 +72,9 @@ pub struct Live {
     /// The release of the nodes' kernel, as `uname -r` prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// The ACKs of the kernels that `hopwise thin` judged, by node.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub thinned: BTreeMap<String, ThinnedAcks>,
     /// The hosts of a mesh, and what they saw during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshRun>,

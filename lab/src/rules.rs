@@ -170,7 +170,8 @@ fn some(kind: Kind) -> Schema {
     json_schema!({ "anyOf": [spec, { "type": "array", "items": spec }, { "type": "null" }] })
 }
 
-pub(crate) fn receiver(_: &mut SchemaGenerator) -> Schema {
+/// The schema of a receiver agent's spec.
+pub fn receiver(_: &mut SchemaGenerator) -> Schema {
     one(Kind::Receiver)
 }
 

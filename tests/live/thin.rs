@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::thread;
@@ -22,24 +23,18 @@ struct Thinned<'a> {
 
 impl<'a> Thinned<'a> {
     fn on_mobile(network: &'a Network, receiver: &str, patience: &str) -> Thinned<'a> {
-        Thinned::start(network, &network.mobile, "radio", receiver, patience)
+        Thinned::start(network, &network.mobile, &["radio", "--receiver", receiver], patience)
     }
 
     fn on_router(network: &'a Network, receiver: &str) -> Thinned<'a> {
-        Thinned::start(network, &network.router, "wire", receiver, "60s")
+        Thinned::start(network, &network.router, &["wire", "--receiver", receiver], "60s")
     }
 
-    fn start(
-        network: &'a Network,
-        at: &'a Namespace,
-        interface: &str,
-        receiver: &str,
-        patience: &str,
-    ) -> Thinned<'a> {
+    fn start(network: &'a Network, at: &'a Namespace, words: &[&str], patience: &str) -> Thinned<'a> {
         let log = fs::File::create(network.path("thin.log")).expect("a file");
         let socket = network.path("thin.sock").display().to_string();
-        let words = [HOPWISE, "thin", interface, "--receiver", receiver, "--control", &socket];
-        let mut command = at.command(&[&words[..], &["--watchdog", patience]].concat());
+        let words = [&[HOPWISE, "thin"], words, &["--control", &socket, "--watchdog", patience]].concat();
+        let mut command = at.command(&words);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let mut running = Running(command.spawn().expect("it starts"));
         within_patience(until(|| {
@@ -149,6 +144,29 @@ fn a_transfer_goes_on_when_the_daemon_is_killed_stopped_or_ended() {
         transfer.wait_for(1_000_000);
         within_patience(until(|| thinned.has_no_rule_left()));
         assert_eq!(signal == Signal::STOP, thinned.log().contains("the daemon hangs and is killed"));
+    }
+}
+
+#[test]
+fn a_file_gives_agents_to_flows_and_a_capture_has_the_fate_of_each_ack() {
+    needs!["nft", "ethtool"];
+    let network = Network::new("thin-file");
+    let [file, capture] = ["thin.yaml", "acks.pcapng"].map(|name| network.path(name));
+    let folder = file.parent().expect("a folder");
+    // The daemon is no root when it writes.
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let rule = "{ match: { interface: radio }, receiver: \"delayed:d=100\" }";
+    fs::write(&file, format!("interfaces: [radio]\nreceiver: immediate\nrules: [{rule}]\n")).expect("a file");
+    let [of_file, of_capture] = [&file, &capture].map(|path| path.display().to_string());
+    let words = ["--config", &of_file, "--capture", &of_capture];
+    let mut thinned = Thinned::start(&network, &network.mobile, &words, "60s");
+    network.transfer("cubic").wait_for(5_000_000);
+    assert!(thinned.count("replaced") > 0, "the rule knows the interface");
+    thinned.end();
+    within_patience(until(|| thinned.running.0.try_wait().expect("a child").is_some()));
+    let written = String::from_utf8_lossy(&fs::read(&capture).expect("a capture")).into_owned();
+    for said in ["passed: one of the first of its flow", "dropped: replaced by the ACK of ", "held for 0."] {
+        assert!(written.contains(said), "{said}");
     }
 }
 

@@ -63,6 +63,8 @@ pub enum PartMessage {
     Routed(RoutingCounts),
     /// The same of a transparent node.
     Carried(CarriedCounts),
+    /// The same of a daemon that thins ACKs.
+    Thinned(ThinnedAcks),
     /// It cannot take part.
     Refused {
         /// The reason, for the trial's reader.
@@ -82,6 +84,9 @@ pub struct NodeResults {
     /// The observations of a host of a mesh during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<HostObservations>,
+    /// The counts of the daemon that thinned ACKs beside the node's programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinned: Option<ThinnedAcks>,
 }
 
 /// The counts of a node's routing at the run's end.
@@ -102,6 +107,19 @@ pub struct CarriedCounts {
     pub caught: u64,
     /// Connections of that host that went past it.
     pub straight: u64,
+}
+
+/// The pure ACKs of a kernel that a daemon has judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThinnedAcks {
+    /// All pure ACKs of followed flows.
+    pub acks: u64,
+    /// The part of them that was dropped for a newer ACK.
+    pub replaced: u64,
+    /// The part of them that was dropped because data left with a newer number.
+    pub ridden: u64,
+    /// The part of them that passed at once, with news or at a beginning.
+    pub news: u64,
 }
 
 /// The line that begins the run at a node.

@@ -33,6 +33,8 @@ pub(super) struct Agents {
     pub(super) arm: Arm,
     /// The specs as they were parsed; none where the kernel's TCP runs.
     pub(super) own: Option<OwnAgents>,
+    /// The agent that thins the kernel's ACKs.
+    pub(super) thin: Option<ReceiverSpec>,
 }
 
 #[derive(Debug)]
@@ -142,7 +144,10 @@ pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Res
     let config = file.arms.find(arm).cloned().unwrap_or_default();
     let at = YamlPath::root().key("arms").key(arm);
     if let Some(algorithm) = live::kernel_arm(document, file, (&at, &config))? {
-        return Ok(Agents { arm: Arm::kernel(arm, &algorithm), own: None });
+        let thin = config.thin.as_deref().map(parse_receiver).transpose();
+        let thin = thin.map_err(|error| document.refuse_spec(&at.key("thin"), Kind::Receiver, &error))?;
+        let arm = Arm::kernel(arm, &algorithm, thin.as_ref().map(ToString::to_string));
+        return Ok(Agents { arm, own: None, thin });
     }
     let refused = |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&at.key(key), kind, error);
     let receiver = parse_receiver(config.receiver.as_deref().unwrap_or(DEFAULT_RECEIVER))
@@ -160,7 +165,8 @@ pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Res
         shadows: shadows.to_string(),
         base_station: base_station.as_ref().map(ToString::to_string),
         transparent: config.transparent,
+        thin: None,
     };
     live::transparent_arm(document, file, (&at, &config))?;
-    Ok(Agents { arm, own: Some(OwnAgents { receiver, senders, shadows, base_station }) })
+    Ok(Agents { arm, own: Some(OwnAgents { receiver, senders, shadows, base_station }), thin: None })
 }

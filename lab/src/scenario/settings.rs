@@ -134,9 +134,15 @@ fn set_tcp(settings: &mut Value, own_tcp: &Tcp, (agents, routes): (&Agents, &Rou
 
 fn arm(agents: &Agents, profile: Profile) -> Value {
     let is_transparent = agents.arm.transparent;
-    let Some(agents) = &agents.own else {
-        return json!({ "receiver": agents.arm.receiver, "sender": [agents.arm.senders] });
+    let Some(own) = &agents.own else {
+        let mut arm = json!({ "receiver": agents.arm.receiver, "sender": [agents.arm.senders] });
+        if let Some(thin) = &agents.thin {
+            arm["thin"] = thin.to_string().into();
+            arm["parameters"] = json!({ "thin": parameters(thin.parameters(profile)) });
+        }
+        return arm;
     };
+    let agents = own;
     let mut arm = json!({
         "receiver": agents.receiver.to_string(),
         "sender": agents.senders.each(),

@@ -125,6 +125,31 @@ fn an_arm_of_the_kernel_has_in_its_settings_what_the_kernel_takes() {
 }
 
 #[test]
+fn an_arm_whose_acks_a_daemon_thins_says_its_agent_and_is_refused_where_no_kernel_acknowledges() {
+    let arm = |keys: &str| format!("arms={{ k: {{ sender: kernel:cubic, {keys} }} }}");
+    let thinned = arm("receiver: kernel, thin: aad");
+    let scenario = read(CHAIN, &["world=netns", &thinned]);
+    let settings = scenario.under("k").expect("an arm").settings();
+    assert_eq!(settings["arm"]["thin"], "aad");
+    assert!(settings["arm"]["parameters"]["thin"].is_object(), "{settings}");
+    for (sets, said) in [
+        (&[&*thinned][..], "no kernel whose ACKs could wait; world: netns, hwsim or mesh"),
+        (
+            &["world=netns", "arms={ k: { thin: aad } }"],
+            "; receiver: kernel with sender: kernel:cubic",
+        ),
+        (&["world=netns", &arm("receiver: kernel, thin: add")], "did you mean `aad`"),
+        (
+            &["world=netns", &thinned, "traffic=[{ from: first, to: last, kind: cbr, every: 50ms }]"],
+            "no flow is over TCP; a flow over TCP",
+        ),
+    ] {
+        let refused = refused(sets);
+        assert!(refused.contains(said) && refused.contains("thin"), "{sets:?}: {refused}");
+    }
+}
+
+#[test]
 fn segments_that_the_kernel_does_not_cut_are_refused_and_short_datagrams_are_not() {
     let kernel = "arms={ k: { receiver: kernel, sender: kernel:cubic } }";
     let flow = |kind: &str| format!("traffic=[{{ from: first, to: last, kind: bulk }}, {kind}]");

@@ -247,6 +247,7 @@ impl CalibrationCell {
                 shadows: "[]".into(),
                 base_station: None,
                 transparent: false,
+                thin: None,
             },
             gateway: None,
             duration: Duration::from_secs(duration),

@@ -137,11 +137,13 @@ pub struct Arm {
     pub base_station: Option<String>,
     /// Programs are on hosts behind the ends, and transparent nodes carry their TCP.
     pub transparent: bool,
+    /// The spec of the receiver agent by which `hopwise thin` holds a kernel's ACKs; none: the kernel alone decides.
+    pub thin: Option<String>,
 }
 
 impl Arm {
     /// An arm that runs the kernel's TCP.
-    pub(crate) fn kernel(name: &str, algorithm: &str) -> Arm {
+    pub(crate) fn kernel(name: &str, algorithm: &str, thin: Option<String>) -> Arm {
         Arm {
             name: name.to_owned(),
             receiver: "kernel".to_owned(),
@@ -149,6 +151,7 @@ impl Arm {
             shadows: String::new(),
             base_station: None,
             transparent: false,
+            thin,
         }
     }
 
@@ -197,6 +200,13 @@ impl FlowPlan {
     /// A flow in the foreground, to the end of the run.
     pub fn new(from: u32, to: u32, start: Duration, traffic: TrafficPlan) -> FlowPlan {
         FlowPlan { from, to, start, stop: None, is_background: false, traffic }
+    }
+
+    /// True if TCP brings data of the flow to that node.
+    pub fn brings_tcp_to(&self, node: u32) -> bool {
+        let TrafficPlan::Tcp(plan) = &self.traffic else { return false };
+        let directions = plan.talk.directions();
+        directions.has_forth() && self.to == node || directions.has_back() && self.from == node
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::table::MetricsPage;
+
 /// Output of `hopwise status` for a daemon that thins ACKs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThinSnapshot {
@@ -25,11 +27,35 @@ pub struct ThinSnapshot {
 }
 
 impl ThinSnapshot {
+    /// Pure ACKs of followed flows that left.
+    fn left(&self) -> u64 {
+        self.acks.saturating_sub(self.replaced + self.ridden)
+    }
+
+    /// The counters in Prometheus' text format.
+    pub fn metrics(&self) -> String {
+        let mut page = MetricsPage::default();
+        let fates = [("left", self.left()), ("replaced", self.replaced), ("ridden", self.ridden)];
+        let help = "Pure ACKs of followed flows, by fate; ridden: dropped as data left with a newer number.";
+        page.counter_by("hopwise_thin_acks_total", help, fates.map(|(fate, count)| ("fate", fate, count)));
+        let passed = [("news", self.news), ("not-understood", self.untouched), ("no-room", self.no_room)];
+        let help = "Packets that passed at once, by cause.";
+        page.counter_by("hopwise_thin_passed_total", help, passed.map(|(why, count)| ("cause", why, count)));
+        for (family, help, count) in [
+            ("hopwise_thin_flows", "Flows that are followed.", self.flows),
+            ("hopwise_thin_held", "ACKs that wait.", self.held),
+        ] {
+            page.family(family, "gauge", help);
+            page.line(family, format_args!(""), count);
+        }
+        page.text()
+    }
+
     /// Lines for people.
     pub fn page(&self) -> String {
         let ThinSnapshot { pid, version, interfaces, receiver, queue, flows, held, .. } = self;
         let ThinSnapshot { acks, replaced, ridden, news, untouched, no_room, .. } = self;
-        let left = acks.saturating_sub(replaced + ridden);
+        let left = self.left();
         format!(
             "thin on {}, receiver {receiver}, queue {queue}, pid {pid}, hopwise {version}\n\
              flows {flows}, ACKs that wait {held}\n\
@@ -48,5 +74,6 @@ mod tests {
     fn a_page_has_the_acks_that_left() {
         let snapshot = ThinSnapshot { acks: 10, replaced: 6, ridden: 1, ..ThinSnapshot::default() };
         assert!(snapshot.page().contains("ACKs 10, left 3, replaced 6, gone with data 1"));
+        assert!(snapshot.metrics().contains("hopwise_thin_acks_total{fate=\"left\"} 3\n"));
     }
 }

@@ -57,16 +57,19 @@ pub(crate) enum FileKind {
     Inventory,
     /// hopwise mesh up
     Mesh,
+    /// hopwise thin --config
+    Thin,
 }
 
 impl FileKind {
-    const ALL: [FileKind; 6] = [
+    const ALL: [FileKind; 7] = [
         FileKind::Scenario,
         FileKind::Node,
         FileKind::Route,
         FileKind::Proxy,
         FileKind::Inventory,
         FileKind::Mesh,
+        FileKind::Thin,
     ];
 
     fn name(self) -> &'static str {
@@ -77,6 +80,7 @@ impl FileKind {
             FileKind::Proxy => "proxy",
             FileKind::Inventory => "inventory",
             FileKind::Mesh => "mesh",
+            FileKind::Thin => "thin",
         }
     }
 
@@ -88,6 +92,7 @@ impl FileKind {
             FileKind::Proxy => proxy::config::json_schema(),
             FileKind::Inventory => fleet::inventory::json_schema(),
             FileKind::Mesh => hopwise_router::bringup::config::json_schema(),
+            FileKind::Thin => hopwise_router::thin::config::json_schema(),
         }
     }
 

@@ -38,6 +38,7 @@ pub(crate) use socks5::client as socks5_client;
 mod stage;
 pub mod status;
 mod transparent;
+pub use metrics::serve_page;
 pub use transparent::hangs as transparent_hangs;
 pub(crate) mod unfinished;
 mod unmet;

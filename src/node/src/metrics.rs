@@ -15,14 +15,21 @@ use hopwise_core::agent::{AckRule, By};
 use hopwise_core::trace::SentWhat;
 use hopwise_core::trace::text::EVENT_NAMES;
 use hopwise_host::CaptureCounts;
+use tokio::net::TcpListener;
 
 use super::counts::OPEN;
 use super::snapshot::{LinkSnapshot, Snapshot};
+use super::users::Users;
 use hopwise_daemon::table::{MetricsPage, escaped};
 
 pub(super) use server::{serve, verdict};
 pub(super) use sums::{Adder, Sums};
 use sums::{RTT_BOUNDS_US, value};
+
+/// Serves the page of a daemon that has no names besides its addresses.
+pub async fn serve_page(listener: TcpListener, page: impl Fn() -> String + Send + Sync + 'static) {
+    serve(listener, Vec::new(), Users::of_machine(), page).await;
+}
 
 /// The text for a scrape; `captured` covers all captures since the start.
 pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -> String {

@@ -96,7 +96,7 @@ pub(crate) fn is_end(plan: &Plan, node: u32) -> bool {
 
 /// The interface of the mesh. The TUN device of a routing daemon has its host's address: the radio is another
 /// interface.
-fn interface_of(own: Ipv4Addr) -> Result<String, Failure> {
+pub(crate) fn interface_of(own: Ipv4Addr) -> Result<String, Failure> {
     let route = Some(IpAddr::V4(own)).filter(|own| is_own_address(*own)).and_then(route_to);
     let name = route.and_then(|route| name_of(route.interface).ok());
     let name = name.ok_or_else(|| {

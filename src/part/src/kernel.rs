@@ -105,7 +105,7 @@ impl Kernel {
         let ends = programs.flows().iter().map(|flow| flow.result(plan.end(), &self)).collect();
         let late_us = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
         // Between the kernel's TCP and its devices nothing waits for a program; datagrams do.
-        Ok(NodeResults { ends, late_us, lost: lost::by_sockets(), seen: None })
+        Ok(NodeResults { ends, late_us, lost: lost::by_sockets(), ..NodeResults::default() })
     }
 
     fn add(&mut self, open: OpenSocket) -> Number {

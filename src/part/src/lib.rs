@@ -37,6 +37,7 @@ mod host;
 mod kernel;
 mod looks;
 pub mod lost;
+mod thinning;
 mod traced;
 
 /// Events that each endpoint keeps between two drains, which follow every packet.
@@ -157,7 +158,12 @@ fn programs(
         algorithms::check(algorithm)?;
         let kernel =
             Kernel::new(algorithm).map_err(|error| Failure::failed("use the kernel's TCP", error))?;
-        return kernel.play(plan, (node, address_of), begin);
+        let daemon = thinning::start(prepared, part)?;
+        let ended = kernel.play(plan, (node, address_of), begin)?;
+        return match daemon {
+            Some(daemon) => daemon.end(ended),
+            None => Ok(ended),
+        };
     }
     let mut captured = capture.map(Captured::new);
     let traced = part.trace.as_deref().map(Traced::begin).transpose()?;
@@ -178,7 +184,7 @@ fn programs(
     }
     traced.map_or(Ok(()), Traced::end)?;
     let lost = lost::by_devices(|name| name == DEVICE);
-    Ok(NodeResults { ends: driver.machine().results(), late_us, lost, seen: None })
+    Ok(NodeResults { ends: driver.machine().results(), late_us, lost, ..NodeResults::default() })
 }
 
 /// The programs at the other ends of the node's flows.

@@ -169,6 +169,15 @@ pub struct Tap {
     shard: u16,
 }
 
+impl Tap {
+    /// Sees a packet with its comment, where no trace gives one.
+    pub fn on_commented(&self, seen: &SeenPacket<'_>, comment: String) {
+        if self.queue.is_open() {
+            self.queue.push_packet(self.shard, seen, Some(comment));
+        }
+    }
+}
+
 impl Default for Capture {
     fn default() -> Capture {
         Capture { queue: Arc::new(CaptureQueue::new()), captures: Arc::default() }
@@ -359,7 +368,7 @@ impl Observer for Tap {
 
     fn on_packet(&mut self, seen: &SeenPacket<'_>) {
         if self.queue.is_open() {
-            self.queue.push_packet(self.shard, seen);
+            self.queue.push_packet(self.shard, seen, None);
         }
     }
 

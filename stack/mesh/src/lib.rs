@@ -40,4 +40,4 @@ pub use routing::{
     ControlMessage, Cx, Purged, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
 };
 pub use static_routes::{FirstStep, StaticNeighbour, StaticRoutes, towards};
-pub use thin::{AckFate, Thin, ThinConfig, ThinCounts};
+pub use thin::{AckFate, Thin, ThinConfig, ThinCounts, ThinRule};

@@ -22,10 +22,13 @@ mod read;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_core::Instant;
 use hopwise_core::agent::{By, MakeReceiver, Path};
+use hopwise_core::ip::Prefix;
+use hopwise_core::{Instant, Seq};
 
 use flow::{AckFlow, HeldAck};
 use read::{Ends, ReadHead};
@@ -44,8 +47,8 @@ const IDLE_AND_EMPTY: Duration = Duration::from_secs(2);
 
 /// What a [`Thin`] is made of.
 pub struct ThinConfig {
-    /// Makes the agent of each flow.
-    pub receiver: MakeReceiver,
+    /// The agents of flows; the first rule that matches applies. Flows without a rule are not followed.
+    pub rules: Vec<ThinRule>,
     /// The largest packet of the interface, which tells how many segments an ACK stands for.
     pub mtu: u16,
     /// Flows that are followed at a time. ACKs of further flows pass.
@@ -55,20 +58,86 @@ pub struct ThinConfig {
     pub quick: u32,
 }
 
-impl std::fmt::Debug for ThinConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// Chooses the agent of flows. All conditions given have to hold.
+pub struct ThinRule {
+    /// The interface by which the ACKs leave, by the number that comes with packets.
+    pub interface: Option<u16>,
+    /// The port of either end.
+    pub port: Option<u16>,
+    /// The network of the end that gets the ACKs.
+    pub network: Option<Prefix>,
+    /// Makes the agent of each flow.
+    pub receiver: MakeReceiver,
+}
+
+impl ThinRule {
+    fn matches(&self, interface: u16, Ends { from, to }: Ends) -> bool {
+        self.interface.is_none_or(|wanted| wanted == interface)
+            && self.port.is_none_or(|port| [from.port(), to.port()].contains(&port))
+            && self.network.is_none_or(|network| network.contains(to.ip()))
+    }
+}
+
+impl fmt::Debug for ThinRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThinRule").field("port", &self.port).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ThinConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ThinConfig { mtu, most_flows, .. } = self;
         f.debug_struct("ThinConfig").field("mtu", mtu).field("most_flows", most_flows).finish_non_exhaustive()
     }
 }
 
-/// What becomes of a packet.
+/// What becomes of a packet, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckFate {
-    /// It goes on as it is.
-    Pass,
-    /// A newer ACK goes in its place.
-    Drop,
+    /// Data, SYN, FIN or RST: it passes.
+    NoAck,
+    /// It passes, because it was not understood, or because too many flows are followed.
+    NotFollowed,
+    /// It passes as one of the first of its flow, or of those after a pause.
+    First,
+    /// It passes at once, with these news.
+    News(&'static str),
+    /// It leaves at once, or when its wait ended, because the agent wants an ACK.
+    Agent,
+    /// It leaves after the longest wait.
+    Ceiling,
+    /// It leaves before a packet that does not take its place.
+    Before,
+    /// It leaves because its flow or the daemon ends.
+    LetGo,
+    /// It is dropped for an ACK with this number.
+    Replaced(Seq),
+    /// It is dropped for data with this number.
+    Ridden(Seq),
+}
+
+impl AckFate {
+    /// True if the packet goes on.
+    pub fn passes(self) -> bool {
+        !matches!(self, AckFate::Replaced(_) | AckFate::Ridden(_))
+    }
+}
+
+impl fmt::Display for AckFate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AckFate::NoAck => f.write_str("passed: no pure ACK"),
+            AckFate::NotFollowed => f.write_str("passed: its flow is not followed"),
+            AckFate::First => f.write_str("passed: one of the first of its flow, or after a pause"),
+            AckFate::News(what) => write!(f, "passed: {what}"),
+            AckFate::Agent => f.write_str("left: the agent wants an ACK"),
+            AckFate::Ceiling => f.write_str("left: the longest wait is over"),
+            AckFate::Before => f.write_str("left: a packet follows that does not take its place"),
+            AckFate::LetGo => f.write_str("left: its flow is followed no longer"),
+            AckFate::Replaced(by) => write!(f, "dropped: replaced by the ACK of {}", by.0),
+            AckFate::Ridden(by) => write!(f, "dropped: gone with data that acknowledge {}", by.0),
+        }
+    }
 }
 
 /// Counts since the start; flows and waiting ACKs are those of now.
@@ -119,21 +188,21 @@ impl Thin {
         }
     }
 
-    /// Takes a packet that is about to leave; `head` has its headers, and may lack its data. Verdicts may follow on
-    /// this packet and on waiting ones.
-    pub fn handle_packet(&mut self, now: Instant, id: u32, head: &[u8]) {
+    /// Takes a packet that is about to leave by an interface; `head` has its headers, and may lack its data. Verdicts
+    /// may follow on this packet and on waiting ones.
+    pub fn handle_packet(&mut self, now: Instant, (id, interface): (u32, u16), head: &[u8]) {
         let Some(read) = read::read(head) else {
             self.counts.untouched += 1;
-            return self.say(id, AckFate::Pass);
+            return self.say(id, AckFate::NotFollowed);
         };
         if read.begins_or_resets() {
             self.forget(read.ends);
-            self.say(id, AckFate::Pass);
+            self.say(id, AckFate::NoAck);
         } else if read.takes_numbers() {
             self.on_data(now, &read);
-            self.say(id, AckFate::Pass);
+            self.say(id, AckFate::NoAck);
         } else {
-            self.on_ack(now, id, &read);
+            self.on_ack(now, (id, interface), &read);
         }
     }
 
@@ -144,9 +213,8 @@ impl Thin {
                 unreachable!("a flow with a waiting ACK stays")
             };
             self.due.pop_first();
-            if let Some(id) = flow.on_deadline(now, &self.path) {
-                self.counts.held -= 1;
-                self.say(id, AckFate::Pass);
+            if let Some((held, fate)) = flow.on_deadline(now, &self.path) {
+                self.end(held, fate);
             }
             self.file(ends);
         }
@@ -189,65 +257,69 @@ impl Thin {
         if let Some(held) = held {
             let rides = held.goes_on_in(read) && read.ack >= held.number;
             self.counts.ridden += u64::from(rides);
-            self.end(held, rides);
+            self.end(held, if rides { AckFate::Ridden(read.ack) } else { AckFate::Before });
         }
         self.file(read.ends);
     }
 
-    fn on_ack(&mut self, now: Instant, id: u32, read: &ReadHead) {
+    fn on_ack(&mut self, now: Instant, (id, interface): (u32, u16), read: &ReadHead) {
         if !read.is_plain {
             self.counts.untouched += 1;
             self.forget(read.ends);
-            return self.say(id, AckFate::Pass);
+            return self.say(id, AckFate::NotFollowed);
         }
         if !self.flows.contains_key(&read.ends) {
-            self.begin(now, read);
-            return self.say(id, AckFate::Pass);
+            let fate = self.begin(now, interface, read);
+            return self.say(id, fate);
         }
         let Some(flow) = self.flows.get_mut(&read.ends) else { return };
         self.counts.acks += 1;
-        let has_news = flow.is_quick(now, self.config.quick) || flow.has_news(read);
+        let is_quick = flow.is_quick(now, self.config.quick);
+        let news = if is_quick { Some(AckFate::First) } else { flow.news(read).map(AckFate::News) };
         let held = flow.held.take();
-        let mut leaves = flow.hear(now, read, self.config.mtu, &self.path);
-        self.counts.news += u64::from(has_news);
-        if has_news && !leaves {
+        let is_wanted = flow.hear(now, read, self.config.mtu, &self.path);
+        self.counts.news += u64::from(news.is_some());
+        if news.is_some() && !is_wanted {
             flow.settle(now, By::Forced, &self.path);
-            leaves = true;
         }
         flow.note(now, read);
-        if !leaves {
+        let leaves = news.or(is_wanted.then_some(AckFate::Agent));
+        if leaves.is_none() {
             flow.held = Some(HeldAck { id, seq: read.seq, number: read.ack });
             self.counts.held += 1;
         }
         if let Some(held) = held {
             let is_replaced = held.goes_on_in(read) && read.ack > held.number;
             self.counts.replaced += u64::from(is_replaced);
-            self.end(held, is_replaced);
+            self.end(held, if is_replaced { AckFate::Replaced(read.ack) } else { AckFate::Before });
         }
-        if leaves {
-            self.say(id, AckFate::Pass);
+        if let Some(fate) = leaves {
+            self.say(id, fate);
         }
         self.file(read.ends);
     }
 
     /// Ends the wait of an ACK.
-    fn end(&mut self, held: HeldAck, is_replaced: bool) {
+    fn end(&mut self, held: HeldAck, fate: AckFate) {
         self.counts.held -= 1;
-        self.say(held.id, if is_replaced { AckFate::Drop } else { AckFate::Pass });
+        self.say(held.id, fate);
     }
 
     /// Follows a flow from this ACK on, which itself passes: a beginning has no number to compare with.
-    fn begin(&mut self, now: Instant, read: &ReadHead) {
+    fn begin(&mut self, now: Instant, interface: u16, read: &ReadHead) -> AckFate {
+        let rule = self.config.rules.iter().find(|rule| rule.matches(interface, read.ends));
+        let Some(receiver) = rule.map(|rule| Arc::clone(&rule.receiver)) else { return AckFate::NotFollowed };
         if self.flows.len() >= self.config.most_flows {
             self.sweep(now);
         }
         if self.flows.len() >= self.config.most_flows {
             self.counts.no_room += 1;
-            return;
+            return AckFate::NotFollowed;
         }
         self.counts.acks += 1;
-        let flow = AckFlow::new(now, (self.config.receiver)(), self.config.quick, read);
+        let flow = AckFlow::new(now, receiver(), self.config.quick, read);
         self.flows.insert(read.ends, flow);
+        AckFate::First
     }
 
     fn sweep(&mut self, now: Instant) {
@@ -267,7 +339,7 @@ impl Thin {
             self.due.remove(&(due, ends));
         }
         if let Some(held) = flow.held {
-            self.end(held, false);
+            self.end(held, AckFate::LetGo);
         }
     }
 
@@ -282,8 +354,8 @@ impl Thin {
     }
 }
 
-impl std::fmt::Debug for Thin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Thin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Thin").field("counts", &self.counts()).finish_non_exhaustive()
     }
 }

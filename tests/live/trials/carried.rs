@@ -1,4 +1,8 @@
-//! Trials of programs that know nothing of Hopwise.
+//! Trials of programs that know nothing of Hopwise: their TCP is carried, or its ACKs are thinned.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::Value;
 
@@ -29,4 +33,43 @@ fn a_trial_measures_programs_that_know_nothing_of_the_nodes_before_them() {
         }
         assert_eq!(scenario.namespaces(), [""; 0]);
     }
+}
+
+/// The kernel's TCP, whose ACKs a daemon thins at each end that receives.
+#[test]
+fn a_trial_thins_the_acks_of_the_kernels_that_receive() {
+    needs!["nft"];
+    let arms = "arms={ thin: { receiver: kernel, sender: kernel:cubic, thin: \"delayed:d=8\" } }";
+    let scenario = Scenario::new("thinned", "netns", TEXT);
+    let output = scenario.trial(&["--set", arms, LASTS[0], LASTS[1]]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let record = &scenario.records()[0];
+    assert_eq!(record["settings"]["arm"]["thin"], "delayed:8", "{record}");
+    let thinned = &record["result"]["live"]["thinned"];
+    let count = |node: &str, what: &str| thinned[node][what].as_u64().unwrap_or_else(|| panic!("{thinned}"));
+    assert!(count("n2", "replaced") > 0 && count("n2", "acks") > count("n2", "replaced"), "{thinned}");
+    assert!(count("n0", "acks") > 0, "its answers are data, too: {thinned}");
+    assert_eq!(thinned["n1"], Value::Null, "it receives nothing");
+    assert!(record["result"]["flows"][0]["goodput_kbps"].as_f64() > Some(100.0), "{record}");
+    assert_eq!(scenario.namespaces(), [""; 0]);
+}
+
+/// Of all tools only `ip` is there: none leads ACKs into a queue.
+#[test]
+fn a_daemon_that_cannot_start_ends_the_trial_with_its_error() {
+    needs!["nft"];
+    let arms = "arms={ thin: { receiver: kernel, sender: kernel:cubic, thin: aad } }";
+    let scenario = Scenario::new("unthinned", "netns", TEXT);
+    let mut command = scenario.command(&["--set", arms, LASTS[0], LASTS[1]]);
+    let tools = scenario.file.with_extension("tools");
+    fs::create_dir_all(&tools).expect("a folder");
+    let path = env::var("PATH").unwrap_or_default();
+    let ip = env::split_paths(&path).map(|folder| folder.join("ip")).find(|file| file.exists());
+    symlink(ip.expect("namespaces need it"), tools.join("ip")).expect("a link");
+    let output = command.env("PATH", &tools).output().expect("it starts");
+    fs::remove_dir_all(&tools).expect("it is there");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(said.contains("thin the ACKs of a node's kernel") && said.contains("is needed"), "{said}");
+    assert_eq!(scenario.namespaces(), [""; 0]);
 }

@@ -152,6 +152,7 @@ pub(super) fn kernel_arm(
 ) -> Result<Option<String>, Box<Refusal>> {
     let receiver = config.receiver.as_deref().unwrap_or_default();
     let sender = config.sender.as_deref().unwrap_or_default();
+    thinned_arm(document, file, (at, config))?;
     if !is_kernels(config) {
         return Ok(None);
     }
@@ -191,6 +192,30 @@ pub(super) fn kernel_arm(
         }
     }
     Ok(Some(algorithm.to_owned()))
+}
+
+/// Refuses an arm that has no ACKs of a kernel to thin.
+fn thinned_arm(
+    document: &Document,
+    file: &ScenarioFile,
+    (at, config): (&YamlPath, &ArmConfig),
+) -> CheckResult {
+    let (problem, accepted) = match (&config.thin, file.world.0) {
+        (None, _) => return Ok(()),
+        (_, World::Sim) => (
+            "the simulation has no kernel whose ACKs could wait",
+            "world: netns, hwsim or mesh, or no such key",
+        ),
+        _ if !is_kernels(config) => (
+            "the receiver agent of our TCP decides about its ACKs by itself",
+            "receiver: kernel with sender: kernel:cubic, or no such key",
+        ),
+        _ if !file.traffic.iter().any(TrafficFlows::is_over_tcp) => {
+            ("no flow is over TCP", "a flow over TCP, or no such key")
+        }
+        _ => return Ok(()),
+    };
+    Err(document.refuse_key(&at.key("thin"), problem.to_owned(), accepted))
 }
 
 /// Refuses an arm whose transparent nodes cannot be, or would carry nothing.

@@ -36,6 +36,10 @@ pub(in crate::scenario) struct ArmConfig {
     /// over Hopwise with the arm's agents (default: false, programs use the arm's TCP themselves). In the worlds netns
     /// and hwsim.
     pub(in crate::scenario) transparent: bool,
+    /// Receiver agent by which `hopwise thin` holds and drops ACKs of the kernel's TCP, at each node that receives
+    /// (default: the kernel's ACKs leave as they are). It goes with receiver `kernel`, in live worlds.
+    #[schemars(schema_with = "receiver")]
+    pub(in crate::scenario) thin: Option<String>,
     /// Keys of the file with other values for this arm, by path, such as `topology.hops: 12` (default: none). These
     /// cannot be set: `title`, `world`, `arms`, `matrix`, and keys of `run` except `duration` and `warmup`.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]

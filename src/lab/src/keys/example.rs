@@ -23,6 +23,7 @@ impl FileKind {
                 "configs/keys/grid.yaml" "configs/keys/random.yaml" "configs/keys/cross.yaml"
                 "configs/keys/positions.yaml" "configs/today.yaml" "configs/keys/fq-codel.yaml"
                 "configs/keys/amsdu.yaml" "configs/live/transparent.yaml" "configs/field.yaml"
+                "configs/thin.yaml"
             },
             FileKind::Node => {
                 files! { "configs/node.yaml" "configs/keys/node.yaml" "configs/keys/raw.yaml" "configs/keys/pcap.yaml" }
@@ -36,6 +37,7 @@ impl FileKind {
             FileKind::Proxy => {
                 files! { "configs/proxy.yaml" "configs/keys/proxy.yaml" "configs/keys/queue.yaml" }
             }
+            FileKind::Thin => files! { "configs/keys/thin.yaml" },
             FileKind::Inventory => files! { "configs/inventory.yaml" "configs/keys/inventory.yaml" },
             FileKind::Mesh => {
                 files! { "configs/mesh.yaml" "configs/keys/mesh.yaml" "configs/keys/mesh-brief.yaml" }

@@ -21,6 +21,7 @@ impl FileKind {
             FileKind::Proxy => "a proxy",
             FileKind::Inventory => "an inventory",
             FileKind::Mesh => "a mesh's interfaces",
+            FileKind::Thin => "thinned ACKs",
         }
     }
 }
@@ -102,6 +103,7 @@ fn head(kind: FileKind) -> String {
         FileKind::Proxy => "`rules[]` is an entry of the list `rules`",
         FileKind::Inventory => "`hosts[]` is an entry of the list `hosts`",
         FileKind::Mesh => "`interfaces[]` is an entry of the list `interfaces`",
+        FileKind::Thin => "`rules[]` is an entry of the list `rules`",
     };
     let command = if kind == FileKind::default() { String::new() } else { format!(" {}", kind.name()) };
     let paragraph = format!(

@@ -32,6 +32,7 @@ impl FileKind {
             FileKind::Proxy => proxy::config::checked(&document()?),
             FileKind::Inventory => fleet::inventory::is_accepted(&document()?),
             FileKind::Mesh => hopwise_router::bringup::config::checked(&document()?),
+            FileKind::Thin => hopwise_router::thin::config::checked(&document()?),
         }
     }
 
@@ -95,6 +96,11 @@ fn a_file_of_another_command_is_told_to_be_one() {
         (FileKind::Route, "file of `hopwise route`", include_str!("../../../../configs/route.yaml")),
         (FileKind::Proxy, "file of `hopwise proxy`", include_str!("../../../../configs/proxy.yaml")),
         (FileKind::Mesh, "file of `hopwise mesh up`", include_str!("../../../../configs/mesh.yaml")),
+        (
+            FileKind::Thin,
+            "file of `hopwise thin --config`",
+            include_str!("../../../../configs/keys/thin.yaml"),
+        ),
     ];
     for (kind, words, text) in kinds {
         for (wanted, wanted_words, _) in kinds {
@@ -132,7 +138,12 @@ fn every_key_has_a_meaning_a_unit_a_range_a_default_and_an_example() {
     let mut lacking = Vec::new();
     for kind in FileKind::ALL {
         let keys = kind.keys();
-        assert!(keys.len() > if kind == FileKind::Inventory { 9 } else { 20 }, "{kind:?}");
+        let least = match kind {
+            FileKind::Thin => 7,
+            FileKind::Inventory => 9,
+            _ => 20,
+        };
+        assert!(keys.len() > least, "{kind:?}");
         let of =
             |key: &Key| lacks(kind, key).map(|what| format!("{} {} lacks {what}", kind.name(), key.path));
         lacking.extend(keys.iter().filter_map(of));

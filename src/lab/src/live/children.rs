@@ -15,12 +15,11 @@ use std::time::{Duration, Instant};
 
 use hopwise_host::{Behind, Clock, Namespace, run_behind, wait_to_read};
 use hopwise_lab::folder;
-use hopwise_lab::live::part::{
-    BEGIN, CLOCK, CarriedCounts, NodePart, NodeResults, PartMessage, RoutingCounts,
-};
+use hopwise_lab::live::part::{BEGIN, CLOCK, NodePart, NodeResults, PartMessage};
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use process::{Does, Process, log_of, ourselves};
+pub(super) use process::Does;
+use process::{Process, log_of, ourselves};
 
 use super::listening::{EARLY, ProcessMessage, ProcessPlace, listen};
 use hopwise_daemon::failure::Failure;
@@ -31,7 +30,6 @@ use hopwise_node::fleet::ssh::bound_answers;
 const LISTENS_FOR: Duration = Duration::from_millis(100);
 /// The folder in which daemons keep their state. Each has one of its own, so that nothing of it outlives its process.
 const STATE: &str = "/run/hopwise";
-/// The folder for the logs of daemons, in that for results.
 /// The messages there and back by which a clock is read; the fastest one counts.
 const EXCHANGES: u32 = 8;
 
@@ -123,28 +121,9 @@ impl Children {
         self.silent
     }
 
-    /// Starts the routing daemon of a node inside its namespace.
-    pub(super) fn start_routing(
-        &mut self,
-        namespace: &Namespace,
-        name: &str,
-        config: &str,
-    ) -> Result<(), Failure> {
-        self.start_daemon(Does::Routing, (namespace, name), config)
-    }
-
-    /// Starts the transparent node of a node inside its namespace.
-    pub(super) fn start_carrying(
-        &mut self,
-        namespace: &Namespace,
-        name: &str,
-        config: &str,
-    ) -> Result<(), Failure> {
-        self.start_daemon(Does::Carrying, (namespace, name), config)
-    }
-
-    /// All that a daemon writes goes with it.
-    fn start_daemon(
+    /// Starts the routing daemon or the transparent node of a node inside its namespace. All that it writes goes with
+    /// it.
+    pub(super) fn start_daemon(
         &mut self,
         does: Does,
         (namespace, name): (&Namespace, &str),
@@ -241,31 +220,8 @@ impl Children {
         })
     }
 
-    /// Ends the routing daemons, and waits for their counts.
-    pub(super) fn end_routing(
-        &mut self,
-        within: Duration,
-        ends: &OwnedFd,
-    ) -> Result<Vec<RoutingCounts>, Failure> {
-        self.end((within, ends), Does::Routing, |says| match says {
-            PartMessage::Routed(routed) => Some(routed),
-            _ => None,
-        })
-    }
-
-    /// Ends the transparent nodes, and waits for their counts.
-    pub(super) fn end_carrying(
-        &mut self,
-        within: Duration,
-        ends: &OwnedFd,
-    ) -> Result<Vec<CarriedCounts>, Failure> {
-        self.end((within, ends), Does::Carrying, |says| match says {
-            PartMessage::Carried(carried) => Some(carried),
-            _ => None,
-        })
-    }
-
-    fn end<T>(
+    /// Ends the daemons of a kind, and waits for their counts.
+    pub(super) fn end<T>(
         &mut self,
         limits: (Duration, &OwnedFd),
         which: Does,

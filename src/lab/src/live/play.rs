@@ -1,5 +1,6 @@
 //! One run of a plan on a field, from the start of its processes to its result.
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use hopwise_core::Instant;
 use hopwise_lab::folder;
 use hopwise_lab::live::air::stations;
 use hopwise_lab::live::guest::KeptFiles;
-use hopwise_lab::live::part::{NodePart, NodeResults, RoutingCounts};
+use hopwise_lab::live::part::{NodePart, NodeResults, PartMessage, RoutingCounts, ThinnedAcks};
 use hopwise_lab::machine;
 use hopwise_lab::result::{Live, RunResult};
 use hopwise_lab::scenario::Prepared;
@@ -17,7 +18,7 @@ use hopwise_lab::world::World;
 
 use super::busy::Busy;
 use super::carriers;
-use super::children::Children;
+use super::children::{Children, Does};
 use super::field::LiveField;
 use super::routes;
 use hopwise_daemon::failure::Failure;
@@ -89,6 +90,7 @@ pub(super) fn play(
         repeated: 0,
         deaf: heard.deaf,
         kernel: machine::kernel(),
+        thinned: thinned(run.prepared, ended.iter().map(|(node, ended)| (*node, ended))),
         mesh: None,
     };
     let result = RunResult::new(&run.part.scenario, run.world.name(), run.prepared, &results);
@@ -105,7 +107,11 @@ fn started(
     if routes::are_found(plan) {
         for (node, station) in (0..).zip(stations(plan)) {
             let config = routes::config_of(run.prepared, node, &station)?;
-            children.start_routing(field.namespace(node), run.prepared.name_of(node), &config)?;
+            children.start_daemon(
+                Does::Routing,
+                (field.namespace(node), run.prepared.name_of(node)),
+                &config,
+            )?;
         }
     }
     let captures = ends_folder(run)?;
@@ -120,7 +126,7 @@ fn started(
         if host.is_some() {
             let config = carriers::config_of(plan, (*node, name), nodes);
             let config = config.map_err(|error| Failure::failed("configure a transparent node", error))?;
-            children.start_carrying(namespace, name, &config)?;
+            children.start_daemon(Does::Carrying, (namespace, name), &config)?;
         }
     }
     children.wait_until_ready(PATIENCE, ends)?;
@@ -149,8 +155,23 @@ fn to_the_end(
     children.begin()?;
     let lasts = run.prepared.plan.end().since(Instant::ZERO);
     let ended = children.wait_for_results(lasts + PATIENCE, ends)?;
-    carriers::check(&children.end_carrying(PATIENCE, ends)?)?;
-    Ok((ended, children.end_routing(PATIENCE, ends)?))
+    carriers::check(&children.end((PATIENCE, ends), Does::Carrying, |says| match says {
+        PartMessage::Carried(carried) => Some(carried),
+        _ => None,
+    })?)?;
+    let routed = children.end((PATIENCE, ends), Does::Routing, |says| match says {
+        PartMessage::Routed(routed) => Some(routed),
+        _ => None,
+    })?;
+    Ok((ended, routed))
+}
+
+/// The counts of the daemons that thinned ACKs, by node.
+pub(super) fn thinned<'a>(
+    prepared: &Prepared,
+    ended: impl Iterator<Item = (u32, &'a NodeResults)>,
+) -> BTreeMap<String, ThinnedAcks> {
+    ended.filter_map(|(node, ended)| Some((prepared.name_of(node).to_owned(), ended.thinned?))).collect()
 }
 
 /// The nodes at which some flow has an end, in order.

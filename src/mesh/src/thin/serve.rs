@@ -1,6 +1,9 @@
 //! The running daemon: one thread judges packets, another one handles signals, the control socket and the beats.
 
+use std::collections::BTreeMap;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -10,13 +13,16 @@ use std::time::Duration;
 use caps::Capability;
 use hopwise_core::Instant;
 use hopwise_host::confine::Paths;
-use hopwise_host::{AckQueue, Clock, wait_for};
+use hopwise_host::{AckQueue, Clock, live_by_the_clock, netlink, wait_for};
+use hopwise_lab::live::part::{PartMessage, ThinnedAcks};
 use hopwise_lab::version;
-use hopwise_mesh::{AckFate, Thin, ThinConfig};
+use hopwise_mesh::{Thin, ThinConfig, ThinCounts};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use tokio::net::UnixListener;
 
 use super::Arguments;
+use super::captured::AckCapture;
+use super::config::place_of;
 use crate::watchdog;
 use hopwise_daemon::confine::{AccessNeeds, Confine, confine, folders_of};
 use hopwise_daemon::control::{self, BoundSocket};
@@ -24,9 +30,11 @@ use hopwise_daemon::failure::Failure;
 use hopwise_daemon::notify;
 use hopwise_daemon::privileges::Privileges;
 use hopwise_daemon::signals::{self, Ending, ring};
+use hopwise_daemon::talk;
 use hopwise_daemon::thin::ThinSnapshot;
 use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher};
 use hopwise_node::control::{Request, Response};
+use hopwise_node::serve_page;
 
 /// Packets between two looks at the time and at commands.
 const AT_ONCE: usize = 64;
@@ -58,9 +66,13 @@ impl ThinTeller {
         if !matches!(request, Request::Status) {
             return refused("a daemon that thins ACKs answers `hopwise status` alone");
         }
+        self.ask().map_or_else(|| refused("the daemon has ended"), |told| Response::Thin(Box::new(told)))
+    }
+
+    fn ask(&self) -> Option<ThinSnapshot> {
         let (sender, answer) = channel();
         self.tell(ThinCommand::Tell(sender));
-        answer.recv().map_or_else(|_| refused("the daemon has ended"), |told| Response::Thin(Box::new(told)))
+        answer.recv().ok()
     }
 }
 
@@ -68,6 +80,11 @@ pub(super) fn run(settings: &Arguments, config: ThinConfig) -> Result<(), Failur
     let privileges = Privileges::find(None).map_err(|error| Failure::refused("user", error))?;
     // The rules have to be removed, whatever happens between.
     let ending = signals::early(Ending::or_hangup)?;
+    if settings.with_trial
+        && let Err(error) = live_by_the_clock()
+    {
+        tracing::warn!(%error, "no real-time priority: on a busy machine ACKs wait too long");
+    }
     privileges.make_folder(&settings.control);
     privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
     let watcher = watchdog::start(settings.watchdog);
@@ -78,37 +95,73 @@ pub(super) fn run(settings: &Arguments, config: ThinConfig) -> Result<(), Failur
         let shown = settings.control.display();
         Failure::failed("make the control socket", format_args!("{shown}: {error}"))
     })?;
+    let listen = |at| TcpListener::bind(at).and_then(|own| own.set_nonblocking(true).map(|()| own));
+    let scrapes = settings
+        .metrics
+        .map(listen)
+        .transpose()
+        .map_err(|error| Failure::failed("listen for Prometheus", error))?;
     let queue = AckQueue::open(&settings.interfaces.iter().cloned().collect(), settings.queue);
     let queue = queue.map_err(|error| Failure::failed("take ACKs", error))?;
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
     let bell = Arc::new(bell.map_err(|error| Failure::failed("make an event", error))?);
     let (commands, waiting) = channel();
+    let mut writes = folders_of(&settings.control);
+    writes.extend(settings.capture.iter().flat_map(|file| folders_of(file)));
     let needs = AccessNeeds {
         // Each verdict needs it.
         capabilities: vec![Capability::CAP_NET_ADMIN],
-        paths: Paths { writes: folders_of(&settings.control), ..Paths::default() },
-        families: vec![libc::AF_UNIX, libc::AF_NETLINK],
+        paths: Paths { writes, ..Paths::default() },
+        // Names of interfaces come over AF_INET.
+        families: vec![libc::AF_UNIX, libc::AF_INET, libc::AF_NETLINK],
     };
     let _confined = confine(Confine::On, &privileges, &needs)?;
-    keep_time(ThinTeller { commands, bell: Arc::clone(&bell) }, &bound, ending)?;
+    let teller = ThinTeller { commands, bell: Arc::clone(&bell) };
+    let clock = Clock::start();
+    let begin = |file: &PathBuf| AckCapture::start(file, &settings.interfaces, &clock);
+    let capture = settings.capture.as_ref().map(begin).transpose()?;
+    keep_time(teller.clone(), (&bound, scrapes), ending)?;
     let service = notify::ready();
     tracing::info!(interfaces = ?settings.interfaces, receiver = settings.receiver, "ready");
-    let judging = Judging { thin: Thin::new(config), queue, clock: Clock::start(), watcher };
+    if settings.with_trial {
+        talk::say(&PartMessage::Ready)?;
+        spawn("trial", move || {
+            talk::answer();
+            teller.tell(ThinCommand::End);
+        })?;
+    }
+    let judging =
+        Judging { thin: Thin::new(config), queue, clock, watcher, places: BTreeMap::new(), capture };
     let ended = judging.run(&waiting, &bell, settings);
     // ACKs leave by themselves by now: none waits for systemd.
     drop(service);
-    ended
+    let ThinCounts { acks, replaced, ridden, news, .. } = ended?;
+    if settings.with_trial {
+        talk::say(&PartMessage::Thinned(ThinnedAcks { acks, replaced, ridden, news }))?;
+    }
+    Ok(())
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map(drop).map_err(|error| Failure::failed("start a thread", error))
 }
 
 /// Handles signals, the beats and the control socket, on a thread with tokio's clock.
-fn keep_time(teller: ThinTeller, bound: &BoundSocket, mut ending: Ending) -> Result<(), Failure> {
+fn keep_time(
+    teller: ThinTeller,
+    (bound, scrapes): (&BoundSocket, Option<TcpListener>),
+    mut ending: Ending,
+) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
-    let listener = {
+    let listeners = {
         let _inside = runtime.enter();
-        bound.listener.try_clone().and_then(UnixListener::from_std)
+        let scrapes = scrapes.map(tokio::net::TcpListener::from_std).transpose();
+        bound.listener.try_clone().and_then(UnixListener::from_std).and_then(|own| Ok((own, scrapes?)))
     };
-    let listener = listener.map_err(|error| Failure::failed("serve the control socket", error))?;
+    let (listener, scrapes) =
+        listeners.map_err(|error| Failure::failed("serve the control socket and the metrics", error))?;
     let work = move || {
         runtime.block_on(async {
             let (asks, heart) = (teller.clone(), teller.clone());
@@ -118,12 +171,16 @@ fn keep_time(teller: ThinTeller, bound: &BoundSocket, mut ending: Ending) -> Res
                     tokio::time::sleep(BEAT_EVERY).await;
                 }
             });
+            if let Some(scrapes) = scrapes {
+                let asks = teller.clone();
+                let page = move || asks.ask().map_or_else(String::new, |told| told.metrics());
+                tokio::spawn(serve_page(scrapes, page));
+            }
             ending.next().await;
             teller.tell(ThinCommand::End);
         });
     };
-    let spawned = thread::Builder::new().name("signals".to_owned()).spawn(work);
-    spawned.map(drop).map_err(|error| Failure::failed("start a thread", error))
+    spawn("signals", work)
 }
 
 /// The thread that judges.
@@ -132,6 +189,9 @@ struct Judging {
     queue: AckQueue,
     clock: Clock,
     watcher: Option<Watcher>,
+    /// The numbers of interfaces in rules, by the kernel's numbers.
+    places: BTreeMap<u32, u16>,
+    capture: Option<AckCapture>,
 }
 
 impl Judging {
@@ -140,21 +200,23 @@ impl Judging {
         waiting: &Receiver<ThinCommand>,
         bell: &OwnedFd,
         settings: &Arguments,
-    ) -> Result<(), Failure> {
+    ) -> Result<ThinCounts, Failure> {
         let ended = loop {
             let turn = self.wait(bell).and_then(|()| self.obey(waiting, settings));
-            match turn.and_then(|goes_on| if goes_on { self.judge().map(|()| true) } else { Ok(false) }) {
+            match turn
+                .and_then(|goes_on| if goes_on { self.judge(settings).map(|()| true) } else { Ok(false) })
+            {
                 Ok(true) => {}
                 ended => break ended.map(drop),
             }
         };
         self.thin.let_go();
-        self.carry_out();
+        self.carry_out(self.clock.now());
         self.queue.close(|| {
             notify::alive();
             let _ = self.watcher.as_ref().map(Watcher::beat);
         });
-        ended
+        ended.map(|()| self.thin.counts())
     }
 
     /// Waits for packets, for commands, or until an agent is due.
@@ -198,23 +260,31 @@ impl Judging {
         Ok(true)
     }
 
-    fn judge(&mut self) -> Result<(), Failure> {
+    fn judge(&mut self, settings: &Arguments) -> Result<(), Failure> {
         let mut now: Instant = self.clock.now();
         for _ in 0..AT_ONCE {
             let next = self.queue.read().map_err(|error| Failure::failed("read the queue", error))?;
-            let Some((id, head)) = next else { break };
+            let Some((id, leaves_by, head)) = next else { break };
             now = self.clock.now();
-            self.thin.handle_packet(now, id, head);
-            self.carry_out();
+            let place = || {
+                // An interface that came anew has another number.
+                let name = netlink::name_of(leaves_by).unwrap_or_default();
+                place_of(&settings.interfaces, &name).unwrap_or(u16::MAX)
+            };
+            let named = (id, *self.places.entry(leaves_by).or_insert_with(place));
+            self.capture.iter_mut().for_each(|capture| capture.keep(now, named, head));
+            self.thin.handle_packet(now, named, head);
+            self.carry_out(now);
         }
         self.thin.handle_timeout(now);
-        self.carry_out();
+        self.carry_out(now);
         Ok(())
     }
 
-    fn carry_out(&mut self) {
+    fn carry_out(&mut self, now: Instant) {
         while let Some((id, fate)) = self.thin.poll_verdict() {
-            if let Err(error) = self.queue.judge(id, fate == AckFate::Pass) {
+            self.capture.iter_mut().for_each(|capture| capture.tell(now, id, fate));
+            if let Err(error) = self.queue.judge(id, fate.passes()) {
                 // The kernel keeps the packet until the queue ends.
                 tracing::warn!(%error, "a verdict was not taken");
             }

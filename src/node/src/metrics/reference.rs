@@ -11,6 +11,7 @@ use super::{Sums, text};
 use crate::fleet::report::{AirtimeReport, ClockReport, HostReport, NeighbourReport, QueueReport, Reports};
 use crate::fleet::view;
 use crate::snapshot::{LinkSnapshot, Snapshot, TotalsSnapshot};
+use hopwise_daemon::thin::ThinSnapshot;
 use hopwise_testing::book;
 
 /// The values of a label with no more than this stand on the page.
@@ -112,7 +113,12 @@ fn host() -> HostReport {
 #[test]
 fn the_book_has_every_metric() {
     let fleet = view::metrics(&Reports { hosts: vec![host()] });
-    let made = format!("{HEAD}\n## A node\n\n{}\n## A fleet\n\n{}", table(&sample()), table(&fleet));
+    let thin = ThinSnapshot::default().metrics();
+    let [node, thin, fleet] = [&sample(), &thin, &fleet].map(|page| table(page));
+    let made = format!(
+        "{HEAD}\n## A node\n\n{node}\n## A daemon that thins ACKs\n\n`hopwise thin --metrics ADDRESS:PORT` answers \
+         too.\n\n{thin}\n## A fleet\n\n{fleet}"
+    );
     book::holds("docs/metrics.md", &made);
 }
 

@@ -51,7 +51,11 @@ impl Joiner {
         match record {
             QueueRecord::Event(event) => self.hear(&event),
             QueueRecord::Links(_) => {}
-            QueueRecord::Packet(head, packet) => {
+            QueueRecord::Packet(head, packet, Some(said)) => {
+                let comment = &Comment { text: said.to_owned(), answers: None, echoes: None };
+                sink(&Commented { head, packet, comment });
+            }
+            QueueRecord::Packet(head, packet, None) => {
                 self.finish(sink);
                 if head.id == 0 {
                     sink(&Commented { head, packet, comment: NOTHING });
@@ -116,7 +120,7 @@ impl Explainer {
     pub fn on_packet(&mut self, seen: &SeenPacket<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &Comment)) {
         let SeenPacket { at, link, direction, id, packet, .. } = *seen;
         let head = PacketHead { at, link, direction, id, header_len: 0 };
-        self.joiner.take(QueueRecord::Packet(head, packet), &mut |commented| tell(commented, sink));
+        self.joiner.take(QueueRecord::Packet(head, packet, None), &mut |commented| tell(commented, sink));
     }
 
     /// Keeps an event of the trace for the comment of its packet.

@@ -47,7 +47,12 @@ struct Stored {
 
 #[derive(Clone, Debug)]
 enum QueueEntry {
-    Packet { head: PacketHead, end: usize },
+    /// A packet, and the comment that its observer gives.
+    Packet {
+        head: PacketHead,
+        end: usize,
+        said: Option<String>,
+    },
     Event(TraceEvent),
     Links(Arc<FirstLinks>),
 }
@@ -66,7 +71,7 @@ pub(super) struct PacketHead {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum QueueRecord<'a> {
-    Packet(PacketHead, &'a [u8]),
+    Packet(PacketHead, &'a [u8], Option<&'a str>),
     Event(TraceEvent),
     /// The facts about our own links.
     Links(&'a Arc<FirstLinks>),
@@ -75,7 +80,7 @@ pub(super) enum QueueRecord<'a> {
 impl QueueRecord<'_> {
     pub(super) fn at(&self) -> Option<Instant> {
         match self {
-            QueueRecord::Packet(head, _) => Some(head.at),
+            QueueRecord::Packet(head, ..) => Some(head.at),
             QueueRecord::Event(event) => Some(event.now),
             QueueRecord::Links(_) => None,
         }
@@ -122,7 +127,7 @@ impl CaptureQueue {
         std::array::from_fn(|link| self.packets_missed[link].load(Ordering::Relaxed))
     }
 
-    pub(super) fn push_packet(&self, shard: u16, seen: &SeenPacket<'_>) {
+    pub(super) fn push_packet(&self, shard: u16, seen: &SeenPacket<'_>, said: Option<String>) {
         if self.wanted.load(Ordering::Relaxed) & bit(seen.link) == 0 {
             return;
         }
@@ -137,7 +142,7 @@ impl CaptureQueue {
         filling.bytes.extend_from_slice(seen.packet);
         let header_len = header.len();
         let end = filling.bytes.len();
-        let what = QueueEntry::Packet { head: PacketHead { at, link, direction, id, header_len }, end };
+        let what = QueueEntry::Packet { head: PacketHead { at, link, direction, id, header_len }, end, said };
         filling.records.push(Stored { shard, what });
         self.tell(&filling);
     }
@@ -210,10 +215,10 @@ impl Batch {
     pub(super) fn records(&self) -> impl Iterator<Item = (u16, QueueRecord<'_>)> {
         let mut start = 0;
         self.records.iter().map(move |stored| match &stored.what {
-            QueueEntry::Packet { head, end } => {
+            QueueEntry::Packet { head, end, said } => {
                 let packet = &self.bytes[start..*end];
                 start = *end;
-                (stored.shard, QueueRecord::Packet(*head, packet))
+                (stored.shard, QueueRecord::Packet(*head, packet, said.as_deref()))
             }
             QueueEntry::Event(event) => (stored.shard, QueueRecord::Event(*event)),
             QueueEntry::Links(links) => (stored.shard, QueueRecord::Links(links)),

@@ -438,7 +438,7 @@ fn what_does_not_fit_the_queue_is_counted() {
             ethernet: None,
             packet: &large,
         };
-        queue.push_packet(0, &seen);
+        queue.push_packet(0, &seen, None);
     }
     let kept = 16 * 1024 * 1024 / 65_000;
     assert!(kept < 300);

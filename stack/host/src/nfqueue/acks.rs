@@ -83,9 +83,9 @@ impl AckQueue {
         self.queue.descriptor()
     }
 
-    /// The next packet's number, and its headers.
-    pub fn read(&mut self) -> io::Result<Option<(u32, &[u8])>> {
-        Ok(self.queue.next()?.map(|queued| (queued.id, queued.packet)))
+    /// The next packet's number, the number of the interface by which it leaves, and its headers.
+    pub fn read(&mut self) -> io::Result<Option<(u32, u32, &[u8])>> {
+        Ok(self.queue.next()?.map(|queued| (queued.id, queued.leaves_by, queued.packet)))
     }
 
     /// Lets a packet go on, or drops it.
@@ -111,7 +111,7 @@ impl AckQueue {
         let removing = thread::Builder::new().spawn(move || drop(rules)).ok();
         loop {
             let is_over = removing.as_ref().is_none_or(JoinHandle::is_finished);
-            match self.read().map(|next| next.map(|(id, _)| id)) {
+            match self.read().map(|next| next.map(|(id, ..)| id)) {
                 // Without its verdict, the kernel drops it with the queue.
                 Ok(Some(id)) => drop(self.judge(id, true)),
                 _ if is_over => return,

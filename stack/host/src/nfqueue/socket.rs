@@ -33,6 +33,7 @@ const PACKET_HEADER: u16 = 1;
 const VERDICT_HEADER: u16 = 2;
 const MARK: u16 = 3;
 const INTERFACE: u16 = 5;
+const LEAVES_BY: u16 = 6;
 const PORT: u16 = 7;
 const SENDER: u16 = 9;
 const PAYLOAD: u16 = 10;
@@ -59,6 +60,8 @@ pub(crate) struct QueuedPacket<'a> {
     pub(crate) mark: u32,
     /// The number of the interface by which it came; 0 if it came by none.
     pub(crate) interface: u32,
+    /// The number of the interface by which it leaves; 0 before the kernel knows it.
+    pub(crate) leaves_by: u32,
     /// The number of the bridge's port by which it came; 0 if it came by none.
     pub(crate) port: u32,
     /// The priority that the machine gave it, such as from a VLAN's tag; 0 if it has none.
@@ -198,12 +201,14 @@ pub(crate) fn read(bytes: &[u8]) -> Option<QueuedPacket<'_>> {
     let number = |kind| {
         attribute(attributes, kind).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
     };
-    let [mark, interface, port, priority] = [MARK, INTERFACE, PORT, PRIORITY].map(number);
+    let [mark, interface, leaves_by, port, priority] =
+        [MARK, INTERFACE, LEAVES_BY, PORT, PRIORITY].map(number);
     let sender = attribute(attributes, SENDER).unwrap_or_default();
     Some(QueuedPacket {
         id,
         mark,
         interface,
+        leaves_by,
         port,
         priority,
         sender,
@@ -220,11 +225,11 @@ mod tests {
         let header = [&7_u32.to_be_bytes()[..], &[8, 0, 2, 0]].concat();
         let written = message(PACKET, 0, 5).attribute(PACKET_HEADER, &header).attribute(MARK, &[4, 0, 0, 1]);
         let written = written.attribute(INTERFACE, &[0, 0, 0, 9]).attribute(PORT, &[0, 0, 0, 8]);
-        let written = written.attribute(PRIORITY, &[0, 0, 0, 6]);
+        let written = written.attribute(PRIORITY, &[0, 0, 0, 6]).attribute(LEAVES_BY, &[0, 0, 0, 3]);
         let bytes = written.attribute(SENDER, &[0, 6, 0, 0, 2]).attribute(PAYLOAD, b"packet").finish();
         let (sender, packet) = (&[0, 6, 0, 0, 2][..], &b"packet"[..]);
-        let (mark, interface, port, priority) = (0x0400_0001, 9, 8, 6);
-        let queued = QueuedPacket { id: 7, mark, interface, port, priority, sender, packet };
+        let (mark, interface, leaves_by, port, priority) = (0x0400_0001, 9, 3, 8, 6);
+        let queued = QueuedPacket { id: 7, mark, interface, leaves_by, port, priority, sender, packet };
         assert_eq!(read(&bytes), Some(queued));
         assert!((0..bytes.len() - 2).all(|len| read(&bytes[..len]).is_none()));
         let other = message(CONFIGURE, 0, 5).attribute(PACKET_HEADER, &header).finish();

@@ -211,7 +211,16 @@ mod tests {
     #[test]
     fn a_syn_that_a_kernel_or_a_firewall_drops_for_its_form_is_not_caught() {
         let taken = |packet: &[u8]| {
-            read(&QueuedPacket { id: 1, mark: 0, interface: 2, port: 0, priority: 0, sender: &[], packet })
+            read(&QueuedPacket {
+                id: 1,
+                mark: 0,
+                interface: 2,
+                leaves_by: 0,
+                port: 0,
+                priority: 0,
+                sender: &[],
+                packet,
+            })
         };
         let syn = taken(&packet(&[])).expect("a plain one");
         assert_eq!((syn.from.to_string(), syn.seq), ("10.1.0.2:80".to_owned(), 9));

@@ -107,7 +107,16 @@ mod tests {
             *byte ^= 0x10;
         }
         let sender = &[0, 6, 0, 0, 2];
-        let queued = QueuedPacket { id: 1, mark: 0, interface, port, priority: 0, sender, packet: &packet };
+        let queued = QueuedPacket {
+            id: 1,
+            mark: 0,
+            interface,
+            leaves_by: 0,
+            port,
+            priority: 0,
+            sender,
+            packet: &packet,
+        };
         Likeness::of_syn(&queued, header.len())
     }
 
@@ -131,7 +140,8 @@ mod tests {
         assert!(like(&V4, NOTHING, (2, 4)) != whole && like(&V4, NOTHING, (4, 3)) != whole);
         let of = |mark, priority| {
             let (interface, port, sender) = (2, 3, &[][..]);
-            let queued = QueuedPacket { id: 1, mark, interface, port, priority, sender, packet: &V4 };
+            let queued =
+                QueuedPacket { id: 1, mark, interface, leaves_by: 0, port, priority, sender, packet: &V4 };
             Likeness::of_syn(&queued, 20)
         };
         assert!(of(1, 0) != of(0, 0) && of(0, 1) != of(0, 0) && of(HELD, 0) == of(0, 0));

@@ -10,7 +10,7 @@ use hopwise_core::wire::Flags;
 use hopwise_core::{Instant, Seq};
 
 use super::read::ReadHead;
-use super::{CEILING, PAUSE};
+use super::{AckFate, CEILING, PAUSE};
 
 /// The advertised window is scaled by what a SYN said that was not seen: agents see no limit.
 const NO_LIMIT: u32 = 1 << 30;
@@ -106,17 +106,19 @@ impl AckFlow {
         now.since(self.heard)
     }
 
-    /// Returns whether a pure ACK says more than that data came in order.
-    pub(super) fn has_news(&self, read: &ReadHead) -> bool {
+    /// What a pure ACK says besides that data came in order.
+    pub(super) fn news(&self, read: &ReadHead) -> Option<&'static str> {
         let advance = read.ack - self.number;
-        advance == 0
-            || advance >= FARTHEST
-            || read.sack_blocks > 0
-            || self.to_fill > 0
-            || read.flags != Flags::ACK
-            || read.window == 0
-            || self.window == 0
-            || read.seq != self.seq
+        let all = [
+            (read.sack_blocks > 0, "SACK blocks"),
+            (advance == 0, "a duplicate"),
+            (advance >= FARTHEST, "an older number"),
+            (self.to_fill > 0, "it fills a hole"),
+            (read.flags != Flags::ACK, "flags besides ACK"),
+            (read.window == 0 || self.window == 0, "a window that closes or opens"),
+            (read.seq != self.seq, "another sequence number than the flow's"),
+        ];
+        all.into_iter().find_map(|(is_so, what)| is_so.then_some(what))
     }
 
     /// Tells the agent of the data that the segment acknowledges. Returns whether the agent wants an ACK.
@@ -228,20 +230,20 @@ impl AckFlow {
         self.agent.deadline().filter(|due| self.asked.is_none_or(|asked| asked < *due))
     }
 
-    /// Asks the agent if it is due. Returns the number of the ACK that leaves.
-    pub(super) fn on_deadline(&mut self, now: Instant, path: &Path) -> Option<u32> {
+    /// Asks the agent if it is due. Returns the ACK that leaves, and why.
+    pub(super) fn on_deadline(&mut self, now: Instant, path: &Path) -> Option<(HeldAck, AckFate)> {
         let held = self.held?;
         let mut leaves = false;
         if self.deadline().is_some_and(|due| due <= now) {
-            self.asked = Some(now);
             let view = self.view(path);
             leaves = matches!(self.agent.on_deadline(now, &view), AckVerdict::Now(_));
+            self.asked = Some(now);
         }
         let by = if leaves { By::Agent } else { By::Forced };
         if leaves || self.owed.since.is_none_or(|since| since + CEILING <= now) {
             self.settle(now, by, path);
             self.held = None;
-            return Some(held.id);
+            return Some((held, if leaves { AckFate::Agent } else { AckFate::Ceiling }));
         }
         None
     }

@@ -17,8 +17,8 @@ const TCP_HEADER: usize = 20;
 /// A direction of a connection: the end that sends, and the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ends {
-    from: SocketAddr,
-    to: SocketAddr,
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
 }
 
 /// A TCP segment, as far as it matters here.

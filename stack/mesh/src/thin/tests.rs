@@ -10,10 +10,17 @@ use hopwise_core::wire::{Flags, SackBlock, TcpOptions, Timestamps};
 use hopwise_testing::make::{Segment, ms};
 use proptest::prelude::*;
 
-use super::AckFate::{Drop, Pass};
 use super::*;
+use Verdict::{Drop, Pass};
 
 const MSS: u32 = 1_448;
+
+/// What the kernel does with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Pass,
+    Drop,
+}
 
 /// A kernel's receiver at the port 5001, and the machine that its packets go through.
 struct Kernel {
@@ -37,7 +44,8 @@ impl Kernel {
         let receiver = StandardAgents::default().receiver(spec).expect("an agent that there is");
         let timestamps = Some(Timestamps { value: 1, echo: 1 });
         let options = TcpOptions { timestamps, ..TcpOptions::default() };
-        let thin = Thin::new(ThinConfig { receiver, mtu: 1_500, most_flows, quick: 0 });
+        let rules = vec![ThinRule { interface: None, port: None, network: None, receiver }];
+        let thin = Thin::new(ThinConfig { rules, mtu: 1_500, most_flows, quick: 0 });
         Kernel { thin, next_id: 0, options, from: port(2, 5001), to: port(1, 40_000) }
     }
 
@@ -48,27 +56,28 @@ impl Kernel {
     }
 
     /// Hands a packet in, and returns the verdicts.
-    fn send(&mut self, at: u64, segment: &Segment<'_>) -> Vec<(u32, AckFate)> {
+    fn send(&mut self, at: u64, segment: &Segment<'_>) -> Vec<(u32, Verdict)> {
         self.bytes(at, &segment.packet())
     }
 
-    fn bytes(&mut self, at: u64, packet: &[u8]) -> Vec<(u32, AckFate)> {
+    fn bytes(&mut self, at: u64, packet: &[u8]) -> Vec<(u32, Verdict)> {
         self.next_id += 1;
-        self.thin.handle_packet(Instant::from_millis(at), self.next_id, packet);
+        self.thin.handle_packet(Instant::from_millis(at), (self.next_id, 0), packet);
         self.verdicts()
     }
 
-    fn ack(&mut self, at: u64, acked: u32) -> Vec<(u32, AckFate)> {
+    fn ack(&mut self, at: u64, acked: u32) -> Vec<(u32, Verdict)> {
         self.send(at, &self.segment(acked))
     }
 
-    fn wait(&mut self, until: u64) -> Vec<(u32, AckFate)> {
+    fn wait(&mut self, until: u64) -> Vec<(u32, Verdict)> {
         self.thin.handle_timeout(Instant::from_millis(until));
         self.verdicts()
     }
 
-    fn verdicts(&mut self) -> Vec<(u32, AckFate)> {
-        std::iter::from_fn(|| self.thin.poll_verdict()).collect()
+    fn verdicts(&mut self) -> Vec<(u32, Verdict)> {
+        let of = |(id, fate): (u32, AckFate)| (id, if fate.passes() { Pass } else { Drop });
+        std::iter::from_fn(|| self.thin.poll_verdict()).map(of).collect()
     }
 }
 
@@ -125,7 +134,7 @@ type Change = Box<dyn Fn(&mut Segment<'static>)>;
 fn what_has_news_passes_at_once_behind_the_waiting_ack() {
     let block = SackBlock { left: Seq(1) + 8 * MSS, right: Seq(1) + 9 * MSS };
     let change = |change: fn(&mut Segment<'static>)| move |segment: &mut Segment<'static>| change(segment);
-    let cases: [(&str, u32, Change, AckFate); 9] = [
+    let cases: [(&str, u32, Change, Verdict); 9] = [
         ("a duplicate", 2, Box::new(change(|_| {})), Pass),
         ("a duplicate with SACK", 2, Box::new(move |segment| segment.options.sack.push(block)), Pass),
         ("SACK and more data", 4, Box::new(move |segment| segment.options.sack.push(block)), Drop),
@@ -331,7 +340,7 @@ struct Watched {
 }
 
 impl Watched {
-    fn hear(&mut self, at: u64, verdicts: Vec<(u32, AckFate)>) {
+    fn hear(&mut self, at: u64, verdicts: Vec<(u32, Verdict)>) {
         for (id, fate) in verdicts {
             let was = self.waiting.remove(&id).expect("one verdict for each packet");
             let held = Instant::from_millis(at).since(was.since);
@@ -463,7 +472,7 @@ impl ReceiverAgent for Stuck {
 #[test]
 fn an_agent_that_holds_beyond_its_own_deadline_is_asked_once_and_the_ceiling_ends_the_wait() {
     let mut kernel = Kernel::new("delayed");
-    kernel.thin.config.receiver = Arc::new(|| Box::<Stuck>::default());
+    kernel.thin.config.rules[0].receiver = Arc::new(|| Box::<Stuck>::default());
     kernel.ack(0, 0);
     assert_eq!(kernel.ack(1, 2), []);
     for at in [1, 2, 290] {
@@ -472,4 +481,64 @@ fn an_agent_that_holds_beyond_its_own_deadline_is_asked_once_and_the_ceiling_end
     }
     assert_eq!(kernel.ack(290, 4), [(2, Drop)], "news wait again");
     assert_eq!(kernel.wait(291), [(3, Pass)]);
+}
+
+#[test]
+fn each_verdict_says_why() {
+    let mut kernel = Kernel::new("delayed:d=6,hold=100ms");
+    let mut said = |at: u64, change: fn(&mut Segment<'static>), acked: u32| {
+        let mut segment = kernel.segment(acked);
+        change(&mut segment);
+        kernel.thin.handle_timeout(Instant::from_millis(at));
+        let id = u32::try_from(at).unwrap_or(0);
+        kernel.thin.handle_packet(Instant::from_millis(at), (id, 0), &segment.packet());
+        let said = std::iter::from_fn(|| kernel.thin.poll_verdict());
+        said.map(|(id, fate)| format!("{id} {fate}")).collect::<Vec<_>>()
+    };
+    assert_eq!(said(0, |_| {}, 0), ["0 passed: one of the first of its flow, or after a pause"]);
+    assert_eq!(said(1, |_| {}, 2), [""; 0]);
+    let replaced = format!("1 dropped: replaced by the ACK of {}", 1 + 4 * MSS);
+    assert_eq!(said(2, |_| {}, 4), [replaced]);
+    assert_eq!(
+        said(3, |segment| segment.window = 0, 4),
+        ["2 left: a packet follows that does not take its place", "3 passed: a duplicate"]
+    );
+    assert_eq!(said(4, |_| {}, 5), ["4 passed: a window that closes or opens"]);
+    assert_eq!(said(5, |_| {}, 6), [""; 0]);
+    let ridden = format!("5 dropped: gone with data that acknowledge {}", 1 + 7 * MSS);
+    assert_eq!(said(6, |segment| segment.payload = b"data", 7), [&*ridden, "6 passed: no pure ACK"]);
+    assert_eq!(said(7, |segment| segment.seq += 4, 8), [""; 0]);
+    let ended = ["7 left: the agent wants an ACK", "200 left: the agent wants an ACK"];
+    assert_eq!(said(200, |segment| segment.seq += 4, 14), ended);
+}
+
+#[test]
+fn the_first_rule_whose_conditions_hold_chooses_the_agent() {
+    let mut kernel = Kernel::new("immediate");
+    let agent = |spec: &str| StandardAgents::default().receiver(spec).expect("an agent that there is");
+    let rule = |interface, port, network: Option<&str>| {
+        let network = network.map(|text| text.parse().expect("a network"));
+        ThinRule { interface, port, network, receiver: agent("delayed:d=6") }
+    };
+    let rules =
+        [rule(Some(3), None, None), rule(None, Some(5001), None), rule(None, None, Some("10.9.0.1/32"))];
+    for (nth, rule) in rules.into_iter().enumerate() {
+        kernel.thin.config.rules.insert(0, rule);
+        for (interface, port_of, last, matches) in [(3, 1, 9, 0), (0, 5001, 9, 1), (0, 1, 1, 2), (0, 1, 9, 3)]
+        {
+            (kernel.from, kernel.to) = (port(2, port_of), port(last, 40_000));
+            for (id, acked) in [(1, 0), (2, 2)] {
+                let packet = kernel.segment(acked).packet();
+                kernel.thin.handle_packet(Instant::from_millis(0), (id, interface), &packet);
+            }
+            let waits = kernel.thin.counts().held == 1;
+            assert_eq!(waits, matches == nth, "{interface} {port_of} {last}");
+            kernel.thin.let_go();
+            kernel.verdicts();
+        }
+        kernel.thin.config.rules.remove(0);
+    }
+    kernel.thin.config.rules.clear();
+    assert_eq!(kernel.ack(0, 0), [(1, Pass)]);
+    assert_eq!(kernel.thin.counts().flows, 0, "without a rule nothing is followed");
 }

@@ -27,7 +27,7 @@ pub(super) struct Process {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Does {
+pub(in crate::live) enum Does {
     Programs,
     Routing,
     Carrying,
