@@ -134,10 +134,7 @@ fn an_arm_whose_acks_a_daemon_thins_says_its_agent_and_is_refused_where_no_kerne
     assert!(settings["arm"]["parameters"]["thin"].is_object(), "{settings}");
     for (sets, said) in [
         (&[&*thinned][..], "no kernel whose ACKs could wait; world: netns, hwsim or mesh"),
-        (
-            &["world=netns", "arms={ k: { thin: aad } }"],
-            "; receiver: kernel with sender: kernel:cubic",
-        ),
+        (&["world=netns", "arms={ k: { thin: aad } }"], "; receiver: kernel with sender: kernel:cubic"),
         (&["world=netns", &arm("receiver: kernel, thin: add")], "did you mean `aad`"),
         (
             &["world=netns", &thinned, "traffic=[{ from: first, to: last, kind: cbr, every: 50ms }]"],
