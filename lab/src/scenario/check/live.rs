@@ -203,15 +203,15 @@ fn thinned_arm(
     let (problem, accepted) = match (&config.thin, file.world.0) {
         (None, _) => return Ok(()),
         (_, World::Sim) => (
-            "the simulation has no kernel whose ACKs could wait",
+            "the simulation has no kernel whose ACKs `thin` could hold",
             "world: netns, hwsim or mesh, or no such key",
         ),
         _ if !is_kernels(config) => (
-            "the receiver agent of our TCP decides about its ACKs by itself",
+            "`thin` holds ACKs of the kernel's TCP, and this arm has ours",
             "receiver: kernel with sender: kernel:cubic, or no such key",
         ),
         _ if !file.traffic.iter().any(TrafficFlows::is_over_tcp) => {
-            ("no flow is over TCP", "a flow over TCP, or no such key")
+            ("`thin` holds ACKs of TCP, and no flow is over TCP", "a flow over TCP, or no such key")
         }
         _ => return Ok(()),
     };
