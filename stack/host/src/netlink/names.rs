@@ -14,6 +14,7 @@ use hopwise_core::narrow::as_u8;
 const SHOW: u32 = 0x41;
 /// Attributes of a reply, after a struct unix_diag_msg. Kernels before 5.3 leave out the user.
 const NAME: u16 = 0;
+const SHUT: u16 = 6;
 const USER: u16 = 7;
 const ANSWER: usize = 16;
 /// The offset in that struct.
@@ -29,7 +30,7 @@ pub(crate) struct BoundName {
     pub(crate) user: Option<u32>,
 }
 
-/// The names that begin with `prefix`.
+/// The names that begin with `prefix`, of sockets that nobody has shut.
 pub(crate) fn names_with(prefix: &str) -> io::Result<Vec<BoundName>> {
     // A kernel may be built without this family.
     let mut names = asked().or_else(|_| read())?;
@@ -59,6 +60,10 @@ pub(crate) fn read_answer(body: &[u8]) -> Option<BoundName> {
         return None;
     }
     let attributes = body.get(ANSWER..)?;
+    // A program that is about to start may still hold what its owner has shut.
+    if attribute(attributes, SHUT).is_some_and(|shut| shut != [0]) {
+        return None;
+    }
     // An abstract name begins with a zero.
     let name = attribute(attributes, NAME)?.strip_prefix(&[0])?;
     let user = attribute(attributes, USER).and_then(|user| word(user, 0));

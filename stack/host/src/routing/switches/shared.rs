@@ -67,7 +67,10 @@ impl Needed {
     }
 
     pub(super) fn let_go(&mut self) {
-        self.sockets.clear();
+        for socket in self.sockets.drain(..) {
+            // A program that another thread is about to start has a copy of the socket until it runs.
+            let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+        }
         self.names.clear();
     }
 
@@ -136,6 +139,19 @@ fn bind(name: &str) -> io::Result<UnixListener> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_of_a_socket_keeps_no_switch_that_its_daemon_let_go() {
+        let tree = std::env::temp_dir().join(format!("hopwise-copied-{}", std::process::id()));
+        let (mut needed, other) = (Needed::of(&tree, &[]), Needed::of(&tree, &[]));
+        let change = read_change("ipv4/conf/wlan0/rp_filter 2 0").expect("a change");
+        needed.hold(&change).expect("a name");
+        assert_eq!(other.others(&change.key).expect("they are listed").len(), 1);
+        let copy = needed.sockets[0].try_clone().expect("a copy");
+        needed.let_go();
+        assert!(other.others(&change.key).expect("they are listed").is_empty());
+        drop(copy);
+    }
 
     /// As a user of the machine takes them who knows the number of the process.
     #[test]
