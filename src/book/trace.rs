@@ -109,11 +109,13 @@ const VALUES: [(&str, &str); 7] = [
 ];
 
 fn values(text: &mut String) {
-    let (types, names) = (source("trace.rs"), source("trace/names.rs"));
+    let file = source("trace.rs");
     for (kind, says) in VALUES {
         writeln!(text, "\n### {says}\n\n| value | meaning |\n|---|---|").expect("a text grows");
-        for item in items(&types, &format!("pub enum {kind} {{")) {
-            let name = name_of(&names, &format!("{kind}::{}", item.ident()));
+        for item in items(&file, &format!("pub enum {kind} {{")) {
+            // The name stands beside the variant, or in a match where a variant has a value.
+            let name = item.code.split('"').nth(1);
+            let name = name.unwrap_or_else(|| name_of(&file, &format!("{kind}::{}", item.ident())));
             writeln!(text, "| `{name}` | {} |", plain(&item.words)).expect("a text grows");
         }
     }

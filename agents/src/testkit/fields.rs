@@ -12,9 +12,14 @@ const HOLD: &str = include_str!("../receiver/hold.rs");
 
 /// The documented items of a block, such as the fields of a struct, each with the line that follows its comment.
 fn items<'a>(source: &'a str, head: &str) -> Vec<(&'a str, String)> {
-    let (_, block) = source.split_once(&format!("\n{head} {{\n")).unwrap_or_else(|| panic!("no {head}"));
+    let (before, block) = source.split_once(&format!("{head} {{\n")).unwrap_or_else(|| panic!("no {head}"));
+    // An enumeration with names stands in a macro, and so further to the right.
+    let indent = before.rsplit('\n').next().expect("a line");
     let (mut said, mut found) = (String::new(), Vec::new());
-    for line in block.lines().take_while(|line| *line != "}") {
+    for line in block.lines().map(|line| line.strip_prefix(indent).unwrap_or(line)) {
+        if line == "}" {
+            break;
+        }
         let Some(line) = line.strip_prefix("    ").filter(|line| !line.starts_with([' ', '}', '#'])) else {
             continue;
         };
@@ -56,7 +61,8 @@ fn the_book_shows_what_an_agent_sees() {
     let mut seen = "| field | type | what it is |\n|---|---|---|\n".to_owned();
     fields(&mut seen, RECEIVER, "pub struct Arrival", "arrival");
     for (line, said) in items(RECEIVER, "pub enum Class") {
-        writeln!(seen, "| | `Class::{}` | {said} |", line.trim_end_matches(',')).expect("a text grows");
+        writeln!(seen, "| | `Class::{}` | {said} |", line.split([' ', ',']).next().expect("a name"))
+            .expect("a text grows");
     }
     fields(&mut seen, RECEIVER, "pub struct RecvView<'a>", "view");
     fields(&mut seen, RECEIVER, "pub struct Owed", "view.owed");
