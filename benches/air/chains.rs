@@ -106,6 +106,7 @@ fn plan((profile, hops, seconds): (&str, u32, u64), routing: RoutingPlan, receiv
             shadows: "[]".into(),
             base_station: None,
             transparent: false,
+            thin: None,
         },
         duration: Duration::from_secs(seconds),
         warmup: Duration::ZERO,

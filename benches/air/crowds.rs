@@ -99,6 +99,7 @@ fn plan(columns: u32, rows: u32) -> Plan {
             shadows: "[]".into(),
             base_station: None,
             transparent: false,
+            thin: None,
         },
         duration: Duration::from_secs(SECONDS),
         warmup: Duration::ZERO,

@@ -138,7 +138,7 @@ fn an_arm_whose_acks_a_daemon_thins_says_its_agent_and_is_refused_where_no_kerne
             &["world=netns", "arms={ k: { thin: aad } }"],
             "`thin` holds ACKs of the kernel's TCP, and this arm has ours; receiver: kernel with",
         ),
-        (&["world=netns", &arm("receiver: kernel, thin: add")], "did you mean `aad`"),
+        (&["world=netns", &arm("receiver: kernel, thin: delayd")], "did you mean `delayed`"),
         (
             &["world=netns", &thinned, "traffic=[{ from: first, to: last, kind: cbr, every: 50ms }]"],
             "no flow is over TCP; a flow over TCP",

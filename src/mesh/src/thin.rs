@@ -47,7 +47,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FLOWS", default_value = "4000", value_parser = numbers::whole(1..=4_000_usize))]
     flows: usize,
     /// Address at which Prometheus reads the counters, at /metrics (default: none)
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening)]
     metrics: Option<SocketAddr>,
     /// File for a capture of the ACKs, each with its fate (pcapng; the newest gigabyte stays)
     #[arg(long, value_name = "FILE")]
@@ -71,6 +71,10 @@ const LEAST_PATIENCE: Duration = Duration::from_millis(600);
 fn patience(text: &str) -> Result<Duration, String> {
     let time = serde_yaml::from_str::<Time>(text).map_err(|error| error.to_string())?.0;
     if time < LEAST_PATIENCE { Err("expected 600ms or more".to_owned()) } else { Ok(time) }
+}
+
+fn listening(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an address and a port, such as 127.0.0.1:9100".to_owned())
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
