@@ -188,10 +188,11 @@ fn short(point: &MatrixPoint) -> String {
     label(&bare.collect())
 }
 
-/// A figure with the sentence that explains it.
+/// A figure with the sentence that explains it. Its name may come from a series.
 fn figure(id: &str, title: &str, body: &str, reading: &str) -> String {
     format!(
-        "<figure id=\"{id}\"><h3>{}</h3>{body}<figcaption>{}</figcaption></figure>\n",
+        "<figure id=\"{}\"><h3>{}</h3>{body}<figcaption>{}</figcaption></figure>\n",
+        escape(id),
         escape(title),
         escape(reading)
     )

@@ -129,7 +129,9 @@ fn hosts(first: &MeshRun, runs: &MeshRuns<'_>) -> String {
         "busy before",
         "busy beside",
     ];
-    table("Hosts, means over the runs", &heads, &first.hosts.iter().map(row).collect::<Vec<_>>())
+    let mut seen = BTreeSet::new();
+    let rows = first.hosts.iter().filter(|host| seen.insert(&*host.node)).map(row);
+    table("Hosts, means over the runs", &heads, &rows.collect::<Vec<_>>())
 }
 
 fn links(runs: &MeshRuns<'_>) -> String {

@@ -20,6 +20,17 @@ const MOST_MEMORY: usize = 2 << 30;
 /// The bytes of memory for a byte of a result's text: a list of empty texts takes as much, and HTML five for `&`.
 const FOR_A_BYTE: usize = 12;
 
+/// The bytes of the longest path of keys.
+fn longest_path(value: &Value) -> usize {
+    match value {
+        Value::Object(entries) => {
+            entries.iter().map(|(key, value)| key.len() + 1 + longest_path(value)).max().unwrap_or(0)
+        }
+        Value::Array(items) => items.iter().map(longest_path).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// The memory that records have taken.
 #[derive(Debug, Default)]
 pub(super) struct RecordRoom(usize);
@@ -27,6 +38,10 @@ pub(super) struct RecordRoom(usize);
 impl RecordRoom {
     /// The settings of an arm at a point are taken once.
     pub(super) fn take_settings(&mut self, settings: &Settings) -> Result<(), String> {
+        let longest = longest_path(settings);
+        if longest > LONGEST_ARM {
+            return Err(format!("a key of the settings has {longest} bytes, expected at most {LONGEST_ARM}"));
+        }
         self.take(memory(settings))
     }
 

@@ -311,8 +311,8 @@ pub(crate) fn count(value: &Value) -> usize {
     }
 }
 
-/// About the bytes that a value takes, and the paths of all that is in it. A map has nodes of up to eleven entries, and
-/// most are half full.
+/// About the bytes that a value takes, and the paths of all that is in it, flat and in a table. A map has nodes of up
+/// to eleven entries, and most are half full.
 pub(crate) fn memory(value: &Value) -> usize {
     memory_at(0, value)
 }
@@ -330,8 +330,8 @@ fn memory_at(path: usize, value: &Value) -> usize {
                 own + entries.len().div_ceil(6) * NODE
             }
             Value::Array(items) => items.iter().map(|item| memory_at(path + NUMBER, item)).sum(),
-            Value::String(text) => path + text.len(),
-            _ => path,
+            Value::String(text) => 2 * path + text.len(),
+            _ => 2 * path,
         }
 }
 
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn a_long_name_counts_for_each_value_below_it() {
         let below = |name: &str| memory(&json!({ name: { "a": 1, "b": [2, "c"] } }));
-        assert_eq!(below(&"x".repeat(1001)) - below("x"), 1000 * (1 + 3));
+        assert_eq!(below(&"x".repeat(1001)) - below("x"), 1000 * (1 + 2 * 3));
     }
 
     #[test]

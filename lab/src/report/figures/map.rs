@@ -23,6 +23,8 @@ type ShownRuns<'a> = [(&'a str, &'a Record, &'a Series)];
 
 /// The number of steps of a whole run.
 const STEPS: usize = 100;
+/// A map with more nodes or wires would be a blot, and its script's input larger than a page.
+const MOST_NODES: usize = 2000;
 
 /// The nodes' places in the picture, which all arms share.
 pub(in super::super) struct NodePlaces {
@@ -38,7 +40,11 @@ pub(in super::super) struct NodePlaces {
 impl NodePlaces {
     pub(super) fn of(series: &Series, width: f64) -> NodePlaces {
         let mut metres: Vec<(String, f64, f64)> = Vec::new();
-        for node in series.whose("x_m") {
+        let nodes = series.whose("x_m");
+        if nodes.len().max(series.whose("wire").len()) > MOST_NODES {
+            return NodePlaces::within(width, metres, (Vec::new(), Vec::new()));
+        }
+        for node in nodes {
             let (Some(x), Some(y)) = (series.last("x_m", node), series.last("y_m", node)) else { continue };
             metres.push((node.to_owned(), x, y));
         }
@@ -111,7 +117,11 @@ pub(super) fn figure_of(view: &View<'_>, runs: &ShownRuns<'_>, nth: usize) -> St
          <select aria-label=\"what is played\"></select>\
          <input type=\"range\" min=\"0\" max=\"1000\" value=\"0\" aria-label=\"time\"><output>0 ms</output></div>"
     );
-    let is_wide = runs.iter().any(|(_, _, series)| NodePlaces::of_map(series).is_wide());
+    let all: Vec<_> = runs.iter().map(|(_, _, series)| NodePlaces::of_map(series)).collect();
+    if all.iter().all(|places| places.at.is_empty()) {
+        return String::new();
+    }
+    let is_wide = all.iter().any(NodePlaces::is_wide);
     html.push_str(&if is_wide { super::panels(" wide", 1) } else { super::panels("", runs.len()) });
     for (arm, _, series) in runs {
         html.push_str(&super::panel(view, arm, &still(series)));
@@ -185,9 +195,13 @@ fn still(series: &Series) -> String {
 /// The places, and the frames that each node sent and lost in the stretches, for readers who take them away.
 pub(super) fn numbers(places: &NodePlaces, series: &Series) -> String {
     let mut text = String::new();
+    let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for frame in &series.frames {
+        counts.entry(&frame.from).or_default().0 += 1;
+        counts.entry(&frame.to).or_default().1 += usize::from(frame.is_lost);
+    }
     for node in places.at.keys() {
-        let sent = series.frames.iter().filter(|frame| frame.from == *node).count();
-        let lost = series.frames.iter().filter(|frame| frame.to == *node && frame.is_lost).count();
+        let (sent, lost) = counts.get(node.as_str()).copied().unwrap_or_default();
         let _ = writeln!(text, "node||{sent}|{lost}|{}: frames sent, frames lost to others", escape(node));
     }
     format!("data-numbers=\"{text}\"")
@@ -244,8 +258,8 @@ fn stretches(series: &Series) -> Vec<[i64; 2]> {
 
 fn arm(series: &Series, end_s: f64) -> Value {
     let places = NodePlaces::of_map(series);
-    let names: Vec<&String> = places.at.keys().collect();
-    let number = |name: &str| names.iter().position(|known| *known == name).map_or(-1, |nth| nth as i64);
+    let numbers: BTreeMap<&str, i64> = places.at.keys().map(String::as_str).zip(0..).collect();
+    let number = |name: &str| numbers.get(name).copied().unwrap_or(-1);
     let kinds = ["rts", "cts", "data", "ack"];
     let frames = series.frames.iter().map(|frame| {
         let kind = kinds.iter().position(|kind| *kind == frame.kind).unwrap_or(0);
@@ -294,4 +308,23 @@ fn way(series: &Series, places: &NodePlaces, name: &str, end_s: f64) -> Value {
 
 fn micros(seconds: f64) -> i64 {
     truncate::to_i64((seconds * 1e6).round())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_of_nodes_or_wires_has_no_map() {
+        let places = |nodes: usize, wires: usize| {
+            let rows = (0..nodes).map(|nth| format!("x_m,n{nth},0,{nth}\ny_m,n{nth},0,0\n"));
+            let rows = rows.chain((0..wires).map(|nth| format!("wire,n0>w{nth},0,1\n")));
+            let text = rows.fold("what,who,at_s,value\n".to_owned(), |text, row| text + &row);
+            let (series, _) = Series::parse_within(&text, usize::MAX).expect("a series");
+            NodePlaces::of(&series, WIDTH).at.len()
+        };
+        assert_eq!(places(MOST_NODES, 0), MOST_NODES);
+        assert_eq!(places(2, 3), 5);
+        assert_eq!((places(MOST_NODES + 1, 0), places(2, MOST_NODES + 1)), (0, 0));
+    }
 }

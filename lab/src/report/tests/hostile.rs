@@ -129,3 +129,26 @@ fn a_cell_that_is_wider_than_any_column_is_cut() {
     assert_eq!(widths, [3 * 65_535 + 4, 2 * 65_535 + 5]);
     assert!(text.lines().next().is_some_and(|line| line.ends_with("w…")));
 }
+
+#[test]
+fn a_figure_s_name_from_a_series_is_text() {
+    let html = super::super::figure("fig-seq-0-\"><script>alert(1)</script>", "title", "", "reading");
+    assert!(html.starts_with("<figure id=\"fig-seq-0-&quot;&gt;&lt;script&gt;"), "{html}");
+}
+
+#[test]
+fn a_key_of_the_settings_that_would_stand_in_thousands_of_paths_is_refused() {
+    let root = Folders::of("keys");
+    let of = |len: usize| {
+        let settings = json!({ "&".repeat(len): { "a": 1, "b": 2 } });
+        let records: Vec<_> = bundle().records;
+        let records: Vec<_> = records
+            .into_iter()
+            .map(|record| Record { settings: settings.clone().into(), ..record })
+            .collect();
+        read(&[&root.write(&format!("keys-{len}"), &bundle().trial, &records)]).map(drop)
+    };
+    let error = of(2_000).expect_err("it is refused").to_string();
+    assert!(error.contains("a key of the settings has 2003 bytes, expected at most 1000"), "{error}");
+    of(900).expect("it is short");
+}
