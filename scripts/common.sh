@@ -67,6 +67,20 @@ commit_time() {
     export SOURCE_DATE_EPOCH
 }
 
+# tarred FOLDER: its content as a tar on standard output; equal files give equal bytes.
+tarred() {
+    tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --format=gnu \
+        --directory "$1" .
+}
+
+# scenarios FOLDER: copies there what `hopwise run` and `trial` may begin with.
+scenarios() {
+    local file
+    while IFS= read -r file; do
+        install -D -m 644 "$file" "$1/${file#configs/}"
+    done < <(find configs -type f ! -name '*.service' ! -name '*.sysusers' ! -path 'configs/keys/*')
+}
+
 # What dpkg compares: builds before a release are older than it, and newer the later their commit is.
 commit_version() {
     local of_cargo commit
