@@ -212,7 +212,9 @@ impl SenderAgent for Tack {
 
     fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>) -> Option<Reduction> {
         let window = self.window(mss_of(view));
-        self.state = if self.state == State::Cruise(UP) { State::Cruise(DOWN) } else { self.state };
+        if self.state == State::Cruise(UP) {
+            self.state = State::Cruise(DOWN);
+        }
         if let LossKind::Timeout { .. } = loss.kind {
             self.before_loss = Some(window.max(self.before_loss.unwrap_or(0)));
             self.cwnd = Some(mss_of(view));

@@ -123,8 +123,8 @@ pub(super) fn figure_of(view: &View<'_>, runs: &ShownRuns<'_>, nth: usize) -> St
     }
     let is_wide = all.iter().any(NodePlaces::is_wide);
     html.push_str(&if is_wide { super::panels(" wide", 1) } else { super::panels("", runs.len()) });
-    for (arm, _, series) in runs {
-        html.push_str(&super::panel(view, arm, &still(series)));
+    for ((arm, _, series), places) in runs.iter().zip(&all) {
+        html.push_str(&super::panel(view, arm, &still(series, places)));
     }
     html.push_str("</div>");
     let kinds = [("rts", "RTS"), ("cts", "CTS"), ("data", "data"), ("ack", "MAC ACK"), ("lost", "collision")];
@@ -137,13 +137,12 @@ pub(super) fn figure_of(view: &View<'_>, runs: &ShownRuns<'_>, nth: usize) -> St
     figure(&format!("fig-map-{nth}"), "The air", &html, reading)
 }
 
-fn still(series: &Series) -> String {
-    let places = NodePlaces::of_map(series);
+fn still(series: &Series, places: &NodePlaces) -> String {
     let mut svg = format!(
         "<svg class=\"map\" viewBox=\"0 0 {} {:.0}\" role=\"img\" aria-label=\"map of the nodes\" {}>",
         places.width,
         places.height,
-        numbers(&places, series)
+        numbers(places, series)
     );
     let mut data: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     let mut lost: BTreeMap<&str, u32> = BTreeMap::new();
@@ -158,12 +157,12 @@ fn still(series: &Series) -> String {
     }
     for wire in series.whose("wire") {
         if let Some((a, b)) = wire.split_once('>') {
-            link(&mut svg, &places, (a, b), "wire", 1.5);
+            link(&mut svg, places, (a, b), "wire", 1.5);
         }
     }
     let most = data.values().copied().max().unwrap_or(1);
     for (ends, count) in &data {
-        link(&mut svg, &places, *ends, "link", 1.0 + 7.0 * f64::from(*count) / f64::from(most));
+        link(&mut svg, places, *ends, "link", 1.0 + 7.0 * f64::from(*count) / f64::from(most));
     }
     for (node, (x, y)) in &places.at {
         if let Some(count) = lost.get(node.as_str()) {
