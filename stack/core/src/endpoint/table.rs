@@ -168,7 +168,6 @@ impl Table {
         }
     }
 
-    /// All entries in the order of slots.
     /// The connection of that name, unless its slot has got another one.
     pub(super) fn named(&self, id: ConnId) -> Option<&Entry> {
         self.get(id.slot).filter(|entry| entry.id == id)

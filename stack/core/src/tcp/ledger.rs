@@ -24,13 +24,14 @@ use super::cx::Cx;
 use crate::agent::{
     AckNote, AckRule, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, ReceiverAgent, RecvView, Why,
 };
+use crate::narrow::low_u32;
 use crate::time::micros_u32;
 use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
 
 use agent_state::AgentState;
 pub(crate) use decided::DecidedAck;
-use decided::{Aim, earlier};
+use decided::earlier;
 use waiting::{Merging, Waiting};
 
 /// ACKs that may wait for the link at a time.
@@ -88,28 +89,28 @@ impl AckLedger {
         shadows.fold(self.live.agent.needs(), Needs::union)
     }
 
-    /// Data arrived as `count` segments of one read, with the gap shared evenly. Returns the number of the last
-    /// decision, if there was one.
+    /// Data arrived as `count` segments of one read, `each` of that payload but the last, which has the rest. The gap
+    /// before the read is shared evenly. Returns the number of the last decision, if there was one.
     pub(crate) fn on_arrival(
         &mut self,
         cx: &mut Cx<'_>,
-        heard: &Heard,
-        count: u32,
+        read: &Arrival,
+        (count, each): (u32, u32),
         facts: &Facts<'_>,
     ) -> Option<Seq> {
         let [gap, gap_in_order] =
             [self.last_arrival, self.last_in_order].map(|last| share_of_gap(cx.now, last, count));
-        let advances = matches!(heard.arrival.class, Class::InOrder | Class::FillsHole);
-        if let Some(stretch) = heard.part_of {
+        let advances = matches!(read.class, Class::InOrder | Class::FillsHole);
+        if let Some(stretch) = facts.part_of {
             self.waiting.join(cx, stretch);
         }
-        let mut whole = Arrival { gap, gap_in_order, ..heard.arrival };
+        let mut whole = Arrival { gap, gap_in_order, ..*read };
         let decided = if count == 1 {
             whole.ack_request = whole.ack_request.and_then(|asked| asked.with_behind(0));
-            self.on_segment(cx, &whole, heard.part_of, facts);
+            self.on_segment(cx, &whole, facts);
             (self.live.owed.segments == 0).then_some(facts.rcv_nxt)
         } else {
-            self.on_segments(cx, heard, count, &whole, facts)
+            self.on_segments(cx, &whole, (count, each), facts)
         };
         self.last_arrival = Moment::at(cx.now);
         if advances {
@@ -119,13 +120,7 @@ impl AckLedger {
         decided
     }
 
-    fn on_segment(
-        &mut self,
-        cx: &mut Cx<'_>,
-        arrival: &Arrival,
-        part_of: Option<Stretch>,
-        facts: &Facts<'_>,
-    ) {
+    fn on_segment(&mut self, cx: &mut Cx<'_>, arrival: &Arrival, facts: &Facts<'_>) {
         for (nth, state) in self.shadows.iter_mut().enumerate() {
             state.note_arrival(arrival);
             let verdict = state.agent.on_arrival(arrival, &facts.view(state.owed()));
@@ -137,18 +132,18 @@ impl AckLedger {
             Class::InOrder | Class::FillsHole => AckKind::InOrder,
             Class::OutOfOrder | Class::Duplicate => AckKind::Duplicate,
         };
-        self.live_verdict(cx, verdict, Aim { kind, part_of }, facts);
+        self.live_verdict(cx, verdict, kind, facts);
     }
 
-    fn live_verdict(&mut self, cx: &mut Cx<'_>, verdict: AckVerdict, aim: Aim, facts: &Facts<'_>) {
+    fn live_verdict(&mut self, cx: &mut Cx<'_>, verdict: AckVerdict, kind: AckKind, facts: &Facts<'_>) {
         match verdict {
             AckVerdict::Now(why) => {
                 let note = self.live.settle(cx, By::Agent, facts);
-                self.enqueue(cx, aim, By::Agent, why, note, facts);
+                self.enqueue(cx, kind, By::Agent, why, note, facts);
             }
             AckVerdict::Repeat(why) => {
                 let note = self.live.settle(cx, By::Repeat, facts);
-                self.enqueue(cx, AckKind::Repeat.into(), By::Repeat, why, note, facts);
+                self.enqueue(cx, AckKind::Repeat, By::Repeat, why, note, facts);
             }
             AckVerdict::Hold(why) => {
                 let (due_us, basis) = self.outlook(cx, facts);
@@ -188,12 +183,12 @@ impl AckLedger {
     pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
         self.ask_shadows(cx, facts);
         if let Some(verdict) = self.live.ask_if_due(cx.now, facts) {
-            self.live_verdict(cx, verdict, AckKind::InOrder.into(), facts);
+            self.live_verdict(cx, verdict, AckKind::InOrder, facts);
         }
         if self.live.is_over_ceiling(cx.now, self.ceiling_us) {
             let note = self.live.settle(cx, By::Forced, facts);
             let why = Why::plain(AckRule::Ceiling);
-            self.enqueue(cx, AckKind::InOrder.into(), By::Forced, why, note, facts);
+            self.enqueue(cx, AckKind::InOrder, By::Forced, why, note, facts);
         }
         self.file_deadline();
     }
@@ -204,7 +199,7 @@ impl AckLedger {
             state.settle(cx, By::Forced, facts);
         }
         let note = self.live.settle(cx, By::Forced, facts);
-        self.enqueue(cx, kind.into(), By::Forced, why, note, facts);
+        self.enqueue(cx, kind, By::Forced, why, note, facts);
         self.file_deadline();
     }
 
@@ -245,18 +240,26 @@ impl AckLedger {
 
     fn settle_riding(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> DecidedAck {
         let note = self.live.settle(cx, By::Piggyback, facts);
-        self.decided(cx, AckKind::InOrder.into(), (By::Piggyback, Why::plain(AckRule::Forced)), note, facts)
+        self.decided(cx, AckKind::InOrder, (By::Piggyback, Why::plain(AckRule::Forced)), note, facts)
     }
 
-    fn enqueue(&mut self, cx: &mut Cx<'_>, aim: Aim, by: By, why: Why, note: AckNote, facts: &Facts<'_>) {
-        let ack = self.decided(cx, aim, (by, why), note, facts);
+    fn enqueue(
+        &mut self,
+        cx: &mut Cx<'_>,
+        kind: AckKind,
+        by: By,
+        why: Why,
+        note: AckNote,
+        facts: &Facts<'_>,
+    ) {
+        let ack = self.decided(cx, kind, (by, why), note, facts);
         self.waiting.push(cx, ack, by, self.merging);
     }
     #[inline]
     fn decided(
         &mut self,
         cx: &mut Cx<'_>,
-        aim: Aim,
+        kind: AckKind,
         (by, why): (By, Why),
         note: AckNote,
         facts: &Facts<'_>,
@@ -264,8 +267,17 @@ impl AckLedger {
         // 0 means no decision.
         self.decisions = self.decisions.wrapping_add(1).max(1);
         cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, decision: self.decisions, by, why });
-        let ack = DecidedAck::new(cx, aim, note, self.twice.take(), facts);
-        DecidedAck { nth: self.decisions, ..ack }
+        DecidedAck {
+            number: facts.rcv_nxt,
+            decided: facts.rcv_nxt,
+            echo: (facts.last_decided < facts.rcv_nxt).then_some(facts.ts_recent),
+            note,
+            kind,
+            twice: self.twice.take(),
+            part_of: facts.part_of.filter(|_| kind == AckKind::Duplicate),
+            read: low_u32(cx.packet),
+            nth: self.decisions,
+        }
     }
 
     /// Returns whether the ACK at the head must not wait for data: it is not the newest in-order one.
@@ -368,23 +380,14 @@ pub(crate) struct Facts<'a> {
     pub(crate) last_decided: Seq,
     /// The timestamp echo of an ACK that acknowledges more than that number.
     pub(crate) ts_recent: u32,
+    /// The timestamp of a read: the echo of ACKs decided behind the first one in it.
+    pub(crate) timestamp: Option<u32>,
+    /// The stretch above a hole to which arriving data now belongs. None where no SACK block may report it.
+    pub(crate) part_of: Option<Stretch>,
 }
 
 impl<'a> Facts<'a> {
     fn view(&self, owed: Owed) -> RecvView<'a> {
         RecvView { owed, ..self.view }
     }
-}
-
-/// An arrival for the agents: one segment, or several that a link joined.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Heard {
-    /// The read as one segment. The ledger knows the gaps before it.
-    pub(crate) arrival: Arrival,
-    /// The payload of each segment but the last, which has the rest.
-    pub(crate) each: u32,
-    /// The echo for ACKs that are the first to acknowledge a part of this read; its segments share one timestamp.
-    pub(crate) timestamp: Option<u32>,
-    /// The stretch above a hole to which the data now belongs. None where no SACK block may report it.
-    pub(crate) part_of: Option<Stretch>,
 }

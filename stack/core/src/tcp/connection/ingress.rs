@@ -64,7 +64,7 @@ impl Connection {
     fn take_predicted(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
         #[cfg(debug_assertions)]
         for check in &STEPS[..predicted::CHECKS] {
-            assert_eq!(check(self, cx, arrived), Step::Next, "H1");
+            assert_eq!(check(self, cx, arrived), Step::Next, "F1");
         }
         self.receiving.take_timestamp(cx.now, arrived.segment, &self.out.opening.agreed);
         let step = match self.take_ack(cx, arrived) {

@@ -199,6 +199,8 @@ impl Receiving {
             rcv_nxt: self.nxt,
             last_decided: self.last_ack_decided,
             ts_recent: self.ts_recent,
+            timestamp: None,
+            part_of: None,
         }
     }
 

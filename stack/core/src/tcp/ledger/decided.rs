@@ -1,9 +1,8 @@
 //! A decided ACK, and how one takes over the news of another.
 
-use super::{AckKind, Facts, Stretch};
+use super::{AckKind, Stretch};
 use crate::Seq;
 use crate::agent::AckNote;
-use crate::narrow::low_u32;
 use crate::tcp::cx::Cx;
 use crate::trace::TraceKind;
 
@@ -27,42 +26,9 @@ pub(crate) struct DecidedAck {
     pub(crate) nth: u16,
 }
 
-/// The reason for an ACK.
-#[derive(Clone, Copy)]
-pub(super) struct Aim {
-    pub(super) kind: AckKind,
-    pub(super) part_of: Option<Stretch>,
-}
-
-impl From<AckKind> for Aim {
-    fn from(kind: AckKind) -> Aim {
-        Aim { kind, part_of: None }
-    }
-}
-
 impl DecidedAck {
     pub(crate) fn is_repeat(&self) -> bool {
         self.kind == AckKind::Repeat
-    }
-
-    pub(super) fn new(
-        cx: &Cx<'_>,
-        aim: Aim,
-        note: AckNote,
-        twice: Option<Stretch>,
-        facts: &Facts<'_>,
-    ) -> DecidedAck {
-        DecidedAck {
-            number: facts.rcv_nxt,
-            decided: facts.rcv_nxt,
-            echo: (facts.last_decided < facts.rcv_nxt).then_some(facts.ts_recent),
-            note,
-            kind: aim.kind,
-            twice,
-            part_of: aim.part_of,
-            read: low_u32(cx.packet),
-            nth: 0,
-        }
     }
 
     pub(super) fn goes_into(&self, cx: &mut Cx<'_>, other: &DecidedAck) {

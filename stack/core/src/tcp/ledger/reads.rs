@@ -1,6 +1,6 @@
 //! A read of several segments that a link joined: the agents get them one by one.
 
-use super::{AckLedger, Cx, Facts, Heard};
+use super::{AckLedger, Cx, Facts};
 use crate::Seq;
 use crate::agent::{Arrival, Class};
 
@@ -10,22 +10,21 @@ impl AckLedger {
     pub(super) fn on_segments(
         &mut self,
         cx: &mut Cx<'_>,
-        heard: &Heard,
-        count: u32,
         whole: &Arrival,
+        (count, each): (u32, u32),
         facts: &Facts<'_>,
     ) -> Option<Seq> {
         let advances = matches!(whole.class, Class::InOrder | Class::FillsHole);
         let (mut to_come, mut decided) = (whole.bytes, None);
         for nth in 0..count {
             let is_last = nth + 1 == count;
-            let bytes = if is_last { to_come } else { heard.each.min(to_come) };
+            let bytes = if is_last { to_come } else { each.min(to_come) };
             to_come -= bytes;
             // An ACK decided in the middle of a read carries the number of its own segment. The same number twice would
             // look like a duplicate ACK.
             let ahead = if advances { to_come } else { 0 };
             let (last_decided, ts_recent) = match decided {
-                Some(number) => (number, heard.timestamp.unwrap_or(facts.ts_recent)),
+                Some(number) => (number, facts.timestamp.unwrap_or(facts.ts_recent)),
                 None => (facts.last_decided, facts.ts_recent),
             };
             let facts = Facts { rcv_nxt: facts.rcv_nxt - ahead, last_decided, ts_recent, ..*facts };
@@ -36,7 +35,7 @@ impl AckLedger {
                 rtt: whole.rtt.filter(|_| nth == 0),
                 ..*whole
             };
-            self.on_segment(cx, &arrival, heard.part_of, &facts);
+            self.on_segment(cx, &arrival, &facts);
             if self.live.owed.segments == 0 {
                 decided = Some(facts.rcv_nxt);
             }

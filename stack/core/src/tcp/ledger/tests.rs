@@ -68,10 +68,9 @@ const MSS: u32 = 1000;
 type Left = (u32, Option<u32>, Option<(u32, u32)>, Option<(u32, u32)>);
 
 /// One segment.
-fn heard(class: Class, bytes: u32) -> Heard {
-    let arrival =
-        Arrival { ack_request: Some(AckRequest::After(1)), ..Arrival::new(Instant::ZERO, class, bytes) };
-    Heard { arrival, each: MSS, timestamp: None, part_of: None }
+fn segment(ms: u64, class: Class, bytes: u32) -> Arrival {
+    let now = Instant::from_millis(ms);
+    Arrival { ack_request: Some(AckRequest::After(1)), ..Arrival::new(now, class, bytes) }
 }
 
 fn segments((from, to): (u32, u32)) -> Stretch {
@@ -106,6 +105,8 @@ impl Bench {
             rcv_nxt: self.rcv_nxt,
             last_decided: self.last_decided,
             ts_recent: self.rcv_nxt.0 / MSS,
+            timestamp: None,
+            part_of: None,
         };
         self.reads += 1;
         let mut cx = Cx {
@@ -128,19 +129,18 @@ impl Bench {
     }
 
     fn arrives(&mut self, ms: u64, class: Class, bytes: u32, count: u32) {
-        self.hears(ms, heard(class, bytes), count);
-    }
-
-    fn hears(&mut self, ms: u64, mut heard: Heard, count: u32) {
-        heard.arrival.now = Instant::from_millis(ms);
-        self.with(ms, |ledger, cx, facts| ledger.on_arrival(cx, &heard, count, facts).is_some());
+        let read = segment(ms, class, bytes);
+        self.with(ms, |ledger, cx, facts| ledger.on_arrival(cx, &read, (count, MSS), facts).is_some());
     }
 
     /// One segment above a hole, which makes this stretch of segments.
     fn above(&mut self, ms: u64, stretch: (u32, u32)) {
         self.holes = 1;
-        let part_of = Some(segments(stretch));
-        self.hears(ms, Heard { part_of, ..heard(Class::OutOfOrder, MSS) }, 1);
+        let read = segment(ms, Class::OutOfOrder, MSS);
+        self.with(ms, |ledger, cx, facts| {
+            let facts = Facts { part_of: Some(segments(stretch)), ..*facts };
+            ledger.on_arrival(cx, &read, (1, MSS), &facts).is_some()
+        });
     }
 
     /// All segments up to this one have come, and none beyond.

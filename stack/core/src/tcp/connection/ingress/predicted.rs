@@ -2,7 +2,7 @@
 //! The others take all steps.
 //!
 //! Invariant (checked in debug builds)
-//! - H1: the steps that a predicted segment does not take would answer "next" and change nothing.
+//! - F1: the steps that a predicted segment does not take would answer "next" and change nothing.
 
 use super::Arrived;
 use crate::tcp::connection::opening::Negotiated;

@@ -10,7 +10,7 @@ use crate::tcp::connection::ConnectionStats;
 use crate::tcp::connection::ingress::{Arrived, segments_in};
 use crate::tcp::connection::opening::Negotiated;
 use crate::tcp::cx::{Cx, Memory};
-use crate::tcp::ledger::{AckKind, Heard};
+use crate::tcp::ledger::{AckKind, Facts};
 use crate::tcp::recv_buffer::Inserted;
 use crate::trace::{DropReason, TraceKind};
 use crate::wire::{Ecn, Flags, HopwiseOption, OfferFlags, RateRequest, TcpView};
@@ -168,18 +168,17 @@ impl Receiving {
             rtt,
             ..Arrival::new(cx.now, class, bytes)
         };
-        let heard = Heard {
-            arrival,
-            each: arrived.segment_bytes.map_or(bytes, |each| u32::from(each).max(1)),
+        let each = arrived.segment_bytes.map_or(bytes, |each| u32::from(each).max(1));
+        let count = segments_in(read, arrived.segment_bytes);
+        let facts = Facts {
             timestamp: self.timestamp_of(cx.now, segment, agreed),
             part_of: self.stretch_of(segment.seq, agreed),
+            ..self.facts(around)
         };
-        let count = segments_in(read, arrived.segment_bytes);
-        let facts = self.facts(around);
         if class != Class::InOrder {
             cx.trace(TraceKind::Placed { class, stretches: facts.view.holes });
         }
-        if let Some(number) = self.ledger.on_arrival(cx, &heard, count, &facts) {
+        if let Some(number) = self.ledger.on_arrival(cx, &arrival, (count, each), &facts) {
             self.last_ack_decided = number;
             if number < self.nxt {
                 // The rest of the read is the earliest data that the next ACK acknowledges.
