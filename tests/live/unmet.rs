@@ -38,6 +38,19 @@ fn what_cannot_be_had_at_the_start_is_said_with_its_place_its_key_and_a_remedy()
     }
 }
 
+/// As in a container that was started without the device.
+#[test]
+fn a_kernel_without_devices_for_tuns_is_said_with_what_brings_them() {
+    needs!["mount"];
+    let field = Field::new("no-clone");
+    let config = field.config("");
+    let script = format!("mount -t tmpfs none /dev/net && exec {HOPWISE} node {config}");
+    let ended = field.node.command(&["sh", "-c", &script]).output().expect("ip netns exec runs");
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("there is no /dev/net/tun") && said.contains("--device=/dev/net/tun"), "{said}");
+}
+
 #[test]
 fn a_link_that_is_not_there_is_said_with_its_place_and_key() {
     needs!["nft"];

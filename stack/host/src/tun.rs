@@ -126,16 +126,22 @@ pub(crate) const IS_NO_TUN: &str = "the device is there, and is no TUN of one qu
      expected a name that no device has, or that of a TUN made by `ip tuntap add NAME mode tun`";
 const IS_NO_TAP: &str = "the device is there, and is no TAP: expected a name that no device has";
 
+/// The error where the kernel, or the container, has no device that makes TUNs and TAPs.
+const NO_CLONE_DEVICE: &str = "there is no /dev/net/tun, which makes such devices: load it with `modprobe tun`; \
+     a container gets it by --device=/dev/net/tun";
+
 /// The reason why a device was not opened. For a device of another kind, the kernel only reports an invalid argument.
 pub(crate) fn not_opened(
     (doing, is_another): (&'static str, &'static str),
     name: &str,
     error: io::Error,
 ) -> LinkError {
-    if error.raw_os_error() == Some(libc::EINVAL) && netlink::index_of(name).is_ok() {
-        return LinkError::Setting { device: name.to_owned(), what: is_another };
-    }
-    LinkError::system(doing, name, error)
+    let what = match error.raw_os_error() {
+        Some(libc::EINVAL) if netlink::index_of(name).is_ok() => is_another,
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => NO_CLONE_DEVICE,
+        _ => return LinkError::system(doing, name, error),
+    };
+    LinkError::Setting { device: name.to_owned(), what }
 }
 
 /// Makes a device that adds no headers to packets, or attaches to one that no program has open.
