@@ -512,7 +512,11 @@ fn a_trial_on_hosts_shows_its_map_its_links_its_routes_over_time_and_what_was_re
     let mut bundle = bundle();
     assert!(!html(&bundle).contains("id=\"mesh\""));
     let mesh = json!({
-        "hosts": [host("n0", 0.0, "n4", &[(-1.0, Some("n4")), (7.0, None)]), host("n4", 300.0, "n0", &[])],
+        "hosts": [
+            host("n0", 0.0, "n4", &[(-1.0, Some("n4")), (7.0, None)]),
+            host("n4", 300.0, "n0", &[]),
+            host("n4", 300.0, "n0", &[]),
+        ],
         "again": ["the host <n4> was lost"]
     });
     let live = json!({ "air_late_ms": 0.0, "programs_late_ms": 1.0, "repeated": 1, "mesh": mesh });
@@ -532,4 +536,6 @@ fn a_trial_on_hosts_shows_its_map_its_links_its_routes_over_time_and_what_was_re
     ] {
         assert!(section.contains(word), "{word} is missing in {section}");
     }
+    // A record may name a host twice.
+    assert_eq!(section.matches("<td>n4.lan</td>").count(), 1, "{section}");
 }
