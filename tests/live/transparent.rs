@@ -2,6 +2,7 @@
 
 mod abandoned;
 mod clashes;
+mod contested;
 mod crowds;
 mod forged;
 mod hangs;

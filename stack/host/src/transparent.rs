@@ -46,6 +46,8 @@ const CAUGHT: u32 = 0x0400_0000;
 const HELD: u32 = 0x0200_0000;
 /// The largest number of connections not yet accepted. Linux takes net.core.somaxconn if that is less.
 const MOST_WAITING: i32 = 4096;
+/// Further answers to a SYN, each after twice as long as the one before. The kernel forgets the SYN 15 s after it.
+const MORE_ANSWERS: libc::c_int = 3;
 /// Attempts to get a queue, a second in all.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
@@ -198,6 +200,7 @@ fn listen_for_others(any: IpAddr) -> io::Result<TcpListener> {
         sockopt::set_ipv6_v6only(&socket, true)?;
     }
     take_foreign_addresses(socket.as_fd(), any)?;
+    sys::set_option(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_SYNCNT), MORE_ANSWERS)?;
     bind(&socket, &SocketAddr::new(any, 0))?;
     listen(&socket, MOST_WAITING)?;
     Ok(socket.into())

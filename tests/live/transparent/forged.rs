@@ -157,6 +157,8 @@ fn a_syn_that_has_come_to_its_listener_takes_no_place_in_a_set() {
         chain.exchange(to, 1000);
     }
     assert_eq!(chain.at_first("caught"), 2, "{}", chain.log(1));
-    let table = nft(&chain.first, "list table inet hopwise_transparent_7300");
-    assert!(table.contains("set arrived4") && !table.contains("elements"), "{table}");
+    for set in ["caught4", "arrived4", "caught6", "arrived6"] {
+        let listed = nft(&chain.first, &format!("list set inet hopwise_transparent_7300 {set}"));
+        assert!(listed.contains(set) && !listed.contains("elements"), "{listed}");
+    }
 }

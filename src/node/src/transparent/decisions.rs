@@ -19,6 +19,9 @@ const COMES_IN_WITHIN: Duration = Duration::from_secs(1);
 /// The time that each further copy of it has: a sender in a host's name may send many, and one of them would always be
 /// on its way. A host repeats a SYN after a second.
 const COPY_COMES_IN_WITHIN: Duration = Duration::from_millis(250);
+/// The copies of a SYN that are caught: a host sends fewer while it waits. Each may get an answer with another number,
+/// and a packet that acknowledges any of them is taken for the host's.
+const MOST_COPIES: u8 = 16;
 /// Connections that went straight on are forgotten beyond this, the oldest first. Their SYNs are then decided anew.
 const MOST_STRAIGHT: usize = 1 << 16;
 
@@ -35,13 +38,16 @@ pub(super) enum Verdict {
 
 #[derive(Debug)]
 enum State<W> {
-    Deciding,
+    Deciding {
+        seq: u32,
+    },
     /// The SYN was caught, and this waits for the connection.
     Waiting {
         seq: u32,
         since: Instant,
         /// The time of the last copy, until it is known to have come in.
         on_its_way_since: Option<Instant>,
+        copies: u8,
         with: W,
     },
     Carried {
@@ -52,6 +58,8 @@ enum State<W> {
     Straight {
         seq: u32,
         since: Instant,
+        /// The kernel may still have a SYN of it, and would take no other one.
+        was_caught: bool,
     },
 }
 
@@ -79,13 +87,20 @@ impl<W> Decisions<W> {
         is_connected: impl Fn(Ends) -> bool,
     ) -> Verdict {
         match self.states.get_mut(&ends) {
-            Some(State::Deciding) => return Verdict::Forget,
-            // The end of this SYN would say nothing of the caught one. Hosts change a repetition, too: it has no ECN.
-            Some(State::Waiting { seq: known, with, .. }) if !is_like(with) => {
+            // One of the two is not the host's. Its own connection stands if this one goes straight on: the chains tell
+            // packets that go on with a caught SYN from the rest.
+            Some(State::Deciding { seq: known }) => {
                 return if *known == seq { Verdict::Forget } else { Verdict::LetGo };
             }
+            Some(State::Waiting { seq: known, copies, .. }) if *known != seq || *copies == MOST_COPIES => {
+                *copies = MOST_COPIES;
+                return Verdict::LetGo;
+            }
+            // The end of this SYN would say nothing of the caught one. Hosts change a repetition, too: it has no ECN.
+            Some(State::Waiting { with, .. }) if !is_like(with) => return Verdict::Forget,
             // This copy may be lost on its way to the listener, though the one before was not.
-            Some(State::Waiting { on_its_way_since, .. }) => {
+            Some(State::Waiting { on_its_way_since, copies, .. }) => {
+                *copies += 1;
                 *on_its_way_since = Some(Instant::now());
                 return Verdict::Catch;
             }
@@ -98,25 +113,33 @@ impl<W> Decisions<W> {
             }
             // A copy that was late. The connection stands without it.
             Some(State::Carried { .. }) => return Verdict::Forget,
-            Some(State::Straight { seq: known, .. }) if *known == seq => return Verdict::LetGo,
+            Some(State::Straight { seq: known, since, was_caught })
+                if *known == seq || *was_caught && since.elapsed() < STANDS_WITHIN =>
+            {
+                return Verdict::LetGo;
+            }
             Some(State::Straight { .. }) | None => {}
         }
-        self.states.insert(ends, State::Deciding);
+        self.states.insert(ends, State::Deciding { seq });
         Verdict::Decide
     }
 
-    pub(super) fn goes_straight(&mut self, ends: Ends, seq: u32, now: Instant) {
-        self.states.insert(ends, State::Straight { seq, since: now });
+    /// Returns what waited for the connection, if its SYN was caught.
+    pub(super) fn goes_straight(&mut self, ends: Ends, seq: u32, now: Instant) -> Option<W> {
+        let was_caught = matches!(self.states.get(&ends), Some(State::Waiting { .. }));
+        let before = self.states.insert(ends, State::Straight { seq, since: now, was_caught });
         self.straight.push_back(ends);
         if self.straight.len() > MOST_STRAIGHT
             && let Some(oldest) = self.straight.pop_front()
         {
             self.forget_straight(oldest);
         }
+        if let Some(State::Waiting { with, .. }) = before { Some(with) } else { None }
     }
 
     pub(super) fn is_caught(&mut self, ends: Ends, (seq, with): (u32, W), now: Instant) {
-        self.states.insert(ends, State::Waiting { seq, since: now, on_its_way_since: Some(now), with });
+        self.states
+            .insert(ends, State::Waiting { seq, since: now, on_its_way_since: Some(now), copies: 0, with });
     }
 
     /// The connection stands: it is carried from now on, with what waited for it.
@@ -151,14 +174,8 @@ impl<W> Decisions<W> {
 
     /// A caught SYN did not come in: it goes straight on when it comes again. Returns what waited for it, if it did.
     pub(super) fn gives_up(&mut self, ends: Ends, now: Instant) -> Option<W> {
-        let Some(State::Waiting { seq, .. }) = self.states.get(&ends) else { return None };
-        let seq = *seq;
-        let waited = self.states.remove(&ends);
-        self.goes_straight(ends, seq, now);
-        match waited {
-            Some(State::Waiting { with, .. }) => Some(with),
-            _ => None,
-        }
+        let Some(&State::Waiting { seq, .. }) = self.states.get(&ends) else { return None };
+        self.goes_straight(ends, seq, now)
     }
 
     pub(super) fn ended(&mut self, ends: Ends) {
@@ -284,8 +301,8 @@ mod tests {
     async fn a_copy_that_was_caught_just_now_is_still_on_its_way() {
         let mut decisions = Decisions::<&str>::default();
         decisions.is_caught(ends(1), (8, "way"), Instant::now());
-        for _ in 0..1000 {
-            tokio::time::advance(Duration::from_millis(10)).await;
+        for _ in 1..MOST_COPIES {
+            tokio::time::advance(COPY_COMES_IN_WITHIN / 2).await;
             let asked = Instant::now();
             assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
             assert!(decisions.late(asked).is_empty() && decisions.late(Instant::now()).is_empty());
@@ -308,6 +325,38 @@ mod tests {
         {
             assert_eq!(decisions.about(ends(1), seq, |_| is_like, |_| true), verdict, "{seq}");
         }
+        assert_eq!(decisions.stands(ends(1)), Some("way"));
+    }
+
+    /// One of the two SYNs is not the host's, whichever came first.
+    #[tokio::test(start_paused = true)]
+    async fn two_syns_with_the_ports_of_a_connection_keep_none_of_them_back() {
+        let mut decisions = Decisions::<&str>::default();
+        assert_eq!(decisions.about(ends(1), 7, like, |_| true), Verdict::Decide);
+        assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::LetGo);
+        decisions.is_caught(ends(1), (7, "way"), Instant::now());
+        assert_eq!(decisions.about(ends(1), 7, like, |_| true), Verdict::Catch);
+        for seq in [8, 7] {
+            assert_eq!(decisions.about(ends(1), seq, like, |_| true), Verdict::LetGo, "{seq}");
+        }
+        decisions.gives_up(ends(1), Instant::now());
+        assert_eq!(
+            decisions.about(ends(1), 8, like, |_| true),
+            Verdict::LetGo,
+            "the kernel has the first one"
+        );
+        tokio::time::advance(STANDS_WITHIN).await;
+        assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Decide);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn copies_beyond_a_bound_go_straight_on() {
+        let mut decisions = Decisions::<&str>::default();
+        decisions.is_caught(ends(1), (8, "way"), Instant::now());
+        for _ in 0..MOST_COPIES {
+            assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
+        }
+        assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::LetGo);
         assert_eq!(decisions.stands(ends(1)), Some("way"));
     }
 

@@ -19,6 +19,13 @@
 //! entry for each second that SYNs stay, and copies of SYNs have the rest. A SYN for which there is no place is
 //! dropped, which says nothing of the firewall either.
 //!
+//! A half-open connection does not show that its host has sent the SYN. A SYN in the host's name leaves one where the
+//! host's own connection goes straight on. While a connection stands in the set `asked`, a packet therefore has to
+//! acknowledge the number of an answer that this kernel has sent, or to reset the number of the SYN: such numbers stand
+//! in `opening`. Any other packet goes straight on. A packet with such a number also finds the listener of an answer
+//! that was a SYN cookie. Once a SYN has gone straight on beside what this kernel has of a connection, the connection
+//! stands in `passed`, and the kernel does not answer any more. Connection tracking would follow its answer.
+//!
 //! The kernel answers questions about the sets, not a program: a confined process may run none.
 
 use std::fmt::Write as _;
@@ -39,6 +46,8 @@ use crate::nft::ruleset;
 const TABLE: &str = "hopwise_transparent_";
 /// The stay of a SYN that does not come in, in seconds. A node asks for a SYN from its first second to its 15th.
 const STAYS_FOR: usize = 16;
+/// The stay of a connection whose SYN has gone straight on beside a socket: a socket in TIME-WAIT has a minute.
+const PASSES_FOR: usize = 64;
 /// The places in each set for a seat.
 const NOTED_FOR_A_SEAT: usize = 64;
 /// The bound of each set, whatever number of seats the node has.
@@ -52,13 +61,16 @@ const BEFORE_ENTERED: i32 = i32::MAX - 1;
 const NO_HOSTS: &str = "local, broadcast, multicast, anycast";
 /// A SYN whose entry in connection tracking is its own.
 const IS_FRESH: &str = "ct state new ct status & confirmed == 0";
+/// A SYN of a connection that tracking has seen, and that went straight on.
+const IS_KNOWN: &str = "ct status & confirmed != 0";
 /// A SYN whose source is routed by the interface that it came by.
 const IS_ROUTED: &str = "fib saddr . iif oif exists";
 /// Words of rules that turn connection tracking on, in nft and in both forms of iptables.
 const TRACKING: &str =
     "ct masquerade snat dnat redirect netmap synproxy flow conntrack state connmark connlimit";
-/// A SYN that begins a connection.
+/// A SYN that begins a connection, and a packet that does not.
 const SYN: &str = "tcp flags & (fin | syn | rst | ack) == syn";
+const LATER: &str = "tcp flags & (fin | syn | rst | ack) != syn";
 
 pub(super) fn table(number: u32) -> String {
     format!("inet {}", name(number))
@@ -69,15 +81,21 @@ pub(super) fn name(number: u32) -> String {
     format!("{TABLE}{number}")
 }
 
-/// The sets of an address's version: of SYNs that are caught, and of SYNs that the firewall has let in.
-fn sets_of(address: IpAddr) -> [&'static str; 2] {
-    if address.is_ipv4() { ["caught4", "arrived4"] } else { ["caught6", "arrived6"] }
+/// The digit of an address's version in the names of its sets.
+fn version(address: IpAddr) -> char {
+    if address.is_ipv4() { '4' } else { '6' }
 }
 
-/// The ends of a packet, as keys of the sets.
-fn ends(listener: &SocketAddr) -> String {
+/// The letters of the host's and of the server's end in the names of a packet's fields.
+const TO_SERVER: [char; 2] = ['s', 'd'];
+const TO_HOST: [char; 2] = ['d', 's'];
+
+/// The version, the ends of a packet as keys of the sets, and the ends without the server's port, which leave room for
+/// a number: nft 1.0.6 cannot list longer keys with one.
+fn keys(listener: &SocketAddr, [host, server]: [char; 2]) -> (char, String, String) {
     let family = family(listener.ip());
-    format!("{family} saddr . tcp sport . {family} daddr . tcp dport")
+    let most = format!("{family} {host}addr . tcp {host}port . {family} {server}addr");
+    (version(listener.ip()), format!("{most} . tcp {server}port"), most)
 }
 
 /// Returns whether connection tracking is on: it makes an entry for a packet to this machine, or a rule needs it.
@@ -103,7 +121,7 @@ fn has_entries() -> bool {
 /// The chains, before and after the place of iptables' table `mangle` (-150). `queues` if nft itself can hold packets,
 /// and `tracks` if connection tracking is on.
 pub(super) fn of(config: &TransparentConfig, ports: &[SocketAddr], (queues, tracks): (bool, bool)) -> String {
-    let mut chains = hold(config, ports);
+    let mut chains = hold(config, ports, tracks);
     if queues && !config.interfaces.is_empty() {
         // Writing to a String does not fail.
         let _ = write!(
@@ -113,7 +131,7 @@ pub(super) fn of(config: &TransparentConfig, ports: &[SocketAddr], (queues, trac
             config.queue
         );
     }
-    sets(config, ports) + &chains + &end(ports, tracks) + &arrive(ports)
+    sets(config, ports) + &chains + &end(ports, tracks) + &arrive(ports) + &answer(ports)
 }
 
 /// Makes and removes a table whose only chain has a queue, in one step. An nft that
@@ -127,26 +145,40 @@ pub(super) fn tries_queue(config: &TransparentConfig) -> String {
 }
 
 /// A SYN is never taken for a packet of a known socket: its client may use a port anew. A packet that finds a listener
-/// alone is no packet of ours. The kernel does not say so of handshakes, whose last packet would find it by its port:
-/// connections to the ports of the listeners therefore go straight on.
+/// alone is no packet of ours. The kernel does not say so of handshakes and of TIME-WAIT: connections to the ports of
+/// the listeners therefore go straight on.
 ///
-/// A SYN in a frame that is not for this machine alone is left to the kernel: a firewall may tell it from the rest.
-fn hold(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
-    let later = "tcp flags & (fin | syn | rst | ack) != syn";
-    let own: Vec<_> = ports.iter().map(|listener| listener.port().to_string()).collect();
-    let others =
-        if own.is_empty() { String::new() } else { format!(" tcp dport != {{ {} }}", own.join(", ")) };
-    let mut rules = String::new();
-    for of in [" socket wildcard 0", others.as_str()] {
+/// A SYN in a frame that is not for this machine alone is left to the kernel: a firewall may tell it from the rest. So
+/// is a SYN of a connection that tracking knows and this machine has no socket of: tracking would follow an answer to
+/// the SYN, and take the packets of the connection for invalid.
+fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> String {
+    let others = others(ports);
+    let catch = format!("meta mark set meta mark | {CAUGHT:#x}; ");
+    let mut rules = format!("{LATER} socket transparent 1 socket wildcard 0 {catch}");
+    let mut doubted = String::new();
+    for listener in ports {
+        let (v, ends, most) = keys(listener, TO_SERVER);
         // Writing to a String does not fail.
-        let _ = write!(rules, "{later} socket transparent 1{of} meta mark set meta mark | {CAUGHT:#x}; ");
+        let _ = write!(
+            rules,
+            "tcp flags & (syn | ack) == ack {most} . tcp ackseq @opening{v} {catch}\
+             tcp flags & (rst | ack) == rst {most} . tcp sequence @opening{v} {catch}"
+        );
+        let _ = write!(doubted, "{LATER} {ends} @asked{v} accept; {LATER} {ends} @passed{v} accept; ");
     }
+    let _ = write!(rules, "{doubted}{LATER} socket transparent 1{others} {catch}");
     if !config.interfaces.is_empty() {
         let quoted: Vec<_> = config.interfaces.iter().map(|name| format!("\"{name}\"")).collect();
         let hosts = format!("fib daddr type != local fib saddr type != {{ {NO_HOSTS} }}");
         let from = format!("iifname {{ {} }} meta pkttype host {SYN}{others} {hosts}", quoted.join(", "));
         for spared in &config.spared {
             let _ = write!(rules, "{} daddr {spared} return; ", family(*spared));
+        }
+        if tracks {
+            let _ = write!(
+                rules,
+                "{from} socket transparent 1 meta mark set meta mark | {HELD:#x} accept; {from} {IS_KNOWN} accept; "
+            );
         }
         for network in &config.networks {
             let _ = write!(
@@ -157,7 +189,13 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
             );
         }
     }
-    format!("chain hold {{ type filter hook prerouting priority -151; policy accept; {rules}}}; ")
+    chain("hold", "prerouting", -151, &rules)
+}
+
+/// Matches packets that are not for the listeners' own ports.
+fn others(ports: &[SocketAddr]) -> String {
+    let own: Vec<_> = ports.iter().map(|listener| listener.port().to_string()).collect();
+    if own.is_empty() { String::new() } else { format!(" tcp dport != {{ {} }}", own.join(", ")) }
 }
 
 fn ports_of(config: &TransparentConfig) -> String {
@@ -173,45 +211,77 @@ fn ports_of(config: &TransparentConfig) -> String {
 /// queue loses its mark. `notrack` changes only packets for which connection tracking has found no place.
 fn end(ports: &[SocketAddr], tracks: bool) -> String {
     let mut rules = format!("meta mark & {CAUGHT:#x} == {CAUGHT:#x} notrack; ");
-    let fresh = if tracks { IS_FRESH } else { "" };
+    let (fresh, others) = (if tracks { IS_FRESH } else { "" }, others(ports));
     for listener in ports {
-        let ([caught, arrived], ends, syn) = (sets_of(listener.ip()), ends(listener), caught_syn(listener));
+        let ((v, ends, most), syn) = (keys(listener, TO_SERVER), caught_syn(listener));
+        let to = format!("tproxy {} to :{} accept", family(listener.ip()), listener.port());
         // Writing to a String does not fail.
-        for set in [caught, arrived] {
-            let _ = write!(rules, "{syn} delete @{set} {{ {ends} }}; ");
+        for set in ["caught", "arrived", "passed"] {
+            let _ = write!(rules, "{syn} delete @{set}{v} {{ {ends} }}; ");
         }
         let _ = write!(
             rules,
-            "{syn} {fresh} {IS_ROUTED} update @{caught} {{ {ends} }}; \
-             {syn} {ends} != @{caught} update @{arrived} {{ {ends} }}; {syn} tproxy {} to :{} accept; ",
-            family(listener.ip()),
-            listener.port()
+            "{syn} update @asked{v} {{ {ends} }}; {syn} {ends} != @asked{v} drop; \
+             {syn} {fresh} {IS_ROUTED} update @caught{v} {{ {ends} }}; \
+             {syn} {ends} != @caught{v} update @arrived{v} {{ {ends} }}; {syn} {to}; \
+             meta mark & {CAUGHT:#x} == {CAUGHT:#x} tcp flags & (syn | ack) == ack \
+             {most} . tcp ackseq @opening{v} {to}; \
+             meta mark & {CAUGHT:#x} == 0 {SYN} socket transparent 1{others} \
+             update @passed{v} {{ {ends} timeout {PASSES_FOR}s }}; "
         );
     }
     let _ = write!(rules, "meta mark & {HELD:#x} == {HELD:#x} meta mark set meta mark & {:#x}; ", !HELD);
-    format!("chain end {{ type filter hook prerouting priority -149; policy accept; {rules}}}; ")
+    chain("end", "prerouting", -149, &rules)
 }
 
 fn caught_syn(listener: &SocketAddr) -> String {
-    let version = if listener.is_ipv4() { "ipv4" } else { "ipv6" };
-    format!("meta nfproto {version} meta mark & {CAUGHT:#x} == {CAUGHT:#x} {SYN}")
+    let version = version(listener.ip());
+    format!("meta nfproto ipv{version} meta mark & {CAUGHT:#x} == {CAUGHT:#x} {SYN}")
 }
 
 fn sets(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
     let mut sets = String::new();
     for listener in ports {
-        let address = if listener.is_ipv4() { "ipv4_addr" } else { "ipv6_addr" };
-        for set in sets_of(listener.ip()) {
+        let size = config.seats.saturating_mul(NOTED_FOR_A_SEAT).min(MOST_NOTED);
+        let (v, ends, most) = keys(listener, TO_SERVER);
+        let opening = format!("{most} . tcp sequence");
+        for set in ["caught", "arrived", "asked", "passed", "opening"] {
+            let key = if set == "opening" { &opening } else { &ends };
             // Writing to a String does not fail.
             let _ = write!(
                 sets,
-                "set {set} {{ type {address} . inet_service . {address} . inet_service; flags dynamic,timeout; timeout \
-                 {STAYS_FOR}s; size {}; }}; ",
-                config.seats.saturating_mul(NOTED_FOR_A_SEAT).min(MOST_NOTED)
+                "set {set}{v} {{ typeof {key}; flags dynamic,timeout; timeout {STAYS_FOR}s; size {size}; }}; "
             );
         }
     }
     sets
+}
+
+/// Notes what a packet of the host acknowledges after an answer of this kernel: the number of the answer and one more.
+/// nft adds no numbers. Of a number that ends in a 0 and some ones, just these bits turn. A kernel that has closed its
+/// side needs all later packets, also in TIME-WAIT.
+fn answer(ports: &[SocketAddr]) -> String {
+    let (mut ended, mut rules) = (String::new(), String::new());
+    for listener in ports {
+        let (v, ends, most) = keys(listener, TO_HOST);
+        // Writing to a String does not fail.
+        let _ = write!(ended, "tcp flags & fin == fin delete @asked{v} {{ {ends} }}; ");
+        let _ = write!(
+            rules,
+            "{ends} @passed{v} drop; update @asked{v} {{ {ends} }}; update @opening{v} {{ {most} . tcp ackseq }}; "
+        );
+        for bits in (0..u32::BITS).map(|ones| u32::MAX >> (u32::BITS - 1 - ones)) {
+            let has = format!("tcp sequence & {bits:#x} == {:#x}", bits >> 1);
+            let _ = write!(rules, "{has} update @opening{v} {{ {most} . tcp sequence ^ {bits:#x} }}; ");
+        }
+    }
+    let answers = "tcp flags & (fin | syn | rst | ack) != (syn | ack) accept; fib saddr type local accept; ";
+    let rules = format!("meta l4proto != tcp accept; {ended}{answers}{rules}");
+    if ports.is_empty() { String::new() } else { chain("answer", "output", -300, &rules) }
+}
+
+fn chain(name: &str, hook: &str, priority: i32, rules: &str) -> String {
+    format!("chain {name} {{ type filter hook {hook} priority {priority}; policy accept; {rules}}}; ")
 }
 
 /// Takes SYNs out of the set of caught ones before NAT, and out of the next set where they come to the end unchanged.
@@ -219,18 +289,16 @@ fn sets(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
 fn arrive(ports: &[SocketAddr]) -> String {
     let (mut arrive, mut take) = (String::new(), String::new());
     for listener in ports {
-        let ([caught, arrived], ends, syn) = (sets_of(listener.ip()), ends(listener), caught_syn(listener));
+        let ((v, ends, _), syn) = (keys(listener, TO_SERVER), caught_syn(listener));
         // Writing to a String does not fail.
-        let _ = write!(arrive, "{syn} update @{arrived} {{ {ends} }}; {syn} delete @{caught} {{ {ends} }}; ");
-        let _ = write!(take, "{syn} {ends} != @{arrived} drop; {syn} delete @{arrived} {{ {ends} }}; ");
+        let _ =
+            write!(arrive, "{syn} update @arrived{v} {{ {ends} }}; {syn} delete @caught{v} {{ {ends} }}; ");
+        let _ = write!(take, "{syn} {ends} != @arrived{v} drop; {syn} delete @arrived{v} {{ {ends} }}; ");
     }
     if ports.is_empty() {
         return String::new();
     }
-    let chain = |name, priority, rules| {
-        format!("chain {name} {{ type filter hook input priority {priority}; policy accept; {rules}}}; ")
-    };
-    chain("arrive", BEFORE_NAT, arrive) + &chain("take", BEFORE_ENTERED, take)
+    chain("arrive", "input", BEFORE_NAT, &arrive) + &chain("take", "input", BEFORE_ENTERED, &take)
 }
 
 /// A question for an element of a set, and its attributes (linux/netfilter/nf_tables.h).
@@ -267,10 +335,10 @@ impl Arrivals {
 
     /// The end of the last caught SYN of the connection from a host to a server, within the last seconds.
     pub fn of_last(&self, ends: (SocketAddr, SocketAddr)) -> io::Result<Arrival> {
-        let [caught, arrived] = sets_of(ends.0.ip());
-        Ok(if self.has(arrived, ends)? {
+        let version = version(ends.0.ip());
+        Ok(if self.has(&format!("arrived{version}"), ends)? {
             Arrival::Lost
-        } else if self.has(caught, ends)? {
+        } else if self.has(&format!("caught{version}"), ends)? {
             Arrival::Dropped
         } else {
             Arrival::Taken
@@ -325,10 +393,12 @@ mod tests {
         let ports = ["0.0.0.0:5000", "[::]:5001"].map(|text| text.parse().expect("an address"));
         let chains = of(&config(), &ports, (true, true));
         for rule in [
-            "ip daddr 10.2.0.9 return; iifname { \"lan0\", \"lan1\" } meta pkttype host tcp flags & (fin | syn | rst | \
-             ack) == syn tcp dport != { 5000, 5001 } fib daddr type != local fib saddr type != { local, broadcast, \
-             multicast, anycast } tcp dport { 80, 8000-8100 } ip daddr 10.2.0.0/16 meta mark set meta mark | \
-             0x2000000; ",
+            "ip daddr 10.2.0.9 return; ",
+            "anycast } socket transparent 1 meta mark set meta mark | 0x2000000 accept; ",
+            "anycast } ct status & confirmed != 0 accept; iifname { \"lan0\", \"lan1\" } meta pkttype host tcp flags & \
+             (fin | syn | rst | ack) == syn tcp dport != { 5000, 5001 } fib daddr type != local fib saddr type != { \
+             local, broadcast, multicast, anycast } tcp dport { 80, 8000-8100 } ip daddr 10.2.0.0/16 meta mark set \
+             meta mark | 0x2000000; ",
             "== syn delete @caught4 { ip saddr . tcp sport . ip daddr . tcp dport }; ",
             " ip6 daddr fd02::/64 meta mark set meta mark | 0x2000000; ",
             "meta mark & 0x2000000 == 0x2000000 queue flags bypass to 7300; ",
@@ -338,8 +408,11 @@ mod tests {
             "== syn tproxy ip to :5000 accept; ",
             "== syn tproxy ip6 to :5001 accept; ",
             "meta mark set meta mark & 0xfdffffff; ",
-            "set caught6 { type ipv6_addr . inet_service . ipv6_addr . inet_service; flags dynamic,timeout; timeout \
-             16s; size 65536; }; ",
+            "set caught6 { typeof ip6 saddr . tcp sport . ip6 daddr . tcp dport; flags dynamic,timeout; timeout 16s; \
+             size 65536; }; ",
+            "== ack ip saddr . tcp sport . ip daddr . tcp ackseq @opening4 meta mark set meta mark | 0x4000000; ",
+            "ip6 daddr . tcp dport . ip6 saddr . tcp sport @passed6 drop; ",
+            "tcp sequence & 0x7 == 0x3 update @opening4 { ip daddr . tcp dport . ip saddr . tcp sequence ^ 0x7 }; ",
             "chain arrive { type filter hook input priority 99; policy accept; meta nfproto ipv4 meta mark & 0x4000000 \
              == 0x4000000 tcp flags & (fin | syn | rst | ack) == syn update @arrived4 { ip saddr . tcp sport . ip \
              daddr . tcp dport }; ",

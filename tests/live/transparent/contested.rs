@@ -1,0 +1,145 @@
+//! A sender in a host's name who knows the ports of a connection that goes straight on, and SYNs that the first
+//! router's kernel answers with a cookie.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use super::clashes::{SILENT, connect_from, end, nft, send};
+use super::{Chain, PORT, TOOLS, V4, V6};
+use crate::field::text;
+use crate::flood::SYN;
+use crate::world::{until, within_patience};
+
+const ACK: u8 = 16;
+const RST: u8 = 4;
+/// ECE and CWR: a SYN that asks for ECN.
+const ECN: u8 = 0xc0;
+/// A firewall that lets no packet in or through that tracking has no place for.
+const STRICT: &str = "table inet strict { chain input { type filter hook input priority 0; ct state invalid drop; }; \
+                      chain forward { type filter hook forward priority 0; ct state invalid drop; }; }";
+
+/// Sends a byte to the server and back. The server's first word is its line about the host.
+fn talk(stream: &mut TcpStream) {
+    stream.write_all(b"x").expect("it is open");
+    stream.read_exact(&mut [0; 1]).expect("the server answers");
+}
+
+fn open(chain: &Chain, [host, server]: [SocketAddr; 2]) -> TcpStream {
+    let mut stream = connect_from(chain, host, server).expect("the server is reached");
+    stream.write_all(b"who am I\n").expect("it is open");
+    let mut told = [0; 1];
+    while told != *b"\n" {
+        stream.read_exact(&mut told).expect("the server answers");
+    }
+    stream
+}
+
+/// Returns whether the first router's kernel has half of this connection.
+fn is_half_open(chain: &Chain, ends: [SocketAddr; 2]) -> bool {
+    text(&chain.first.output(&["ss", "-Htn", "state", "syn-recv"]).stdout).contains(&ends[0].to_string())
+}
+
+fn ends_of([host, server]: [&str; 2], port: u16) -> [SocketAddr; 2] {
+    [end(host, port), end(server, PORT)]
+}
+
+/// The connections are older than the node.
+#[test]
+fn a_syn_in_a_hosts_name_ends_no_connection_that_goes_straight_on() {
+    needs!(&["nft", "ss"]);
+    let chain = Chain::new("older");
+    chain.serve(PORT);
+    let both = [V4, V6].map(|both| ends_of(both, 40_000));
+    let mut streams = both.map(|ends| open(&chain, ends));
+    let (_last, _first) = (chain.last(), chain.first());
+    for (stream, ends) in streams.iter_mut().zip(both) {
+        send(&chain.host, ends, 7, (SYN, 64));
+        within_patience(until(|| is_half_open(&chain, ends)));
+        talk(stream);
+        // Another number, a copy, a SYN that asks for ECN, and packets with a guess.
+        for (seq, flags) in [(8, SYN), (7, SYN), (7, SYN | ECN), (8, ACK), (9, SYN | ACK), (8, RST)] {
+            send(&chain.host, ends, seq, (flags, 64));
+            talk(stream);
+        }
+    }
+    assert_eq!((chain.at_first("caught"), chain.at_first("open")), (2, 0), "{}", chain.log(1));
+}
+
+/// Tracking would take the packets of the connection for invalid if this machine's kernel answered the SYN.
+#[test]
+fn nor_does_it_beside_a_firewall_that_drops_what_tracking_calls_invalid() {
+    needs!(&TOOLS);
+    let chain = Chain::new("tracked");
+    chain.serve(PORT);
+    nft(&chain.first, STRICT);
+    let both = [V4, V6].map(|both| ends_of(both, 40_000));
+    let mut streams = both.map(|ends| open(&chain, ends));
+    let (_last, _first) = (chain.last(), chain.first());
+    for (nth, ends) in both.into_iter().enumerate() {
+        for seq in [7, 8, 7] {
+            send(&chain.host, ends, seq, (SYN, 64));
+            talk(&mut streams[nth]);
+        }
+        chain.exchange(&ends[1].ip().to_string(), 1000);
+        talk(&mut streams[nth]);
+        assert_eq!(chain.at_first("caught"), nth as u64 + 1, "{}", chain.log(1));
+    }
+}
+
+/// The host tries twice, and gives up after three seconds.
+#[test]
+fn a_syn_that_precedes_a_host_keeps_back_no_connection_of_its_ports() {
+    needs!(&["nft", "ss"]);
+    let chain = Chain::new("precedes");
+    chain.serve(PORT);
+    nft(&chain.first, STRICT);
+    nft(&chain.host, SILENT);
+    chain.host.sysctl("ipv4/tcp_syn_retries", "1");
+    let (_last, _first) = (chain.last(), chain.first());
+    for (nth, both) in [V4, V6].into_iter().enumerate() {
+        chain.exchange(both[1], 1000);
+        let ends = ends_of(both, 40_000);
+        send(&chain.host, ends, 7, (SYN, 64));
+        within_patience(until(|| is_half_open(&chain, ends)));
+        let mut stream = open(&chain, ends);
+        for seq in [7, 8, 7] {
+            send(&chain.host, ends, seq, (SYN, 64));
+            talk(&mut stream);
+        }
+        assert_eq!(chain.at_first("caught"), 2 * (nth as u64 + 1), "{}", chain.log(1));
+    }
+}
+
+#[test]
+fn connections_whose_syns_are_answered_with_a_cookie_are_carried() {
+    needs!(&TOOLS);
+    let chain = Chain::new("cookies");
+    chain.serve(PORT);
+    chain.first.sysctl("ipv4/tcp_syncookies", "2");
+    let (_last, _first) = (chain.last(), chain.first());
+    for nth in 1..=20 {
+        for server in [V4[1], V6[1]] {
+            chain.exchange(server, 10_000);
+        }
+        assert_eq!((chain.at_first("caught"), chain.at_first("straight")), (2 * nth, 0), "{}", chain.log(1));
+    }
+}
+
+/// The queue of half-open connections is shorter than the seats are many.
+#[test]
+fn half_open_connections_that_fill_a_short_queue_end_no_connection() {
+    needs!(&["nft", "ss"]);
+    let chain = Chain::new("short");
+    chain.serve(PORT);
+    chain.first.sysctl("core/somaxconn", "8");
+    nft(&chain.host, SILENT);
+    let (_last, _first) = (chain.last(), chain.first());
+    chain.exchange(V4[1], 1000);
+    for port in 40_000..40_020 {
+        send(&chain.host, ends_of(V4, port), 7, (SYN, 64));
+    }
+    within_patience(until(|| chain.at_first("caught") == 21));
+    within_patience(until(|| is_half_open(&chain, ends_of(V4, 40_000))));
+    chain.exchange(V4[1], 100_000);
+    assert_eq!((chain.at_first("caught"), chain.at_first("straight")), (22, 0), "{}", chain.log(1));
+}
