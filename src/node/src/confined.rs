@@ -22,7 +22,7 @@ const NAMES: [&str; 10] = [
     "/run/NetworkManager",
     "/run/nscd",
 ];
-/// The kernel's switches, for a device that is restored.
+/// The kernel's switches, for a device or a switch that is restored.
 const SWITCHES: &str = "/proc/sys/net";
 /// Folders in which captures may begin, beside those of the file.
 const CAPTURES: [&str; 3] = ["/tmp", "/var/tmp", "/var/lib/hopwise"];
@@ -36,7 +36,7 @@ pub(super) fn needs(config: &NodeConfig, links: &[Vec<Box<dyn Link>>], file: &Pa
     let mut reads = folders_of(file);
     reads.extend(NAMES.iter().filter(|_| finds_names).map(PathBuf::from));
     let mut writes = captures(config);
-    writes.extend(takes_back.then(|| PathBuf::from(SWITCHES)));
+    writes.extend((takes_back || decides).then(|| PathBuf::from(SWITCHES)));
     AccessNeeds {
         capabilities: (takes_back || decides).then_some(Capability::CAP_NET_ADMIN).into_iter().collect(),
         paths: Paths { reads, writes, chosen_ports: decides },

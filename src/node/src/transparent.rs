@@ -44,6 +44,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use hopwise_host::Shards;
+use hopwise_host::routing::Switches;
 use hopwise_host::transparent::{self as host, Caught, LedPackets, TransparentConfig, TransparentError};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -173,6 +174,7 @@ fn led(config: &NodeConfig, transparent: &Transparent) -> TransparentConfig {
         seats: transparent.connections,
         queue: transparent.queue,
         table: transparent.table.into(),
+        switches: config.control.as_deref().and_then(|control| Switches::file_beside(control).ok()),
     }
 }
 

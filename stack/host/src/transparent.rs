@@ -21,6 +21,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_w
 use crate::netlink::NetlinkError;
 use crate::nfqueue::socket::NetfilterQueue;
 use crate::nft::{OwnedTable, nft};
+use crate::routing::Switches;
 use crate::sys;
 
 pub use chains::{Arrival, Arrivals};
@@ -69,6 +71,8 @@ pub struct TransparentConfig {
     pub queue: u16,
     /// The table of routing, and the priority of the rules that lead to it.
     pub table: u32,
+    /// The file for the old value of a switch of the kernel; without it the switch stays as it is.
+    pub switches: Option<PathBuf>,
 }
 
 /// The reason why packets cannot be led here.
@@ -116,12 +120,13 @@ fn failed(doing: &'static str) -> impl Fn(io::Error) -> TransparentError {
     move |error| TransparentError::System { doing, error }
 }
 
-/// The rules that lead packets here. They go when this is dropped, in this order.
+/// The rules that lead packets here, and the switch. They go when this is dropped, in this order.
 #[derive(Debug)]
 pub struct LedPackets {
     _table: OwnedTable,
     _iptables: Option<InIptables>,
     _ways: HostWays,
+    _switches: Option<Switches>,
 }
 
 /// The held SYNs, and the listeners that take caught SYNs, one for each version of IP.
@@ -160,7 +165,20 @@ pub fn open(config: &TransparentConfig) -> Result<(LedPackets, Option<Caught>), 
         .map_or(Ok(Vec::new()), |caught| caught.listeners.iter().map(TcpListener::local_addr).collect());
     let ports: Vec<SocketAddr> = ports.map_err(failed("look at a listener"))?;
     let (table, iptables) = set(config, &ports)?;
-    Ok((LedPackets { _table: table, _iptables: iptables, _ways: ways }, caught))
+    let switches = caught.as_ref().and_then(|_| look_up_late(config.switches.as_deref()?));
+    Ok((LedPackets { _table: table, _iptables: iptables, _ways: ways, _switches: switches }, caught))
+}
+
+/// Lets the kernel look for a packet's socket only once it knows that the packet is for this machine. It would else
+/// drop packets that it is to forward where a half-open connection has their ends.
+fn look_up_late(file: &Path) -> Option<Switches> {
+    let set = Switches::open(file, &[]).and_then(|mut switches| {
+        switches.set("ipv4/tcp_early_demux", "0")?;
+        Ok(switches)
+    });
+    let without =
+        "net.ipv4.tcp_early_demux stays on: a SYN in a host's name can hold up its connection for 15 s";
+    set.inspect_err(|error| tracing::warn!(%error, "{without}")).ok()
 }
 
 /// The [`Bypass`] of a killed process ends a moment after it, and has the queue until then.

@@ -1,8 +1,11 @@
 //! A sender in a host's name who knows the ports of a connection that goes straight on, and SYNs that the first
 //! router's kernel answers with a cookie.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+
+use rustix::process::Signal;
 
 use super::clashes::{SILENT, connect_from, end, nft, send};
 use super::{Chain, PORT, TOOLS, V4, V6};
@@ -49,11 +52,10 @@ fn a_syn_in_a_hosts_name_ends_no_connection_that_goes_straight_on() {
     needs!(&["nft", "ss"]);
     let chain = Chain::new("older");
     chain.serve(PORT);
-    // The kernel would find the request before it forwards a packet of the host, and drop the packet.
-    chain.first.sysctl("ipv4/tcp_early_demux", "0");
     let both = [V4, V6].map(|both| ends_of(both, 40_000));
     let mut streams = both.map(|ends| open(&chain, ends));
-    let (_last, _first) = (chain.last(), chain.first());
+    let demux = || chain.first.run(|| fs::read_to_string("/proc/sys/net/ipv4/tcp_early_demux"));
+    let (_last, mut first) = (chain.last(), chain.first());
     for (stream, ends) in streams.iter_mut().zip(both) {
         send(&chain.host, ends, 7, (SYN, 64));
         within_patience(until(|| is_half_open(&chain, ends)));
@@ -65,6 +67,10 @@ fn a_syn_in_a_hosts_name_ends_no_connection_that_goes_straight_on() {
         }
     }
     assert_eq!((chain.at_first("caught"), chain.at_first("open")), (2, 0), "{}", chain.log(1));
+    assert_eq!(demux().expect("a switch"), "0\n");
+    first.tell(Signal::TERM);
+    assert_eq!(first.ended(), Some(0), "{}", chain.log(1));
+    assert_eq!(demux().expect("a switch"), "1\n", "as it was before the node");
 }
 
 /// Tracking would take the packets of the connection for invalid if this machine's kernel answered the SYN.
@@ -97,7 +103,6 @@ fn a_syn_that_precedes_a_host_keeps_back_no_connection_of_its_ports() {
     nft(&chain.first, STRICT);
     nft(&chain.host, SILENT);
     chain.host.sysctl("ipv4/tcp_syn_retries", "1");
-    chain.first.sysctl("ipv4/tcp_early_demux", "0");
     let (_last, _first) = (chain.last(), chain.first());
     for (nth, both) in [V4, V6].into_iter().enumerate() {
         chain.exchange(both[1], 1000);

@@ -385,6 +385,7 @@ mod tests {
             seats: 1024,
             queue: 7300,
             table: 7301,
+            switches: None,
         }
     }
 

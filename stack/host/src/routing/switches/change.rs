@@ -3,8 +3,8 @@
 //!
 //! A daemon's user may write such a file without any rights, and root reads it. It names only switches that we change,
 //! with values that we give them. At worst it turns `forwarding` off, turns `accept_redirects` of single interfaces on,
-//! and raises `send_redirects` or `rp_filter`, where 2 is loose. It lowers these two only where `all` has as much,
-//! which counts as well. A file of any other user is refused.
+//! turns `tcp_early_demux` on, and raises `send_redirects` or `rp_filter`, where 2 is loose. It lowers these two only
+//! where `all` has as much, which counts as well. A file of any other user is refused.
 
 use crate::netlink;
 
@@ -78,9 +78,13 @@ pub(super) fn read_change(line: &str) -> Option<SwitchChange> {
     let mut words = line.split(' ').map(str::to_owned);
     let (key, before, after) = (words.next()?, words.next()?, words.next()?);
     let change = SwitchChange { key, before, after, device: words.next().and_then(|word| word.parse().ok()) };
+    let (before, after) = (value(&change.before)?, value(&change.after)?);
+    if change.key == "ipv4/tcp_early_demux" {
+        return (before <= 1 && after == 0).then_some(change);
+    }
     let (interface, switch) = parts(&change.key)?;
     let is_plain = !matches!(interface, "" | "." | "..");
-    (is_plain && is_made(interface, switch, value(&change.before)?, value(&change.after)?)).then_some(change)
+    (is_plain && is_made(interface, switch, before, after)).then_some(change)
 }
 
 /// Returns whether a daemon of ours makes this change.
@@ -132,6 +136,9 @@ mod tests {
             "br-lan.7/rp_filter 0 1 9",
         ] {
             assert!(read_change(&format!("ipv4/conf/{line}")).is_some(), "{line}");
+        }
+        for (line, is_ours) in [("1 0", true), ("0 0", true), ("0 1", false), ("2 0", false)] {
+            assert_eq!(read_change(&format!("ipv4/tcp_early_demux {line}")).is_some(), is_ours, "{line}");
         }
         for line in [
             "../ip_forward 1 0",
