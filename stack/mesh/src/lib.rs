@@ -28,7 +28,7 @@ mod thin;
 pub use gateway::Gateway;
 pub use gateway::{LinkSource, Schedule, TimedEvent};
 pub use node::{EndpointObserver, Interface, Node, NodeConfig, OWN_LINK};
-pub use on_demand::{Keys, KeysError, OnDemand, RouteChange, Trust, first_stamp};
+pub use on_demand::{Auth, Keys, KeysError, OnDemand, RouteChange, Trust, first_stamp};
 pub use protocol::{
     DaemonProtocol, LiveRouter, PROTOCOLS, PacketMark, RoutingProtocol, RoutingSetup, behind_routing,
     is_routing_port,

@@ -23,7 +23,7 @@ use hopwise_core::wire::{IpView, protocol};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
 use ack_seq::{AckSeqs, FlowEntry};
-use auth::Auth;
+pub use auth::Auth;
 pub(crate) use auth::{AuthForm, Envelope};
 pub use auth::{Keys, KeysError, first_stamp};
 pub(crate) use buffer::BufferBounds;
@@ -59,17 +59,31 @@ pub trait OnDemand: Routing {
     fn number(&self) -> Option<u16>;
     /// The time stamp of the last message that it signed, and the stamps that it left behind when its clock jumped. A
     /// later start has to continue above them.
-    fn signed_stamps(&self) -> Vec<u64>;
+    fn signed_stamps(&self) -> Vec<u64> {
+        self.auth().map(Auth::signed).unwrap_or_default()
+    }
     /// The newest time stamp of each neighbour. A later start has to [remember](OnDemand::remember_stamps) these.
-    fn heard_stamps(&self) -> Vec<(Ipv4Addr, u64)>;
+    fn heard_stamps(&self) -> Vec<(Ipv4Addr, u64)> {
+        self.auth().map(Auth::heard).unwrap_or_default()
+    }
     /// Takes no message that was signed by then, so that nobody can play it to a node that starts again, and signs none
     /// with the stamps that an earlier start has signed.
-    fn remember_stamps(&mut self, signed: &[u64], heard: &[(Ipv4Addr, u64)]);
+    fn remember_stamps(&mut self, signed: &[u64], heard: &[(Ipv4Addr, u64)]) {
+        self.auth_mut().into_iter().for_each(|auth| auth.remember(signed, heard));
+    }
     /// Sets the time of day, in nanoseconds since 1970. Sent messages are signed with it, and received ones are checked
     /// by it.
-    fn set_clock(&mut self, now: Instant, wall: u64);
-    /// Uses other keys from now on, if messages are signed.
-    fn change_keys(&mut self, keys: Keys);
+    fn set_clock(&mut self, now: Instant, wall: u64) {
+        self.auth_mut().into_iter().for_each(|auth| auth.set_clock(now, wall));
+    }
+    /// Uses other keys from now on, if messages are signed. Time stamps are remembered.
+    fn change_keys(&mut self, keys: Keys) {
+        self.auth_mut().into_iter().for_each(|auth| auth.keys = keys.clone());
+    }
+    /// The signatures, if messages are signed.
+    fn auth(&self) -> Option<&Auth>;
+    /// The same, to change them.
+    fn auth_mut(&mut self) -> Option<&mut Auth>;
     /// The link layer reports that a neighbour is gone.
     fn lose(&mut self, now: Instant, link: LinkId, neighbour: Ipv4Addr);
     /// Routes that are valid now: destination, next hop, link, hops.
@@ -88,7 +102,7 @@ pub(crate) struct Desk {
     pub(crate) outbox: Outbox,
     pub(crate) ack_seqs: AckSeqs,
     pub(crate) trust: Trust,
-    auth: Option<Auth>,
+    pub(crate) auth: Option<Auth>,
     /// The requests of this node, and the requests that it passed on, which are too many to share one table.
     asked: RequestedRoutes,
     asked_for_others: RequestedRoutes,
@@ -129,33 +143,6 @@ impl Desk {
 
     pub(crate) fn is_signed(&self) -> bool {
         self.auth.is_some()
-    }
-
-    /// Replaces the keys, if there were some. Time stamps are remembered.
-    pub(crate) fn change_keys(&mut self, keys: Keys) {
-        if let Some(auth) = &mut self.auth {
-            auth.keys = keys;
-        }
-    }
-
-    pub(crate) fn set_clock(&mut self, now: Instant, wall: u64) {
-        if let Some(auth) = &mut self.auth {
-            auth.set_clock(now, wall);
-        }
-    }
-
-    pub(crate) fn signed_stamps(&self) -> Vec<u64> {
-        self.auth.as_ref().map(Auth::signed).unwrap_or_default()
-    }
-
-    pub(crate) fn heard_stamps(&self) -> Vec<(Ipv4Addr, u64)> {
-        self.auth.as_ref().map(Auth::heard).unwrap_or_default()
-    }
-
-    pub(crate) fn remember_stamps(&mut self, signed: &[u64], heard: &[(Ipv4Addr, u64)]) {
-        if let Some(auth) = &mut self.auth {
-            auth.remember(signed, heard);
-        }
     }
 
     /// Checks a neighbour's message: its length, and its signature where messages are signed. Returns it if both are

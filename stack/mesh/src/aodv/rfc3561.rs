@@ -31,7 +31,7 @@ use super::{PORT, ack_seq, desk, icv};
 use crate::on_demand::rank::{Wish, is_answer};
 use crate::on_demand::rates::{Errors, Throttle};
 use crate::on_demand::searches::Searches;
-use crate::on_demand::{Desk, Keys, OnDemand, RouteChange, all_changed, path_of, v4};
+use crate::on_demand::{Auth, Desk, OnDemand, RouteChange, all_changed, path_of, v4};
 use crate::protocol::RoutingSetup;
 use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
 use discovery::Plan;
@@ -217,24 +217,12 @@ impl OnDemand for Aodv {
         None
     }
 
-    fn signed_stamps(&self) -> Vec<u64> {
-        self.desk.signed_stamps()
+    fn auth(&self) -> Option<&Auth> {
+        self.desk.auth.as_ref()
     }
 
-    fn heard_stamps(&self) -> Vec<(Ipv4Addr, u64)> {
-        self.desk.heard_stamps()
-    }
-
-    fn remember_stamps(&mut self, signed: &[u64], heard: &[(Ipv4Addr, u64)]) {
-        self.desk.remember_stamps(signed, heard);
-    }
-
-    fn set_clock(&mut self, now: Instant, wall: u64) {
-        self.desk.set_clock(now, wall);
-    }
-
-    fn change_keys(&mut self, keys: Keys) {
-        self.desk.change_keys(keys);
+    fn auth_mut(&mut self) -> Option<&mut Auth> {
+        self.desk.auth.as_mut()
     }
 
     fn lose(&mut self, now: Instant, link: LinkId, neighbour: Ipv4Addr) {

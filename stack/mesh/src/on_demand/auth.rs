@@ -77,8 +77,9 @@ pub(crate) struct AuthForm {
     pub(crate) cost: usize,
 }
 
+/// Signs a node's messages and checks those of its neighbours, by keys and time stamps.
 #[derive(Debug)]
-pub(crate) struct Auth {
+pub struct Auth {
     pub(crate) keys: Keys,
     pub(crate) form: AuthForm,
     /// The wall clock's time at an instant, in nanoseconds.
