@@ -19,7 +19,7 @@ pub struct ThinSnapshot {
     pub acks: u64,
     pub replaced: u64,
     pub ridden: u64,
-    /// Pure ACKs that passed at once: duplicates, SACK blocks, marks, windows at zero, the first of a flow.
+    /// Pure ACKs that passed at once: duplicates, new SACK blocks, marks, windows at zero, the first of a flow.
     pub news: u64,
     /// Packets that were not understood, and ACKs of flows for which there was no room.
     pub untouched: u64,

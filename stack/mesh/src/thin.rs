@@ -6,9 +6,9 @@
 //! Invariants
 //! - A1: a pure ACK waits at most 290 ms after the first ACK of unacknowledged data, whatever the agent decides.
 //! - A2: an ACK is dropped only as a newer segment of its flow leaves or waits in its place: the last ACK leaves.
-//! - A3: a packet with news passes at once: duplicates, what fills their hole, SACK blocks, congestion marks, a window
-//!   at zero or from zero, SYN, FIN and RST, and the first ACKs of a flow or after a pause. A waiting ACK passes before
-//!   it, or is dropped if the packet acknowledges more.
+//! - A3: a packet with news passes at once: duplicates, what fills their hole, new SACK blocks, congestion marks, a
+//!   window at zero or from zero, SYN, FIN and RST, and the first ACKs of a flow or after a pause. A waiting ACK passes
+//!   before it, or is dropped if the packet acknowledges more. Each SACK block of a dropped ACK has left before.
 //! - A4: a segment that does not continue its flow by sequence number replaces no ACK: a stranger who does not know the
 //!   number can neither drop an ACK nor delay one.
 //!

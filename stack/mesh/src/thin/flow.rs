@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use hopwise_core::agent::{AckDecided, AckVerdict, Arrival, By, Class, Owed, Path, ReceiverAgent, RecvView};
-use hopwise_core::wire::Flags;
+use hopwise_core::wire::{Flags, SackBlock};
 use hopwise_core::{Instant, Seq};
 
 use super::read::ReadHead;
@@ -46,7 +46,8 @@ pub(super) struct AckFlow {
     number: Seq,
     seq: Seq,
     window: u16,
-    sack_blocks: u8,
+    /// The SACK blocks that left with the newest number, or that the waiting ACK has.
+    sack: Vec<SackBlock>,
     mss: u32,
     /// The greatest common divisor of the last advances, and their number.
     common: (u32, u8),
@@ -74,7 +75,7 @@ impl AckFlow {
             number: read.ack,
             seq: read.seq,
             window: read.window,
-            sack_blocks: read.sack_blocks,
+            sack: read.sack.clone(),
             mss: 0,
             common: (0, 0),
             to_fill: 0,
@@ -110,7 +111,7 @@ impl AckFlow {
     pub(super) fn news(&self, read: &ReadHead) -> Option<&'static str> {
         let advance = read.ack - self.number;
         let all = [
-            (read.sack_blocks > 0, "SACK blocks"),
+            (self.has_new_block(read), "new SACK blocks"),
             (advance == 0, "a duplicate"),
             (advance >= FARTHEST, "an older number"),
             (self.to_fill > 0, "it fills a hole"),
@@ -121,6 +122,18 @@ impl AckFlow {
         all.into_iter().find_map(|(is_so, what)| is_so.then_some(what))
     }
 
+    /// Returns whether a SACK block is in no earlier ACK, or reports data that came twice (RFC 2883): such a block lies
+    /// below the number or in a block behind it. Two known blocks that have become one are new.
+    fn has_new_block(&self, read: &ReadHead) -> bool {
+        let lies_in = |block: &SackBlock, blocks: &[SackBlock]| {
+            blocks.iter().any(|known| known.left <= block.left && block.right <= known.right)
+        };
+        let is_new = |(nth, block): (usize, &SackBlock)| {
+            block.left < read.ack || lies_in(block, &read.sack[nth + 1..]) || !lies_in(block, &self.sack)
+        };
+        read.sack.iter().enumerate().any(is_new)
+    }
+
     /// Tells the agent of the data that the segment acknowledges. Returns whether the agent wants an ACK.
     pub(super) fn hear(&mut self, now: Instant, read: &ReadHead, mtu: u16, path: &Path) -> bool {
         let advance = match read.ack - self.number {
@@ -128,16 +141,22 @@ impl AckFlow {
             _ => 0,
         };
         self.learn_segment(advance, u32::from(mtu.saturating_sub(read.headers)).max(1));
-        let class = match (advance, self.sack_blocks.max(read.sack_blocks)) {
-            (0, _) if read.sack_blocks > 0 => Class::OutOfOrder,
+        // Within a hole data comes in order. RFC 5681 §4.2 would have an ACK at once. The sender knows the hole,
+        // though, and the segment that reaches a known block fills it.
+        let is_in_order = self.to_fill == 0
+            && !self.has_new_block(read)
+            && self.sack.iter().all(|known| read.ack < known.left);
+        let class = match advance {
+            0 if !read.sack.is_empty() => Class::OutOfOrder,
             // A change of the window, a probe, or data of our own.
-            (0, _) => return false,
-            (_, 0) if self.to_fill == 0 => Class::InOrder,
+            0 => return false,
+            _ if is_in_order => Class::InOrder,
             _ => Class::FillsHole,
         };
         let count = advance.div_ceil(self.mss).clamp(1, MOST_SEGMENTS);
         let share = |last: Option<Instant>| last.map(|last| now.since(last) / count);
         let (gap, gap_in_order) = (share(self.last_arrival), share(self.last_in_order));
+        let holes = u32::try_from(read.sack.len()).unwrap_or(u32::MAX);
         let (mut to_come, mut is_wanted) = (advance, false);
         for nth in 0..count {
             let bytes = if nth + 1 == count { to_come } else { self.mss.min(to_come) };
@@ -145,7 +164,7 @@ impl AckFlow {
             let bytes = if class == Class::OutOfOrder { self.mss } else { bytes };
             let mut arrival = Arrival::new(now, class, bytes);
             (arrival.gap, arrival.gap_in_order) = (gap, gap_in_order);
-            is_wanted |= self.on_segment(&arrival, read.sack_blocks, path);
+            is_wanted |= self.on_segment(&arrival, holes, path);
         }
         self.last_arrival = Some(now);
         if class != Class::OutOfOrder {
@@ -170,7 +189,7 @@ impl AckFlow {
         self.mss = if self.common.1 >= AGREED { self.common.0.min(full) } else { full };
     }
 
-    fn on_segment(&mut self, arrival: &Arrival, holes: u8, path: &Path) -> bool {
+    fn on_segment(&mut self, arrival: &Arrival, holes: u32, path: &Path) -> bool {
         if arrival.class != Class::OutOfOrder {
             self.owed.segments += 1;
             self.owed.bytes = self.owed.bytes.saturating_add(arrival.bytes);
@@ -178,7 +197,7 @@ impl AckFlow {
             self.owed.in_order_total += 1;
         }
         let mut view = self.view(path);
-        view.holes = holes.into();
+        view.holes = holes;
         match self.agent.on_arrival(arrival, &view) {
             AckVerdict::Now(_) => {
                 self.settle(arrival.now, By::Agent, path);
@@ -208,7 +227,7 @@ impl AckFlow {
         if advance > 0 {
             // It tells of a further hole if it does not fill all.
             self.to_fill = if advance < self.to_fill { self.to_fill - advance + self.mss } else { 0 };
-        } else if !read.takes_numbers() && read.sack_blocks == 0 && read.window == self.window {
+        } else if !read.takes_numbers() && read.sack.is_empty() && read.window == self.window {
             // A duplicate stands for a segment behind a hole.
             self.to_fill = (self.to_fill.max(self.mss) + self.mss).min(NO_LIMIT);
         }
@@ -216,7 +235,7 @@ impl AckFlow {
         self.seq = read.next();
         self.number = read.ack;
         self.window = read.window;
-        self.sack_blocks = read.sack_blocks;
+        self.sack.clone_from(&read.sack);
     }
 
     /// The instant at which the waiting ACK is looked at next.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hopwise_core::Seq;
-use hopwise_core::wire::{Checksums, Flags, TcpView, protocol};
+use hopwise_core::wire::{Checksums, Flags, SackBlock, TcpView, protocol};
 
 const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
@@ -33,7 +33,7 @@ pub(super) struct ReadHead {
     data: u32,
     /// Bytes of the headers of IP and TCP in a data segment with the same options.
     pub(super) headers: u16,
-    pub(super) sack_blocks: u8,
+    pub(super) sack: Vec<SackBlock>,
     /// True if all its options are known.
     pub(super) is_plain: bool,
 }
@@ -85,7 +85,7 @@ pub(super) fn read(head: &[u8]) -> Option<ReadHead> {
         window: tcp.window,
         data: u32::try_from(data).ok()?,
         headers: u16::try_from(ip_len + usual).ok()?,
-        sack_blocks: u8::try_from(tcp.options.sack.len()).ok()?,
+        sack: tcp.options.sack.to_vec(),
         is_plain: has_known_options(segment.get(TCP_HEADER..tcp_len)?),
     })
 }

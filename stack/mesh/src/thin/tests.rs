@@ -156,6 +156,47 @@ fn what_has_news_passes_at_once_behind_the_waiting_ack() {
     }
 }
 
+fn blocks(all: &[(u32, u32)]) -> Vec<SackBlock> {
+    all.iter()
+        .map(|(left, right)| SackBlock { left: Seq(1) + left * MSS, right: Seq(1) + right * MSS })
+        .collect()
+}
+
+#[test]
+fn within_a_hole_acks_with_known_sack_blocks_wait_and_news_of_blocks_pass() {
+    type Acks<'a> = &'a [(u32, &'a [(u32, u32)], bool)];
+    let known = &[(20, 22), (30, 33)][..];
+    let cases: [(&str, Acks<'_>); 9] = [
+        ("further in the hole", &[(4, known, false), (6, known, false)]),
+        ("a part of a block, and one is left out", &[(4, &[(30, 32)], false), (6, &[(30, 32)], false)]),
+        ("a duplicate", &[(2, known, true)]),
+        ("a block grows", &[(4, &[(30, 34), (20, 22)], true)]),
+        ("two become one", &[(4, &[(20, 33)], true)]),
+        ("a further block", &[(4, &[(40, 41), (20, 22), (30, 33)], true), (6, &[(40, 41)], false)]),
+        ("a block that an ACK left out", &[(4, &[(30, 33)], false), (6, known, true)]),
+        ("data twice, below the number", &[(4, &[(1, 2), (20, 22)], true)]),
+        ("data twice, in a block", &[(4, &[(20, 21), (20, 22)], true)]),
+    ];
+    for (what, acks) in cases.into_iter().chain([
+        ("it fills a hole, and a block is left", &[(22, &[(30, 33)][..], true)][..]),
+        ("it fills the last hole", &[(33, &[], true), (34, &[], false)]),
+    ]) {
+        let mut kernel = Kernel::new("delayed:d=60");
+        let mut at = 0;
+        let mut ack = |(acked, sack): (u32, &[(u32, u32)])| {
+            let mut segment = kernel.segment(acked);
+            segment.options.sack.extend(blocks(sack));
+            at += 1;
+            let verdicts = kernel.send(at, &segment);
+            verdicts.contains(&(kernel.next_id, Pass))
+        };
+        assert!(ack((0, &[])) && !ack((2, &[])) && ack((2, known)), "{what}");
+        for (acked, sack, passes) in acks {
+            assert_eq!(ack((*acked, sack)), *passes, "{what}: {acked}");
+        }
+    }
+}
+
 #[test]
 fn a_window_that_opens_from_zero_passes() {
     let mut kernel = Kernel::new("delayed:d=6");
@@ -294,6 +335,8 @@ fn a_segment_is_as_long_as_acks_show() {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Ack(u32),
+    /// The same, with the last SACK blocks.
+    Known(u32),
     Duplicate,
     Sack(u32),
     Window(u16),
@@ -305,6 +348,7 @@ enum Step {
 fn any_step() -> impl Strategy<Value = (u64, u8, Step)> {
     let step = prop_oneof![
         6 => (1_u32..20).prop_map(Step::Ack),
+        2 => (1_u32..5).prop_map(Step::Known),
         1 => Just(Step::Duplicate),
         1 => (1_u32..20).prop_map(Step::Sack),
         1 => prop::sample::select(&[0_u16, 1, 500][..]).prop_map(Step::Window),
@@ -323,18 +367,23 @@ struct Waiting {
     /// The addresses and ports as they stand in the packet.
     flow: Vec<u8>,
     number: Seq,
+    sack: Option<SackBlock>,
 }
 
 impl Waiting {
-    fn of(now: u64, packet: &[u8]) -> Waiting {
+    fn of(now: u64, packet: &[u8], sack: Option<SackBlock>) -> Waiting {
         let number = u32::from_be_bytes(*packet[28..].first_chunk().expect("a number"));
-        Waiting { since: Instant::from_millis(now), flow: packet[12..24].to_vec(), number: Seq(number) }
+        Waiting { since: Instant::from_millis(now), flow: packet[12..24].to_vec(), number: Seq(number), sack }
     }
 }
 
-/// Packets without a verdict, and numbers of dropped ACKs, by the addresses and ports of their flows.
+/// Packets without a verdict, numbers of dropped ACKs, and the SACK blocks that left, by the addresses and ports of
+/// their flows.
 #[derive(Default)]
 struct Watched {
+    /// A packet with a wrong byte may have told of any block.
+    is_broken: bool,
+    told: Vec<(Vec<u8>, SackBlock)>,
     waiting: BTreeMap<u32, Waiting>,
     owed: BTreeMap<Vec<u8>, Seq>,
 }
@@ -345,6 +394,13 @@ impl Watched {
             let was = self.waiting.remove(&id).expect("one verdict for each packet");
             let held = Instant::from_millis(at).since(was.since);
             assert!(held <= CEILING, "{id} waited {held:?}");
+            let told = was.sack.map(|block| (was.flow.clone(), block));
+            if fate == Pass {
+                self.told.extend(told);
+            } else {
+                let is_known = told.is_none_or(|told| self.told.contains(&told));
+                assert!(is_known || self.is_broken, "{id}: its SACK block has not left");
+            }
             let owes = self.owed.get(&was.flow).copied();
             if fate == Drop {
                 self.owed.insert(was.flow, owes.map_or(was.number, |owes| owes.max(was.number)));
@@ -373,39 +429,42 @@ proptest! {
         steps in prop::collection::vec(any_step(), 1..80),
     ) {
         let mut kernel = Kernel::with(AGENTS[agent], 2);
-        let (mut now, mut acked, mut seq, mut is_sound) = (0, [0_u32; 3], [7_u32; 3], true);
+        let (mut now, mut acked, mut seq, mut last) = (0, [0_u32; 3], [7_u32; 3], [None; 3]);
         let mut watched = Watched::default();
         for (pause, flow, step) in steps {
             now += pause;
             watched.wait(&mut kernel, now);
             let at = usize::from(flow);
             kernel.to = port(1, 40_000 + u16::from(flow));
-            if let Step::Ack(more) = step {
+            if let Step::Ack(more) | Step::Known(more) = step {
                 acked[at] += more;
             }
             let mut segment = Segment { seq: Seq(seq[at]), ..kernel.segment(acked[at]) };
             let data = [0; 2_000];
             match step {
                 Step::Ack(_) | Step::Duplicate => {}
+                Step::Known(_) => segment.options.sack.extend(last[at]),
                 Step::Sack(above) => {
                     let left = segment.ack + above * MSS;
-                    segment.options.sack.push(SackBlock { left, right: left + MSS });
+                    last[at] = Some(SackBlock { left, right: left + MSS });
+                    segment.options.sack.extend(last[at]);
                 }
                 Step::Window(window) => segment.window = window,
                 Step::Data(len) => {
                     segment.payload = &data[..usize::from(len)];
                     seq[at] += u32::from(len);
                 }
-                Step::Broken(..) => is_sound = false,
+                Step::Broken(..) => watched.is_broken = true,
             }
             let mut packet = segment.packet();
             if let Step::Broken(place, byte) = step {
                 packet[place] = byte;
             }
-            watched.waiting.insert(kernel.next_id + 1, Waiting::of(now, &packet));
+            let block = segment.options.sack.first().copied();
+            watched.waiting.insert(kernel.next_id + 1, Waiting::of(now, &packet, block));
             let verdicts = kernel.bytes(now, &packet);
             // After a wrong number the next right one looks new.
-            if is_sound && !matches!(step, Step::Ack(_)) {
+            if !watched.is_broken && !matches!(step, Step::Ack(_) | Step::Known(_)) {
                 prop_assert!(verdicts.contains(&(kernel.next_id, Pass)), "news pass at once");
             }
             watched.hear(now, verdicts);
