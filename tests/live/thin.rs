@@ -170,6 +170,20 @@ fn a_file_gives_agents_to_flows_and_a_capture_has_the_fate_of_each_ack() {
     }
 }
 
+/// The fixed host is five links away by its hop limit: `dca` lets five segments share an ACK there, and two if it knows
+/// no number of hops.
+#[test]
+fn an_agent_learns_the_hops_from_the_syn_that_arrives() {
+    needs!["nft", "ethtool"];
+    let network = Network::new("thin-hops");
+    network.fixed.sysctl("net.ipv4.ip_default_ttl", "61");
+    let mut thinned = Thinned::on_mobile(&network, "dca", "60s");
+    network.transfer("cubic").wait_for(5_000_000);
+    let (acks, replaced) = (thinned.count("acks"), thinned.count("replaced"));
+    assert!(replaced * 10 > acks * 4, "{replaced} of {acks}");
+    thinned.end();
+}
+
 /// The error of a daemon that does not start.
 fn refused(at: &Namespace, words: &[&str]) -> String {
     let socket: PathBuf = std::env::temp_dir().join("hoplive-thin-refused.sock");

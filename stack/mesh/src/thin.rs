@@ -26,8 +26,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_core::agent::{By, MakeReceiver, Path};
+use hopwise_core::agent::{By, HopSource, MakeReceiver, Path};
 use hopwise_core::ip::Prefix;
+use hopwise_core::tcp::HopCounting;
 use hopwise_core::{Instant, Seq};
 
 use flow::{AckFlow, HeldAck};
@@ -38,6 +39,8 @@ use read::{Ends, ReadHead};
 const CEILING: Duration = Duration::from_millis(290);
 /// After this time without a packet of a flow its sender begins anew (RFC 5681 §4.1, with the least RTO of RFC 6298).
 const PAUSE: Duration = Duration::from_secs(1);
+/// SYNs that are remembered: a flow begins a round trip after its own.
+const MOST_SYNS: usize = 256;
 /// A full table looks for idle flows so often.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// Flows are forgotten after this time without a packet.
@@ -169,8 +172,8 @@ pub struct Thin {
     due: BTreeSet<(Instant, Ends)>,
     verdicts: VecDeque<(u32, AckFate)>,
     counts: ThinCounts,
-    /// Nothing is known of paths.
-    path: Path,
+    /// The hop limits of the last SYNs that arrived, by the flows of their answers.
+    syns: VecDeque<(Ends, u8)>,
     sweep_at: Instant,
 }
 
@@ -183,7 +186,7 @@ impl Thin {
             due: BTreeSet::new(),
             verdicts: VecDeque::new(),
             counts: ThinCounts::default(),
-            path: Path::default(),
+            syns: VecDeque::new(),
             sweep_at: Instant::ZERO,
         }
     }
@@ -206,6 +209,15 @@ impl Thin {
         }
     }
 
+    /// Takes a SYN that arrives here. It passes, and its hop limit shows the hops of its sender's data.
+    pub fn handle_syn(&mut self, id: u32, head: &[u8]) {
+        if let Some(syn) = read::read(head) {
+            self.syns.truncate(MOST_SYNS - 1);
+            self.syns.push_front((Ends { from: syn.ends.to, to: syn.ends.from }, syn.hop_limit));
+        }
+        self.say(id, AckFate::NoAck);
+    }
+
     /// Asks the agents that are due, and ends waits at the ceiling.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((_, ends)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
@@ -213,7 +225,7 @@ impl Thin {
                 unreachable!("a flow with a waiting ACK stays")
             };
             self.due.pop_first();
-            if let Some((held, fate)) = flow.on_deadline(now, &self.path) {
+            if let Some((held, fate)) = flow.on_deadline(now) {
                 self.end(held, fate);
             }
             self.file(ends);
@@ -250,8 +262,8 @@ impl Thin {
     fn on_data(&mut self, now: Instant, read: &ReadHead) {
         let Some(flow) = self.flows.get_mut(&read.ends) else { return };
         let held = flow.held.take();
-        if !flow.hear(now, read, self.config.mtu, &self.path) {
-            flow.settle(now, By::Piggyback, &self.path);
+        if !flow.hear(now, read, self.config.mtu) {
+            flow.settle(now, By::Piggyback);
         }
         flow.note(now, read);
         if let Some(held) = held {
@@ -277,10 +289,10 @@ impl Thin {
         let is_quick = flow.is_quick(now, self.config.quick);
         let news = if is_quick { Some(AckFate::First) } else { flow.news(read).map(AckFate::News) };
         let held = flow.held.take();
-        let is_wanted = flow.hear(now, read, self.config.mtu, &self.path);
+        let is_wanted = flow.hear(now, read, self.config.mtu);
         self.counts.news += u64::from(news.is_some());
         if news.is_some() && !is_wanted {
-            flow.settle(now, By::Forced, &self.path);
+            flow.settle(now, By::Forced);
         }
         flow.note(now, read);
         let leaves = news.or(is_wanted.then_some(AckFate::Agent));
@@ -317,9 +329,16 @@ impl Thin {
             return AckFate::NotFollowed;
         }
         self.counts.acks += 1;
-        let flow = AckFlow::new(now, receiver(), self.config.quick, read);
+        let flow = AckFlow::new(now, receiver(), self.config.quick, self.path_of(read.ends), read);
         self.flows.insert(read.ends, flow);
         AckFate::First
+    }
+
+    /// The hops as a node infers them, if a SYN of the flow is remembered.
+    fn path_of(&self, ends: Ends) -> Path {
+        let syn = self.syns.iter().find(|(of, _)| *of == ends);
+        let hops = syn.and_then(|(_, hop_limit)| HopCounting::default().hops(*hop_limit, 0));
+        Path { hops_from_peer: hops.map(|hops| (hops, HopSource::Ttl)), ..Path::default() }
     }
 
     fn sweep(&mut self, now: Instant) {

@@ -273,7 +273,10 @@ impl Judging {
             };
             let named = (id, *self.places.entry(leaves_by).or_insert_with(place));
             self.capture.iter_mut().for_each(|capture| capture.keep(now, named, head));
-            self.thin.handle_packet(now, named, head);
+            match leaves_by {
+                0 => self.thin.handle_syn(id, head),
+                _ => self.thin.handle_packet(now, named, head),
+            }
             self.carry_out(now);
         }
         self.thin.handle_timeout(now);

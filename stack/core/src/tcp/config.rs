@@ -121,7 +121,7 @@ pub struct HopCounting {
 impl HopCounting {
     /// Neighbours are one hop apart, and each router takes one off. `crossings` of the routers are not radio hops; see
     /// [`LinkConfig`](crate::endpoint::LinkConfig). Returns None if the peer began with a larger number.
-    pub(crate) fn hops(&self, hop_limit: u8, crossings: u8) -> Option<u8> {
+    pub fn hops(&self, hop_limit: u8, crossings: u8) -> Option<u8> {
         let steps = self.peers_hop_limit.checked_sub(hop_limit)?;
         steps.saturating_sub(crossings).checked_add(1)
     }

@@ -1,5 +1,5 @@
-//! The TCP that leaves by some interfaces, through a netfilter queue that copies headers alone. The kernel keeps each
-//! packet until its verdict.
+//! The TCP that leaves by some interfaces, and the SYNs that arrive by them for this host, through a netfilter queue
+//! that copies headers alone. The kernel keeps each packet until its verdict.
 //!
 //! It fails open. Without a listener packets go on, and so do packets that find the queue full. The rules that lead
 //! here go with this process. The kernel drops the packets that it keeps when the queue's socket closes, and the
@@ -83,7 +83,8 @@ impl AckQueue {
         self.queue.descriptor()
     }
 
-    /// The next packet's number, the number of the interface by which it leaves, and its headers.
+    /// The next packet's number, the number of the interface by which it leaves, and its headers. A SYN that arrives
+    /// leaves by no interface (0).
     pub fn read(&mut self) -> io::Result<Option<(u32, u32, &[u8])>> {
         Ok(self.queue.next()?.map(|queued| (queued.id, queued.leaves_by, queued.packet)))
     }

@@ -42,6 +42,8 @@ impl HeldAck {
 pub(super) struct AckFlow {
     agent: Box<dyn ReceiverAgent>,
     owed: Owed,
+    /// Hops alone are known of it.
+    path: Path,
     /// The newest number, the sequence number behind it, and the window that left with it.
     number: Seq,
     seq: Seq,
@@ -68,10 +70,17 @@ pub(super) struct AckFlow {
 }
 
 impl AckFlow {
-    pub(super) fn new(now: Instant, agent: Box<dyn ReceiverAgent>, quick: u32, read: &ReadHead) -> AckFlow {
+    pub(super) fn new(
+        now: Instant,
+        agent: Box<dyn ReceiverAgent>,
+        quick: u32,
+        path: Path,
+        read: &ReadHead,
+    ) -> AckFlow {
         AckFlow {
             agent,
             owed: Owed::default(),
+            path,
             number: read.ack,
             seq: read.seq,
             window: read.window,
@@ -135,7 +144,7 @@ impl AckFlow {
     }
 
     /// Tells the agent of the data that the segment acknowledges. Returns whether the agent wants an ACK.
-    pub(super) fn hear(&mut self, now: Instant, read: &ReadHead, mtu: u16, path: &Path) -> bool {
+    pub(super) fn hear(&mut self, now: Instant, read: &ReadHead, mtu: u16) -> bool {
         let advance = match read.ack - self.number {
             advance if advance < FARTHEST => advance,
             _ => 0,
@@ -164,7 +173,7 @@ impl AckFlow {
             let bytes = if class == Class::OutOfOrder { self.mss } else { bytes };
             let mut arrival = Arrival::new(now, class, bytes);
             (arrival.gap, arrival.gap_in_order) = (gap, gap_in_order);
-            is_wanted |= self.on_segment(&arrival, holes, path);
+            is_wanted |= self.on_segment(&arrival, holes);
         }
         self.last_arrival = Some(now);
         if class != Class::OutOfOrder {
@@ -172,7 +181,7 @@ impl AckFlow {
         }
         // The ACK acknowledges the segments behind the one that decided as well.
         if is_wanted && self.owed.segments > 0 {
-            self.settle(now, By::Forced, path);
+            self.settle(now, By::Forced);
         }
         is_wanted
     }
@@ -189,18 +198,18 @@ impl AckFlow {
         self.mss = if self.common.1 >= AGREED { self.common.0.min(full) } else { full };
     }
 
-    fn on_segment(&mut self, arrival: &Arrival, holes: u32, path: &Path) -> bool {
+    fn on_segment(&mut self, arrival: &Arrival, holes: u32) -> bool {
         if arrival.class != Class::OutOfOrder {
             self.owed.segments += 1;
             self.owed.bytes = self.owed.bytes.saturating_add(arrival.bytes);
             self.owed.since.get_or_insert(arrival.now);
             self.owed.in_order_total += 1;
         }
-        let mut view = self.view(path);
+        let mut view = RecvView::new(self.owed, &self.path, self.mss, NO_LIMIT);
         view.holes = holes;
         match self.agent.on_arrival(arrival, &view) {
             AckVerdict::Now(_) => {
-                self.settle(arrival.now, By::Agent, path);
+                self.settle(arrival.now, By::Agent);
                 true
             }
             // Nothing is written here, a repeat neither.
@@ -208,16 +217,12 @@ impl AckFlow {
         }
     }
 
-    fn view<'a>(&self, path: &'a Path) -> RecvView<'a> {
-        RecvView::new(self.owed, path, self.mss, NO_LIMIT)
-    }
-
     /// Books an ACK, so that nothing is owed, and tells the agent.
-    pub(super) fn settle(&mut self, now: Instant, by: By, path: &Path) {
+    pub(super) fn settle(&mut self, now: Instant, by: By) {
         let decided = AckDecided::new(now, by, self.owed.segments, self.owed.bytes);
         let in_order_total = self.owed.in_order_total;
         self.owed = Owed { last_ack: Some(now), in_order_total, ..Owed::default() };
-        let view = self.view(path);
+        let view = RecvView::new(self.owed, &self.path, self.mss, NO_LIMIT);
         self.agent.on_ack(&decided, &view);
     }
 
@@ -250,17 +255,17 @@ impl AckFlow {
     }
 
     /// Asks the agent if it is due. Returns the ACK that leaves, and why.
-    pub(super) fn on_deadline(&mut self, now: Instant, path: &Path) -> Option<(HeldAck, AckFate)> {
+    pub(super) fn on_deadline(&mut self, now: Instant) -> Option<(HeldAck, AckFate)> {
         let held = self.held?;
         let mut leaves = false;
         if self.deadline().is_some_and(|due| due <= now) {
-            let view = self.view(path);
+            let view = RecvView::new(self.owed, &self.path, self.mss, NO_LIMIT);
             leaves = matches!(self.agent.on_deadline(now, &view), AckVerdict::Now(_));
             self.asked = Some(now);
         }
         let by = if leaves { By::Agent } else { By::Forced };
         if leaves || self.owed.since.is_none_or(|since| since + CEILING <= now) {
-            self.settle(now, by, path);
+            self.settle(now, by);
             self.held = None;
             return Some((held, if leaves { AckFate::Agent } else { AckFate::Ceiling }));
         }

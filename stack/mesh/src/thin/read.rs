@@ -28,6 +28,7 @@ pub(super) struct ReadHead {
     pub(super) seq: Seq,
     pub(super) ack: Seq,
     pub(super) flags: Flags,
+    pub(super) hop_limit: u8,
     pub(super) window: u16,
     /// Bytes of data.
     data: u32,
@@ -82,6 +83,7 @@ pub(super) fn read(head: &[u8]) -> Option<ReadHead> {
         seq: tcp.seq,
         ack: tcp.ack,
         flags: tcp.flags,
+        hop_limit: *head.get(if ip_len == V4_HEADER { 8 } else { 7 })?,
         window: tcp.window,
         data: u32::try_from(data).ok()?,
         headers: u16::try_from(ip_len + usual).ok()?,

@@ -543,6 +543,30 @@ fn an_agent_that_holds_beyond_its_own_deadline_is_asked_once_and_the_ceiling_end
 }
 
 #[test]
+fn the_hop_limit_of_a_syn_that_arrived_shows_an_agent_the_hops() {
+    // Without a window `dca` acknowledges each 2nd segment up to three hops, each 5th up to nine, and then each 3rd.
+    for (hop_limit, most) in [(64, 2), (62, 2), (61, 5), (56, 5), (54, 3), (128, 2)] {
+        let mut kernel = Kernel::new("dca");
+        for nth in 0..256 {
+            let mut syn = |id, from, hop_limit| {
+                let mut packet =
+                    Segment { flags: Flags::SYN, ..Segment::between(from, kernel.from) }.packet();
+                packet[8] = hop_limit;
+                kernel.thin.handle_syn(id, &packet);
+            };
+            syn(1, port(3, nth), 40);
+            if nth == 1 {
+                syn(2, kernel.to, hop_limit);
+            }
+        }
+        assert_eq!(kernel.verdicts(), [vec![(1, Pass); 2], vec![(2, Pass)], vec![(1, Pass); 254]].concat());
+        kernel.ack(0, 0);
+        let left = (1..=most).find(|acked| kernel.ack(1, *acked).contains(&(kernel.next_id, Pass)));
+        assert_eq!(left, Some(most), "{hop_limit}");
+    }
+}
+
+#[test]
 fn each_verdict_says_why() {
     let mut kernel = Kernel::new("delayed:d=6,hold=100ms");
     let mut said = |at: u64, change: fn(&mut Segment<'static>), acked: u32| {

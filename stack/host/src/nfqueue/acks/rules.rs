@@ -1,4 +1,5 @@
-//! Rules that lead what leaves by some interfaces into a queue. Without a listener, packets go on (`bypass`).
+//! Rules that lead what leaves by some interfaces, and SYNs that arrive by them, into a queue. Without a listener,
+//! packets go on (`bypass`).
 //!
 //! They come after the rules of the host's own firewall. A table of nft belongs to this process and goes with it. If
 //! the kernel's nft has no queues, iptables sets the rules, in `security` or, where that is missing, in `mangle`. A
@@ -18,7 +19,7 @@ use crate::running::UndoCommand;
 /// The beginnings of the names of our table of nft, and of our chain of iptables. The queue's number follows.
 const TABLE_OF: &str = "hopwise_thin_";
 const CHAIN_OF: &str = "HOPWISE-A";
-const HOOKS: [&str; 2] = ["OUTPUT", "FORWARD"];
+const HOOKS: [&str; 3] = ["INPUT", "OUTPUT", "FORWARD"];
 /// Tables of iptables with these hooks, tried in turn.
 const TABLES: [&str; 2] = ["security", "mangle"];
 
@@ -53,8 +54,13 @@ impl AckRules {
 
 fn chains(interfaces: &BTreeSet<String>, queue: u16) -> String {
     let names: Vec<_> = interfaces.iter().map(|name| format!("\"{name}\"")).collect();
-    let rule = format!("oifname {{ {} }} meta l4proto tcp queue flags bypass to {queue};", names.join(", "));
+    let names = names.join(", ");
     let chain = |hook: &str| {
+        let matches = match hook {
+            "INPUT" => format!("iifname {{ {names} }} tcp flags & syn == syn"),
+            _ => format!("oifname {{ {names} }} meta l4proto tcp"),
+        };
+        let rule = format!("{matches} queue flags bypass to {queue};");
         let hook = hook.to_lowercase();
         format!("chain {hook} {{ type filter hook {hook} priority filter + 1; policy accept; {rule} }}; ")
     };
@@ -86,9 +92,12 @@ fn for_iptables(interfaces: &BTreeSet<String>, queue: u16, table: &str) -> Strin
     let chain = format!("{CHAIN_OF}{queue}");
     let mut rules = String::new();
     for interface in interfaces {
-        // Writing to a String does not fail.
-        let _ =
-            writeln!(rules, "-A {chain} -o {interface} -p tcp -j NFQUEUE --queue-num {queue} --queue-bypass");
+        for matches in
+            [format!("-o {interface} -p tcp"), format!("-i {interface} -p tcp --tcp-flags SYN SYN")]
+        {
+            // Writing to a String does not fail.
+            let _ = writeln!(rules, "-A {chain} {matches} -j NFQUEUE --queue-num {queue} --queue-bypass");
+        }
     }
     let hooks = HOOKS.map(|hook| format!("-A {hook} -j {chain}\n")).concat();
     format!("*{table}\n:{chain} - [0:0]\n{rules}{hooks}COMMIT\n")
@@ -114,15 +123,22 @@ mod tests {
         let script = chains(&interfaces, 7300);
         let rule = "oifname { \"wlan0\", \"wlan1\" } meta l4proto tcp queue flags bypass to 7300;";
         assert_eq!(script.matches(rule).count(), 2, "{script}");
+        let rule = "hook input priority filter + 1; policy accept; iifname { \"wlan0\", \"wlan1\" } \
+                    tcp flags & syn == syn queue flags bypass to 7300;";
+        assert!(script.contains(rule), "{script}");
         assert!(script.contains("hook output priority filter + 1;") && script.contains("hook forward"));
         let script = for_iptables(&interfaces, 7300, "security");
         let rule = "-A HOPWISE-A7300 -o wlan1 -p tcp -j NFQUEUE --queue-num 7300 --queue-bypass\n";
+        let syns = "-A HOPWISE-A7300 -i wlan1 -p tcp --tcp-flags SYN SYN -j NFQUEUE --queue-num 7300 --queue-bypass\n";
+        assert!(script.contains(syns), "{script}");
         assert!(
             script.starts_with("*security\n:HOPWISE-A7300 - [0:0]\n") && script.contains(rule),
             "{script}"
         );
         assert!(
-            script.ends_with("-A OUTPUT -j HOPWISE-A7300\n-A FORWARD -j HOPWISE-A7300\nCOMMIT\n"),
+            script.ends_with(
+                "-A INPUT -j HOPWISE-A7300\n-A OUTPUT -j HOPWISE-A7300\n-A FORWARD -j HOPWISE-A7300\nCOMMIT\n"
+            ),
             "{script}"
         );
     }
