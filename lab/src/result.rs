@@ -72,6 +72,9 @@ pub struct Live {
     /// The release of the nodes' kernel, as `uname -r` prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// The offloads of each node's interfaces that join or cut segments (GRO, LRO, TSO, GSO), as they were on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub offloads: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     /// The ACKs of the kernels that `hopwise thin` judged, by node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub thinned: BTreeMap<String, ThinnedAcks>,

@@ -1,5 +1,6 @@
 //! The messages between a trial and the processes on its nodes: lines of JSON.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -84,6 +85,9 @@ pub struct NodeResults {
     /// The observations of a host of a mesh during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<HostObservations>,
+    /// The offloads that join or cut segments (GRO, LRO, TSO, GSO) and were on when it began, by interface.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub offloads: BTreeMap<String, Vec<String>>,
     /// The counts of the daemon that thinned ACKs beside the node's programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinned: Option<ThinnedAcks>,

@@ -4,6 +4,7 @@
 //! a TUN device with an address of their own. The kernel forwards between both, and each host has a route to the
 //! programs of every other host. A routing daemon sets it or, by the kernel's route to the other host, this process.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -11,11 +12,12 @@ use std::sync::OnceLock;
 
 use caps::{CapSet, Capability};
 use hopwise_core::Instant;
-use hopwise_host::netlink::{is_own_address, name_of, route_to};
+use hopwise_host::netlink::{addresses_of, is_own_address, joining_offloads, name_of, route_to};
 use hopwise_host::routing::{HostRoute, KernelRoutes, is_claimed};
 use hopwise_host::{Clock, set_switch};
 use hopwise_lab::live::address_of_programs;
 use hopwise_lab::live::mesh::{HostObservations, OnMesh};
+use hopwise_lab::live::part::NodePart;
 use hopwise_lab::machine;
 use hopwise_lab::sim::Plan;
 
@@ -108,6 +110,24 @@ pub(crate) fn interface_of(own: Ipv4Addr) -> Result<String, Failure> {
     let is_tun = kind.trim() == doctor::WITHOUT_LINK_LAYER;
     let radio = if is_tun { with_stations().into_iter().min() } else { None };
     Ok(radio.unwrap_or(name))
+}
+
+/// The interfaces of a node: that of a mesh, or in a namespace all that have an address.
+pub(crate) fn interfaces_of(part: &NodePart) -> Result<Vec<String>, Failure> {
+    if let Some(own) = part.mesh.as_ref().and_then(|mesh| mesh.addresses.get(part.node as usize)) {
+        return Ok(vec![interface_of(*own)?]);
+    }
+    let table = fs::read_to_string("/proc/thread-self/net/dev");
+    let table = table.map_err(|error| failed(&format!("list the interfaces: {error}")))?;
+    let names = table.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim().to_owned());
+    let has_address = |name: &String| addresses_of(name).is_ok_and(|all| !all.is_empty());
+    Ok(names.filter(|name| name != "lo" && has_address(name)).collect())
+}
+
+/// What a record says of them; an interface that does not tell is left out.
+pub(crate) fn offloads_of(part: &NodePart) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+    let names = interfaces_of(part)?.into_iter();
+    Ok(names.filter_map(|name| joining_offloads(&name).ok().map(|on| (name, on))).collect())
 }
 
 /// Refuses an interface whose packets go no farther.

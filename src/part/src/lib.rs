@@ -27,7 +27,7 @@ use hopwise_daemon::failure::Failure;
 use hopwise_daemon::talk::{self, say};
 use hopwise_node::config::TUN_CROSSINGS;
 pub use host::v4;
-use host::{OnHost, forward, is_end};
+use host::{OnHost, forward, is_end, offloads_of};
 use kernel::Kernel;
 use traced::Traced;
 
@@ -59,7 +59,8 @@ pub fn run(_: &Arguments) -> Result<(), Failure> {
         } else {
             0
         };
-        play(&prepared, &part)
+        let offloads = offloads_of(&part)?;
+        play(&prepared, &part).map(|ended| NodeResults { offloads, ..ended })
     });
     match played {
         Ok(ended) => {

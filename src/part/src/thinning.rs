@@ -5,11 +5,10 @@ use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use hopwise_host::netlink::addresses_of;
 use hopwise_lab::live::part::{NodePart, NodeResults, PartMessage};
 use hopwise_lab::scenario::Prepared;
 
-use crate::host::interface_of;
+use crate::host::interfaces_of;
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::own_files::OwnFolder;
 
@@ -25,11 +24,7 @@ pub(crate) struct ThinningDaemon {
 pub(crate) fn start(prepared: &Prepared, part: &NodePart) -> Result<Option<ThinningDaemon>, Failure> {
     let receives = prepared.plan.flows.iter().any(|flow| flow.brings_tcp_to(part.node));
     let Some(agent) = prepared.plan.arm.thin.as_deref().filter(|_| receives) else { return Ok(None) };
-    let own = part.mesh.as_ref().and_then(|mesh| mesh.addresses.get(part.node as usize));
-    let interfaces = match own {
-        Some(own) => vec![interface_of(*own)?],
-        None => of_namespace().map_err(|error| failed(&error))?,
-    };
+    let interfaces = interfaces_of(part)?;
     let mut daemon = ThinningDaemon::start(agent, &interfaces).map_err(|error| failed(&error))?;
     match daemon.hear()? {
         PartMessage::Ready => Ok(Some(daemon)),
@@ -39,14 +34,6 @@ pub(crate) fn start(prepared: &Prepared, part: &NodePart) -> Result<Option<Thinn
 
 fn failed(error: &dyn std::fmt::Display) -> Failure {
     Failure::failed("thin the ACKs of a node's kernel", error)
-}
-
-/// The devices of a node that is a namespace: all that have an address.
-fn of_namespace() -> io::Result<Vec<String>> {
-    let table = fs::read_to_string("/proc/thread-self/net/dev")?;
-    let names = table.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim().to_owned());
-    let has_address = |name: &String| addresses_of(name).is_ok_and(|all| !all.is_empty());
-    Ok(names.filter(|name| name != "lo" && has_address(name)).collect())
 }
 
 impl ThinningDaemon {

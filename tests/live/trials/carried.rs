@@ -50,6 +50,8 @@ fn a_trial_thins_the_acks_of_the_kernels_that_receive() {
     assert!(count("n2", "replaced") > 0 && count("n2", "acks") > count("n2", "replaced"), "{thinned}");
     assert!(count("n0", "acks") > 0, "its answers are data, too: {thinned}");
     assert_eq!(thinned["n1"], Value::Null, "it receives nothing");
+    let offloads = &record["result"]["live"]["offloads"]["n2"]["air0"];
+    assert!(offloads.as_array().is_some_and(|on| on.contains(&"rx-gro".into())), "{record}");
     assert!(record["result"]["flows"][0]["goodput_kbps"].as_f64() > Some(100.0), "{record}");
     assert_eq!(scenario.namespaces(), [""; 0]);
 }

@@ -1,6 +1,5 @@
 //! One run of a plan on a field, from the start of its processes to its result.
 
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +8,7 @@ use hopwise_core::Instant;
 use hopwise_lab::folder;
 use hopwise_lab::live::air::stations;
 use hopwise_lab::live::guest::KeptFiles;
-use hopwise_lab::live::part::{NodePart, NodeResults, PartMessage, RoutingCounts, ThinnedAcks};
+use hopwise_lab::live::part::{NodePart, NodeResults, PartMessage, RoutingCounts};
 use hopwise_lab::machine;
 use hopwise_lab::result::{Live, RunResult};
 use hopwise_lab::scenario::Prepared;
@@ -90,8 +89,7 @@ pub(super) fn play(
         repeated: 0,
         deaf: heard.deaf,
         kernel: machine::kernel(),
-        thinned: thinned(run.prepared, ended.iter().map(|(node, ended)| (*node, ended))),
-        mesh: None,
+        ..by_node(run.prepared, ended.iter().map(|(node, ended)| (*node, ended)))
     };
     let result = RunResult::new(&run.part.scenario, run.world.name(), run.prepared, &results);
     Ok(RunResult { live: Some(live), ..result })
@@ -166,12 +164,17 @@ fn to_the_end(
     Ok((ended, routed))
 }
 
-/// The counts of the daemons that thinned ACKs, by node.
-pub(super) fn thinned<'a>(
+/// What a record has of nodes by their names: their offloads, and the counts of the daemons that thinned ACKs.
+pub(super) fn by_node<'a>(
     prepared: &Prepared,
-    ended: impl Iterator<Item = (u32, &'a NodeResults)>,
-) -> BTreeMap<String, ThinnedAcks> {
-    ended.filter_map(|(node, ended)| Some((prepared.name_of(node).to_owned(), ended.thinned?))).collect()
+    ended: impl Iterator<Item = (u32, &'a NodeResults)> + Clone,
+) -> Live {
+    let name = |node| prepared.name_of(node).to_owned();
+    Live {
+        offloads: ended.clone().map(|(node, ended)| (name(node), ended.offloads.clone())).collect(),
+        thinned: ended.filter_map(|(node, ended)| Some((name(node), ended.thinned?))).collect(),
+        ..Live::default()
+    }
 }
 
 /// The nodes at which some flow has an end, in order.

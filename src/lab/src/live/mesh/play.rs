@@ -15,7 +15,7 @@ use hopwise_lab::sim::{AirTotals, Results};
 
 use super::fleet::{Fleet, LostHost, Reached};
 use crate::live::children::{Children, Exchanged, Far};
-use crate::live::play::{PATIENCE, Run, ends_folder, thinned};
+use crate::live::play::{PATIENCE, Run, by_node, ends_folder};
 use hopwise_daemon::failure::Failure;
 
 /// The time in which hosts look at the channel before a run.
@@ -101,9 +101,8 @@ fn result(run: &Run<'_>, nodes: &[&Reached], ended: &[NodeResults], clocks: &Clo
     let live = Live {
         programs_late_ms: Duration::from_micros(late_us).as_secs_f64() * 1e3,
         lost: ended.iter().map(|ended| ended.lost).sum(),
-        thinned: thinned(run.prepared, (0..).zip(ended)),
         mesh: Some(MeshRun { hosts: rows(run.prepared, nodes, ended, clocks), again: Vec::new() }),
-        ..Live::default()
+        ..by_node(run.prepared, (0..).zip(ended))
     };
     let result = RunResult::new(&run.part.scenario, run.world.name(), run.prepared, &results);
     // Real radios and the hosts' own routing do not tell these counts.
