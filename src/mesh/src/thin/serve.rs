@@ -183,6 +183,16 @@ fn keep_time(
     spawn("signals", work)
 }
 
+/// The number in rules of an interface, by the kernel's number, which is another if the interface came anew. Nothing is
+/// kept of an interface whose name cannot be asked for, as without a free descriptor.
+fn place(places: &mut BTreeMap<u32, u16>, leaves_by: u32, interfaces: &[String]) -> Option<u16> {
+    if let Some(known) = places.get(&leaves_by) {
+        return Some(*known);
+    }
+    let name = netlink::name_of(leaves_by).ok()?;
+    Some(*places.entry(leaves_by).or_insert(place_of(interfaces, &name)?))
+}
+
 /// The thread that judges.
 struct Judging {
     thin: Thin,
@@ -266,12 +276,8 @@ impl Judging {
             let next = self.queue.read().map_err(|error| Failure::failed("read the queue", error))?;
             let Some((id, leaves_by, head)) = next else { break };
             now = self.clock.now();
-            let place = || {
-                // An interface that came anew has another number.
-                let name = netlink::name_of(leaves_by).unwrap_or_default();
-                place_of(&settings.interfaces, &name).unwrap_or(u16::MAX)
-            };
-            let named = (id, *self.places.entry(leaves_by).or_insert_with(place));
+            let places = &mut self.places;
+            let named = (id, place(places, leaves_by, &settings.interfaces).unwrap_or(u16::MAX));
             self.capture.iter_mut().for_each(|capture| capture.keep(now, named, head));
             match leaves_by {
                 0 => self.thin.handle_syn(id, head),
