@@ -110,18 +110,18 @@ pub(crate) struct UndoCommand {
 impl UndoCommand {
     /// Runs the script when this is dropped, in the namespaces of the caller of `by`.
     pub(crate) fn by(script: &str) -> io::Result<UndoCommand> {
-        UndoCommand::start(&format!("{DEAF} read -r _ && {{ {script}; }}"))
+        UndoCommand::start(&format!("{DEAF} read -r _ && {{ {script}; }}"), Stdio::null())
     }
 
-    /// Runs the script also when this process is killed.
-    pub(crate) fn at_any_end(script: &str) -> io::Result<UndoCommand> {
-        UndoCommand::start(&format!("{DEAF} read -r _; {{ {script}; }}"))
+    /// Runs the script also when this process is killed. `held` is closed when that is done.
+    pub(crate) fn at_any_end(script: &str, held: OwnedFd) -> io::Result<UndoCommand> {
+        UndoCommand::start(&format!("{DEAF} read -r _; {{ {script}; }}"), held.into())
     }
 
-    fn start(words: &str) -> io::Result<UndoCommand> {
+    fn start(words: &str, output: Stdio) -> io::Result<UndoCommand> {
         let mut shell = Command::new("sh");
         shell.args(["-c", words]);
-        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        shell.stdin(Stdio::piped()).stdout(output).stderr(Stdio::null());
         let mut shell = RunningTool::start(&mut shell)?;
         let input = shell.child.stdin.take();
         Ok(UndoCommand { shell, input })

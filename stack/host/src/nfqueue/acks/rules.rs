@@ -8,12 +8,17 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::Command;
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 
 use crate::nfqueue::rules::{
     IPTABLES, IPV4, IPV6, RuleChain, StandingChains, clear_by, removing, removing_made, restore,
 };
 use crate::nft::{OwnedTable, feed, tables};
+use crate::poller::wait_for;
 use crate::running::UndoCommand;
 
 /// The beginnings of the names of our table of nft, and of our chain of iptables. The queue's number follows.
@@ -22,6 +27,10 @@ const CHAIN_OF: &str = "HOPWISE-A";
 const HOOKS: [&str; 3] = ["INPUT", "OUTPUT", "FORWARD"];
 /// Tables of iptables with these hooks, tried in turn.
 const TABLES: [&str; 2] = ["security", "mangle"];
+
+/// The wait for the shell of a killed daemon.
+const TRIES: u32 = 200;
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) enum AckRules {
@@ -68,10 +77,11 @@ fn chains(interfaces: &BTreeSet<String>, queue: u16) -> String {
 }
 
 fn with_iptables(interfaces: &BTreeSet<String>, queue: u16) -> io::Result<AckRules> {
+    let turn = turn(queue)?;
     let before = tables().unwrap_or_default();
     let cleared = clearing(queue);
     clear_by(&cleared);
-    let undo = UndoCommand::at_any_end(&format!("{cleared}{}true", removing_made(&before)))?;
+    let undo = UndoCommand::at_any_end(&format!("{cleared}{}true", removing_made(&before)), turn)?;
     for program in IPTABLES {
         let set = |table: &str| restore(program, &for_iptables(interfaces, queue, table));
         let Err(error) = set(TABLES[0]).or_else(|_| set(TABLES[1])) else { continue };
@@ -86,6 +96,20 @@ fn with_iptables(interfaces: &BTreeSet<String>, queue: u16) -> io::Result<AckRul
         [IPV4, IPV6].map(|family| RuleChain { family, table: table.to_owned(), name: name.clone() })
     });
     Ok(AckRules::Iptables { _undo: undo, standing: StandingChains::of(known) })
+}
+
+/// The name of a socket that the shell holds until it has removed the rules. The shell of a killed daemon would remove
+/// ours as well, and its tables would count as a stranger's. Who else holds the name is not waited for longer.
+fn turn(queue: u16) -> io::Result<OwnedFd> {
+    let name = SocketAddrUnix::new_abstract_name(format!("hopwise-thin-rules-{queue}").as_bytes())?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    for _ in 0..TRIES {
+        if bind(&socket, &name).is_ok() {
+            break;
+        }
+        drop(wait_for(&mut [], BETWEEN_TRIES));
+    }
+    Ok(socket)
 }
 
 fn for_iptables(interfaces: &BTreeSet<String>, queue: u16, table: &str) -> String {
