@@ -109,6 +109,7 @@ fn plans(name: &str, stations: &[Namespace]) -> Vec<Plan> {
         route: Route { to: SocketAddr::from((to, PORT)), through: None },
         most: 400_000,
         leaves_one_in: 20,
+        is_unbroken: false,
     };
     vec![plan("to-mobile", FIXED, MOBILES), plan("from-mobile", MOBILE, HOST)]
 }

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 
 use crate::inside::within;
 use crate::place::Namespace;
@@ -19,6 +19,7 @@ pub(crate) enum Kind {
     Route,
     Node,
     Proxy,
+    Thin,
 }
 
 #[derive(Debug)]
@@ -145,6 +146,15 @@ impl Daemon {
         if let Some(child) = &self.child {
             let _ = kill_process(Pid::from_child(child), signal);
         }
+    }
+
+    /// Lets it open no further descriptor, or as many as this program may.
+    pub(crate) fn limit_descriptors(&self, is_at_limit: bool) {
+        let Some(child) = &self.child else { return };
+        let own = rustix::process::getrlimit(Resource::Nofile);
+        let current =
+            if is_at_limit { self.takes().map(|takes| takes.descriptors as u64) } else { own.current };
+        let _ = prlimit(Some(Pid::from_child(child)), Resource::Nofile, Rlimit { current, ..own });
     }
 
     pub(crate) fn kill(&mut self) {

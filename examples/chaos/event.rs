@@ -27,6 +27,8 @@ enum What {
     /// The daemon reads its file anew.
     Reread(usize),
     Stop(usize, u64),
+    /// The daemon may open no further descriptor.
+    Descriptors(usize, u64),
     /// The radio of all stations.
     StopAir(u64),
     FullDisk(u64),
@@ -35,6 +37,18 @@ enum What {
     Attack(Attack, u64),
     /// All daemons of the site and its radio are killed at once.
     Power,
+}
+
+impl What {
+    /// What befalls a daemon that thins ACKs.
+    fn of_thinned(drawn: u64, daemon: usize, ms: u64) -> What {
+        match drawn {
+            0..30 => What::Kill(daemon, ms),
+            30..45 => What::Restart(daemon, ms),
+            45..75 => What::Stop(daemon, ms),
+            _ => What::Descriptors(daemon, ms),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +63,7 @@ pub(crate) struct Event {
 pub(crate) enum Undo {
     Start(usize),
     Continue(usize),
+    Descriptors(usize),
     ContinueAir,
     EmptyDisk,
     Up(usize),
@@ -68,6 +83,7 @@ impl Event {
             What::Restart(..) => "restart",
             What::Reread(..) => "reread",
             What::Stop(..) => "stop",
+            What::Descriptors(..) => "descriptors",
             What::StopAir(..) => "stop-air",
             What::FullDisk(..) => "full-disk",
             What::Clock(..) => "clock",
@@ -85,9 +101,10 @@ impl Event {
             format!("{name} of {}", site.stations[station].name())
         };
         let target: Box<dyn fmt::Display> = match self.what {
-            What::Kill(nth, ms) | What::Restart(nth, ms) | What::Stop(nth, ms) => {
-                Box::new(format!("{}, {ms} ms", daemon(nth)))
-            }
+            What::Kill(nth, ms)
+            | What::Restart(nth, ms)
+            | What::Stop(nth, ms)
+            | What::Descriptors(nth, ms) => Box::new(format!("{}, {ms} ms", daemon(nth))),
             What::Reread(nth) => Box::new(daemon(nth)),
             What::Clock(nth, seconds) => Box::new(format!("{}, {seconds:+} s", daemon(nth))),
             What::Flap(nth, ms) => Box::new(format!("{}, {ms} ms", device(nth))),
@@ -109,12 +126,15 @@ impl Events {
     pub(crate) fn draw(&mut self, random: &mut Random, sites: &[Site]) -> Event {
         let site = random.below(sites.len() as u64) as usize;
         let daemon = random.below(sites[site].daemons.len() as u64) as usize;
-        let device = random.below(sites[site].devices.len() as u64) as usize;
+        let device = random.below(sites[site].devices.len().max(1) as u64) as usize;
         let short = random.log_between(20, 4000);
         let attack = random.pick(&Attack::ALL);
         let offset = random.pick(&OFFSETS);
         let seed = random.next_u64();
-        let what = match random.below(100) {
+        let is_thin = sites[site].daemons[daemon].kind == Kind::Thin;
+        let drawn = random.below(100);
+        let what = match drawn {
+            _ if is_thin => What::of_thinned(drawn, daemon, short),
             0..20 => What::Kill(daemon, short),
             20..28 => What::Restart(daemon, short),
             28..32 => What::Reread(daemon),
@@ -153,6 +173,10 @@ impl Events {
             What::Stop(nth, ms) => {
                 site.daemons[nth].tell(Signal::STOP);
                 Some((ms, Undo::Continue(nth)))
+            }
+            What::Descriptors(nth, ms) => {
+                site.daemons[nth].limit_descriptors(true);
+                Some((ms, Undo::Descriptors(nth)))
             }
             What::StopAir(ms) => {
                 site.air.tell(Signal::STOP);
@@ -215,7 +239,13 @@ fn undo(due: Vec<(Duration, usize, Undo)>, run: &Run, sites: &mut [Site]) -> Res
     for (_, nth, undo) in others {
         let site = &mut sites[nth];
         match undo {
-            Undo::Continue(nth) => site.daemons[nth].tell(Signal::CONT),
+            Undo::Continue(nth) => {
+                site.daemons[nth].tell(Signal::CONT);
+                // What hung for long was killed.
+                site.look_for_the_dead(&run.tally);
+                Undo::start_again(site, nth, run)?;
+            }
+            Undo::Descriptors(nth) => site.daemons[nth].limit_descriptors(false),
             Undo::ContinueAir => site.air.tell(Signal::CONT),
             Undo::EmptyDisk => site.empty_disk(),
             Undo::Up(nth) => site.set_device(nth, true),

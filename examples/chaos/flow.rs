@@ -51,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) most: u64,
     /// The client leaves one of this many transfers early.
     pub(crate) leaves_one_in: u64,
+    /// No event is an excuse for a transfer that is cut.
+    pub(crate) is_unbroken: bool,
 }
 
 /// A client that makes one transfer after the other.
@@ -77,7 +79,12 @@ impl Flow {
                 let seed = random.next_u64();
                 let ended = plan.place.inside(|| transfer(&plan, seed));
                 let ended = ended.unwrap_or_else(|error| Ended::Cut(error.to_string()));
+                let ended = match ended {
+                    Ended::Cut(why) if plan.is_unbroken => Ended::Wrong(format!("a transfer was cut: {why}")),
+                    ended => ended,
+                };
                 let is_killed = before % 2 == 1 || kills.load(Ordering::SeqCst) != before;
+                let is_killed = is_killed && !plan.is_unbroken;
                 tally.book(&plan.name, is_killed, &ended);
                 count.fetch_add(u64::from(ended == Ended::Whole), Ordering::Relaxed);
                 pause(Duration::from_millis(random.between(20, 300)));
@@ -329,7 +336,14 @@ mod tests {
         let to = listener.local_addr().expect("it is bound");
         let serving = thread::spawn(move || server(listener.accept().expect("a client").0));
         let (place, route) = (Namespace::named("here"), Route { to, through: None });
-        let plan = Plan { name: "a client".to_owned(), place, route, most: 100_000, leaves_one_in: 0 };
+        let plan = Plan {
+            name: "a client".to_owned(),
+            place,
+            route,
+            most: 100_000,
+            leaves_one_in: 0,
+            is_unbroken: false,
+        };
         let ended = transfer(&plan, 7);
         let _ = serving.join();
         ended

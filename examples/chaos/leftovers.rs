@@ -40,6 +40,7 @@ impl Facts {
                 ("rule", lines(&["ip", "rule"])),
                 ("route", lines(&["ip", "-4", "route", "show", "table", "all"])),
                 ("nft", lines(&["nft", "list", "ruleset"])),
+                ("socket", lines(&["sh", "-c", "grep -o '@hopwise.*' /proc/net/unix"])),
                 ("queue", lines(&["cat", "/proc/net/netfilter/nfnetlink_queue"])),
             ],
             switches: place.switches(),

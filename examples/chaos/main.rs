@@ -1,6 +1,8 @@
 //! Chaos: daemons of Hopwise are killed, stopped, flooded and lied to at random, while honest programs transfer bytes
 //! through them. `--soak` leaves the daemons alone and watches their use of the machine.
 //!
+//! With `--thin` there is a single site: two kernels whose ACKs daemons thin. No transfer may be cut there.
+//!
 //! Four sites share nothing: a mesh with AODV, one with DYMO, a base station with a proxy, and a pair of transparent
 //! nodes. Each has a radio world of its own (`hopwise air`), and honest programs that transfer random bytes both ways.
 //! Both ends compare SHA-256. A seed draws the events and their order: kills, stops, full disks, clocks that jump,
@@ -31,6 +33,7 @@ mod place;
 mod round;
 mod site;
 mod soak;
+mod thinned;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,17 +58,21 @@ const WAIT: Duration = Duration::from_secs(300);
 #[command(after_help = "Examples:
   scripts/chaos --for 2min
   scripts/chaos --for 120min --seed 7 --json
+  scripts/chaos --thin
   scripts/chaos --soak --for 60min")]
 struct Arguments {
-    /// Time during which events happen, or the length of a soak
-    #[arg(long = "for", value_name = "TIME", default_value = "2min", overrides_with = "lasts")]
-    lasts: Time,
+    /// Time during which events happen, or the length of a soak (default: 2min; 10min with --thin)
+    #[arg(long = "for", value_name = "TIME", overrides_with = "lasts")]
+    lasts: Option<Time>,
     /// Seed of all events; without it one is chosen and printed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// The longest round: after each, everything is ended and looked for
     #[arg(long, value_name = "TIME", default_value = "10min")]
     round: Time,
+    /// Connections of the kernel whose ACKs `hopwise thin` thins, in place of all other daemons: none may be cut
+    #[arg(long)]
+    thin: bool,
     /// Steady load and no events; fails when a daemon grows
     #[arg(long)]
     soak: bool,
@@ -77,12 +84,21 @@ struct Arguments {
     hopwise: Option<PathBuf>,
 }
 
+impl Arguments {
+    fn lasts(&self) -> Duration {
+        let minutes = if self.thin { 10 } else { 2 };
+        self.lasts.map_or(Duration::from_mins(minutes), |lasts| lasts.0)
+    }
+}
+
 /// Shared by a whole run.
 #[derive(Debug)]
 pub(crate) struct Run {
     hopwise: PathBuf,
     /// The library that moves the clocks of daemons, if it is installed.
     faketime: Option<PathBuf>,
+    /// Daemons that thin ACKs, and no other ones.
+    is_thinned: bool,
     tally: Arc<Tally>,
 }
 
@@ -183,7 +199,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     };
     let hopwise = hopwise.canonicalize().map_err(|error| format!("{}: {error}", hopwise.display()))?;
     let tally = Arc::new(Tally::new(clock));
-    let run = Run { hopwise, faketime: faketime(), tally: Arc::clone(&tally) };
+    let run = Run { hopwise, faketime: faketime(), is_thinned: arguments.thin, tally: Arc::clone(&tally) };
     let seed = arguments.seed.unwrap_or_else(|| clock.wall_offset().as_nanos() as u64 >> 10);
     tally.note(&format!("seed {seed}"));
     if run.faketime.is_none() {
@@ -193,7 +209,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     // An earlier run of this seed may have failed.
     let _ = std::fs::remove_dir_all(&folder);
     let done = if arguments.soak {
-        soak::soak(&run, arguments.lasts.0, seed, &folder)
+        soak::soak(&run, arguments.lasts(), seed, &folder)
     } else {
         rounds(&run, arguments, seed, &folder)
     };
@@ -218,7 +234,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
 /// Runs one round after the other, until the time is over or a rule was violated.
 fn rounds(run: &Run, arguments: &Arguments, seed: u64, folder: &Path) -> Result<(), String> {
     let mut random = Random::new(seed, 0);
-    let mut left = arguments.lasts.0;
+    let mut left = arguments.lasts();
     while left > Duration::ZERO && run.tally.is_sound() && !inside::is_told_to_end() {
         let lasts = left.min(arguments.round.0);
         let nth = run.tally.rounds.fetch_add(1, Ordering::Relaxed) + 1;

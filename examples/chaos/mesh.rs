@@ -190,6 +190,7 @@ fn plans(name: &str, stations: &[Namespace]) -> Vec<Plan> {
         route,
         most,
         leaves_one_in: 20,
+        is_unbroken: false,
     };
     let through = Some(SocketAddr::from((inner(LAST), 7002)));
     let kernel = SocketAddr::from((station(LAST), 7003));

@@ -131,5 +131,6 @@ fn plan(name: &str, end: usize, stations: &[Namespace]) -> Plan {
         route: Route { to: SocketAddr::from((host(1 - end), PORT)), through: None },
         most: 400_000,
         leaves_one_in: 20,
+        is_unbroken: false,
     }
 }

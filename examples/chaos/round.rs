@@ -17,6 +17,7 @@ use crate::leftovers;
 use crate::mesh::{Speaks, mesh};
 use crate::pair::pair;
 use crate::site::Site;
+use crate::thinned::thinned;
 use crate::{Run, Tally, WAIT};
 
 /// No daemon may exceed it. A node takes some 24 MiB without optimisation, and may fill 32 MiB of buffers.
@@ -26,7 +27,10 @@ const MOST_DESCRIPTORS: usize = 200;
 /// The most extra descriptors once no honest program is connected any more.
 const MOST_LEFT: usize = 8;
 
-pub(crate) fn sites(random: &mut Random, folder: &Path) -> Result<Vec<Site>, String> {
+pub(crate) fn sites(run: &Run, random: &mut Random, folder: &Path) -> Result<Vec<Site>, String> {
+    if run.is_thinned {
+        return Ok(vec![thinned("t", (random, folder))?]);
+    }
     Ok(vec![
         mesh("a", Speaks::Aodv, (random, folder))?,
         mesh("d", Speaks::Dymo, (random, folder))?,
@@ -45,7 +49,7 @@ pub(crate) fn begin(sites: &mut [Site], run: &Run, seed: u64) -> Result<(), Stri
 
 pub(crate) fn round(run: &Run, lasts: Duration, seed: u64, folder: &Path) -> Result<(), String> {
     let mut random = Random::new(seed, 3);
-    let mut sites = sites(&mut random, folder)?;
+    let mut sites = sites(run, &mut random, folder)?;
     begin(&mut sites, run, seed)?;
     run.tally.note("all daemons are ready");
     if !honest_transfers_succeed(&mut sites, &run.tally, 1) {
@@ -98,6 +102,7 @@ fn settle(run: &Run, sites: &mut [Site]) -> Result<(), String> {
         site.empty_disk();
         site.go_on();
         site.daemons.iter().for_each(|daemon| daemon.set_clock(0));
+        site.look_for_the_dead(&run.tally);
         for device in 0..site.devices.len() {
             site.set_device(device, site.liar.device != Some(device));
         }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -200,6 +201,10 @@ impl Site {
     pub(crate) fn look_for_the_dead(&mut self, tally: &Tally) {
         for daemon in self.daemons.iter_mut().chain([&mut self.air]) {
             if let Some(status) = daemon.has_died() {
+                if daemon.kind == Kind::Thin && status.signal() == Some(Signal::KILL.as_raw()) {
+                    tally.note(&format!("{} was killed by its watchdog", daemon.name));
+                    continue;
+                }
                 let last = daemon.last_words();
                 tally.violated(format!("{} ended by itself: {status}\n    {last}", daemon.name));
             }

@@ -24,7 +24,7 @@ type Looks = Vec<Vec<Takes>>;
 
 pub(crate) fn soak(run: &Run, lasts: Duration, seed: u64, folder: &Path) -> Result<(), String> {
     let mut random = Random::new(seed, 3);
-    let mut sites = sites(&mut random, folder)?;
+    let mut sites = sites(run, &mut random, folder)?;
     begin(&mut sites, run, seed)?;
     let clock = Clock::start();
     // A short soak compares with its first sixth.
