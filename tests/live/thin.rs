@@ -3,11 +3,12 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::field::{HOPWISE, assert_none_refused};
 use crate::namespace::{Namespace, Running};
@@ -173,22 +174,28 @@ fn a_file_gives_agents_to_flows_and_a_capture_has_the_fate_of_each_ack() {
 /// Rules by interface ask the kernel for the interface's name, which takes a descriptor.
 #[test]
 fn a_daemon_out_of_descriptors_lets_acks_pass_and_knows_its_interfaces_once_it_has_some() {
-    needs!["nft", "ethtool"];
+    needs!["nft", "ethtool", "prlimit"];
     let network = Network::new("thin-few");
     let file = network.path("thin.yaml");
     let rule = "{ match: { interface: radio }, receiver: \"delayed:d=100\" }";
     fs::write(&file, format!("interfaces: [radio]\nreceiver: immediate\nrules: [{rule}]\n")).expect("a file");
     let config = file.display().to_string();
     let mut thinned = Thinned::start(&network, &network.mobile, &["--config", &config], "60s");
-    let own = getrlimit(Resource::Nofile);
-    let set = |current| {
-        let process = Some(Pid::from_child(&thinned.running.0));
-        prlimit(process, Resource::Nofile, Rlimit { current, ..own }).expect("it runs");
+    let process = thinned.running.0.id();
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let user = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());
+    let user: u32 = user.and_then(|user| user.parse().ok()).expect("a user");
+    let set = |most: u32| {
+        let mut prlimit = Command::new("prlimit");
+        prlimit.args([format!("--pid={process}"), format!("--nofile={most}:")]);
+        // The user of a process may limit it, and root may not everywhere.
+        let done = prlimit.uid(user).gid(user).output().expect("prlimit starts");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     };
     // poll(2) wants room for its two.
-    set(Some(3));
+    set(3);
     network.transfer("cubic").wait_for(1_000_000);
-    set(own.current);
+    set(1_000);
     assert_eq!(thinned.count("replaced"), 0, "without a name no rule is its interface's");
     network.transfer("cubic").wait_for(1_000_000);
     assert!(thinned.count("replaced") > 0, "the rule knows the interface");
@@ -206,6 +213,46 @@ fn an_agent_learns_the_hops_from_the_syn_that_arrives() {
     network.transfer("cubic").wait_for(5_000_000);
     let (acks, replaced) = (thinned.count("acks"), thinned.count("replaced"));
     assert!(replaced * 10 > acks * 8, "{replaced} of {acks}");
+    thinned.end();
+}
+
+/// The host's own rules come before ours: what they drop never reaches the daemon, and what they accept does.
+#[test]
+fn rules_of_the_hosts_firewall_come_first_and_lead_no_ack_past_the_daemon() {
+    needs!["nft", "ethtool"];
+    let network = Network::new("thin-wall");
+    let mobile = &network.mobile;
+    let nft = |rule: &str| {
+        let done = mobile.output(&["nft", rule]);
+        assert!(done.status.success(), "{rule}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    let hook = "type filter hook output priority filter; policy accept;";
+    nft(&format!("table inet wall {{ chain out {{ {hook} tcp flags != 0 accept; }}; }}"));
+    let mut thinned = Thinned::on_mobile(&network, "delayed:d=8", "60s");
+    let transfer = network.transfer("cubic");
+    transfer.wait_for(1_000_000);
+    assert!(thinned.count("replaced") > 0, "its ACKs were accepted before");
+    nft("insert rule inet wall out meta l4proto tcp counter drop");
+    let dropped = || {
+        let listed =
+            String::from_utf8_lossy(&mobile.output(&["nft", "list", "table", "inet", "wall"]).stdout)
+                .into_owned();
+        let count =
+            listed.split("packets ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+        count.unwrap_or_else(|| panic!("{listed}"))
+    };
+    // What came before the rule may be in the queue still.
+    let mut still = (u64::MAX, 0);
+    within_patience(until(|| {
+        let acks = thinned.count("acks");
+        if acks != still.0 {
+            still = (acks, dropped());
+        }
+        dropped() > still.1 + 2
+    }));
+    nft("flush chain inet wall out");
+    transfer.wait_for(1_000_000);
+    nft("delete table inet wall");
     thinned.end();
 }
 
