@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
 
 use crate::inside::within;
 use crate::place::Namespace;
@@ -47,11 +47,13 @@ pub(crate) enum Started {
     Silent,
 }
 
-/// The memory and descriptors of a daemon.
+/// The memory and descriptors of a daemon, and its user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Takes {
     pub(crate) rss_kb: u64,
     pub(crate) descriptors: usize,
+    pub(crate) user: u32,
+    pub(crate) group: u32,
 }
 
 impl Daemon {
@@ -148,13 +150,17 @@ impl Daemon {
         }
     }
 
-    /// Lets it open no further descriptor, or as many as this program may.
-    pub(crate) fn limit_descriptors(&self, is_at_limit: bool) {
-        let Some(child) = &self.child else { return };
-        let own = rustix::process::getrlimit(Resource::Nofile);
-        let current =
-            if is_at_limit { self.takes().map(|takes| takes.descriptors as u64) } else { own.current };
-        let _ = prlimit(Some(Pid::from_child(child)), Resource::Nofile, Rlimit { current, ..own });
+    /// Lets it open no further descriptor, or as many as this program may. Returns false if it could not be told.
+    pub(crate) fn limit_descriptors(&self, is_at_limit: bool) -> bool {
+        let Some((child, takes)) = self.child.as_ref().zip(self.takes()) else { return true };
+        let most =
+            if is_at_limit { Some(takes.descriptors as u64) } else { getrlimit(Resource::Nofile).current };
+        let most = most.map_or("unlimited".to_owned(), |most| most.to_string());
+        let mut prlimit = Command::new("prlimit");
+        prlimit.args([format!("--pid={}", child.id()), format!("--nofile={most}:")]);
+        // The user of a process may limit it, and root may not everywhere.
+        prlimit.uid(takes.user).gid(takes.group);
+        prlimit.output().is_ok_and(|done| done.status.success())
     }
 
     pub(crate) fn kill(&mut self) {
@@ -203,7 +209,11 @@ impl Daemon {
         let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         let rss_kb = rss.trim().trim_end_matches("kB").trim().parse().ok()?;
         let descriptors = fs::read_dir(format!("/proc/{id}/fd")).ok()?.count();
-        Some(Takes { rss_kb, descriptors })
+        let number = |of: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(of))?;
+            line.split_whitespace().next()?.parse().ok()
+        };
+        Some(Takes { rss_kb, descriptors, user: number("Uid:")?, group: number("Gid:")? })
     }
 
     /// Its descriptors when it was ready for the first time.

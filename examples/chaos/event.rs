@@ -175,7 +175,9 @@ impl Events {
                 Some((ms, Undo::Continue(nth)))
             }
             What::Descriptors(nth, ms) => {
-                site.daemons[nth].limit_descriptors(true);
+                if !site.daemons[nth].limit_descriptors(true) {
+                    run.tally.violated(format!("{} could not be limited", site.daemons[nth].name));
+                }
                 Some((ms, Undo::Descriptors(nth)))
             }
             What::StopAir(ms) => {
@@ -245,7 +247,9 @@ fn undo(due: Vec<(Duration, usize, Undo)>, run: &Run, sites: &mut [Site]) -> Res
                 site.look_for_the_dead(&run.tally);
                 Undo::start_again(site, nth, run)?;
             }
-            Undo::Descriptors(nth) => site.daemons[nth].limit_descriptors(false),
+            Undo::Descriptors(nth) => {
+                site.daemons[nth].limit_descriptors(false);
+            }
             Undo::ContinueAir => site.air.tell(Signal::CONT),
             Undo::EmptyDisk => site.empty_disk(),
             Undo::Up(nth) => site.set_device(nth, true),

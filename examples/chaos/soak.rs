@@ -74,6 +74,7 @@ fn medians(looks: &Looks) -> Vec<Takes> {
         Takes {
             rss_kb: middle(all.iter().map(|takes| takes.rss_kb).collect()),
             descriptors: middle(all.iter().map(|takes| takes.descriptors as u64).collect()) as usize,
+            ..Takes::default()
         }
     };
     looks.iter().map(|all| median(all)).collect()
