@@ -567,6 +567,18 @@ fn the_hop_limit_of_a_syn_that_arrived_shows_an_agent_the_hops() {
 }
 
 #[test]
+fn data_that_came_twice_is_reported_whatever_the_agent_wants() {
+    let mut kernel = Kernel::new("delayed");
+    kernel.thin.config.rules[0].receiver = Arc::new(|| Box::<Stuck>::default());
+    kernel.ack(0, 0);
+    for (at, acked) in [(1, 22), (2, 24)] {
+        let mut segment = kernel.segment(acked);
+        segment.options.sack.extend(blocks(&[(20, 22), (30, 33)]));
+        assert!(kernel.send(at, &segment).contains(&(kernel.next_id, Pass)), "{acked}");
+    }
+}
+
+#[test]
 fn each_verdict_says_why() {
     let mut kernel = Kernel::new("delayed:d=6,hold=100ms");
     let mut said = |at: u64, change: fn(&mut Segment<'static>), acked: u32| {
