@@ -78,7 +78,9 @@ pub trait OnDemand: Routing {
     }
     /// Uses other keys from now on, if messages are signed. Time stamps are remembered.
     fn change_keys(&mut self, keys: Keys) {
-        self.auth_mut().into_iter().for_each(|auth| auth.keys = keys.clone());
+        if let Some(auth) = self.auth_mut() {
+            auth.keys = keys;
+        }
     }
     /// The signatures, if messages are signed.
     fn auth(&self) -> Option<&Auth>;
