@@ -76,6 +76,37 @@ fn the_readmes_figures_beside_linux_stand_in_the_table_of_worlds() {
     assert!(words(&readme).contains(&said), "{said}");
 }
 
+/// The picture comes from the table of the notebook, and README's words from the picture's row of gains.
+#[test]
+fn the_readmes_picture_beside_linux_has_the_figures_of_the_table() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let made = std::process::Command::new("scripts/chart").current_dir(root).output().expect("bash runs");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    assert!(text(&made.stdout) == read("docs/beside-linux.svg"), "run scripts/chart > docs/beside-linux.svg");
+    let (page, picture) = (read("docs/notebook/edge.md"), text(&made.stdout));
+    let row = |begins: &str| {
+        let row = page.lines().find_map(|line| line.strip_prefix(begins)).expect(begins);
+        row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>()
+    };
+    for arm in ["`convoy`", "the kernel's CUBIC", "the kernel's BBR"] {
+        for cell in row(&format!("| {arm} | `netns` |")) {
+            let (mbps, wait_ms) = cell.split_once(", ").expect("goodput and wait");
+            let has = |figure: &str| picture.contains(&format!(" class=\"figure\">{figure}</text>"));
+            assert!(has(mbps) && has(wait_ms), "{arm}: {cell}");
+        }
+    }
+    let gains = row("| `convoy` beside the kernel's CUBIC | `netns` |");
+    let whole = |nth: usize| gains[nth].split(['+', '.']).nth(1).expect("a gain").to_owned();
+    let said = format!(
+        "carries as much as the kernel's CUBIC over one and two hops, {} % more over four and {} % more over eight.",
+        whole(2),
+        whole(3)
+    );
+    assert!(gains[..2] == ["as much", "as much"], "{gains:?}");
+    let readme = read("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(readme.contains(&said), "{said}");
+}
+
 #[test]
 fn the_first_trial_is_what_it_prints() {
     let folder = Folder::new("book-trial");
