@@ -141,6 +141,7 @@ pub fn world_of_frames(plan: &Plan, most: usize, overhear: bool) -> Live<WholeRa
     let most = plan.queue_packets.min(most);
     let machine = |node| WholeRadio::new(most, &plan.phy, plan.seed, node);
     let mut world = RadioWorld::new(config, (0..as_u32(plan.positions.len())).map(machine).collect());
+    world.set_more(WholeRadio::poll_beside);
     world.set_loads(loads::of_frame);
     world.set_queued_at(WholeRadio::queued_at);
     if !plan.tracks.is_empty() {

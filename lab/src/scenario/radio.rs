@@ -7,7 +7,6 @@ use super::schema::{OrOff, ScenarioFile};
 use super::{check, mask};
 use crate::located::{Document, Refusal, YamlPath, one_of};
 use crate::units::Time;
-use crate::world::World;
 
 /// A block ACK tells of at most this number of packets.
 const MOST_MPDUS: u8 = 64;
@@ -107,11 +106,6 @@ fn of_ht(document: &Document, file: &ScenarioFile, phy: &Phy) -> Result<(), Box<
                 "ampdu: 64, or another number of packets",
             ));
         }
-    }
-    if file.world.0 == World::Hwsim {
-        let problem = "a kernel's simulated radios send without 802.11n in the world hwsim";
-        let accepted = "a profile of DSSS or OFDM, or world: sim";
-        return Err(document.refuse(&profile, problem, accepted));
     }
     Ok(())
 }

@@ -97,13 +97,14 @@ fn some(most: usize) -> DeviceQueue {
 }
 
 /// An empty buffer.
-fn spare(spares: &mut Vec<Vec<u8>>) -> Vec<u8> {
+pub(crate) fn spare(spares: &mut Vec<Vec<u8>>) -> Vec<u8> {
     let mut buffer = spares.pop().unwrap_or_default();
     buffer.clear();
     buffer
 }
 
-fn give_back(spares: &mut Vec<Vec<u8>>, buffer: Vec<u8>) {
+/// Keeps a buffer for a later frame.
+pub(crate) fn give_back(spares: &mut Vec<Vec<u8>>, buffer: Vec<u8>) {
     if spares.len() < SPARE {
         spares.push(buffer);
     }
@@ -386,8 +387,8 @@ impl Machine for OutsideDevices {
 
 // Frames of Ethernet that wait: to whom they go, in which category, and which one is next.
 
-/// The receiver of an Ethernet frame.
-fn receiver(frame: &[u8]) -> NextHop {
+/// The receiver of a frame of Ethernet, or of another frame from its first address on.
+pub(crate) fn receiver(frame: &[u8]) -> NextHop {
     match *frame {
         [a, b, c, d, e, f, ..] if a & 1 == 0 => NextHop::Neighbour(name_of([a, b, c, d, e, f])),
         _ => NextHop::All,

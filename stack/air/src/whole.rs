@@ -10,10 +10,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use hopwise_core::queue::Beside;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
-use crate::outside::{FrameRefusal, name_of};
+use crate::outside::{FrameRefusal, give_back, receiver, spare};
 use crate::phy::Phy;
 use crate::random::{NumberStream, Purpose};
 
@@ -22,6 +23,9 @@ const LEAST_BYTES: usize = 16;
 /// The longest MSDU behind the longest header (IEEE 802.11-2020, 9.2.4.8 and 9.3.2.1).
 const MOST_BYTES: usize = 2_304 + 36;
 
+/// The bits of the first byte that tell data from management.
+const KIND: u8 = 0x0c;
+const DATA: u8 = 0x08;
 /// The first byte of a beacon, and of its capabilities the one that an ad hoc network sets.
 const BEACON: u8 = 0x80;
 const CAPABILITIES: usize = 34;
@@ -33,6 +37,8 @@ pub struct WholeRadio {
     most: usize,
     /// With the times at which they came, and their ids.
     waiting: VecDeque<(Instant, u64, Vec<u8>)>,
+    /// The frames that the radio holds after the first of an aggregate.
+    beside: usize,
     /// When the frame that left last had come.
     queued_at: Option<Instant>,
     /// A beacon, and when it may leave.
@@ -45,15 +51,13 @@ pub struct WholeRadio {
     spare: Vec<Vec<u8>>,
 }
 
-/// Buffers that are kept.
-const SPARE: usize = 8;
-
 impl WholeRadio {
-    /// At most this many frames wait, a beacon not counted.
+    /// At most this many frames wait, a beacon not counted, with those of an aggregate that the radio prepares.
     pub fn new(most: usize, phy: &Phy, seed: u64, station: u32) -> WholeRadio {
         WholeRadio {
             most: most.max(1),
             waiting: VecDeque::new(),
+            beside: 0,
             queued_at: None,
             beacon: None,
             not_sent: Vec::new(),
@@ -72,11 +76,10 @@ impl WholeRadio {
         if frame.len() > MOST_BYTES {
             return Err(FrameRefusal::TooLong);
         }
-        if frame[0] != BEACON && self.waiting.len() >= self.most {
+        if frame[0] != BEACON && self.waiting.len() + self.beside >= self.most {
             return Err(FrameRefusal::NoRoom);
         }
-        let mut kept = self.spare.pop().unwrap_or_default();
-        kept.clear();
+        let mut kept = spare(&mut self.spare);
         kept.extend_from_slice(frame);
         if frame[0] == BEACON {
             self.leave_beacon();
@@ -102,6 +105,26 @@ impl WholeRadio {
         !self.not_sent.is_empty()
     }
 
+    /// Takes the next frame of data for a neighbour, for an aggregate.
+    pub fn poll_beside(&mut self, _: Instant, _: LinkId, more: &Beside, out: &mut Vec<u8>) -> Option<u64> {
+        let is_for_it =
+            |frame: &[u8]| frame[0] & KIND == DATA && receiver(&frame[4..]) == NextHop::Neighbour(more.to);
+        let place = self.waiting.iter().position(|(.., frame)| is_for_it(frame));
+        let place = place.filter(|place| self.waiting[*place].2.len() <= more.bytes)?;
+        self.beside = more.held;
+        self.take(place, out).map(|taken| taken.id)
+    }
+
+    /// Appends a frame that waits to `out`.
+    fn take(&mut self, place: usize, out: &mut Vec<u8>) -> Option<Transmit> {
+        let (at, id, frame) = self.waiting.remove(place)?;
+        self.queued_at = Some(at);
+        out.extend_from_slice(&frame);
+        let to = receiver(&frame[4..]);
+        give_back(&mut self.spare, frame);
+        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
+    }
+
     fn leave_beacon(&mut self) {
         self.not_sent.extend(self.beacon.take().map(|(_, id, _)| id));
     }
@@ -115,7 +138,9 @@ impl Machine for WholeRadio {
         }
     }
 
-    fn handle_link_event(&mut self, _now: Instant, _link: LinkId, _event: &LinkEvent<'_>) {}
+    fn handle_link_event(&mut self, _now: Instant, _link: LinkId, _event: &LinkEvent<'_>) {
+        self.beside = self.beside.saturating_sub(1);
+    }
 
     fn handle_timeout(&mut self, now: Instant) {
         if let Some((_, id, frame)) = self.beacon.take_if(|(due, ..)| *due <= now) {
@@ -124,17 +149,7 @@ impl Machine for WholeRadio {
     }
 
     fn poll_transmit(&mut self, _: Instant, _: LinkId, _: Payload, out: &mut Vec<u8>) -> Option<Transmit> {
-        let (at, id, frame) = self.waiting.pop_front()?;
-        self.queued_at = Some(at);
-        out.extend_from_slice(&frame);
-        let to = match frame[4..10] {
-            [a, b, c, d, e, f] if a & 1 == 0 => NextHop::Neighbour(name_of([a, b, c, d, e, f])),
-            _ => NextHop::All,
-        };
-        if self.spare.len() < SPARE {
-            self.spare.push(frame);
-        }
-        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
+        self.take(0, out)
     }
 
     fn lent(&self) -> (&[u8], &[u8]) {
@@ -155,11 +170,14 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
+    use hopwise_core::queue::Category;
+
     use super::*;
     use crate::arp::Arp;
     use crate::channel::Channel;
     use crate::dcf::{MacConfig, PacketOutcome};
     use crate::frames::{Framing, Mac, mac_of};
+    use crate::outside::name_of;
     use crate::radio::Position;
     use crate::radio::Radio;
     use crate::world::{RadioNews, RadioWorld, StationConfig, WorldConfig};
@@ -167,6 +185,10 @@ mod tests {
     const ALL: Mac = [0xff; 6];
 
     fn line(stations: u32, mac: MacConfig) -> RadioWorld<WholeRadio> {
+        line_of("dsss-2mbps", stations, mac)
+    }
+
+    fn line_of(profile: &str, stations: u32, mac: MacConfig) -> RadioWorld<WholeRadio> {
         let station = |n: u32| StationConfig {
             position: Some(Position { x: 200.0 * f64::from(n), y: 0.0 }),
             radio: LinkId(0),
@@ -175,7 +197,7 @@ mod tests {
             framing: Framing::Whole,
         };
         let config = WorldConfig {
-            phy: Phy::named("dsss-2mbps").expect("a profile"),
+            phy: Phy::named(profile).expect("a profile"),
             mac,
             radio: Radio::default(),
             channel: Channel::default(),
@@ -282,6 +304,45 @@ mod tests {
         let left = whole.poll_transmit(Instant::ZERO, LinkId(0), Payload::Inline, &mut out);
         assert_eq!((left.map(|transmit| transmit.id), out), (Some(1), sound.clone()));
         assert_eq!(whole.put(Instant::ZERO, 3, &sound), Ok(()));
+    }
+
+    #[test]
+    fn data_for_one_neighbour_leaves_in_one_aggregate_in_which_headers_are_the_kernels() {
+        let ampdu = MacConfig { rts_threshold: None, ampdu: Some(64), ..MacConfig::default() };
+        let mut world = line_of("ht20-mcs7", 3, ampdu);
+        world.set_more(WholeRadio::poll_beside);
+        let data = |to, bytes| frame(0x88, mac_of(to), mac_of(1), bytes);
+        // One for the other neighbour stands between those of the aggregate.
+        let sent =
+            [(1, 1, data(2, 1_538)), (1, 2, data(2, 1_538)), (1, 3, data(0, 60)), (1, 4, data(2, 1_538))];
+        let told = news_of(&mut world, &sent, Duration::from_millis(20));
+        let at = |end: &str| {
+            let of = |line: &&String| line.ends_with(end);
+            told.iter().find(of).and_then(|line| line.split(' ').next()?.parse::<u64>().ok())
+        };
+        // Four arrive, four have their fates, and the monitor overhears one.
+        assert_eq!(told.len(), 9, "{told:?}");
+        let [first, second, other, third] =
+            [1, 2, 3, 4].map(|id| at(&format!("1: {id} Acknowledged 1")).expect("it is acknowledged"));
+        assert!(first == second && second == third && third < other, "{told:?}");
+        assert_eq!(told.iter().filter(|line| line.contains("1>2 1538 B")).count(), 3, "{told:?}");
+    }
+
+    #[test]
+    fn the_queue_counts_what_the_radio_holds_beside_the_first_frame_of_an_aggregate() {
+        let mut whole = WholeRadio::new(3, &Phy::named("ht20-mcs7").expect("a profile"), 1, 0);
+        let (data, asks) = (frame(0x88, mac_of(1), mac_of(0), 30), frame(0x40, mac_of(1), mac_of(0), 30));
+        for (id, sound) in [(1, &asks), (2, &data), (3, &data)] {
+            assert_eq!(whole.put(Instant::ZERO, id, sound), Ok(()));
+        }
+        let mut out = Vec::new();
+        let mut more = Beside { category: Category::BestEffort, to: name_of(mac_of(1)), bytes: 29, held: 1 };
+        assert_eq!(whole.poll_beside(Instant::ZERO, LinkId(0), &more, &mut out), None, "it does not fit");
+        more.bytes = 30;
+        assert_eq!(whole.poll_beside(Instant::ZERO, LinkId(0), &more, &mut out), Some(2), "management waits");
+        assert_eq!(whole.put(Instant::ZERO, 4, &data), Err(FrameRefusal::NoRoom));
+        whole.handle_link_event(Instant::ZERO, LinkId(0), &LinkEvent::Delivered { id: 2, by: None });
+        assert_eq!(whole.put(Instant::ZERO, 4, &data), Ok(()));
     }
 
     #[test]

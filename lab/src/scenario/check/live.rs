@@ -92,9 +92,9 @@ fn flows(document: &Document, file: &ScenarioFile) -> CheckResult {
 /// A key of the radios that a driver decides about.
 fn left_to_driver(file: &ScenarioFile) -> Option<&'static str> {
     let radio = &file.radio;
-    let is_given =
-        [("rates", radio.rates.is_some()), ("mcs", radio.mcs.is_some()), ("cts_to_self", radio.cts_to_self)];
-    is_given.into_iter().find(|(_, is_given)| *is_given).map(|(key, _)| key)
+    let given = [radio.rates.is_some(), radio.mcs.is_some(), radio.amsdu.is_some(), radio.cts_to_self];
+    let mut keys = ["rates", "mcs", "amsdu", "cts_to_self"].into_iter().zip(given);
+    keys.find(|(_, is_given)| *is_given).map(|(key, _)| key)
 }
 
 /// The queue of radios or of a wire that is too short for a device.

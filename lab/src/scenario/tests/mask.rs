@@ -21,11 +21,20 @@ fn rates_and_a_cts_that_change_nothing_are_refused_under_the_standards_rules_too
 }
 
 #[test]
-fn rates_and_a_cts_that_no_driver_hears_of_are_refused() {
-    for radio in ["{ rate: arf, rates: [1mbit] }", "{ cts_to_self: true, rts_threshold: off }"] {
+fn rates_a_cts_and_joined_packets_that_no_driver_hears_of_are_refused() {
+    for radio in [
+        "{ rate: arf, rates: [1mbit] }",
+        "{ cts_to_self: true, rts_threshold: off }",
+        "{ profile: ht20-mcs7, amsdu: 3839, amsdu_in_ampdu: true }",
+    ] {
         let said = refused(&["world=hwsim", "mac.rules=standard", &format!("radio={radio}")]);
         assert!(said.contains("reaches the driver in the world hwsim"), "{radio}: {said}");
     }
+}
+
+#[test]
+fn the_radios_of_a_kernel_may_be_those_of_802_11n() {
+    read(CHAIN, &["world=hwsim", "mac.rules=standard", "radio={ profile: ht20-mcs7 }"]);
 }
 
 #[test]

@@ -72,11 +72,6 @@ pub(crate) fn check(prepared: &Prepared, shell: Option<&str>) -> Result<(), Fail
     if !plan.wires.is_empty() || plan.positions.contains(&None) {
         return Err(Failure::refused("topology", "wires, expected radios alone: `hopwise air` has both"));
     }
-    if plan.phy.is_ht() {
-        let name = plan.phy.name;
-        let problem = format!("`{name}` of 802.11n, expected a profile of DSSS or OFDM, such as ofdm-54mbps");
-        return Err(Failure::refused("radio.profile", problem));
-    }
     if plan.routing.protocol.live == LiveRouter::Simulation {
         let problem = "this protocol is only for simulations, expected static, batman, hwmp, or what `hopwise route` \
                        speaks";
@@ -174,7 +169,7 @@ mod tests {
         assert_eq!(problem(&[], Some("n8")), None);
         let of = |sets: &[&str], shell| problem(sets, shell).expect("it is refused");
         assert!(of(&["topology.hops=2"], Some("n3")).ends_with("no node `n3`, expected one of: n0, n1, n2"));
-        assert!(of(&["radio.profile=ht20-mcs7"], None).contains("expected a profile of DSSS or OFDM"));
+        assert_eq!(problem(&["mac.rules=standard", "radio.profile=ht20-mcs7"], None), None);
         assert!(of(&["topology.hops=64"], None).contains("65 nodes, expected at most 64"));
         assert!(
             of(&["routing.protocol=dsr"], None)

@@ -17,7 +17,7 @@ use super::ask::{ask, open};
 use super::message::{NetlinkMessage, messages};
 use crate::nl80211;
 use crate::sys;
-pub use wire::{Frame, Mac, ReceivedFrame, SenderFate, Status, rate_index};
+pub use wire::{Frame, Mac, ReceivedFrame, SenderFate, Status, legacy_rate};
 
 /// The module takes the close of any netlink socket with the port of ours for the end of ours, whatever its protocol
 /// and namespace. Ports that the kernel gives are numbers of processes, or above these.

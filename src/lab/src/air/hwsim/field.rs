@@ -10,7 +10,7 @@ use hopwise_air::radiotap::CELL;
 use hopwise_core::ip::Prefix;
 use hopwise_core::{Instant, StationAddress};
 use hopwise_host::Namespace;
-use hopwise_host::netlink::hwsim::{Hwsim, Mac};
+use hopwise_host::netlink::hwsim::{Hwsim, Mac, legacy_rate};
 use hopwise_host::netlink::{self, DeviceSettings, batman_adv};
 use hopwise_host::nl80211::Nl80211;
 use hopwise_host::routing::KernelRoutes;
@@ -103,7 +103,8 @@ impl HwsimField {
         let (rate, basic) = (megabits(self.phy.data), megabits(self.phy.basic));
         for node in &self.nodes {
             let frequency = MHZ.to_string();
-            // With 802.11n the kernel aggregates frames and counts no retries. A fixed BSSID keeps the cells one.
+            // With 802.11n the kernel aggregates frames and counts no retries: the medium does so by itself, as devices
+            // do. A fixed BSSID keeps the cells one.
             let words = match self.router {
                 LiveRouter::Mac80211 => {
                     vec!["mesh", "join", NAME, "freq", &frequency, "NOHT", "mcast-rate", &basic]
@@ -230,9 +231,9 @@ impl FieldNode {
     }
 }
 
-/// As `iw` writes a rate.
+/// As `iw` writes the rate that the kernel knows in its place.
 fn megabits(rate: Rate) -> String {
-    (rate.bits_per_second as f64 / 1e6).to_string()
+    (legacy_rate(rate.bits_per_second).0 as f64 / 1e6).to_string()
 }
 
 fn run(program: &str, words: &[&str]) -> Result<(), AnyError> {

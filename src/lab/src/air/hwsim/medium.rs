@@ -11,9 +11,10 @@ use hopwise_air::frames::Mac;
 use hopwise_air::radiotap::dbm;
 use hopwise_air::{FrameRefusal, Live, LiveProgress, RadioNews, WholeRadio};
 use hopwise_core::narrow::as_u32;
-use hopwise_host::netlink::hwsim::{Frame, Hwsim, ReceivedFrame, SenderFate, Status, rate_index};
+use hopwise_host::netlink::hwsim::{Frame, Hwsim, ReceivedFrame, SenderFate, Status, legacy_rate};
 use hopwise_host::{Clock, Interest, Poller};
 
+use super::field::MHZ;
 use crate::serving::Lag;
 
 /// The signal of an ACK, which this driver does not report on.
@@ -37,7 +38,6 @@ struct OpenFrame {
     node: u32,
     flags: u32,
     cookie: u64,
-    mhz: u32,
 }
 
 /// The part that the world's events reach.
@@ -121,15 +121,13 @@ impl HwsimMedium {
         let Some(node) = self.radios.macs.iter().position(|mac| *mac == frame.radio) else { return };
         self.next_id += 1;
         let id = self.next_id;
-        let Frame { flags, cookie, mhz, .. } = *frame;
-        let open = OpenFrame { node: as_u32(node), flags, cookie, mhz };
+        let Frame { flags, cookie, .. } = *frame;
+        let open = OpenFrame { node: as_u32(node), flags, cookie };
         self.radios.open.borrow_mut().insert(id, open);
         let put = live.world().with(as_u32(node), |now, whole| whole.put(now, id, frame.content));
         if let Err(refused) = put {
-            let counts = match refused {
-                FrameRefusal::NoRoom => &mut self.dropped.by_queue,
-                _ => &mut self.dropped.odd,
-            };
+            let UncarriedFrames { by_queue, odd } = &mut self.dropped;
+            let counts = if refused == FrameRefusal::NoRoom { by_queue } else { odd };
             counts[node] += 1;
             self.radios.answer(id, SenderFate::Unanswered, 0, 0);
         }
@@ -139,11 +137,12 @@ impl HwsimMedium {
 impl Radios {
     fn tell(&self, news: &RadioNews<'_>) {
         match *news {
-            RadioNews::Arrived { to, id, rate, power_w, packet, .. } => {
-                let Some(mhz) = self.open.borrow().get(&id).map(|open| open.mhz) else { return };
-                let rate = rate_index(rate.bits_per_second).unwrap_or_default();
+            // A frame of an aggregate may be handed up after its status: it waited for an earlier one.
+            RadioNews::Arrived { to, rate, power_w, packet, .. } => {
+                let (_, rate) = legacy_rate(rate.bits_per_second);
                 let radio = self.macs[to as usize];
-                let received = ReceivedFrame { radio, content: packet, signal_dbm: dbm(power_w), rate, mhz };
+                let received =
+                    ReceivedFrame { radio, content: packet, signal_dbm: dbm(power_w), rate, mhz: MHZ };
                 note(self.hwsim.receive(&received));
             }
             RadioNews::Done { id, outcome, rate, tries, .. } => {
@@ -152,7 +151,7 @@ impl Radios {
                     PacketOutcome::Sent => SenderFate::Unanswered,
                     PacketOutcome::GivenUp => SenderFate::Lost,
                 };
-                let rate = rate_index(rate.bits_per_second).unwrap_or_default();
+                let (_, rate) = legacy_rate(rate.bits_per_second);
                 self.answer(id, fate, rate, u8::try_from(tries).unwrap_or(u8::MAX));
             }
         }

@@ -54,7 +54,7 @@ pub struct ReceivedFrame<'a> {
     pub content: &'a [u8],
     /// The power of the frame at the radio, in dBm.
     pub signal_dbm: i8,
-    /// The index of the rate, as in [`rate_index`].
+    /// The index of the rate, as in [`legacy_rate`].
     pub rate: u8,
     /// The frequency in MHz.
     pub mhz: u32,
@@ -73,7 +73,7 @@ pub struct Status {
     pub fate: SenderFate,
     /// The power of its acknowledgement, in dBm.
     pub signal_dbm: i8,
-    /// The index of the rate, as in [`rate_index`].
+    /// The index of the rate, as in [`legacy_rate`].
     pub rate: u8,
     /// The number of transmissions; 0 if it did not come to the air.
     pub tries: u8,
@@ -91,11 +91,12 @@ pub enum SenderFate {
     Unanswered,
 }
 
-/// The index of a rate of 2.4 GHz: DSSS and CCK come first, then OFDM.
-pub fn rate_index(bits_per_second: u64) -> Option<u8> {
+/// The fastest rate of 2.4 GHz without 802.11n that is no faster than this, and its index: DSSS and CCK come first,
+/// then OFDM.
+pub fn legacy_rate(bits_per_second: u64) -> (u64, u8) {
     const HALVES: [u64; 12] = [2, 4, 11, 22, 12, 18, 24, 36, 48, 72, 96, 108];
-    let index = HALVES.iter().position(|halves| halves * 500_000 == bits_per_second)?;
-    u8::try_from(index).ok()
+    let rates = HALVES.iter().map(|halves| halves * 500_000).zip(0..);
+    rates.filter(|(rate, _)| *rate <= bits_per_second).max().unwrap_or((1_000_000, 0))
 }
 
 fn message(family: u16, command: u8) -> NetlinkMessage {
@@ -246,9 +247,10 @@ mod tests {
 
     #[test]
     fn rates_have_the_indexes_of_2_4_ghz() {
-        let of = |half_mbps: u64| rate_index(half_mbps * 500_000);
-        assert_eq!([2, 4, 11, 22, 12, 108].map(of), [0, 1, 2, 3, 4, 11].map(Some));
-        assert_eq!(of(3), None);
+        let of = |half_mbps: u64| legacy_rate(half_mbps * 500_000);
+        assert_eq!([2, 4, 11, 22, 12, 108].map(|rate| of(rate).1), [0, 1, 2, 3, 4, 11]);
+        // The rates of 802.11n lie between them: MCS 7 and MCS 2.
+        assert_eq!([130, 39, 1].map(of), [(54_000_000, 11), (18_000_000, 7), (1_000_000, 0)]);
     }
 
     proptest! {
