@@ -47,6 +47,8 @@ impl AckFilter {
 }
 
 impl BaseStationAgent for AckFilter {
+    keeps_nothing!();
+
     fn requires(&self) -> Requires {
         Requires::default()
     }
@@ -60,18 +62,6 @@ impl BaseStationAgent for AckFilter {
     }
 
     fn on_link(&mut self, _: Instant, _: LinkNews, _: &FlowView, _: &mut Orders) {}
-
-    fn on_deadline(&mut self, _: Instant, _: &FlowView, _: &mut Orders) {}
-
-    fn on_overflow(&mut self, _: Instant) {}
-
-    fn takes_back(&self) -> bool {
-        false
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         sink("filtered", self.filtered);

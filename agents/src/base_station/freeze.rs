@@ -46,6 +46,8 @@ fn say(view: &FlowView, window: AdvertisedWindow, copies: u8, orders: &mut Order
 }
 
 impl BaseStationAgent for Freeze {
+    keeps_nothing!();
+
     fn requires(&self) -> Requires {
         Requires::default()
     }
@@ -73,18 +75,6 @@ impl BaseStationAgent for Freeze {
                 }
             }
         }
-    }
-
-    fn on_deadline(&mut self, _: Instant, _: &FlowView, _: &mut Orders) {}
-
-    fn on_overflow(&mut self, _: Instant) {}
-
-    fn takes_back(&self) -> bool {
-        false
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

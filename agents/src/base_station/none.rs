@@ -26,6 +26,8 @@ pub(crate) struct Nothing {
 }
 
 impl BaseStationAgent for Nothing {
+    keeps_nothing!();
+
     fn requires(&self) -> Requires {
         self.requires
     }
@@ -35,18 +37,6 @@ impl BaseStationAgent for Nothing {
     }
 
     fn on_link(&mut self, _: Instant, _: LinkNews, _: &FlowView, _: &mut Orders) {}
-
-    fn on_deadline(&mut self, _: Instant, _: &FlowView, _: &mut Orders) {}
-
-    fn on_overflow(&mut self, _: Instant) {}
-
-    fn takes_back(&self) -> bool {
-        false
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
 
     fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
 }

@@ -23,7 +23,7 @@ use hopwise_core::ignores;
 
 use super::hystart::HYSTART;
 use super::seldom::Seldom;
-use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, is_without_flight, mss_of};
+use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, is_without_flight, mss_of, by_window};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Profile, Switch, params};
 use crate::truncate;
@@ -192,13 +192,10 @@ impl Cubic {
 
 impl SenderAgent for Cubic {
     ignores!(tune, on_dup_ack, on_path, note);
+    by_window!(on_sent, narrow);
 
     fn needs(&self) -> Needs {
         Needs { rtt: true, ..Needs::default() }
-    }
-
-    fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
-        self.window.on_sent(sent, view);
     }
 
     fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
@@ -221,10 +218,6 @@ impl SenderAgent for Cubic {
         if end == Recovered::Undone {
             self.curve = self.curve_before.take().unwrap_or(self.curve);
         }
-    }
-
-    fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
-        self.window.narrow(now, view, so_far)
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

@@ -21,7 +21,7 @@ use hopwise_core::agent::{
 use hopwise_core::ignores;
 
 use super::hystart::HYSTART;
-use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, mss_of};
+use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, mss_of, by_window};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, OFF, Param, Switch, choices, params};
 
@@ -67,6 +67,7 @@ impl Standard {
 
 impl SenderAgent for Standard {
     ignores!(on_dup_ack, on_path, note);
+    by_window!(on_sent, on_recovered, narrow, gauges);
 
     fn needs(&self) -> Needs {
         Needs::default()
@@ -74,10 +75,6 @@ impl SenderAgent for Standard {
 
     fn tune(&self, tunables: &mut Tunables) {
         tunables.fast_end = self.fast_end;
-    }
-
-    fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
-        self.window.on_sent(sent, view);
     }
 
     fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
@@ -90,18 +87,6 @@ impl SenderAgent for Standard {
         self.growth.on_loss();
         let reduced = self.half.reduced(&self.window, loss, view);
         Some(self.window.on_loss(loss, view, reduced))
-    }
-
-    fn on_recovered(&mut self, end: Recovered, view: &SendView<'_>) {
-        self.window.on_recovered(end, view);
-    }
-
-    fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
-        self.window.narrow(now, view, so_far)
-    }
-
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        self.window.gauges(sink);
     }
 }
 

@@ -20,7 +20,7 @@ use hopwise_core::agent::{
 };
 use hopwise_core::{Instant, Seq, ignores};
 
-use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, mss_of};
+use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, mss_of, by_window};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Switch, params};
 
@@ -90,6 +90,7 @@ impl Vegas {
 
 impl SenderAgent for Vegas {
     ignores!(tune, on_dup_ack, on_path, note);
+    by_window!(on_recovered, narrow, gauges);
 
     fn needs(&self) -> Needs {
         Needs { rtt: true, ..Needs::default() }
@@ -124,18 +125,6 @@ impl SenderAgent for Vegas {
             LossKind::Fast | LossKind::Marked => flight * 3 / 4,
         };
         Some(self.window.on_loss(loss, view, reduced))
-    }
-
-    fn on_recovered(&mut self, end: Recovered, view: &SendView<'_>) {
-        self.window.on_recovered(end, view);
-    }
-
-    fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
-        self.window.narrow(now, view, so_far)
-    }
-
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        self.window.gauges(sink);
     }
 }
 

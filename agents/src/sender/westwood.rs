@@ -19,7 +19,7 @@ use hopwise_core::agent::{
 };
 use hopwise_core::ignores;
 
-use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, mss_of};
+use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, mss_of, by_window};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, OFF, Switch, params};
 
@@ -103,13 +103,10 @@ impl BandwidthEstimate {
 
 impl SenderAgent for Westwood {
     ignores!(tune, on_dup_ack, on_path, note);
+    by_window!(on_sent, on_recovered, narrow);
 
     fn needs(&self) -> Needs {
         Needs { rtt: true, ..Needs::default() }
-    }
-
-    fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
-        self.window.on_sent(sent, view);
     }
 
     fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
@@ -123,14 +120,6 @@ impl SenderAgent for Westwood {
         self.growth.on_loss();
         let reduced = self.reduced(loss, view);
         Some(self.window.on_loss(loss, view, reduced))
-    }
-
-    fn on_recovered(&mut self, end: Recovered, view: &SendView<'_>) {
-        self.window.on_recovered(end, view);
-    }
-
-    fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
-        self.window.narrow(now, view, so_far)
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

@@ -34,6 +34,26 @@ const INITIAL_SEGMENT_BYTES: u64 = 1460;
 /// L of RFC 3465: the most segments that slow start counts for one ACK.
 const MOST_COUNTED_SEGMENTS: u64 = 2;
 
+/// Events that a sender agent leaves to its `window` alone, as [`ignores!`](hopwise_core::ignores) names what it ignores.
+macro_rules! by_window {
+    ($($event:ident),+ $(,)?) => { $( crate::sender::window::by_window!(@one $event); )+ };
+    (@one on_sent) => {
+        fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) { self.window.on_sent(sent, view); }
+    };
+    (@one on_recovered) => {
+        fn on_recovered(&mut self, end: Recovered, view: &SendView<'_>) { self.window.on_recovered(end, view); }
+    };
+    (@one narrow) => {
+        fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
+            self.window.narrow(now, view, so_far)
+        }
+    };
+    (@one gauges) => {
+        fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) { self.window.gauges(sink); }
+    };
+}
+pub(super) use by_window;
+
 pub(super) const IW: Param = Form::count("segments", 1, 1_000)
     .is(10)
     .ns2(2)

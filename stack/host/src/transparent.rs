@@ -172,10 +172,8 @@ pub fn open(config: &TransparentConfig) -> Result<(LedPackets, Option<Caught>), 
 /// Lets the kernel look for a packet's socket only once it knows that the packet is for this machine. It would else
 /// drop packets that it is to forward where a half-open connection has their ends.
 fn look_up_late(file: &Path) -> Option<Switches> {
-    let set = Switches::open(file, &[]).and_then(|mut switches| {
-        switches.set("ipv4/tcp_early_demux", "0")?;
-        Ok(switches)
-    });
+    let set = Switches::open(file, &[])
+        .and_then(|mut switches| switches.set("ipv4/tcp_early_demux", "0").map(|()| switches));
     let without =
         "net.ipv4.tcp_early_demux stays on: a SYN in a host's name can hold up its connection for 15 s";
     set.inspect_err(|error| tracing::warn!(%error, "{without}")).ok()

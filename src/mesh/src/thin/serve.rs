@@ -186,11 +186,9 @@ fn keep_time(
 /// The number in rules of an interface, by the kernel's number, which is another if the interface came anew. Nothing is
 /// kept of an interface whose name cannot be asked for, as without a free descriptor.
 fn place(places: &mut BTreeMap<u32, u16>, leaves_by: u32, interfaces: &[String]) -> Option<u16> {
-    if let Some(known) = places.get(&leaves_by) {
-        return Some(*known);
-    }
-    let name = netlink::name_of(leaves_by).ok()?;
-    Some(*places.entry(leaves_by).or_insert(place_of(interfaces, &name)?))
+    let known = places.get(&leaves_by).copied();
+    let place = known.or_else(|| place_of(interfaces, &netlink::name_of(leaves_by).ok()?))?;
+    Some(*places.entry(leaves_by).or_insert(place))
 }
 
 /// The thread that judges.
@@ -276,8 +274,7 @@ impl Judging {
             let next = self.queue.read().map_err(|error| Failure::failed("read the queue", error))?;
             let Some((id, leaves_by, head)) = next else { break };
             now = self.clock.now();
-            let places = &mut self.places;
-            let named = (id, place(places, leaves_by, &settings.interfaces).unwrap_or(u16::MAX));
+            let named = (id, place(&mut self.places, leaves_by, &settings.interfaces).unwrap_or(u16::MAX));
             self.capture.iter_mut().for_each(|capture| capture.keep(now, named, head));
             match leaves_by {
                 0 => self.thin.handle_syn(id, head),

@@ -32,15 +32,6 @@ pub(super) struct Incoming<'a> {
     pub(super) above: Option<Seq>,
 }
 
-/// A segment to send without a connection.
-pub(super) struct Bare<'a> {
-    pub(super) seq: Seq,
-    pub(super) ack: Seq,
-    pub(super) flags: Flags,
-    pub(super) window: u16,
-    pub(super) options: &'a TcpOptions,
-}
-
 impl Endpoint {
     pub(super) fn take_packet(&mut self, now: Instant, rx: &Rx<'_>) -> Result<(), DropReason> {
         let link = self.links.index(rx.link).ok_or(DropReason::NoRoute)?;
@@ -213,22 +204,20 @@ impl Endpoint {
             (Seq(0), segment.seq + segment.sequence_len(), Flags::RST | Flags::ACK)
         };
         let link = self.links.towards(incoming.flow.remote.ip()).unwrap_or(incoming.link);
-        let options = TcpOptions::default();
-        self.send_bare(&incoming.flow, link, Bare { seq, ack, flags, window: 0, options: &options })
+        self.send_bare(&incoming.flow, link, (seq, ack), (flags, 0), &TcpOptions::default())
     }
 
     /// Sends a segment without a connection: a RST, or a SYN-ACK with a cookie.
-    pub(super) fn send_bare(&mut self, flow: &Flow, link: usize, bare: Bare<'_>) -> Result<(), DropReason> {
-        let header = TcpHeader {
-            src_port: flow.local.port(),
-            dst_port: flow.remote.port(),
-            seq: bare.seq,
-            ack: bare.ack,
-            flags: bare.flags,
-            window: bare.window,
-            urgent: 0,
-            options: bare.options,
-        };
+    pub(super) fn send_bare(
+        &mut self,
+        flow: &Flow,
+        link: usize,
+        (seq, ack): (Seq, Seq),
+        (flags, window): (Flags, u16),
+        options: &TcpOptions,
+    ) -> Result<(), DropReason> {
+        let (src_port, dst_port) = (flow.local.port(), flow.remote.port());
+        let header = TcpHeader { src_port, dst_port, seq, ack, flags, window, urgent: 0, options };
         let ip = IpHeader {
             hop_limit: self.config.tcp.hop_limit,
             dscp: self.config.tcp.dscp,

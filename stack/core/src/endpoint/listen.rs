@@ -284,11 +284,7 @@ impl Endpoint {
             flags |= Flags::ECE;
         }
         let window = u16::try_from(config.recv_buffer.initial).unwrap_or(u16::MAX);
-        self.send_bare(
-            &flow,
-            link,
-            super::input::Bare { seq, ack: syn.seq + 1, flags, window, options: &options },
-        )
+        self.send_bare(&flow, link, (seq, syn.seq + 1), (flags, window), &options)
     }
 
     fn ts_clock(&self, now: Instant, flow: &Flow) -> u32 {

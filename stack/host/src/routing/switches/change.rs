@@ -79,12 +79,12 @@ pub(super) fn read_change(line: &str) -> Option<SwitchChange> {
     let (key, before, after) = (words.next()?, words.next()?, words.next()?);
     let change = SwitchChange { key, before, after, device: words.next().and_then(|word| word.parse().ok()) };
     let (before, after) = (value(&change.before)?, value(&change.after)?);
-    if change.key == "ipv4/tcp_early_demux" {
-        return (before <= 1 && after == 0).then_some(change);
-    }
-    let (interface, switch) = parts(&change.key)?;
-    let is_plain = !matches!(interface, "" | "." | "..");
-    (is_plain && is_made(interface, switch, before, after)).then_some(change)
+    let is_ours = match parts(&change.key) {
+        Some(("" | "." | "..", _)) => false,
+        Some((interface, switch)) => is_made(interface, switch, before, after),
+        None => change.key == "ipv4/tcp_early_demux" && before <= 1 && after == 0,
+    };
+    is_ours.then_some(change)
 }
 
 /// Returns whether a daemon of ours makes this change.
