@@ -208,7 +208,7 @@ fn a_daemon_out_of_descriptors_lets_acks_pass_and_knows_its_interfaces_once_it_h
 fn an_agent_learns_the_hops_from_the_syn_that_arrives() {
     needs!["nft", "ethtool"];
     let network = Network::new("thin-hops");
-    network.fixed.sysctl("net.ipv4.ip_default_ttl", "61");
+    network.fixed.sysctl("ipv4/ip_default_ttl", "61");
     let mut thinned = Thinned::on_mobile(&network, "dca:far=4,far-limit=60000", "60s");
     network.transfer("cubic").wait_for(5_000_000);
     let (acks, replaced) = (thinned.count("acks"), thinned.count("replaced"));

@@ -118,6 +118,26 @@ fn a_syn_that_precedes_a_host_keeps_back_no_connection_of_its_ports() {
     }
 }
 
+/// The server has the first SYN by its second copy, and only the host's reset ends that.
+#[test]
+fn syns_of_two_numbers_that_precede_a_host_keep_back_no_connection_of_its_ports() {
+    needs!(&["nft", "ss"]);
+    let chain = Chain::new("two");
+    chain.serve(PORT);
+    chain.host.sysctl("ipv4/tcp_syn_retries", "1");
+    let (_last, _first) = (chain.last(), chain.first());
+    for (nth, both) in [V4, V6].into_iter().enumerate() {
+        chain.exchange(both[1], 1000);
+        let ends = ends_of(both, 40_000);
+        send(&chain.host, ends, 7, (SYN, 64));
+        within_patience(until(|| chain.at_first("caught") == 2 * (nth as u64 + 1)));
+        for seq in [8, 7] {
+            send(&chain.host, ends, seq, (SYN, 64));
+        }
+        talk(&mut open(&chain, ends));
+    }
+}
+
 #[test]
 fn connections_whose_syns_are_answered_with_a_cookie_are_carried() {
     needs!(&TOOLS);

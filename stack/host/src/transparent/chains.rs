@@ -155,18 +155,16 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> Strin
     let others = others(ports);
     let catch = format!("meta mark set meta mark | {CAUGHT:#x}; ");
     let mut rules = format!("{LATER} socket transparent 1 socket wildcard 0 {catch}");
-    let mut doubted = String::new();
     for listener in ports {
         let (v, ends, most) = keys(listener, TO_SERVER);
-        // Writing to a String does not fail.
+        // Writing to a String does not fail. A reset of the SYN's number may be for the server, if that has a copy.
         let _ = write!(
             rules,
-            "tcp flags & (syn | ack) == ack {most} . tcp ackseq @opening{v} {catch}\
-             tcp flags & (rst | ack) == rst {most} . tcp sequence @opening{v} {catch}"
+            "tcp flags & (syn | ack) == ack {most} . tcp ackseq @opening{v} {catch}{LATER} {ends} @passed{v} accept; \
+             tcp flags & (rst | ack) == rst {most} . tcp sequence @opening{v} {catch}{LATER} {ends} @asked{v} accept; "
         );
-        let _ = write!(doubted, "{LATER} {ends} @asked{v} accept; {LATER} {ends} @passed{v} accept; ");
     }
-    let _ = write!(rules, "{doubted}{LATER} socket transparent 1{others} {catch}");
+    let _ = write!(rules, "{LATER} socket transparent 1{others} {catch}");
     if !config.interfaces.is_empty() {
         let quoted: Vec<_> = config.interfaces.iter().map(|name| format!("\"{name}\"")).collect();
         let hosts = format!("fib daddr type != local fib saddr type != {{ {NO_HOSTS} }}");
@@ -215,6 +213,9 @@ fn end(ports: &[SocketAddr], tracks: bool) -> String {
     for listener in ports {
         let ((v, ends, most), syn) = (keys(listener, TO_SERVER), caught_syn(listener));
         let to = format!("tproxy {} to :{} accept", family(listener.ip()), listener.port());
+        // The kernel's socket ends with the host's reset, and the server may have a copy of the SYN by then.
+        let on = format!("meta mark & {CAUGHT:#x} == 0 {SYN}{others}");
+        let pass = format!("update @passed{v} {{ {ends} timeout {PASSES_FOR}s }}; ");
         // Writing to a String does not fail.
         for set in ["caught", "arrived", "passed"] {
             let _ = write!(rules, "{syn} delete @{set}{v} {{ {ends} }}; ");
@@ -226,8 +227,7 @@ fn end(ports: &[SocketAddr], tracks: bool) -> String {
              {syn} {ends} != @caught{v} update @arrived{v} {{ {ends} }}; {syn} {to}; \
              meta mark & {CAUGHT:#x} == {CAUGHT:#x} tcp flags & (syn | ack) == ack \
              {most} . tcp ackseq @opening{v} {to}; \
-             meta mark & {CAUGHT:#x} == 0 {SYN} socket transparent 1{others} \
-             update @passed{v} {{ {ends} timeout {PASSES_FOR}s }}; "
+             {on} socket transparent 1 {pass}{on} {ends} @asked{v} {pass}"
         );
     }
     let _ = write!(rules, "meta mark & {HELD:#x} == {HELD:#x} meta mark set meta mark & {:#x}; ", !HELD);
@@ -258,8 +258,9 @@ fn sets(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
 }
 
 /// Notes what a packet of the host acknowledges after an answer of this kernel: the number of the answer and one more.
-/// nft adds no numbers. Of a number that ends in a 0 and some ones, just these bits turn. A kernel that has closed its
-/// side needs all later packets, also in TIME-WAIT.
+/// What a routing daemon sends on, once it has a route, is no answer to a caught SYN. nft adds no numbers. Of a number
+/// that ends in a 0 and some ones, just these bits turn. A kernel that has closed its side needs all later packets, also
+/// in TIME-WAIT.
 fn answer(ports: &[SocketAddr]) -> String {
     let (mut ended, mut rules) = (String::new(), String::new());
     for listener in ports {
@@ -268,7 +269,8 @@ fn answer(ports: &[SocketAddr]) -> String {
         let _ = write!(ended, "tcp flags & fin == fin delete @asked{v} {{ {ends} }}; ");
         let _ = write!(
             rules,
-            "{ends} @passed{v} drop; update @asked{v} {{ {ends} }}; update @opening{v} {{ {most} . tcp ackseq }}; "
+            "{ends} @passed{v} drop; {ends} != @asked{v} accept; update @asked{v} {{ {ends} }}; \
+             update @opening{v} {{ {most} . tcp ackseq }}; "
         );
         for bits in (0..u32::BITS).map(|ones| u32::MAX >> (u32::BITS - 1 - ones)) {
             let has = format!("tcp sequence & {bits:#x} == {:#x}", bits >> 1);
