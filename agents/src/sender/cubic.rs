@@ -23,7 +23,7 @@ use hopwise_core::ignores;
 
 use super::hystart::HYSTART;
 use super::seldom::Seldom;
-use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, is_without_flight, mss_of, by_window};
+use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, by_window, is_without_flight, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Profile, Switch, params};
 use crate::truncate;

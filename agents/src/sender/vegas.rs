@@ -20,7 +20,7 @@ use hopwise_core::agent::{
 };
 use hopwise_core::{Instant, Seq, ignores};
 
-use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, mss_of, by_window};
+use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, by_window, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Switch, params};
 

@@ -19,7 +19,7 @@ use hopwise_core::agent::{
 };
 use hopwise_core::ignores;
 
-use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, mss_of, by_window};
+use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, by_window, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, OFF, Switch, params};
 

@@ -34,7 +34,7 @@ const INITIAL_SEGMENT_BYTES: u64 = 1460;
 /// L of RFC 3465: the most segments that slow start counts for one ACK.
 const MOST_COUNTED_SEGMENTS: u64 = 2;
 
-/// Events that a sender agent leaves to its `window` alone, as [`ignores!`](hopwise_core::ignores) names what it ignores.
+/// Names the events that a sender agent leaves to its `window` alone.
 macro_rules! by_window {
     ($($event:ident),+ $(,)?) => { $( crate::sender::window::by_window!(@one $event); )+ };
     (@one on_sent) => {

@@ -259,8 +259,8 @@ fn sets(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
 
 /// Notes what a packet of the host acknowledges after an answer of this kernel: the number of the answer and one more.
 /// What a routing daemon sends on, once it has a route, is no answer to a caught SYN. nft adds no numbers. Of a number
-/// that ends in a 0 and some ones, just these bits turn. A kernel that has closed its side needs all later packets, also
-/// in TIME-WAIT.
+/// that ends in a 0 and some ones, just these bits turn. A kernel that has closed its side needs all later packets,
+/// also in TIME-WAIT.
 fn answer(ports: &[SocketAddr]) -> String {
     let (mut ended, mut rules) = (String::new(), String::new());
     for listener in ports {
