@@ -21,10 +21,11 @@
 //!
 //! A half-open connection does not show that its host has sent the SYN. A SYN in the host's name leaves one where the
 //! host's own connection goes straight on. While a connection stands in the set `asked`, a packet therefore has to
-//! acknowledge the number of an answer that this kernel has sent, or to reset the number of the SYN: such numbers stand
-//! in `opening`. Any other packet goes straight on. A packet with such a number also finds the listener of an answer
-//! that was a SYN cookie. Once a SYN has gone straight on beside what this kernel has of a connection, the connection
-//! stands in `passed`, and the kernel does not answer any more. Connection tracking would follow its answer.
+//! acknowledge the number of an answer that this kernel has sent, or to reset the number of the SYN. These numbers
+//! stand in `opening`. Any other packet goes straight on. A packet with such a number also finds the listener of an
+//! answer that was a SYN cookie. Once a SYN of a connection in `asked` has gone straight on, the connection stands in
+//! `passed`. The kernel then answers no more, since connection tracking would follow its answer, and resets go to the
+//! server.
 //!
 //! The kernel answers questions about the sets, not a program: a confined process may run none.
 
