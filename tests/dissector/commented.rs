@@ -1,10 +1,10 @@
 //! Fields of their own show what a capture's comments say.
 
 use hopwise_core::agent::{AckRule, By, Class, Why};
-use hopwise_core::trace::comments::{Comment, Comments, ConnNames};
 use hopwise_core::trace::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind, UndoneBy};
 use hopwise_core::wire::{Flags, TcpOptions};
 use hopwise_core::{Instant, Seq};
+use hopwise_host::{Comment, Comments, ConnNames};
 
 use super::{LINKTYPE_RAW, dissected_fields, packet};
 

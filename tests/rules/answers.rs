@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use hopwise_core::endpoint::{AgentChoice, ConnId, ListenOptions};
 use hopwise_core::tcp::{AckMerge, TcpConfig};
 use hopwise_core::trace::TraceKind;
-use hopwise_core::trace::comments::{Comment, Comments};
 use hopwise_core::wire::{Checksums, Flags, IpView, TcpOptions, TcpView};
 use hopwise_core::{Machine, Payload, Seq};
+use hopwise_host::{Comment, Comments};
 use hopwise_testing::memory::{LINK, Random};
 
 use super::flow::ms;

@@ -127,15 +127,18 @@ pub(crate) fn micros_u32(duration: Duration) -> u32 {
     u32::try_from(nanos(duration) / 1_000).unwrap_or(u32::MAX)
 }
 
-/// `12.345 ms`.
-pub(crate) struct Millis(u128);
+/// Prints a time as `12.345 ms`.
+#[derive(Clone, Copy, Debug)]
+pub struct Millis(u128);
 
 impl Millis {
-    pub(crate) fn of(time: Duration) -> Millis {
+    /// Of a duration.
+    pub fn of(time: Duration) -> Millis {
         Millis(time.as_micros())
     }
 
-    pub(crate) fn of_micros(micros: u32) -> Millis {
+    /// Of microseconds.
+    pub fn of_micros(micros: u32) -> Millis {
         Millis(micros.into())
     }
 }

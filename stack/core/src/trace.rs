@@ -2,7 +2,6 @@
 //!
 //! Text, CSV, plots, metrics and capture comments are made from this stream alone.
 
-pub mod comments;
 mod drop_reason;
 mod ring;
 pub mod text;

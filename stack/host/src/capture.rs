@@ -4,6 +4,7 @@
 //! packets with the trace and writes them. A slow or full disk therefore delays no connection. Each shard has its own
 //! tap; the file holds the packets of all shards in the order of their times.
 
+mod comments;
 mod file;
 mod frames;
 mod joiner;
@@ -21,8 +22,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+pub use comments::{Comment, Comments, ConnNames, Names};
 use hopwise_core::trace::TraceEvent;
-pub use hopwise_core::trace::comments::{ConnNames, Names};
 use hopwise_core::{Instant, LinkId};
 
 use crate::first_links::FirstLinks;

@@ -59,8 +59,8 @@ mod wire;
 pub use behind::{Behind, run_behind};
 pub use bridge::{BridgeConfig, Bridged};
 pub use capture::{
-    ArrivalFrames, Capture, CaptureCounts, CaptureError, CaptureSettings, CapturedLink, ConnNames, Explainer,
-    Names, Tap, finish_checksum, numbered,
+    ArrivalFrames, Capture, CaptureCounts, CaptureError, CaptureSettings, CapturedLink, Comment, Comments,
+    ConnNames, Explainer, Names, Tap, finish_checksum, numbered,
 };
 pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};

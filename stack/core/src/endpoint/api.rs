@@ -274,7 +274,7 @@ impl Endpoint {
     }
 
     /// The connection with that number in the trace, whoever owns it. The search is linear.
-    pub(crate) fn by_trace_number(&self, number: u32) -> Option<ConnId> {
+    pub fn by_trace_number(&self, number: u32) -> Option<ConnId> {
         let mut numbered = self.table.iter().filter(|(_, entry)| entry.conn.number == number);
         numbered.next().map(|(_, entry)| entry.id)
     }

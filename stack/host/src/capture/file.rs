@@ -345,8 +345,8 @@ fn number(link: LinkId) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::comments::Comment;
     use hopwise_core::Instant;
-    use hopwise_core::trace::comments::Comment;
 
     use super::super::queue::PacketHead;
     use super::super::tests::{Folder, read, settings};

@@ -5,8 +5,8 @@
 
 use std::fmt;
 
+use super::comments::{Comment, Comments, Names};
 use hopwise_core::trace::TraceEvent;
-use hopwise_core::trace::comments::{Comment, Comments, Names};
 use hopwise_core::{Instant, LinkId};
 
 use super::queue::{PacketHead, QueueRecord};

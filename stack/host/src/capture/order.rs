@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use super::comments::Comment;
 use hopwise_core::Instant;
-use hopwise_core::trace::comments::Comment;
 
 use super::joiner::Commented;
 use super::queue::PacketHead;

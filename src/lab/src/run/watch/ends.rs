@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hopwise_core::trace::TraceEvent;
-use hopwise_core::trace::comments::Comment;
 use hopwise_core::{Endpoint, Instant, LinkId};
+use hopwise_host::Comment;
 use hopwise_host::{ArrivalFrames, Direction, Explainer, SeenPacket, finish_checksum};
 use hopwise_lab::sim::address_of;
 use hopwise_mesh::{EndpointObserver, behind_routing};

@@ -11,9 +11,9 @@ mod path;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-use super::{DropReason, LostBy, TraceEvent, TraceKind};
-use crate::agent::{By, Why};
-use crate::{Endpoint, Instant, Seq};
+use hopwise_core::agent::{By, Why};
+use hopwise_core::trace::{DropReason, LostBy, TraceEvent, TraceKind};
+use hopwise_core::{Endpoint, Instant, Seq};
 
 use conn::{Conn, Decision};
 
@@ -305,16 +305,14 @@ impl Arrival {
     }
 }
 
-impl LostBy {
-    /// The name with its clause, for use after "lost by".
-    const fn in_words(self) -> &'static str {
-        match self {
-            LostBy::Rack => "RACK (RFC 8985 §6.2)",
-            LostBy::Sack => "SACK (RFC 6675 §4)",
-            LostBy::DupAcks => "duplicate ACKs (RFC 5681 §3.2)",
-            LostBy::PartialAck => "a partial ACK (RFC 6582 §3.2)",
-            LostBy::Agent => "what a sender agent counted",
-        }
+/// The evidence for a loss with its clause, for use after "lost by".
+const fn in_words(lost_by: LostBy) -> &'static str {
+    match lost_by {
+        LostBy::Rack => "RACK (RFC 8985 §6.2)",
+        LostBy::Sack => "SACK (RFC 6675 §4)",
+        LostBy::DupAcks => "duplicate ACKs (RFC 5681 §3.2)",
+        LostBy::PartialAck => "a partial ACK (RFC 6582 §3.2)",
+        LostBy::Agent => "what a sender agent counted",
     }
 }
 

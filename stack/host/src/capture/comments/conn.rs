@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::must::Must;
-use super::{ACK, Comment, ConnNames, SYN};
-use crate::agent::{AckRule, Basis, By, Why};
-use crate::time::Millis;
-use crate::trace::{LostBy, SentWhat, TraceKind};
-use crate::{Instant, Seq};
+use super::{ACK, Comment, ConnNames, SYN, in_words};
+use hopwise_core::Millis;
+use hopwise_core::agent::{AckRule, Basis, By, Why};
+use hopwise_core::trace::{LostBy, SentWhat, TraceKind};
+use hopwise_core::{Instant, Seq};
 
 /// The most decided ACKs that have not left; the ledger lets 64 wait. Any more will never leave: their connection has
 /// ended, or the trace has a gap.
@@ -229,7 +229,7 @@ impl Conn {
         match (what, self.lost_by) {
             (SentWhat::New, _) => format!("{much}, new"),
             (SentWhat::Resent, Some(by)) => {
-                format!("{much}, sent again in fast recovery, lost by {}", by.in_words())
+                format!("{much}, sent again in fast recovery, lost by {}", in_words(by))
             }
             (SentWhat::Resent, None) => format!("{much}, sent again"),
             (SentWhat::AfterTimeout, _) => format!("{much}, sent again after a timeout"),

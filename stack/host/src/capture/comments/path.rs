@@ -1,9 +1,9 @@
 //! The words about the path and about losses.
 
-use super::{Arrival, Comments, of};
-use crate::agent::Class;
-use crate::time::Millis;
-use crate::trace::{StateName, TraceEvent, TraceKind};
+use super::{Arrival, Comments, in_words, of};
+use hopwise_core::Millis;
+use hopwise_core::agent::Class;
+use hopwise_core::trace::{StateName, TraceEvent, TraceKind};
 
 impl Comments {
     pub(super) fn hear_of_path(&mut self, event: &TraceEvent) {
@@ -43,7 +43,7 @@ impl Arrival {
             TraceKind::MarkSeen => self.say(format_args!("CE: the network marked it")),
             TraceKind::Lost { segments, by } => {
                 let many = if segments == 1 { "" } else { "s" };
-                self.say(format_args!("{segments} segment{many} lost by {}", by.in_words()));
+                self.say(format_args!("{segments} segment{many} lost by {}", in_words(by)));
             }
             TraceKind::RecoveryBegan { ssthresh, flight, .. } => self.say(format_args!(
                 "fast recovery begins: {flight} bytes were in flight, ssthresh {ssthresh}"

@@ -1,9 +1,9 @@
 //! The MUST that made the protocol acknowledge, whatever the agent decided.
 
 use super::{Arrival, FIN, SYN};
-use crate::Seq;
-use crate::agent::{AckRule, Why};
-use crate::trace::DropReason;
+use hopwise_core::Seq;
+use hopwise_core::agent::{AckRule, Why};
+use hopwise_core::trace::DropReason;
 
 /// A name without spaces, and the clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::agent::{AckRule, Basis, Class};
-use crate::trace::{LostBy, SentWhat, StateName, UndoneBy};
+use hopwise_core::agent::{AckRule, Basis, Class};
+use hopwise_core::trace::{LostBy, SentWhat, StateName, UndoneBy};
 
 /// The peer's first number, and its SYN.
 const PEER: Seq = Seq(3_966_000_000);
@@ -258,7 +258,7 @@ fn what_is_sent_again_names_what_found_it_lost() {
     for by in *LostBy::ALL {
         heard.came(3, &[TraceKind::Lost { segments: 1, by }]);
         let text = heard.at(3, 1, sent(SentWhat::Resent)).expect("it leaves").text;
-        let expected = format!("1000 bytes, sent again in fast recovery, lost by {}: ", by.in_words());
+        let expected = format!("1000 bytes, sent again in fast recovery, lost by {}: ", in_words(by));
         assert!(text.starts_with(&expected), "{text}");
     }
     heard.came(4, &[TraceKind::RecoveryEnded]);
