@@ -25,7 +25,8 @@ pub fn folder_of(path: &Path) -> &Path {
 pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = open(path, options)?;
     let facts = file.metadata()?;
-    if !facts.is_file() || facts.nlink() != 1 || !is_trusted(path, &facts)? {
+    // A file without a name was removed meanwhile, by whoever may do so.
+    if !facts.is_file() || facts.nlink() > 1 || !is_trusted(path, &facts)? {
         return Err(of_somebody_else());
     }
     Ok(file)
@@ -110,6 +111,19 @@ impl NameLock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_is_removed_while_it_is_opened_is_no_other_users() {
+        let path = std::env::temp_dir().join(format!("hopwise-removed-{}", std::process::id()));
+        let open = || open_own(&path, OpenOptions::new().write(true).create(true));
+        std::thread::scope(|scope| {
+            let remover = scope.spawn(|| (0..20_000).for_each(|_| drop(fs::remove_file(&path))));
+            while !remover.is_finished() {
+                open().expect("it is ours, whether its name is left or not");
+            }
+        });
+        drop(fs::remove_file(path));
+    }
 
     #[test]
     fn a_file_of_another_user_is_read_in_that_user_s_folder_and_never_written_anew() {
