@@ -63,8 +63,8 @@ pub struct Arguments {
     with_trial: bool,
 }
 
-/// As many ACKs as Linux has in its quick-ACK mode, besides the one that shows where a flow is.
-const QUICK: u32 = 16;
+/// Linux's HyStart wants eight measured round trips in each round of slow start. It gets eleven, or what the kernel sends.
+const GROWTH: u32 = 16;
 /// Beats come each 200 ms.
 const LEAST_PATIENCE: Duration = Duration::from_millis(600);
 
@@ -85,7 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let rules = settings.rules()?;
     let mtu = settings.interfaces.iter().filter_map(|name| mtu_of(name)).min().unwrap_or(1_500);
     hopwise_daemon::log::begin();
-    let config = ThinConfig { rules, mtu, most_flows: arguments.flows, quick: QUICK };
+    let config = ThinConfig { rules, mtu, most_flows: arguments.flows, growth: GROWTH };
     let receiver = settings.receiver().to_owned();
     serve::run(&Arguments { interfaces: settings.interfaces, receiver, ..arguments.clone() }, config)
 }

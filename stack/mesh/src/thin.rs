@@ -56,9 +56,10 @@ pub struct ThinConfig {
     pub mtu: u16,
     /// Flows that are followed at a time. ACKs of further flows pass.
     pub most_flows: usize,
-    /// ACKs that pass at once at the beginning of a flow, and after a pause of a second. A sender grows by them, and
-    /// learns the round trip before ACKs wait.
-    pub quick: u32,
+    /// Of all data since a flow's beginning, or since a pause of a second, an ACK acknowledges at most one part in so
+    /// many. A sender in slow start gets seven tenths of this number of ACKs while its window doubles, and learns from
+    /// them that a queue grows. With 0 the agent alone decides.
+    pub growth: u32,
 }
 
 /// Chooses the agent of flows. All conditions given have to hold.
@@ -286,10 +287,10 @@ impl Thin {
         }
         let Some(flow) = self.flows.get_mut(&read.ends) else { return };
         self.counts.acks += 1;
-        let is_quick = flow.is_quick(now, self.config.quick);
-        let news = if is_quick { Some(AckFate::First) } else { flow.news(read).map(AckFate::News) };
+        let news = flow.news(read).map(AckFate::News);
         let held = flow.held.take();
         let is_wanted = flow.hear(now, read, self.config.mtu);
+        let news = news.or_else(|| flow.is_growing(self.config.growth).then_some(AckFate::First));
         self.counts.news += u64::from(news.is_some());
         if news.is_some() && !is_wanted {
             flow.settle(now, By::Forced);
@@ -329,7 +330,7 @@ impl Thin {
             return AckFate::NotFollowed;
         }
         self.counts.acks += 1;
-        let flow = AckFlow::new(now, receiver(), self.config.quick, self.path_of(read.ends), read);
+        let flow = AckFlow::new(now, receiver(), self.path_of(read.ends), read);
         self.flows.insert(read.ends, flow);
         AckFate::First
     }

@@ -56,8 +56,8 @@ pub(super) struct AckFlow {
     /// Bytes behind the newest number that duplicates without SACK have shown to have a hole: the least that there is.
     to_fill: u32,
     heard: Instant,
-    /// ACKs that pass at once from now on.
-    quick: u32,
+    /// The segments that were acknowledged when the flow began, or began anew after a pause.
+    began_at: u64,
     /// When the last data came in order, and the last data of any class.
     last_in_order: Option<Instant>,
     last_arrival: Option<Instant>,
@@ -70,13 +70,7 @@ pub(super) struct AckFlow {
 }
 
 impl AckFlow {
-    pub(super) fn new(
-        now: Instant,
-        agent: Box<dyn ReceiverAgent>,
-        quick: u32,
-        path: Path,
-        read: &ReadHead,
-    ) -> AckFlow {
+    pub(super) fn new(now: Instant, agent: Box<dyn ReceiverAgent>, path: Path, read: &ReadHead) -> AckFlow {
         AckFlow {
             agent,
             owed: Owed::default(),
@@ -89,7 +83,7 @@ impl AckFlow {
             common: (0, 0),
             to_fill: 0,
             heard: now,
-            quick,
+            began_at: 0,
             last_in_order: None,
             last_arrival: None,
             held: None,
@@ -98,14 +92,10 @@ impl AckFlow {
         }
     }
 
-    /// Returns whether the next ACK passes as one of the first, and counts it.
-    pub(super) fn is_quick(&mut self, now: Instant, quick: u32) -> bool {
-        if self.silence(now) > PAUSE {
-            self.quick = quick;
-        }
-        let is_quick = self.quick > 0;
-        self.quick = self.quick.saturating_sub(1);
-        is_quick
+    /// Returns whether the owed segments are that part of all since the beginning.
+    pub(super) fn is_growing(&self, growth: u32) -> bool {
+        u64::from(self.owed.segments) * u64::from(growth) >= self.owed.in_order_total - self.began_at
+            && growth > 0
     }
 
     pub(super) fn has_acknowledged(&self) -> bool {
@@ -166,6 +156,9 @@ impl AckFlow {
         let share = |last: Option<Instant>| last.map(|last| now.since(last) / count);
         let (gap, gap_in_order) = (share(self.last_arrival), share(self.last_in_order));
         let holes = u32::try_from(read.sack.len()).unwrap_or(u32::MAX);
+        if self.silence(now) > PAUSE {
+            self.began_at = self.owed.in_order_total;
+        }
         let (mut to_come, mut is_wanted) = (advance, false);
         for nth in 0..count {
             let bytes = if nth + 1 == count { to_come } else { self.mss.min(to_come) };

@@ -45,7 +45,7 @@ impl Kernel {
         let timestamps = Some(Timestamps { value: 1, echo: 1 });
         let options = TcpOptions { timestamps, ..TcpOptions::default() };
         let rules = vec![ThinRule { interface: None, port: None, network: None, receiver }];
-        let thin = Thin::new(ThinConfig { rules, mtu: 1_500, most_flows, quick: 0 });
+        let thin = Thin::new(ThinConfig { rules, mtu: 1_500, most_flows, growth: 0 });
         Kernel { thin, next_id: 0, options, from: port(2, 5001), to: port(1, 40_000) }
     }
 
@@ -285,17 +285,32 @@ fn a_full_table_lets_acks_of_further_flows_pass_and_forgets_idle_flows() {
 #[test]
 fn the_first_acks_of_a_flow_and_of_what_follows_a_pause_pass() {
     let mut kernel = Kernel::new("delayed:d=60");
-    kernel.thin.config.quick = 2;
+    kernel.thin.config.growth = 2;
     kernel.ack(0, 0);
-    for (at, acked) in [(1, 2), (2, 4)] {
-        assert_eq!(kernel.ack(at, acked), [(kernel.next_id, Pass)], "{acked}");
-    }
+    assert_eq!(kernel.ack(1, 2), [(2, Pass)]);
+    assert_eq!(kernel.ack(2, 4), [(3, Pass)]);
     assert_eq!(kernel.ack(3, 6), []);
-    assert_eq!(kernel.ack(4, 8), [(4, Drop)]);
+    assert_eq!(kernel.ack(4, 8), [(4, Drop), (5, Pass)]);
+    assert_eq!(kernel.ack(5, 10), []);
     kernel.wait(200);
-    assert_eq!(kernel.ack(1_005, 10), [(6, Pass)]);
     assert_eq!(kernel.ack(1_006, 12), [(7, Pass)]);
-    assert_eq!(kernel.ack(1_007, 14), []);
+    assert_eq!(kernel.ack(1_007, 14), [(8, Pass)]);
+    assert_eq!(kernel.ack(1_008, 16), []);
+}
+
+#[test]
+fn a_sender_in_slow_start_gets_eight_acks_while_its_window_doubles() {
+    let mut kernel = Kernel::new("delayed:d=60000");
+    kernel.thin.config.growth = 16;
+    kernel.ack(0, 0);
+    let mut at = 0;
+    for round in 4..8 {
+        let left = (1 << round..2 << round).step_by(2).filter(|acked| {
+            at += 1;
+            kernel.ack(at, acked + 2).contains(&(kernel.next_id, Pass))
+        });
+        assert!((8..=12).contains(&left.count()), "the round of {} segments", 1 << round);
+    }
 }
 
 #[test]
