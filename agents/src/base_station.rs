@@ -1,19 +1,5 @@
 //! Agents that decide what a base station does with the packets of a link that fades.
 
-/// What an agent answers that keeps no packet and waits for no time.
-macro_rules! keeps_nothing {
-    () => {
-        fn on_deadline(&mut self, _: Instant, _: &FlowView, _: &mut Orders) {}
-        fn on_overflow(&mut self, _: Instant) {}
-        fn takes_back(&self) -> bool {
-            false
-        }
-        fn deadline(&self) -> Option<Instant> {
-            None
-        }
-    };
-}
-
 pub mod forecast;
 pub mod plan;
 

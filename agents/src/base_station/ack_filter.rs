@@ -8,10 +8,7 @@
 //!
 //! Deviations: an ACK that acknowledges more may also carry another window; the newer window is then the better one.
 
-use hopwise_core::Instant;
-use hopwise_core::agent::{
-    BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Orders, Passing, Requires, Says, Side,
-};
+use hopwise_core::agent::{BaseStationAgent, Because, Fate, FlowView, Kind, Orders, Passing, Says, Side};
 use hopwise_core::wire::Flags;
 
 use crate::descriptor::{Descriptor, Make};
@@ -47,12 +44,6 @@ impl AckFilter {
 }
 
 impl BaseStationAgent for AckFilter {
-    keeps_nothing!();
-
-    fn requires(&self) -> Requires {
-        Requires::default()
-    }
-
     fn on_segment(&mut self, passing: &Passing<'_>, _: &FlowView, _: &mut Orders) -> Fate {
         if passing.sack.is_empty() && self.says_more(passing) {
             self.filtered += 1;
@@ -60,8 +51,6 @@ impl BaseStationAgent for AckFilter {
         }
         Fate::Forward
     }
-
-    fn on_link(&mut self, _: Instant, _: LinkNews, _: &FlowView, _: &mut Orders) {}
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         sink("filtered", self.filtered);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Requires, Says, Side,
+    BaseStationAgent, Because, Fate, FlowView, Kind, Order, Orders, Passing, Says, Side,
 };
 use hopwise_core::trace::DropReason;
 
@@ -41,10 +41,6 @@ pub(crate) struct DelayedDupacks {
 }
 
 impl BaseStationAgent for DelayedDupacks {
-    fn requires(&self) -> Requires {
-        Requires::default()
-    }
-
     fn on_segment(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate {
         if passing.from == Side::Fixed {
             return Fate::Forward;
@@ -78,8 +74,6 @@ impl BaseStationAgent for DelayedDupacks {
         }
     }
 
-    fn on_link(&mut self, _: Instant, _: LinkNews, _: &FlowView, _: &mut Orders) {}
-
     fn on_deadline(&mut self, now: Instant, _: &FlowView, orders: &mut Orders) {
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
@@ -89,10 +83,6 @@ impl BaseStationAgent for DelayedDupacks {
 
     fn on_overflow(&mut self, _: Instant) {
         self.due = None;
-    }
-
-    fn takes_back(&self) -> bool {
-        false
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -14,8 +14,7 @@
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AdvertisedWindow, BaseStationAgent, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Requires,
-    Says, Side,
+    AdvertisedWindow, BaseStationAgent, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Says, Side,
 };
 use hopwise_core::trace::DropReason;
 
@@ -46,12 +45,6 @@ fn say(view: &FlowView, window: AdvertisedWindow, copies: u8, orders: &mut Order
 }
 
 impl BaseStationAgent for Freeze {
-    keeps_nothing!();
-
-    fn requires(&self) -> Requires {
-        Requires::default()
-    }
-
     fn on_segment(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate {
         match (passing.from, passing.kind) {
             (Side::Mobile, Kind::Ack(says)) if self.is_frozen && says != Says::Less => {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::{
     AdvertisedWindow, BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing,
-    Requires, Says, Side,
+    Says, Side,
 };
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, Seq};
@@ -58,10 +58,6 @@ fn say(number: Option<Seq>, window: AdvertisedWindow, orders: &mut Orders) {
 }
 
 impl BaseStationAgent for MTcp {
-    fn requires(&self) -> Requires {
-        Requires::default()
-    }
-
     fn on_segment(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate {
         if passing.from == Side::Fixed && self.is_gone {
             return Fate::Hold(Because::Gone);
@@ -106,8 +102,6 @@ impl BaseStationAgent for MTcp {
             say(view.acked, AdvertisedWindow::AsBefore, orders);
         }
     }
-
-    fn on_overflow(&mut self, _: Instant) {}
 
     fn takes_back(&self) -> bool {
         self.is_gone

@@ -6,8 +6,7 @@
 //!
 //! Deviations: none.
 
-use hopwise_core::Instant;
-use hopwise_core::agent::{BaseStationAgent, Fate, FlowView, LinkNews, Orders, Passing, Requires};
+use hopwise_core::agent::{BaseStationAgent, Fate, FlowView, Orders, Passing, Requires};
 
 use crate::descriptor::{Descriptor, Make};
 
@@ -26,8 +25,6 @@ pub(crate) struct Nothing {
 }
 
 impl BaseStationAgent for Nothing {
-    keeps_nothing!();
-
     fn requires(&self) -> Requires {
         self.requires
     }
@@ -35,10 +32,6 @@ impl BaseStationAgent for Nothing {
     fn on_segment(&mut self, _: &Passing<'_>, _: &FlowView, _: &mut Orders) -> Fate {
         Fate::Forward
     }
-
-    fn on_link(&mut self, _: Instant, _: LinkNews, _: &FlowView, _: &mut Orders) {}
-
-    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Requires, Says, Side,
+    BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Says, Side,
 };
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, Seq};
@@ -86,10 +86,6 @@ impl Snoop {
 }
 
 impl BaseStationAgent for Snoop {
-    fn requires(&self) -> Requires {
-        Requires::default()
-    }
-
     fn on_segment(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate {
         let now = passing.now;
         match (passing.from, passing.kind) {
@@ -136,10 +132,6 @@ impl BaseStationAgent for Snoop {
 
     fn on_overflow(&mut self, _: Instant) {
         self.due = None;
-    }
-
-    fn takes_back(&self) -> bool {
-        false
     }
 
     fn deadline(&self) -> Option<Instant> {

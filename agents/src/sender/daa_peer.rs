@@ -9,7 +9,7 @@
 //! Deviations: none.
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Allowance, Needs, SendView, SenderAgent, Tunables};
+use hopwise_core::agent::{Allowance, SendView, SenderAgent, Tunables};
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
@@ -38,10 +38,6 @@ pub(crate) struct DaaPeer(Params);
 
 impl SenderAgent for DaaPeer {
     ignores!(on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
-
-    fn needs(&self) -> Needs {
-        Needs::default()
-    }
 
     fn tune(&self, tunables: &mut Tunables) {
         tunables.dup_threshold = self.0.dups;

@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use hopwise_core::agent::{Needs, PathEvent, PathReaction, SendView, SenderAgent};
+use hopwise_core::agent::{PathEvent, PathReaction, SendView, SenderAgent};
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
@@ -46,10 +46,6 @@ impl Elfn {
 
 impl SenderAgent for Elfn {
     ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, narrow, note);
-
-    fn needs(&self) -> Needs {
-        Needs::default()
-    }
 
     fn on_path(&mut self, event: &PathEvent, _: &SendView<'_>) -> PathReaction {
         match event {

@@ -9,7 +9,7 @@
 //! SACK there is no such probe.
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Allowance, Needs, SendView, SenderAgent};
+use hopwise_core::agent::{Allowance, SendView, SenderAgent};
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
@@ -34,10 +34,6 @@ pub(crate) struct Limit(Params);
 
 impl SenderAgent for Limit {
     ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
-
-    fn needs(&self) -> Needs {
-        Needs::default()
-    }
 
     fn narrow(&self, _: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
         let most_bytes = self.0.n * u64::from(view.mss.max(1));

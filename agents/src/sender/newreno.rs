@@ -15,8 +15,7 @@
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    Acked, Allowance, FastEnd, Loss, LossKind, Needs, Recovered, Reduction, SendView, SenderAgent, Sent,
-    Tunables,
+    Acked, Allowance, FastEnd, Loss, LossKind, Recovered, Reduction, SendView, SenderAgent, Sent, Tunables,
 };
 use hopwise_core::ignores;
 
@@ -68,10 +67,6 @@ impl Standard {
 impl SenderAgent for Standard {
     ignores!(on_dup_ack, on_path, note);
     by_window!(on_sent, on_recovered, narrow, gauges);
-
-    fn needs(&self) -> Needs {
-        Needs::default()
-    }
 
     fn tune(&self, tunables: &mut Tunables) {
         tunables.fast_end = self.fast_end;

@@ -16,26 +16,34 @@ use crate::{Instant, Seq};
 /// An agent sees no bytes and owns none: waiting packets belong to the proxy, which also enforces the rules that bind
 /// all agents. The proxy acknowledges no number that the mobile has not acknowledged. It alters no forwarded packet,
 /// and keeps the order of packets. When memory ends, it forwards everything.
+///
+/// An agent that does not override a method keeps no packet, and waits for no time.
 pub trait BaseStationAgent: Debug + Send {
     /// A flow without these passes untouched, and the trace reports it.
-    fn requires(&self) -> Requires;
+    fn requires(&self) -> Requires {
+        Requires::default()
+    }
     /// Called for each segment that one of the ends can have sent, before it goes on. The proxy executes the orders
     /// first, then the returned fate.
     fn on_segment(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate;
     /// Called for news of the flow's mobile, which may be late or come twice. A flow that is first served while the
     /// link is not up gets the last news then.
-    fn on_link(&mut self, now: Instant, news: LinkNews, view: &FlowView, orders: &mut Orders);
+    fn on_link(&mut self, _now: Instant, _news: LinkNews, _view: &FlowView, _orders: &mut Orders) {}
     /// Is called only when due; afterwards `deadline()` has to be later than `now`.
-    fn on_deadline(&mut self, now: Instant, view: &FlowView, orders: &mut Orders);
+    fn on_deadline(&mut self, _now: Instant, _view: &FlowView, _orders: &mut Orders) {}
     /// Memory has ended. Held packets are on their way. No more are kept until the link is up again, or for 1 s if it
     /// is up.
-    fn on_overflow(&mut self, now: Instant);
+    fn on_overflow(&mut self, _now: Instant) {}
     /// Returns whether it takes back data that the link to the mobile has given up.
-    fn takes_back(&self) -> bool;
+    fn takes_back(&self) -> bool {
+        false
+    }
     /// Pure. The absolute instant of the agent's next work; nothing else becomes due earlier.
-    fn deadline(&self) -> Option<Instant>;
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
     /// Called when an observer asks. Hands each figure of the agent to `sink`, with its name.
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
+    fn gauges(&self, _sink: &mut dyn FnMut(&'static str, u64)) {}
 }
 
 /// A parsed spec; each call serves one flow.

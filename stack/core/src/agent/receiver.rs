@@ -13,7 +13,9 @@ use crate::time::Millis;
 /// In-order data gets its ACK within 500 ms.
 pub trait ReceiverAgent: Debug + Send {
     /// Called when the connection is made: its SYN or SYN-ACK offers them to the peer.
-    fn needs(&self) -> Needs;
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
     /// Called for each data segment, also when a read carries several.
     fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict;
     /// Called only when due; afterwards `deadline()` is later than `now`.

@@ -10,7 +10,9 @@ use crate::{Instant, Seq};
 /// The `not before` instants, freezing and the RTO belong to the connection, so no agent has a timer.
 pub trait SenderAgent: Debug + Send {
     /// Called when the connection is made: its SYN or SYN-ACK offers them to the peer.
-    fn needs(&self) -> Needs;
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
     /// Called once, at SYN.
     fn tune(&self, tunables: &mut Tunables);
     /// Called once data, a FIN or a probe has left, which `view` includes. SYN, RST, pure ACKs and keep-alives are left
