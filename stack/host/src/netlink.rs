@@ -35,7 +35,7 @@ use crate::namespace::set_switch;
 pub use ask::KernelRefusal;
 pub use carrier::CarrierWatch;
 pub use detour::{Detour, DetourConfig, LeftRules, detours, left_rules, remove_left_rules};
-pub(crate) use detour::{check_table, new_or_left, rules_of_ours, table_of};
+pub(crate) use detour::{add_rule, check_table, rules_of_ours, table_of};
 pub use device::addresses_of;
 pub use device::{QueuedPackets, queued};
 pub use features::{computes_checksums, joining_offloads};

@@ -50,6 +50,8 @@ const HELD: u32 = 0x0200_0000;
 const MOST_WAITING: i32 = 4096;
 /// Further answers to a SYN, each after twice as long as the one before. The kernel forgets the SYN 15 s after it.
 const MORE_ANSWERS: libc::c_int = 3;
+/// An address of each version of IP.
+const ANY: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
 /// Attempts to get a queue, a second in all.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
@@ -160,10 +162,9 @@ impl HeldQueue {
 pub fn open(config: &TransparentConfig) -> Result<(LedPackets, Option<Caught>), TransparentError> {
     let caught = if config.interfaces.is_empty() { None } else { Some(catch(config)?) };
     let ways = HostWays::open(config.table).map_err(TransparentError::Routing)?;
-    let ports = caught
-        .as_ref()
-        .map_or(Ok(Vec::new()), |caught| caught.listeners.iter().map(TcpListener::local_addr).collect());
-    let ports: Vec<SocketAddr> = ports.map_err(failed("look at a listener"))?;
+    let listeners = caught.iter().flat_map(|caught| &caught.listeners);
+    let ports: io::Result<Vec<SocketAddr>> = listeners.map(TcpListener::local_addr).collect();
+    let ports = ports.map_err(failed("look at a listener"))?;
     let (table, iptables) = set(config, &ports)?;
     let switches = caught.as_ref().and_then(|_| look_up_late(config.switches.as_deref()?));
     Ok((LedPackets { _table: table, _iptables: iptables, _ways: ways, _switches: switches }, caught))
@@ -197,7 +198,7 @@ fn catch(config: &TransparentConfig) -> Result<Caught, TransparentError> {
         _ => failed("bind a netfilter queue")(error),
     })?;
     let mut listeners = Vec::new();
-    for any in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
+    for any in ANY {
         match listen_for_others(any) {
             Ok(listener) => listeners.push(listener),
             // A kernel without IPv6 has no SYNs of it either.

@@ -19,7 +19,7 @@ use futures_util::TryStreamExt;
 use hopwise_core::ip::Prefix;
 use netlink_packet_route::route::{RouteAttribute, RouteMessage};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
-use rtnetlink::{Error, Handle, IpVersion, RouteMessageBuilder};
+use rtnetlink::{Error, Handle, IpVersion, RouteMessageBuilder, RuleAddRequest};
 
 use super::carrier::CarrierSocket;
 use super::routes::network_of;
@@ -347,40 +347,31 @@ async fn rule(
     request.message_mut().attributes.extend(more);
     let bits = network.bits();
     let doing = format!("add a rule for {network}");
-    let failed = |error| kernel(&doing, error);
     match (network_of(network), side.end) {
         (IpAddr::V4(address), DetourEnd::Source) => {
-            let mut request = request.v4().source_prefix(address, bits);
-            let message = request.message_mut().clone();
-            new_or_left(request.execute().await).map_err(failed)?;
-            Ok(message)
+            add_rule(request.v4().source_prefix(address, bits), &doing).await
         }
         (IpAddr::V4(address), DetourEnd::Destination) => {
-            let mut request = request.v4().destination_prefix(address, bits);
-            let message = request.message_mut().clone();
-            new_or_left(request.execute().await).map_err(failed)?;
-            Ok(message)
+            add_rule(request.v4().destination_prefix(address, bits), &doing).await
         }
         (IpAddr::V6(address), DetourEnd::Source) => {
-            let mut request = request.v6().source_prefix(address, bits);
-            let message = request.message_mut().clone();
-            new_or_left(request.execute().await).map_err(failed)?;
-            Ok(message)
+            add_rule(request.v6().source_prefix(address, bits), &doing).await
         }
         (IpAddr::V6(address), DetourEnd::Destination) => {
-            let mut request = request.v6().destination_prefix(address, bits);
-            let message = request.message_mut().clone();
-            new_or_left(request.execute().await).map_err(failed)?;
-            Ok(message)
+            add_rule(request.v6().destination_prefix(address, bits), &doing).await
         }
     }
 }
 
-/// Accepts a rule that exists: a killed detour has left it, since `check_table` refuses tables of other programs.
-pub(crate) fn new_or_left(made: Result<(), Error>) -> Result<(), Error> {
-    match made {
-        Err(Error::NetlinkError(message)) if message.raw_code().abs() == libc::EEXIST => Ok(()),
-        made => made,
+/// Adds a rule. One that exists was left by a killed process, since `check_table` refuses tables of other programs.
+pub(crate) async fn add_rule<T>(
+    mut request: RuleAddRequest<T>,
+    doing: &str,
+) -> Result<RuleMessage, NetlinkError> {
+    let message = request.message_mut().clone();
+    match request.execute().await {
+        Err(Error::NetlinkError(told)) if told.raw_code().abs() == libc::EEXIST => Ok(message),
+        made => made.map(|()| message).map_err(|error| kernel(doing, error)),
     }
 }
 

@@ -13,7 +13,7 @@ use hopwise_core::wire::{Checksums, IpView, TcpView, protocol};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::unix::AsyncFd;
 
-use super::likeness::Likeness;
+use super::likeness::{Likeness, options, tcp_header};
 use super::{CAUGHT, HELD};
 use crate::nfqueue::socket::{Judge, NetfilterQueue, QueueVerdict, QueuedPacket};
 use crate::sys::readable;
@@ -122,20 +122,8 @@ fn read(queued: &QueuedPacket<'_>) -> Option<Syn> {
     })
 }
 
-/// Looks for a signature among the options of a segment (RFC 9293 §3.1). An option without a sound length ends them.
 fn is_signed(segment: &[u8]) -> bool {
-    const FIXED: usize = 20;
-    let header = segment.get(12).map_or(0, |words| usize::from(words >> 4) * 4);
-    let mut options = segment.get(FIXED..header).unwrap_or_default();
-    loop {
-        options = match options {
-            [] | [0, ..] => return false,
-            [1, rest @ ..] => rest,
-            [kind, ..] if SIGNATURES.contains(kind) => return true,
-            [_, len, ..] if *len >= 2 => options.get(usize::from(*len)..).unwrap_or_default(),
-            _ => return false,
-        };
-    }
+    options(tcp_header(segment)).iter().any(|(_, kind)| SIGNATURES.contains(kind))
 }
 
 /// The queue of a node that may hang.

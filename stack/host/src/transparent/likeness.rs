@@ -63,7 +63,6 @@ fn ip_in_common(header: &[u8]) -> Vec<u8> {
 /// A segment without the source port, the sequence number, the checksum and the time. Ports below 1024 stay: hosts
 /// choose them on purpose, and firewalls have rules for them.
 fn tcp_in_common(segment: &[u8]) -> Vec<u8> {
-    const FIXED: usize = 20;
     const CHOSEN: u16 = 1024;
     const TIMESTAMPS: u8 = 8;
     /// The kind, the length, and the sender's own time, which its peer's follows (RFC 7323 §3.2).
@@ -75,19 +74,32 @@ fn tcp_in_common(segment: &[u8]) -> Vec<u8> {
     if matches!(segment[..], [high, low, ..] if u16::from_be_bytes([high, low]) >= CHOSEN) {
         blank(&mut segment, 0..2);
     }
-    let end = segment.get(12).map_or(0, |words| usize::from(words >> 4) * 4).min(segment.len());
-    let mut at = FIXED;
-    while let Some(kind) = segment[..end].get(at).copied().filter(|kind| *kind != 0) {
-        let len = if kind == 1 { 1 } else { usize::from(segment[..end].get(at + 1).copied().unwrap_or(0)) };
-        if len == 0 {
-            break;
-        }
-        if kind == TIMESTAMPS {
-            blank(&mut segment[..end], at + TIME.start..at + TIME.end);
-        }
-        at += len;
+    let header = tcp_header(&segment).to_vec();
+    for (at, _) in options(&header).into_iter().filter(|(_, kind)| *kind == TIMESTAMPS) {
+        blank(&mut segment[..header.len()], at + TIME.start..at + TIME.end);
     }
     segment
+}
+
+/// The header of a whole segment, with its options.
+pub(super) fn tcp_header(segment: &[u8]) -> &[u8] {
+    let words = segment.get(12).map_or(0, |words| usize::from(words >> 4));
+    segment.get(..words * 4).unwrap_or_default()
+}
+
+/// The places and kinds of the options in a header (RFC 9293 §3.1). An option without a sound length ends them.
+pub(super) fn options(header: &[u8]) -> Vec<(usize, u8)> {
+    const FIXED: usize = 20;
+    let (mut at, mut found) = (FIXED, Vec::new());
+    while let Some(&kind @ 1..) = header.get(at) {
+        found.push((at, kind));
+        at += match header.get(at + 1) {
+            _ if kind == 1 => 1,
+            Some(&len @ 2..) => len.into(),
+            _ => break,
+        };
+    }
+    found
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@
 //! them over.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use netlink_packet_route::route::{RouteMessage, RouteScope, RouteType};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use rtnetlink::{Error, Handle, IpVersion, RouteMessageBuilder};
 
-use super::CAUGHT;
+use super::{ANY, CAUGHT};
 use crate::netlink::{
-    NetlinkError, OURS, blocking, check_table, index_of, kernel, new_or_left, rules_of_ours, table_of,
+    NetlinkError, OURS, add_rule, blocking, check_table, index_of, kernel, rules_of_ours, table_of,
 };
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl HostWays {
         let made = &mut ways.made;
         blocking(async move |handle| {
             check_table(&handle, table, loopback).await?;
-            for any in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
+            for any in ANY {
                 let route = route(any, loopback, table)?;
                 match handle.route().add(route.clone()).replace().execute().await {
                     Ok(()) => {}
@@ -58,23 +58,24 @@ pub(super) fn tables() -> Result<BTreeSet<u32>, NetlinkError> {
 pub(super) fn remove(from: &BTreeSet<u32>) -> Result<(), NetlinkError> {
     let loopback = index_of("lo")?;
     blocking(async move |handle| {
-        for (version, any) in [
-            (IpVersion::V4, IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-            (IpVersion::V6, IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
-        ] {
+        for (version, any) in [IpVersion::V4, IpVersion::V6].into_iter().zip(ANY) {
             for rule in marked(&handle, version).await? {
                 let Some(table) = table_of(&rule).filter(|table| from.contains(table)) else { continue };
-                let rule = handle.rule().del(rule).execute().await;
-                rule.map_err(|error| kernel("remove a rule that was left", error))?;
-                match handle.route().del(route(any, loopback, table)?).execute().await {
-                    // It went with its device.
-                    Err(Error::NetlinkError(message)) if message.raw_code().abs() == libc::ESRCH => {}
-                    route => route.map_err(|error| kernel("remove a route that was left", error))?,
-                }
+                remove_both(&handle, rule, route(any, loopback, table)?).await?;
             }
         }
         Ok(())
     })
+}
+
+async fn remove_both(handle: &Handle, rule: RuleMessage, route: RouteMessage) -> Result<(), NetlinkError> {
+    let rule = handle.rule().del(rule).execute().await;
+    rule.map_err(|error| kernel("remove a rule for marked packets", error))?;
+    match handle.route().del(route).execute().await {
+        // It went with its device.
+        Err(Error::NetlinkError(message)) if message.raw_code().abs() == libc::ESRCH => Ok(()),
+        route => route.map_err(|error| kernel("remove a route to sockets of this host", error)),
+    }
 }
 
 /// The rules of ours for marked packets.
@@ -106,15 +107,8 @@ async fn rule(handle: &Handle, any: IpAddr, table: u32) -> Result<RuleMessage, N
     let mut request = request.action(RuleAction::ToTable);
     let more = [RuleAttribute::FwMask(CAUGHT), RuleAttribute::Protocol(OURS)];
     request.message_mut().attributes.extend(more);
-    let (message, done) = if any.is_ipv4() {
-        let mut request = request.v4();
-        (request.message_mut().clone(), request.execute().await)
-    } else {
-        let mut request = request.v6();
-        (request.message_mut().clone(), request.execute().await)
-    };
-    new_or_left(done).map_err(|error| kernel("add the rule of routing for marked packets", error))?;
-    Ok(message)
+    let doing = "add the rule of routing for marked packets";
+    if any.is_ipv4() { add_rule(request.v4(), doing).await } else { add_rule(request.v6(), doing).await }
 }
 
 impl Drop for HostWays {
@@ -122,10 +116,7 @@ impl Drop for HostWays {
         let made = std::mem::take(&mut self.made);
         let taken_back = blocking(async move |handle| {
             for (rule, route) in made {
-                let rule = handle.rule().del(rule).execute().await;
-                rule.map_err(|error| kernel("take a rule back", error))?;
-                let route = handle.route().del(route).execute().await;
-                route.map_err(|error| kernel("take a route back", error))?;
+                remove_both(&handle, rule, route).await?;
             }
             Ok(())
         });
