@@ -1,6 +1,7 @@
 //! Transparent nodes: hosts on the kernel's TCP on both sides of two nodes, which they know nothing of.
 
 mod abandoned;
+mod borrowed;
 mod clashes;
 mod contested;
 mod crowds;

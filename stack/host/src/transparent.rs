@@ -166,12 +166,12 @@ pub fn open(config: &TransparentConfig) -> Result<(LedPackets, Option<Caught>), 
     let ports: io::Result<Vec<SocketAddr>> = listeners.map(TcpListener::local_addr).collect();
     let ports = ports.map_err(failed("look at a listener"))?;
     let (table, iptables) = set(config, &ports)?;
-    let switches = caught.as_ref().and_then(|_| look_up_late(config.switches.as_deref()?));
+    let switches = config.switches.as_deref().and_then(look_up_late);
     Ok((LedPackets { _table: table, _iptables: iptables, _ways: ways, _switches: switches }, caught))
 }
 
 /// Lets the kernel look for a packet's socket only once it knows that the packet is for this machine. It would else
-/// drop packets that it is to forward where a half-open connection has their ends.
+/// drop packets that it is to forward where a half-open connection, or one that is being opened, has their ends.
 fn look_up_late(file: &Path) -> Option<Switches> {
     let set = Switches::open(file, &[])
         .and_then(|mut switches| switches.set("ipv4/tcp_early_demux", "0").map(|()| switches));

@@ -22,12 +22,12 @@ const STRICT: &str = "table inet strict { chain input { type filter hook input p
                       chain forward { type filter hook forward priority 0; ct state invalid drop; }; }";
 
 /// Sends a byte to the server and back. The server's first word is its line about the host.
-fn talk(stream: &mut TcpStream) {
+pub(super) fn talk(stream: &mut TcpStream) {
     stream.write_all(b"x").expect("it is open");
     stream.read_exact(&mut [0; 1]).expect("the server answers");
 }
 
-fn open(chain: &Chain, [host, server]: [SocketAddr; 2]) -> TcpStream {
+pub(super) fn open(chain: &Chain, [host, server]: [SocketAddr; 2]) -> TcpStream {
     let mut stream = connect_from(chain, host, server).expect("the server is reached");
     stream.write_all(b"who am I\n").expect("it is open");
     let mut told = [0; 1];
@@ -42,7 +42,7 @@ fn is_half_open(chain: &Chain, ends: [SocketAddr; 2]) -> bool {
     text(&chain.first.output(&["ss", "-Htn", "state", "syn-recv"]).stdout).contains(&ends[0].to_string())
 }
 
-fn ends_of([host, server]: [&str; 2], port: u16) -> [SocketAddr; 2] {
+pub(super) fn ends_of([host, server]: [&str; 2], port: u16) -> [SocketAddr; 2] {
     [end(host, port), end(server, PORT)]
 }
 

@@ -16,7 +16,11 @@ use tokio::time::{Instant, sleep};
 use super::decisions::Ends;
 use super::header::Told;
 
-/// The time after which a connection with this node's own address is tried beside one with the client's.
+/// The time after which a connection with another port of the client is tried beside the first one. The client may have
+/// the first port in a connection that goes straight on, and the server then answers that connection alone.
+const ANOTHER_PORT_AFTER: Duration = Duration::from_millis(200);
+/// The time after which a connection with this node's own address is tried beside those with the client's. The other
+/// port has had an answer by then, unless the client is answered elsewhere.
 const OWN_AFTER: Duration = Duration::from_millis(400);
 /// The time after which a client's address is tried again.
 const KNOWN_FOR: Duration = Duration::from_secs(600);
@@ -95,30 +99,24 @@ impl Opener {
         Opener { as_client, opened, elsewhere: Mutex::default() }
     }
 
-    /// Connects with the client's address. If that is not answered soon, a connection with this node's own address is
-    /// tried beside it, and the first that stands is taken. A refusal is one, whatever its address.
+    /// Connects with the client's address. If that is not answered soon, a connection with another port and one with
+    /// this node's own address are tried beside it, and the first that stands is taken. A refusal is one, whatever its
+    /// address.
     pub(super) async fn connect(&self, told: &Told) -> io::Result<Connected> {
+        let as_self = || async { self.connect_as(own_address(told.to)?, told).await };
         if !self.as_client || self.elsewhere.lock().has(told, Instant::now()) {
-            return self.connect_as(own_address(told.to)?, told).await;
+            return as_self().await;
         }
-        let as_client = self.connect_as(told.from.ip(), told);
-        let as_self = async {
-            sleep(OWN_AFTER).await;
-            self.connect_as(own_address(told.to)?, told).await
-        };
-        tokio::pin!(as_client, as_self);
-        tokio::select! {
-            connected = &mut as_client => match connected {
-                // A kernel that has no such sockets, or no right to them.
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => as_self.await,
-                connected => connected,
-            },
-            connected = &mut as_self => {
-                let connected = connected?;
-                self.elsewhere.lock().add(told, Instant::now());
-                Ok(connected)
-            }
+        let as_client = || self.connect_as(told.from.ip(), told);
+        let as_client = sooner_of(as_client(), (ANOTHER_PORT_AFTER, as_client()));
+        let connected = sooner_of(as_client, (OWN_AFTER, as_self())).await;
+        match &connected {
+            // A kernel that has no such sockets, or no right to them.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return as_self().await,
+            Ok(Connected { as_client: false, .. }) => self.elsewhere.lock().add(told, Instant::now()),
+            _ => {}
         }
+        connected
     }
 
     async fn connect_as(&self, from: IpAddr, told: &Told) -> io::Result<Connected> {
@@ -144,6 +142,17 @@ impl Opener {
         let _listed = self.opened.list((from, told.to));
         let stream = socket.connect(told.to).await?;
         Ok(Connected { stream, from, as_client })
+    }
+}
+
+/// The outcome of an attempt, or of one that begins later, if that has an outcome first.
+async fn sooner_of(
+    attempt: impl Future<Output = io::Result<Connected>>,
+    (after, later): (Duration, impl Future<Output = io::Result<Connected>>),
+) -> io::Result<Connected> {
+    tokio::select! {
+        connected = attempt => connected,
+        connected = async { sleep(after).await; later.await } => connected,
     }
 }
 

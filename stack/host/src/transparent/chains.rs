@@ -27,6 +27,12 @@
 //! `passed`. The kernel then answers no more, since connection tracking would follow its answer, and resets go to the
 //! server.
 //!
+//! The last node opens connections in hosts' names, from ports of its own kernel's choice. The host may have such a port
+//! in a connection to the server that goes straight on, and the server answers the SYN for that connection (RFC 5961). A
+//! kernel that gets the answer resets the connection. From the SYN until the next packet of its socket, the connection
+//! therefore stands in `calling`, and its socket gets a packet only if it acknowledges the SYN's number. The host gets
+//! any other packet.
+//!
 //! The kernel answers questions about the sets, not a program: a confined process may run none.
 
 use std::fmt::Write as _;
@@ -36,7 +42,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use rustix::net::netlink::NETFILTER;
 
-use super::{CAUGHT, HELD, TransparentConfig};
+use super::{ANY, CAUGHT, HELD, TransparentConfig};
 use crate::netlink::ask::{ask, open};
 use crate::netlink::message::NetlinkMessage;
 use crate::nfqueue::family;
@@ -72,6 +78,8 @@ const TRACKING: &str =
 /// A SYN that begins a connection, and a packet that does not.
 const SYN: &str = "tcp flags & (fin | syn | rst | ack) == syn";
 const LATER: &str = "tcp flags & (fin | syn | rst | ack) != syn";
+/// An answer to a SYN, among packets with a SYN.
+const ANSWER: &str = "tcp flags & ack == ack";
 
 pub(super) fn table(number: u32) -> String {
     format!("inet {}", name(number))
@@ -93,10 +101,10 @@ const TO_HOST: [char; 2] = ['d', 's'];
 
 /// The version, the ends of a packet as keys of the sets, and the ends without the server's port, which leave room for
 /// a number: nft 1.0.6 cannot list longer keys with one.
-fn keys(listener: &SocketAddr, [host, server]: [char; 2]) -> (char, String, String) {
-    let family = family(listener.ip());
+fn keys(address: IpAddr, [host, server]: [char; 2]) -> (char, String, String) {
+    let family = family(address);
     let most = format!("{family} {host}addr . tcp {host}port . {family} {server}addr");
-    (version(listener.ip()), format!("{most} . tcp {server}port"), most)
+    (version(address), format!("{most} . tcp {server}port"), most)
 }
 
 /// Returns whether connection tracking is on: it makes an entry for a packet to this machine, or a rule needs it.
@@ -132,7 +140,7 @@ pub(super) fn of(config: &TransparentConfig, ports: &[SocketAddr], (queues, trac
             config.queue
         );
     }
-    sets(config, ports) + &chains + &end(ports, tracks) + &arrive(ports) + &answer(ports)
+    sets(config) + &chains + &end(ports, tracks) + &arrive(ports) + &answer()
 }
 
 /// Makes and removes a table whose only chain has a queue, in one step. An nft that
@@ -155,9 +163,15 @@ pub(super) fn tries_queue(config: &TransparentConfig) -> String {
 fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> String {
     let others = others(ports);
     let catch = format!("meta mark set meta mark | {CAUGHT:#x}; ");
-    let mut rules = format!("{LATER} socket transparent 1 socket wildcard 0 {catch}");
+    let mut rules = String::new();
+    for any in ANY {
+        let (v, ends, most) = keys(any, TO_SERVER);
+        // Writing to a String does not fail. The packet goes towards the host, whatever its end is called here.
+        let _ = write!(rules, "{LATER} {ends} @calling{v} {most} . tcp ackseq != @opening{v} accept; ");
+    }
+    let _ = write!(rules, "{LATER} socket transparent 1 socket wildcard 0 {catch}");
     for listener in ports {
-        let (v, ends, most) = keys(listener, TO_SERVER);
+        let (v, ends, most) = keys(listener.ip(), TO_SERVER);
         // Writing to a String does not fail. A reset of the SYN's number may be for the server, if that has a copy.
         let _ = write!(
             rules,
@@ -212,7 +226,7 @@ fn end(ports: &[SocketAddr], tracks: bool) -> String {
     let mut rules = format!("meta mark & {CAUGHT:#x} == {CAUGHT:#x} notrack; ");
     let (fresh, others) = (if tracks { IS_FRESH } else { "" }, others(ports));
     for listener in ports {
-        let ((v, ends, most), syn) = (keys(listener, TO_SERVER), caught_syn(listener));
+        let ((v, ends, most), syn) = (keys(listener.ip(), TO_SERVER), caught_syn(listener));
         let to = format!("tproxy {} to :{} accept", family(listener.ip()), listener.port());
         // The kernel's socket ends with the host's reset, and the server may have a copy of the SYN by then.
         let on = format!("meta mark & {CAUGHT:#x} == 0 {SYN}{others}");
@@ -240,13 +254,13 @@ fn caught_syn(listener: &SocketAddr) -> String {
     format!("meta nfproto ipv{version} meta mark & {CAUGHT:#x} == {CAUGHT:#x} {SYN}")
 }
 
-fn sets(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
+fn sets(config: &TransparentConfig) -> String {
     let mut sets = String::new();
-    for listener in ports {
+    for any in ANY {
         let size = config.seats.saturating_mul(NOTED_FOR_A_SEAT).min(MOST_NOTED);
-        let (v, ends, most) = keys(listener, TO_SERVER);
+        let (v, ends, most) = keys(any, TO_SERVER);
         let opening = format!("{most} . tcp sequence");
-        for set in ["caught", "arrived", "asked", "passed", "opening"] {
+        for set in ["caught", "arrived", "asked", "passed", "opening", "calling"] {
             let key = if set == "opening" { &opening } else { &ends };
             // Writing to a String does not fail.
             let _ = write!(
@@ -258,29 +272,36 @@ fn sets(config: &TransparentConfig, ports: &[SocketAddr]) -> String {
     sets
 }
 
-/// Notes what a packet of the host acknowledges after an answer of this kernel: the number of the answer and one more.
-/// What a routing daemon sends on, once it has a route, is no answer to a caught SYN. nft adds no numbers. Of a number
-/// that ends in a 0 and some ones, just these bits turn. A kernel that has closed its side needs all later packets,
-/// also in TIME-WAIT.
-fn answer(ports: &[SocketAddr]) -> String {
-    let (mut ended, mut rules) = (String::new(), String::new());
-    for listener in ports {
-        let (v, ends, most) = keys(listener, TO_HOST);
+/// Notes what a packet of the other end acknowledges after a SYN or an answer of this kernel: its number and one more.
+/// What a routing daemon sends on, once it has a route, is no answer to a caught SYN, and has no socket that takes
+/// addresses of hosts. nft adds no numbers. Of a number that ends in a 0 and some ones, just these bits turn. A kernel
+/// that has closed its side needs all later packets, also in TIME-WAIT. A SYN that finds no place in `calling` waits for
+/// its repetition.
+fn answer() -> String {
+    let (mut later, mut rules) = (String::new(), String::new());
+    for any in ANY {
+        let (v, ends, most) = keys(any, TO_HOST);
         // Writing to a String does not fail.
-        let _ = write!(ended, "tcp flags & fin == fin delete @asked{v} {{ {ends} }}; ");
+        let _ = write!(
+            later,
+            "tcp flags & fin == fin delete @asked{v} {{ {ends} }}; \
+             {LATER} socket transparent 1 delete @calling{v} {{ {ends} }}; "
+        );
         let _ = write!(
             rules,
-            "{ends} @passed{v} drop; {ends} != @asked{v} accept; update @asked{v} {{ {ends} }}; \
-             update @opening{v} {{ {most} . tcp ackseq }}; "
+            "{SYN} update @calling{v} {{ {ends} }}; {SYN} {ends} != @calling{v} drop; \
+             {ANSWER} {ends} @passed{v} drop; {ANSWER} {ends} != @asked{v} accept; \
+             {ANSWER} update @asked{v} {{ {ends} }}; {ANSWER} update @opening{v} {{ {most} . tcp ackseq }}; "
         );
         for bits in (0..u32::BITS).map(|ones| u32::MAX >> (u32::BITS - 1 - ones)) {
             let has = format!("tcp sequence & {bits:#x} == {:#x}", bits >> 1);
             let _ = write!(rules, "{has} update @opening{v} {{ {most} . tcp sequence ^ {bits:#x} }}; ");
         }
     }
-    let answers = "tcp flags & (fin | syn | rst | ack) != (syn | ack) accept; fib saddr type local accept; ";
-    let rules = format!("meta l4proto != tcp accept; {ended}{answers}{rules}");
-    if ports.is_empty() { String::new() } else { chain("answer", "output", -300, &rules) }
+    let with_syn = format!(
+        "tcp flags & (fin | syn | rst) != syn accept; {SYN} socket transparent != 1 accept; fib saddr type local accept; "
+    );
+    chain("answer", "output", -300, &format!("meta l4proto != tcp accept; {later}{with_syn}{rules}"))
 }
 
 fn chain(name: &str, hook: &str, priority: i32, rules: &str) -> String {
@@ -292,7 +313,7 @@ fn chain(name: &str, hook: &str, priority: i32, rules: &str) -> String {
 fn arrive(ports: &[SocketAddr]) -> String {
     let (mut arrive, mut take) = (String::new(), String::new());
     for listener in ports {
-        let ((v, ends, _), syn) = (keys(listener, TO_SERVER), caught_syn(listener));
+        let ((v, ends, _), syn) = (keys(listener.ip(), TO_SERVER), caught_syn(listener));
         // Writing to a String does not fail.
         let _ =
             write!(arrive, "{syn} update @arrived{v} {{ {ends} }}; {syn} delete @caught{v} {{ {ends} }}; ");
@@ -416,6 +437,9 @@ mod tests {
              size 65536; }; ",
             "== ack ip saddr . tcp sport . ip daddr . tcp ackseq @opening4 meta mark set meta mark | 0x4000000; ",
             "ip6 daddr . tcp dport . ip6 saddr . tcp sport @passed6 drop; ",
+            "!= syn ip6 saddr . tcp sport . ip6 daddr . tcp dport @calling6 ip6 saddr . tcp sport . ip6 daddr . tcp \
+             ackseq != @opening6 accept; ",
+            "== syn update @calling4 { ip daddr . tcp dport . ip saddr . tcp sport }; ",
             "tcp sequence & 0x7 == 0x3 update @opening4 { ip daddr . tcp dport . ip saddr . tcp sequence ^ 0x7 }; ",
             "chain arrive { type filter hook input priority 99; policy accept; meta nfproto ipv4 meta mark & 0x4000000 \
              == 0x4000000 tcp flags & (fin | syn | rst | ack) == syn update @arrived4 { ip saddr . tcp sport . ip \
