@@ -41,7 +41,7 @@ use services::{connections, idle, reads_within};
 
 use crate::links::check_filter;
 pub(crate) use side::{HostPort, Side};
-pub(crate) use transparent::{Class, Source, Towards, Transparent};
+pub(crate) use transparent::{Class, Source, Transparent};
 
 /// A node: its address, its links, and what runs over them.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

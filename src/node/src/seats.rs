@@ -69,15 +69,13 @@ impl Seats {
     }
 
     /// A free seat for a client from there. No other client makes room for it, so that each client leaves room for the
-    /// next one. A source takes no seat once the mean of its seats and its address's is as much as what is free. One
-    /// address thus gets half of all seats, and all addresses of a source two thirds.
+    /// next one.
     pub(super) fn take_free(&self, from: impl Into<Origin>) -> Option<Seat> {
         let from = from.into();
         let mut taken = self.taken.lock();
         let crowd = SeatedClients::of(staying(&mut taken));
-        let (of_source, of_address) = crowd.counts.at(from);
         let free = self.most.saturating_sub(crowd.sitters.len());
-        let has_room = of_source + of_address < 2 * free && !self.has_its_bound(&crowd, from);
+        let has_room = crowd.counts.leave_room(from, free) && !self.has_its_bound(&crowd, from);
         has_room.then(|| self.sit(&mut taken, from))
     }
 
@@ -230,6 +228,14 @@ impl ClientCounts {
     pub(super) fn at(&self, client: Origin) -> (usize, usize) {
         let of_source = self.sources.get(&client.sharer()).copied().unwrap_or(0);
         (of_source, self.addresses.get(&client).copied().unwrap_or(0))
+    }
+
+    /// Returns whether a client may take something of which so many are free, so that other clients find some, too. It
+    /// may not once the mean of its source's and its address's number is as much as what is free. One address thus gets
+    /// half of all, and all addresses of a source two thirds.
+    pub(super) fn leave_room(&self, client: Origin, free: usize) -> bool {
+        let (of_source, of_address) = self.at(client);
+        of_source + of_address < 2 * free
     }
 
     /// The same, as it weighs against other clients. A client of this machine without a known user may be any user's

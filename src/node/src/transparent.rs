@@ -36,6 +36,7 @@ pub mod hangs;
 pub(super) mod header;
 mod record;
 mod source;
+mod unanswered;
 
 use std::future::poll_fn;
 use std::path::Path;
@@ -195,28 +196,20 @@ pub(super) fn start(
         let entry = entry::Entry::new(carrying.clone(), transparent, caught.arrivals.clone());
         let serving = entry::serve(entry, (caught, watcher), stage.clone())
             .map_err(|error| Failure::failed("read held SYNs", error))?;
-        let led = Arc::clone(&led);
-        tasks.spawn(async move {
-            let cut_off = serving.await;
-            drop_apart(led).await;
-            cut_off
-        });
+        tasks.spawn(serve_with(Arc::clone(&led), serving));
     }
     if !transparent.from.is_empty() {
         let exit = exit::Exit::new(carrying, config, transparent);
-        let listeners = exit::listen(&exit, transparent)
+        let listeners = exit::listen(&exit)
             .map_err(|error| Failure::failed("listen for other nodes over Hopwise", error))?;
-        let stage = stage.clone();
-        tasks.spawn(async move {
-            let cut_off = exit::serve(exit, listeners, stage).await;
-            drop_apart(led).await;
-            cut_off
-        });
+        tasks.spawn(serve_with(led, exit::serve(exit, listeners, stage.clone())));
     }
     Ok(())
 }
 
-/// Taking rules back waits for programs, which no thread of the runtime may.
-async fn drop_apart(led: Arc<LedPackets>) {
+/// Serves, and takes the rules back. That waits for programs, which no thread of the runtime may.
+async fn serve_with(led: Arc<LedPackets>, serving: impl Future<Output = usize>) -> usize {
+    let cut_off = serving.await;
     let _ = tokio::task::spawn_blocking(move || drop(led)).await;
+    cut_off
 }

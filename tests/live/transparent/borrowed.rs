@@ -1,11 +1,15 @@
-//! Connections that the last node opens in the names of hosts. The host may have such a port already.
+//! Connections that the last node opens in the names of hosts. The host may have such a port already, and a host may be
+//! made up.
 
 use std::fs;
 
 use rustix::process::Signal;
 
+use super::clashes::{end, send};
 use super::contested::{ends_of, open, talk};
-use super::{Chain, PORT, TOOLS, V4, V6};
+use super::{Chain, FIRST, PORT, TOOLS, V4, V6};
+use crate::flood::SYN;
+use crate::world::{until, within_patience};
 
 /// The host's connection is older than the nodes, and the last node's kernel has its port and three more to choose
 /// from. Each that was used waits for a minute, so that the last connection meets the host's port alone.
@@ -33,4 +37,36 @@ fn a_port_of_the_last_node_that_a_host_has_ends_no_connection_of_the_host() {
     assert_eq!(last.ended(), Some(0), "{}", chain.log(2));
     assert_eq!(demux().expect("a switch"), "1\n", "as it was before the node");
     streams.iter_mut().for_each(talk);
+}
+
+/// Hosts of IPv6 in one /64 share two thirds of the places. A host that exists finds one once the first ways have
+/// waited for their hosts for a while.
+#[test]
+fn made_up_hosts_have_few_connections_at_a_server_and_keep_none_from_a_host() {
+    needs!(&TOOLS);
+    let chain = Chain::new("made-up");
+    chain.serve(PORT);
+    for [_, server] in [V4, V6] {
+        chain.exchange(server, 1000);
+    }
+    let soon = FIRST.replace("10s", "3s");
+    let (_last, _first) = (chain.last(), chain.node(&chain.first, 1, &soon));
+    let (mut caught, mut straight) = (0, 0);
+    for (network, [_, server], places) in [("10.1.0.", V4, 16), ("fd01::", V6, 11)] {
+        for host in 100..140 {
+            let from = end(&format!("{network}{host}"), 40_000);
+            send(&chain.host, [from, end(server, PORT)], 7, (SYN, 64));
+        }
+        (caught, straight) = (caught + places, straight + 40 - places);
+        within_patience(until(|| chain.at_first("caught") + chain.at_first("straight") == caught + straight));
+        let counts = [chain.at_first("caught"), chain.at_last("opened"), chain.at_first("straight")];
+        assert_eq!(counts, [caught, caught, straight], "{}", chain.log(1));
+        within_patience(until(|| {
+            let before = (chain.at_first("caught"), chain.at_first("straight"));
+            chain.exchange(server, 1000);
+            let now = (chain.at_first("caught"), chain.at_first("straight"));
+            (caught, straight) = (caught + now.0 - before.0, straight + now.1 - before.1);
+            now.0 > before.0
+        }));
+    }
 }

@@ -158,13 +158,14 @@ fn connections_whose_syns_are_answered_with_a_cookie_are_carried() {
 fn half_open_connections_that_fill_a_short_queue_end_no_connection() {
     needs!(&["nft", "ss"]);
     let chain = Chain::new("short");
-    chain.serve(PORT);
+    (PORT..PORT + 4).for_each(|port| chain.serve(port));
     chain.first.sysctl("core/somaxconn", "8");
     nft(&chain.host, SILENT);
     let (_last, _first) = (chain.last(), chain.first());
     chain.exchange(V4[1], 1000);
+    // One host has eight places at each port of a server.
     for port in 40_000..40_020 {
-        send(&chain.host, ends_of(V4, port), 7, (SYN, 64));
+        send(&chain.host, [end(V4[0], port), end(V4[1], PORT + port % 4)], 7, (SYN, 64));
     }
     within_patience(until(|| chain.at_first("caught") == 21));
     within_patience(until(|| is_half_open(&chain, ends_of(V4, 40_000))));

@@ -15,22 +15,19 @@ use hopwise_host::transparent::{Likeness, Syn};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::log_limit::LogLimit;
+
 /// The first time for which the way in is closed. It doubles each time, since a trial costs a connection seconds.
 const CLOSED_FIRST: Duration = Duration::from_secs(60);
 const CLOSED_LONGEST: Duration = Duration::from_secs(3600);
-/// The log names a closed way once in this time.
-const SAID_EVERY: Duration = Duration::from_secs(60);
 /// The largest number of ways that are remembered. Beyond it the first one to be tried again is forgotten.
 const MOST_WAYS: usize = 4096;
 
 /// The ways in that are closed.
 #[derive(Debug, Default)]
-pub(super) struct Closed(Mutex<Ways>);
-
-#[derive(Debug, Default)]
-struct Ways {
-    ways: BTreeMap<Likeness, Way>,
-    said: Option<Instant>,
+pub(super) struct Closed {
+    ways: Mutex<BTreeMap<Likeness, Way>>,
+    lines: LogLimit,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,48 +38,43 @@ struct Way {
 
 impl Closed {
     pub(super) fn is_closed(&self, syn: &Syn, now: Instant) -> bool {
-        self.0.lock().ways.get(&syn.like).is_some_and(|way| now < way.closed_until)
+        self.ways.lock().get(&syn.like).is_some_and(|way| now < way.closed_until)
     }
 
     pub(super) fn stands(&self, syn: &Syn) {
-        self.0.lock().ways.remove(&syn.like);
+        self.ways.lock().remove(&syn.like);
     }
 
     /// A caught SYN did not come in.
     pub(super) fn close(&self, syn: &Syn, now: Instant) {
-        let mut ways = self.0.lock();
-        let Some(lasts) = ways.close(syn.like, now) else { return };
-        if ways.said.is_some_and(|said| now.duration_since(said) < SAID_EVERY) {
-            return;
-        }
-        ways.said = Some(now);
+        let Some(lasts) = self.close_like(syn.like, now) else { return };
+        let Some(times) = self.lines.due() else { return };
         tracing::warn!(
             from = %syn.from,
             to = %syn.to,
+            times,
             minutes = lasts.as_secs() / 60,
             "a caught SYN did not come in: this machine's firewall, or its filter of reverse paths (`rp_filter`), \
              dropped it; connections like it go straight on meanwhile; a rule for chains of `input` that lets \
              caught SYNs in: `meta mark & 0x4000000 != 0 accept`"
         );
     }
-}
 
-impl Ways {
     /// Closes the way in to SYNs that are like it, and returns for how long; `None` if it is closed already.
-    fn close(&mut self, like: Likeness, now: Instant) -> Option<Duration> {
-        let before = self.ways.get(&like);
+    fn close_like(&self, like: Likeness, now: Instant) -> Option<Duration> {
+        let mut ways = self.ways.lock();
+        let before = ways.get(&like);
         if before.is_some_and(|way| now < way.closed_until) {
             return None;
         }
         let last = before.map_or(Duration::ZERO, |way| way.last * 2).clamp(CLOSED_FIRST, CLOSED_LONGEST);
         if before.is_none()
-            && self.ways.len() >= MOST_WAYS
-            && let Some(first) =
-                self.ways.iter().min_by_key(|(_, way)| way.closed_until).map(|(like, _)| *like)
+            && ways.len() >= MOST_WAYS
+            && let Some(first) = ways.iter().min_by_key(|(_, way)| way.closed_until).map(|(like, _)| *like)
         {
-            self.ways.remove(&first);
+            ways.remove(&first);
         }
-        self.ways.insert(like, Way { closed_until: now + last, last });
+        ways.insert(like, Way { closed_until: now + last, last });
         Some(last)
     }
 }

@@ -13,6 +13,9 @@ pub(super) type Ends = (SocketAddr, SocketAddr);
 const REPEATED_FOR: Duration = Duration::from_secs(150);
 /// The time that a caught SYN has until its connection stands: some of its repetitions.
 const STANDS_WITHIN: Duration = Duration::from_secs(15);
+/// The time that it has where ways to a server without an answer are a crowd. The kernel answers its SYN twice within
+/// this time.
+const STANDS_WITHIN_A_CROWD: Duration = Duration::from_secs(2);
 /// The time after which the kernel is asked whether a caught SYN has come in. Most connections stand within
 /// milliseconds.
 const COMES_IN_WITHIN: Duration = Duration::from_secs(1);
@@ -155,14 +158,19 @@ impl<W> Decisions<W> {
     /// Caught connections that have not stood for a while, and whose SYNs are not known to have come in. No copy of
     /// them has been caught just before `now`, nor since then.
     pub(super) fn late(&self, now: Instant) -> BTreeSet<Ends> {
-        let is_late = |state: &State<W>| match state {
-            State::Waiting { since, on_its_way_since: Some(last), .. } => {
-                now.duration_since(*since) >= COMES_IN_WITHIN
-                    && now.duration_since(*last) >= COPY_COMES_IN_WITHIN
-            }
-            _ => false,
+        let is_late = |(_, since, last): &(Ends, Instant, Option<Instant>)| {
+            now.duration_since(*since) >= COMES_IN_WITHIN
+                && last.is_some_and(|last| now.duration_since(last) >= COPY_COMES_IN_WITHIN)
         };
-        self.states.iter().filter(|(_, state)| is_late(state)).map(|(ends, _)| *ends).collect()
+        self.waiting().filter(is_late).map(|(ends, ..)| ends).collect()
+    }
+
+    /// Caught connections that do not stand yet, since when, and the times of copies not known to have come in.
+    fn waiting(&self) -> impl Iterator<Item = (Ends, Instant, Option<Instant>)> {
+        self.states.iter().filter_map(|(ends, state)| match state {
+            State::Waiting { since, on_its_way_since, .. } => Some((*ends, *since, *on_its_way_since)),
+            _ => None,
+        })
     }
 
     /// A caught SYN has come in. Its host decides about the rest.
@@ -182,25 +190,23 @@ impl<W> Decisions<W> {
         self.states.remove(&ends);
     }
 
-    /// Gives up connections that came to nothing, and forgets connections whose SYN does not come again.
-    pub(super) fn clean(&mut self, now: Instant) {
+    /// Gives up connections that came to nothing, sooner where they are in the way of more of them, and forgets
+    /// connections whose SYN does not come again.
+    pub(super) fn clean(&mut self, now: Instant, is_in_way: impl Fn(Ends) -> bool) {
         while let Some(oldest) = self.straight.front().copied() {
-            let is_recent = match self.states.get(&oldest) {
-                Some(State::Straight { since, .. }) => now.duration_since(*since) < REPEATED_FOR,
-                _ => false,
-            };
-            if is_recent {
+            let oldest_state = self.states.get(&oldest);
+            if matches!(oldest_state, Some(State::Straight { since, .. }) if now.duration_since(*since) < REPEATED_FOR)
+            {
                 break;
             }
             self.straight.pop_front();
             self.forget_straight(oldest);
         }
-        let is_late = |state: &State<W>| match state {
-            State::Waiting { since, .. } => now.duration_since(*since) >= STANDS_WITHIN,
-            _ => false,
+        let is_late = |(ends, since, _): &(Ends, Instant, _)| {
+            let waits = now.duration_since(*since);
+            waits >= STANDS_WITHIN || waits >= STANDS_WITHIN_A_CROWD && is_in_way(*ends)
         };
-        let late: Vec<_> =
-            self.states.iter().filter(|(_, state)| is_late(state)).map(|(ends, _)| *ends).collect();
+        let late: Vec<_> = self.waiting().filter(is_late).map(|(ends, ..)| ends).collect();
         for ends in late {
             self.gives_up(ends, now);
         }
@@ -366,11 +372,17 @@ mod tests {
         let now = Instant::now();
         decisions.goes_straight(ends(1), 7, now);
         decisions.is_caught(ends(2), (7, "way"), now);
-        decisions.clean(now + STANDS_WITHIN);
+        decisions.is_caught(ends(3), (7, "way"), now);
+        decisions.clean(now + STANDS_WITHIN_A_CROWD, |_| false);
+        assert_eq!(decisions.stands(ends(3)), Some("way"));
+        decisions.is_caught(ends(3), (7, "way"), now);
+        decisions.clean(now + STANDS_WITHIN_A_CROWD, |other| other == ends(3));
+        assert_eq!(decisions.stands(ends(3)), None);
+        decisions.clean(now + STANDS_WITHIN, |_| false);
         assert_eq!(decisions.stands(ends(2)), None);
         assert_eq!(decisions.about(ends(1), 7, like, |_| true), Verdict::LetGo);
         assert_eq!(decisions.about(ends(2), 7, like, |_| true), Verdict::LetGo);
-        decisions.clean(now + STANDS_WITHIN + REPEATED_FOR);
+        decisions.clean(now + STANDS_WITHIN + REPEATED_FOR, |_| false);
         assert!(decisions.states.is_empty() && decisions.straight.is_empty());
         for port in 0..=u16::MAX {
             decisions.goes_straight(ends(port), 7, now);

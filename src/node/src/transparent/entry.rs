@@ -22,8 +22,9 @@ use super::closed::Closed;
 use super::decisions::{Decisions, Ends, Verdict};
 use super::hangs::Pulse;
 use super::header::Told;
+use super::unanswered::{UnansweredWays, WayPlace};
 use super::{Carrying, HOPS_OF_A_PAIR, Open, count, first_of};
-use crate::config::{Class, Towards, Transparent};
+use crate::config::{Class, Transparent};
 use crate::log_limit::LogLimit;
 use crate::relay;
 use crate::seats::Seat;
@@ -39,12 +40,9 @@ const MOST_DECIDING: usize = 256;
 
 pub(super) struct Entry {
     carrying: Carrying,
-    to: Vec<Towards>,
-    classes: Vec<Class>,
-    port: u16,
-    answers_within: Duration,
-    idle: Duration,
+    config: Transparent,
     decisions: Mutex<Decisions<Way>>,
+    unanswered: Arc<UnansweredWays>,
     answering: AnsweringNodes,
     arrivals: Arrivals,
     closed: Closed,
@@ -62,6 +60,7 @@ pub(super) struct Entry {
 struct Way {
     mesh: Unfinished<MeshStream>,
     seat: Seat,
+    place: WayPlace,
     syn: Syn,
 }
 
@@ -86,12 +85,9 @@ impl Entry {
     pub(super) fn new(carrying: Carrying, config: &Transparent, arrivals: Arrivals) -> Arc<Entry> {
         Arc::new(Entry {
             carrying,
-            to: config.to.clone(),
-            classes: config.classes.clone(),
-            port: config.port,
-            answers_within: config.answers_within.0,
-            idle: config.idle.0,
+            config: config.clone(),
             decisions: Mutex::default(),
+            unanswered: Arc::default(),
             answering: AnsweringNodes::default(),
             arrivals,
             closed: Closed::default(),
@@ -105,28 +101,43 @@ impl Entry {
 
     /// The node that leads to the destination, with the port of the connection's class.
     fn node_for(&self, syn: &Syn) -> Option<SocketAddr> {
-        let towards = self.to.iter().find(|towards| towards.network.0.contains(syn.to.ip()))?;
-        Some(SocketAddr::new(towards.node, port_of(&self.classes, self.port, (syn.from, syn.to), syn.dscp)))
+        let Transparent { to, classes, port, .. } = &self.config;
+        let towards = to.iter().find(|towards| towards.network.0.contains(syn.to.ip()))?;
+        Some(SocketAddr::new(towards.node, port_of(classes, *port, (syn.from, syn.to), syn.dscp)))
     }
 
-    fn verdict(&self, syn: &Syn) -> Verdict {
-        let is_like = |way: &Way| way.syn.like == syn.like;
-        self.decisions.lock().about((syn.from, syn.to), syn.seq, is_like, has_kernel)
+    /// Acts on what is known of a held SYN. Returns whether it is to be decided.
+    fn is_new(&self, held: &HeldSyn) -> bool {
+        let Syn { from, to, seq, like, .. } = held.syn;
+        // The lock must not last as long as the match.
+        let verdict = self.decisions.lock().about((from, to), seq, |way| way.syn.like == like, has_kernel);
+        match verdict {
+            Verdict::Decide => return true,
+            Verdict::Forget => self.told(held.forget()),
+            Verdict::Catch => self.told(held.catch()),
+            Verdict::LetGo => self.told(held.let_go()),
+        }
+        false
     }
 
     async fn decide(&self, syn: Syn) -> Result<Way, Straight> {
-        let began = Instant::now();
+        let came = Instant::now();
         if syn.is_signed {
             return Err(Straight::Signed);
         }
-        let until = began + self.answers_within;
         let hop_limit = syn.hop_limit.checked_sub(HOPS_OF_A_PAIR).filter(|left| *left > 0);
         let hop_limit = hop_limit.ok_or(Straight::NoHops)?;
-        if self.closed.is_closed(&syn, began) {
+        if self.closed.is_closed(&syn, came) {
             return Err(Straight::NotLetIn);
         }
         let node =
             self.node_for(&syn).filter(|node| !self.answering.is_avoided(*node)).ok_or(Straight::NoNode)?;
+        // A wait for a place says nothing of the node, which has its whole time after that.
+        let place =
+            timeout(self.config.answers_within.0 / 2, self.unanswered.place((syn.from, syn.to))).await;
+        let place = place.map_err(|_| Straight::NoSeat)?;
+        let began = Instant::now();
+        let until = began + self.config.answers_within.0;
         // The source of a SYN may be made up: no carried connection makes room for one.
         let seat = self.carrying.seats.take_free(syn.from.ip()).ok_or(Straight::NoSeat)?;
         let options = ConnectOptions::default();
@@ -146,8 +157,8 @@ impl Entry {
         let told = Told { from: syn.from, to: syn.to, hop_limit, dscp: syn.dscp };
         let opened = timeout_at(until, ask(mesh.stream(), told)).await;
         match opened {
-            Ok(Ok(())) if self.pulse.lock().hung_since(began) => Err(Straight::Hung),
-            Ok(Ok(())) => Ok(Way { mesh, seat, syn }),
+            Ok(Ok(())) if self.pulse.lock().hung_since(came) => Err(Straight::Hung),
+            Ok(Ok(())) => Ok(Way { mesh, seat, place, syn }),
             Ok(Err(_)) | Err(_) => Err(Straight::NoTarget),
         }
     }
@@ -294,7 +305,10 @@ pub(super) fn serve(
                 Some(_) = relays.join_next() => {}
                 _ = beat.tick() => entry.beats(&mut watcher),
                 _ = clean.tick() => {
-                    entry.decisions.lock().clean(Instant::now());
+                    // A connection that the kernel has may wait to be accepted, as while descriptors are spent.
+                    let lacks = |(host, server)| is_connected(server, host).is_ok_and(|has_it| !has_it);
+                    let is_in_way = |ends: Ends| entry.unanswered.is_crowded(ends.1) && lacks(ends);
+                    entry.decisions.lock().clean(Instant::now(), is_in_way);
                     let entry = Arc::clone(&entry);
                     deciding.spawn(async move { entry.looks_inward().await });
                 }
@@ -329,12 +343,8 @@ async fn let_go(
             }
         };
         match syn {
-            Ok(held) => match entry.verdict(&held.syn) {
-                Verdict::Catch => entry.told(held.catch()),
-                Verdict::Forget => entry.told(held.forget()),
-                Verdict::LetGo => entry.told(held.let_go()),
-                Verdict::Decide => entry.goes_straight(&held, Straight::Ending),
-            },
+            Ok(held) if entry.is_new(&held) => entry.goes_straight(&held, Straight::Ending),
+            Ok(_) => {}
             Err(error) => entry.cannot_read(&error).await,
         }
     }
@@ -342,36 +352,31 @@ async fn let_go(
 
 /// Returns whether the kernel has the connection of a host. The host's address is first in its ends.
 fn has_kernel((host, server): Ends) -> bool {
-    is_connected(server, host)
+    is_connected(server, host).unwrap_or(false)
 }
 
 fn heard(entry: &Arc<Entry>, held: HeldSyn, deciding: &mut JoinSet<()>) {
     let syn = held.syn;
-    let ends = (syn.from, syn.to);
-    // The lock must not last as long as the match: a SYN that goes straight on takes it again.
-    let verdict = entry.verdict(&syn);
-    match verdict {
-        Verdict::Forget => entry.told(held.forget()),
-        Verdict::Catch => entry.told(held.catch()),
-        Verdict::LetGo => entry.told(held.let_go()),
-        Verdict::Decide if deciding.len() >= MOST_DECIDING => entry.goes_straight(&held, Straight::NoSeat),
-        Verdict::Decide => {
-            let entry = Arc::clone(entry);
-            deciding.spawn(async move {
-                let undecided = Undecided { entry: &entry, held: Some(&held) };
-                let decided = entry.decide(syn).await;
-                undecided.has_ended();
-                match decided {
-                    Ok(way) => {
-                        count(&entry.carrying.counts.caught);
-                        entry.decisions.lock().is_caught(ends, (syn.seq, way), Instant::now());
-                        entry.told(held.catch());
-                    }
-                    Err(why) => entry.goes_straight(&held, why),
-                }
-            });
-        }
+    if !entry.is_new(&held) {
+        return;
     }
+    if deciding.len() >= MOST_DECIDING {
+        return entry.goes_straight(&held, Straight::NoSeat);
+    }
+    let entry = Arc::clone(entry);
+    deciding.spawn(async move {
+        let undecided = Undecided { entry: &entry, held: Some(&held) };
+        let decided = entry.decide(syn).await;
+        undecided.has_ended();
+        match decided {
+            Ok(way) => {
+                count(&entry.carrying.counts.caught);
+                entry.decisions.lock().is_caught((syn.from, syn.to), (syn.seq, way), Instant::now());
+                entry.told(held.catch());
+            }
+            Err(why) => entry.goes_straight(&held, why),
+        }
+    });
 }
 
 /// A SYN whose decision is broken off goes straight on.
@@ -399,16 +404,17 @@ fn stands(entry: &Arc<Entry>, client: TcpStream, from: SocketAddr, relays: &mut 
     let mut client = Unfinished::even_if_killed(client);
     let Ok(to) = client.stream().local_addr() else { return };
     let ends = (from, to);
-    let Some(way) = entry.decisions.lock().stands(ends) else { return };
+    let Some(mut way) = entry.decisions.lock().stands(ends) else { return };
     entry.closed.stands(&way.syn);
+    way.place.is_answered();
     let entry = Arc::clone(entry);
     relays.spawn(async move {
         let _carried = Carried { entry: &entry, ends };
         let _open = Open::new(&entry.carrying.counts);
         let _line = entry.carrying.record.add(ends);
-        let Way { mesh, seat, .. } = way;
+        let Way { mesh, seat, place: _place, .. } = way;
         relay::bound_send_buffer(client.stream());
-        let _ = relay::carry(client, mesh, &entry.carrying.relayed, seat.sitter(), entry.idle).await;
+        let _ = relay::carry(client, mesh, &entry.carrying.relayed, seat.sitter(), entry.config.idle.0).await;
     });
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use hopwise_core::endpoint::{ListenError, ListenOptions};
 use hopwise_host::{ShardsListener, TcpStream as MeshStream};
-use hopwise_lab::rules::Network;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -32,12 +31,10 @@ const MOST_UNTOLD: usize = 256;
 
 pub(super) struct Exit {
     carrying: Carrying,
-    from: Vec<Network>,
-    targets: Option<Vec<Network>>,
+    config: Transparent,
     own: Own,
     opener: Opener,
     opened: OpenedHere,
-    idle: Duration,
 }
 
 impl Exit {
@@ -45,24 +42,22 @@ impl Exit {
         let opened = OpenedHere::default();
         Arc::new(Exit {
             carrying,
-            from: transparent.from.clone(),
-            targets: transparent.targets.clone(),
+            config: transparent.clone(),
             own: Own::new(config, transparent.port),
             opener: Opener::new(transparent.source == Source::Client, opened.clone()),
             opened,
-            idle: transparent.idle.0,
         })
     }
 
     fn knows(&self, node: IpAddr) -> bool {
-        self.from.iter().any(|network| network.0.contains(node))
+        self.config.from.iter().any(|network| network.0.contains(node))
     }
 
     /// Returns whether a node may tell these addresses. A client with an address of this machine would be answered as
     /// this machine, and the kernel takes an own address in place of a broadcast.
     fn may_open(&self, told: &Told) -> bool {
         let client = told.from.ip();
-        leads_to(self.targets.as_deref(), told.to.ip())
+        leads_to(self.config.targets.as_deref(), told.to.ip())
             && !self.own.listens_at(told.to)
             && is_of_host(client)
             && !self.own.has(client)
@@ -77,9 +72,9 @@ fn is_of_host(address: IpAddr) -> bool {
     }
 }
 
-pub(super) fn listen(exit: &Exit, config: &Transparent) -> Result<Vec<ShardsListener>, ListenError> {
+pub(super) fn listen(exit: &Exit) -> Result<Vec<ShardsListener>, ListenError> {
     let options = ListenOptions::default();
-    let ports = config.mesh_ports();
+    let ports = exit.config.mesh_ports();
     ports.into_iter().map(|port| exit.carrying.shards.listen(None, port, &options)).collect()
 }
 
@@ -175,7 +170,7 @@ async fn open(exit: &Exit, mut mesh: Unfinished<MeshStream>, told: Told) {
     }
     let _line = exit.carrying.record.add((told.from, told.to));
     let _open = Open::new(&exit.carrying.counts);
-    let _ = relay::carry(target, mesh, &exit.carrying.relayed, seat.sitter(), exit.idle).await;
+    let _ = relay::carry(target, mesh, &exit.carrying.relayed, seat.sitter(), exit.config.idle.0).await;
 }
 
 #[cfg(test)]
