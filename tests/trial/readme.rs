@@ -67,7 +67,7 @@ fn the_readmes_first_table_and_why_are_what_the_quickstart_prints() {
 fn the_readmes_figures_beside_linux_stand_in_the_table_of_worlds() {
     let (readme, worlds) = (read("README.md"), read("docs/notebook/linux.md"));
     let table =
-        worlds.split_once("\n`hopwise trial configs/live/hops.yaml --set run.seeds=3").expect("a command").1;
+        worlds.split_once("\n`hopwise trial configs/live/hops.yaml --late 40ms").expect("a command").1;
     let row = table.lines().find_map(|line| line.strip_prefix("| 4 | ")).expect("four hops");
     let means: Vec<_> = row.split('|').filter_map(|cell| cell.split_whitespace().next()).collect();
     let [.., train, cubic, bbr] = means[..] else { panic!("{row}") };
