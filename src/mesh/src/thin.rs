@@ -63,7 +63,8 @@ pub struct Arguments {
     with_trial: bool,
 }
 
-/// Linux's HyStart wants eight measured round trips in each round of slow start. It gets eleven, or what the kernel sends.
+/// Linux's HyStart wants eight measured round trips in each round of slow start. It gets eleven, or what the kernel
+/// sends.
 const GROWTH: u32 = 16;
 /// Beats come each 200 ms.
 const LEAST_PATIENCE: Duration = Duration::from_millis(600);

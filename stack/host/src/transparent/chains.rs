@@ -27,11 +27,11 @@
 //! `passed`. The kernel then answers no more, since connection tracking would follow its answer, and resets go to the
 //! server.
 //!
-//! The last node opens connections in hosts' names, from ports of its own kernel's choice. The host may have such a port
-//! in a connection to the server that goes straight on, and the server answers the SYN for that connection (RFC 5961). A
-//! kernel that gets the answer resets the connection. From the SYN until the next packet of its socket, the connection
-//! therefore stands in `calling`, and its socket gets a packet only if it acknowledges the SYN's number. The host gets
-//! any other packet.
+//! The last node opens connections in hosts' names, from ports of its own kernel's choice. The host may have such a
+//! port in a connection to the server that goes straight on, and the server answers the SYN for that connection (RFC
+//! 5961). A kernel that gets the answer resets the connection. From the SYN until the next packet of its socket, the
+//! connection therefore stands in `calling`, and its socket gets a packet only if it acknowledges the SYN's number.
+//! The host gets any other packet.
 //!
 //! The kernel answers questions about the sets, not a program: a confined process may run none.
 
@@ -275,8 +275,8 @@ fn sets(config: &TransparentConfig) -> String {
 /// Notes what a packet of the other end acknowledges after a SYN or an answer of this kernel: its number and one more.
 /// What a routing daemon sends on, once it has a route, is no answer to a caught SYN, and has no socket that takes
 /// addresses of hosts. nft adds no numbers. Of a number that ends in a 0 and some ones, just these bits turn. A kernel
-/// that has closed its side needs all later packets, also in TIME-WAIT. A SYN that finds no place in `calling` waits for
-/// its repetition.
+/// that has closed its side needs all later packets, also in TIME-WAIT. A SYN that finds no place in `calling` waits
+/// for its repetition.
 fn answer() -> String {
     let (mut later, mut rules) = (String::new(), String::new());
     for any in ANY {
@@ -299,7 +299,8 @@ fn answer() -> String {
         }
     }
     let with_syn = format!(
-        "tcp flags & (fin | syn | rst) != syn accept; {SYN} socket transparent != 1 accept; fib saddr type local accept; "
+        "tcp flags & (fin | syn | rst) != syn accept; {SYN} socket transparent != 1 accept; \
+         fib saddr type local accept; "
     );
     chain("answer", "output", -300, &format!("meta l4proto != tcp accept; {later}{with_syn}{rules}"))
 }
