@@ -128,7 +128,7 @@ fn act(router: &mut dyn Routing, manners: Manners, now: &mut Instant, (what, who
         4 => {
             let back = (who & 128 != 0).then(|| from.into());
             let cx = Cx { now: *now, endpoint: &Ends };
-            let _ = router.on_undelivered(&cx, LINK, from.into(), &routed(dst, back));
+            let _ = router.on_undelivered(&cx, (LINK, from.into()), &routed(dst, back));
         }
         _ => {
             let until = *now + Duration::from_millis(u64::from(who) * 40);

@@ -135,7 +135,7 @@ fn act(router: &mut dyn Routing, header: u8, now: &mut Instant, (what, who): (u8
             let src = if who & 0x40 == 0 { src } else { address(1) };
             let (routed, packet) = routed(&packet(header, (src, dst), 9, data), src, dst);
             let _ =
-                router.on_undelivered(&cx, LINK, from.into(), &RoutedPacket { packet: &packet, ..routed });
+                router.on_undelivered(&cx, (LINK, from.into()), &RoutedPacket { packet: &packet, ..routed });
         }
         _ => {
             let until = *now + Duration::from_millis(u64::from(who) * 40);

@@ -35,7 +35,9 @@ use crate::on_demand::{
 };
 use crate::protocol::{DaemonProtocol, LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::rfc5444::{ALL_ROUTERS, PORT, Packet, Rfc5444Message, TooLong, icv};
-use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
+use crate::routing::{
+    ControlMessage, Cx, Hop, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
+};
 use discovery::ProcessedRequests;
 use errors::LatestErrors;
 use messages::MessageRefusal;
@@ -364,13 +366,7 @@ impl Routing for Aodvv2 {
         }
     }
 
-    fn on_undelivered(
-        &mut self,
-        cx: &Cx<'_>,
-        link: LinkId,
-        to: IpAddr,
-        packet: &RoutedPacket<'_>,
-    ) -> Undelivered {
+    fn on_undelivered(&mut self, cx: &Cx<'_>, (link, to): Hop, packet: &RoutedPacket<'_>) -> Undelivered {
         let (Some(from), Some(dst)) = (v4(to), v4(packet.dst)) else { return Undelivered::Drop };
         self.take_failure(cx, MessageVia { from, link }, dst, packet)
     }

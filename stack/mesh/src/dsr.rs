@@ -19,16 +19,18 @@ use std::time::Duration;
 use hopwise_core::agent::Path;
 use hopwise_core::narrow::as_u8;
 use hopwise_core::trace::DropReason;
-use hopwise_core::wire::{Ecn, IpHeader, IpView};
+use hopwise_core::wire::IpView;
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
 
 use crate::constants::{ConstantForm, MOST_PACKETS, OFF, ON, constants};
 use crate::on_demand::ack_seq::AckSeqs;
 use crate::on_demand::rank::Wish;
 use crate::on_demand::rates::{EventRate, Origins};
-use crate::on_demand::{BufferBounds, Desk, Manners, Outbox, is_host, path_of, v4};
+use crate::on_demand::{BufferBounds, Desk, Manners, Outbox, header_of_message, is_host, path_of, v4};
 use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
-use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
+use crate::routing::{
+    ControlMessage, Cx, Hop, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
+};
 use crate::shim::with_header;
 use cache::{Cache, RouteOrigin};
 use discovery::SeenRequests;
@@ -166,18 +168,7 @@ impl Dsr {
     fn packet(&mut self, dst: Ipv4Addr, hop_limit: u8, options: Vec<DsrOption>) -> Vec<u8> {
         let message = OptionsHeader { next: NOTHING, options }.bytes();
         self.packets = self.packets.wrapping_add(1);
-        let ip = IpHeader {
-            src: self.desk.own.into(),
-            dst: dst.into(),
-            protocol: PROTOCOL,
-            hop_limit,
-            ecn: Ecn::NotEct,
-            // CS6, as network control (RFC 4594 §3.1).
-            dscp: 48,
-            dont_fragment: false,
-            id: self.packets,
-            source_route: None,
-        };
+        let ip = header_of_message((self.desk.own, dst), PROTOCOL, hop_limit, self.packets);
         let mut packet = Vec::with_capacity(20 + message.len());
         ip.emit(message.len(), &mut packet);
         packet.extend_from_slice(&message);
@@ -301,10 +292,6 @@ fn source_route(route: &[Ipv4Addr]) -> DsrOption {
 }
 
 impl Routing for Dsr {
-    fn port(&self) -> Option<u16> {
-        None
-    }
-
     fn header(&self) -> Option<u8> {
         Some(PROTOCOL)
     }
@@ -351,13 +338,7 @@ impl Routing for Dsr {
         }
     }
 
-    fn on_undelivered(
-        &mut self,
-        cx: &Cx<'_>,
-        link: LinkId,
-        to: IpAddr,
-        packet: &RoutedPacket<'_>,
-    ) -> Undelivered {
+    fn on_undelivered(&mut self, cx: &Cx<'_>, (link, to): Hop, packet: &RoutedPacket<'_>) -> Undelivered {
         let (now, Some(lost)) = (cx.now, v4(to)) else { return Undelivered::Drop };
         self.desk.failures += 1;
         self.cache.lose_link(self.desk.own, lost);

@@ -16,13 +16,15 @@ use std::time::Duration;
 
 use hopwise_core::agent::Path;
 use hopwise_core::trace::DropReason;
-use hopwise_core::wire::{Ecn, IpHeader, IpView};
+use hopwise_core::wire::IpView;
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
 
 use crate::constants::{ConstantForm, ConstantValue, ON, Setting, constants};
-use crate::on_demand::{Interface, Manners, Outbox, is_host, path_of, v4};
+use crate::on_demand::{Interface, Manners, Outbox, header_of_message, is_host, path_of, v4};
 use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
-use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
+use crate::routing::{
+    ControlMessage, Cx, Hop, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
+};
 use crate::shim::{take_one_hop, with_header};
 use forwarding::NeighbourPositions;
 use forwarding::{Ground, NextStep};
@@ -147,18 +149,7 @@ impl Gpsr {
         let Some(sender) = self.positions.locate(now, self.own) else { return };
         let beacon = Header { next: NOTHING, sender, body: Body::Beacon }.bytes();
         self.packets = self.packets.wrapping_add(1);
-        let ip = IpHeader {
-            src: self.own.into(),
-            dst: Ipv4Addr::BROADCAST.into(),
-            protocol: PROTOCOL,
-            hop_limit: 1,
-            ecn: Ecn::NotEct,
-            // CS6, as network control (RFC 4594 §3.1).
-            dscp: 48,
-            dont_fragment: false,
-            id: self.packets,
-            source_route: None,
-        };
+        let ip = header_of_message((self.own, Ipv4Addr::BROADCAST), PROTOCOL, 1, self.packets);
         let mut packet = Vec::with_capacity(ip.len() + beacon.len());
         ip.emit(beacon.len(), &mut packet);
         packet.extend_from_slice(&beacon);
@@ -270,10 +261,6 @@ impl Gpsr {
 }
 
 impl Routing for Gpsr {
-    fn port(&self) -> Option<u16> {
-        None
-    }
-
     fn header(&self) -> Option<u8> {
         Some(PROTOCOL)
     }
@@ -311,13 +298,7 @@ impl Routing for Gpsr {
         }
     }
 
-    fn on_undelivered(
-        &mut self,
-        cx: &Cx<'_>,
-        link: LinkId,
-        to: IpAddr,
-        packet: &RoutedPacket<'_>,
-    ) -> Undelivered {
+    fn on_undelivered(&mut self, cx: &Cx<'_>, (link, to): Hop, packet: &RoutedPacket<'_>) -> Undelivered {
         let (now, Some(lost)) = (cx.now, v4(to)) else { return Undelivered::Drop };
         self.failures += 1;
         self.neighbours.lose(lost);

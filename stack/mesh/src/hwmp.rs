@@ -30,7 +30,9 @@ use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 use crate::constants::{ConstantForm, constants};
 use crate::on_demand::{Interface, Manners, MessageReceiver, Outbox, is_host, path_of, route_event, v4};
 use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
-use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
+use crate::routing::{
+    ControlMessage, Cx, Hop, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
+};
 use frames::Frame;
 use paths::{PathlessPacket, Paths};
 use peers::{PeerKey, PeerStep, Peers};
@@ -293,7 +295,7 @@ impl Routing for Hwmp {
         }
     }
 
-    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, _: &RoutedPacket<'_>) -> Undelivered {
+    fn on_undelivered(&mut self, cx: &Cx<'_>, (link, to): Hop, _: &RoutedPacket<'_>) -> Undelivered {
         let Some(neighbour) = v4(to).map(|to| (link, to)) else { return Undelivered::Drop };
         if let Some(quality) = self.peers.link_mut(neighbour) {
             quality.note_lost();

@@ -37,7 +37,7 @@ pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};
 pub use queue::{InterfaceQueue, QueueConfig, WhenFull};
 pub use router::{Drops, Forward, Router, RouterConfig};
 pub use routing::{
-    ControlMessage, Cx, Purged, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
+    ControlMessage, Cx, Hop, Purged, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
 };
 pub use static_routes::{FirstStep, StaticNeighbour, StaticRoutes, towards};
 pub use thin::{AckFate, Thin, ThinConfig, ThinCounts, ThinRule};

@@ -265,7 +265,7 @@ impl Node {
         let routed =
             RoutedPacket { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit, id, packet };
         let cx = Cx { now, endpoint: &self.endpoint };
-        if self.routing.on_undelivered(&cx, link, to, &routed) == Undelivered::Drop {
+        if self.routing.on_undelivered(&cx, (link, to), &routed) == Undelivered::Drop {
             self.dropped(now, id, DropReason::Undelivered);
         }
     }

@@ -31,7 +31,7 @@ use buffer::{Buffer, HeldPackets};
 pub use key::Key;
 pub(crate) use key::TAG_BYTES;
 pub use outbox::Interface;
-pub(crate) use outbox::{Chance, Manners, MessageReceiver, Outbox};
+pub(crate) use outbox::{Chance, Manners, MessageReceiver, Outbox, header_of_message};
 use rank::Wish;
 pub use trust::Trust;
 use trust::{RequestPair, RequestedRoutes};

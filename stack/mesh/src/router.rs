@@ -110,7 +110,7 @@ impl<S: PathSeam> Router<S> {
             self.drops.count(DropReason::Undelivered);
         } else if let Some((routed, _)) = self.config.routed(packet) {
             let cx = Cx { now, endpoint: &self.seam };
-            let _: Undelivered = self.protocol.on_undelivered(&cx, link, via.into(), &routed);
+            let _: Undelivered = self.protocol.on_undelivered(&cx, (link, via.into()), &routed);
         }
     }
 

@@ -17,6 +17,9 @@ pub struct Cx<'a> {
     pub endpoint: &'a dyn PathSeam,
 }
 
+/// A neighbour, and the link to it.
+pub type Hop = (LinkId, IpAddr);
+
 /// A packet that needs a next hop.
 #[derive(Clone, Copy, Debug)]
 pub struct RoutedPacket<'a> {
@@ -153,7 +156,9 @@ pub enum Purged {
 /// Its messages use a UDP port, or it puts its own header behind the IP header ([`Routing::header`]).
 pub trait Routing: Debug + Send {
     /// The UDP port of its messages, if they have one.
-    fn port(&self) -> Option<u16>;
+    fn port(&self) -> Option<u16> {
+        None
+    }
     /// Decides on a packet that needs a next hop.
     fn route(&mut self, cx: &Cx<'_>, packet: &RoutedPacket<'_>) -> RoutingVerdict;
     /// Takes a received message of the protocol.
@@ -172,13 +177,7 @@ pub trait Routing: Debug + Send {
     /// The next hop has acknowledged a packet in a frame of this bit rate.
     fn on_delivered(&mut self, _now: Instant, _link: LinkId, _to: IpAddr, _kbps: u32) {}
     /// The link gave the packet up.
-    fn on_undelivered(
-        &mut self,
-        _cx: &Cx<'_>,
-        _link: LinkId,
-        _to: IpAddr,
-        _packet: &RoutedPacket<'_>,
-    ) -> Undelivered {
+    fn on_undelivered(&mut self, _cx: &Cx<'_>, _hop: Hop, _packet: &RoutedPacket<'_>) -> Undelivered {
         Undelivered::Drop
     }
     /// Does what is due by now.

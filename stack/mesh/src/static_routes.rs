@@ -88,10 +88,6 @@ impl StaticRoutes {
 }
 
 impl Routing for StaticRoutes {
-    fn port(&self) -> Option<u16> {
-        None
-    }
-
     fn route(&mut self, _cx: &Cx<'_>, packet: &RoutedPacket<'_>) -> RoutingVerdict {
         match self.to(packet.dst) {
             Some(hop) => RoutingVerdict::Forward { link: hop.link, via: hop.via },

@@ -108,7 +108,7 @@ impl Stage {
         let is_own = src == node("n1");
         let routed = routed(&packet, (!is_own).then_some(src.into()));
         let cx = Cx { now: self.now, endpoint: &NoConnections };
-        let kept = self.router.on_undelivered(&cx, LINK, node(to).into(), &routed);
+        let kept = self.router.on_undelivered(&cx, (LINK, node(to).into()), &routed);
         self.done.push(if kept == Undelivered::Kept { "keep" } else { "drop undelivered" }.to_owned());
     }
 

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use hopwise_core::narrow::as_u32;
-use hopwise_core::wire::{Ecn, IpHeader, IpView, Sum, protocol};
+use hopwise_core::wire::{IpHeader, IpView, Sum, protocol};
 
 use super::ethernet::Mac;
 
@@ -93,17 +93,7 @@ fn write(
     let (src, dst) = (IpAddr::V6(src), IpAddr::V6(dst));
     let sum = Sum::pseudo_header(src, dst, protocol::ICMPV6, as_u32(body.len())).add(&body).finish();
     body[2..4].copy_from_slice(&sum.to_be_bytes());
-    let ip = IpHeader {
-        src,
-        dst,
-        protocol: protocol::ICMPV6,
-        hop_limit: HOP_LIMIT,
-        ecn: Ecn::NotEct,
-        dscp: 0,
-        dont_fragment: true,
-        id: 0,
-        source_route: None,
-    };
+    let ip = IpHeader { hop_limit: HOP_LIMIT, ..IpHeader::plain(src, dst, protocol::ICMPV6) };
     let mut packet = Vec::new();
     ip.emit(body.len(), &mut packet);
     packet.extend_from_slice(&body);

@@ -181,6 +181,16 @@ impl Rreq {
 }
 
 impl Rrep {
+    /// A reply without flags, about all of an address: the destination with its sequence number and the hops from it.
+    pub(super) fn plain(
+        (dst, dst_seq, hop_count): (Ipv4Addr, u32, u8),
+        origin: Ipv4Addr,
+        lifetime_ms: u32,
+    ) -> Rrep {
+        let (is_repair, wants_ack, prefix_size) = (false, false, 0);
+        Rrep { is_repair, wants_ack, prefix_size, hop_count, dst, dst_seq, origin, lifetime_ms }
+    }
+
     fn parse(bytes: &[u8]) -> Result<Rrep, MalformedMessage> {
         if bytes.len() < RREP_BYTES {
             return Err(MalformedMessage);

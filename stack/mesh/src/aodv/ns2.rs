@@ -29,7 +29,9 @@ use super::{PORT, ack_seq, desk};
 use crate::on_demand::rank::Wish;
 use crate::on_demand::{Desk, path_of, v4};
 use crate::protocol::RoutingSetup;
-use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
+use crate::routing::{
+    ControlMessage, Cx, Hop, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
+};
 use table::{Flag, Ns2Entry, Ns2Table};
 
 /// The time between two packets that leave the buffer once their route is found.
@@ -192,13 +194,7 @@ impl Routing for Ns2Aodv {
         }
     }
 
-    fn on_undelivered(
-        &mut self,
-        cx: &Cx<'_>,
-        link: LinkId,
-        to: IpAddr,
-        packet: &RoutedPacket<'_>,
-    ) -> Undelivered {
+    fn on_undelivered(&mut self, cx: &Cx<'_>, (link, to): Hop, packet: &RoutedPacket<'_>) -> Undelivered {
         let (Some(to), Some(dst)) = (v4(to), v4(packet.dst)) else { return Undelivered::Drop };
         self.take_failure(cx, link, (to, dst), packet)
     }

@@ -33,7 +33,9 @@ use crate::on_demand::rates::{Errors, Throttle};
 use crate::on_demand::searches::Searches;
 use crate::on_demand::{Auth, Desk, OnDemand, RouteChange, all_changed, path_of, v4};
 use crate::protocol::RoutingSetup;
-use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered};
+use crate::routing::{
+    ControlMessage, Cx, Hop, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
+};
 use discovery::Plan;
 use links::Links;
 use table::{Offer, OwnUse, Route, State, Table, Taken};
@@ -329,13 +331,7 @@ impl Routing for Aodv {
         }
     }
 
-    fn on_undelivered(
-        &mut self,
-        cx: &Cx<'_>,
-        link: LinkId,
-        to: IpAddr,
-        packet: &RoutedPacket<'_>,
-    ) -> Undelivered {
+    fn on_undelivered(&mut self, cx: &Cx<'_>, (link, to): Hop, packet: &RoutedPacket<'_>) -> Undelivered {
         let (Some(from), Some(dst)) = (v4(to), v4(packet.dst)) else { return Undelivered::Drop };
         let fate = self.take_failure(cx, Via { from, link }, dst, packet);
         self.ask_for_lost(cx);

@@ -41,17 +41,20 @@ impl Aodvv2 {
         }
     }
 
+    /// A message with a number of ours, which offers a route to `to`.
+    pub(super) fn route_message(
+        &mut self,
+        to: Ipv4Addr,
+        (other, other_seq): (Ipv4Addr, Option<u16>),
+    ) -> RouteMessage {
+        let (hop_limit, seq) = (self.settings.max_hopcount, self.next_seq());
+        RouteMessage { hop_limit, to, seq, metric: 0, validity: None, other, other_seq }
+    }
+
     fn request(&mut self, cx: &Cx<'_>, (origin, dst): (Ipv4Addr, Ipv4Addr)) {
         self.desk.note_asked(cx.now, (origin, dst), true, self.settings.rtemsg_entry_time);
-        let rreq = RouteMessage {
-            hop_limit: self.settings.max_hopcount,
-            to: origin,
-            seq: self.next_seq(),
-            metric: 0,
-            validity: None,
-            other: dst,
-            other_seq: self.table.get(dst).and_then(Route::seq),
-        };
+        let other_seq = self.table.get(dst).and_then(Route::seq);
+        let rreq = self.route_message(origin, (dst, other_seq));
         let mut message = rreq.rreq();
         message.tlvs.extend(self.desk.ack_seqs.write(cx, origin, dst).map(statement));
         self.tell_everyone(None, message);

@@ -95,15 +95,7 @@ impl Aodvv2 {
         {
             self.seq = asked;
         }
-        let rrep = RouteMessage {
-            hop_limit: self.settings.max_hopcount,
-            to: rreq.other,
-            seq: self.next_seq(),
-            metric: 0,
-            validity: None,
-            other: rreq.to,
-            other_seq: None,
-        };
+        let rrep = self.route_message(rreq.other, (rreq.to, None));
         let mut message = rrep.rrep();
         let said = self.desk.ack_seqs.write(cx, rreq.other, rreq.to);
         message.tlvs.extend(said.map(super::messages::statement));

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use hopwise_core::Cast;
+use hopwise_core::wire::IpHeader;
 
 use super::header::PerimeterState;
 use super::*;

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use hopwise_core::random::SplitMix64;
-use hopwise_core::wire::{Ecn, IpHeader, IpView, UdpView, protocol, udp};
+use hopwise_core::wire::{IpHeader, IpView, UdpView, protocol, udp};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
 use super::{Envelope, v4};
@@ -113,19 +113,21 @@ impl Outbox {
     }
 }
 
+/// The header of a packet with a message of routing, between two nodes.
+pub(crate) fn header_of_message(
+    (src, dst): (Ipv4Addr, Ipv4Addr),
+    protocol: u8,
+    hop_limit: u8,
+    id: u16,
+) -> IpHeader<'static> {
+    // CS6, as network control (RFC 4594 §3.1).
+    let dscp = 48;
+    let plain = IpHeader::plain(src.into(), dst.into(), protocol);
+    IpHeader { hop_limit, dscp, dont_fragment: false, id, ..plain }
+}
+
 fn packet_of(ends: (Ipv4Addr, Ipv4Addr), ttl: u8, id: u16, port: u16, message: &[u8]) -> Vec<u8> {
-    let header = IpHeader {
-        src: ends.0.into(),
-        dst: ends.1.into(),
-        protocol: protocol::UDP,
-        hop_limit: ttl,
-        ecn: Ecn::NotEct,
-        // CS6, as network control (RFC 4594 §3.1).
-        dscp: 48,
-        dont_fragment: false,
-        id,
-        source_route: None,
-    };
+    let header = header_of_message(ends, protocol::UDP, ttl, id);
     let mut packet = Vec::with_capacity(28 + message.len());
     header.emit(8 + message.len(), &mut packet);
     udp::emit(header.src, header.dst, (port, port), message, &mut packet);

@@ -337,7 +337,7 @@ impl Net {
                 };
                 let cx = Cx { now: self.now, endpoint: &self.ends[from] };
                 let _: Undelivered =
-                    self.routers[from].on_undelivered(&cx, LINK, address(to).into(), &routed);
+                    self.routers[from].on_undelivered(&cx, (LINK, address(to).into()), &routed);
                 self.obey(from);
             }
             Event::GivenUp { .. } => {}

@@ -64,16 +64,11 @@ impl Ns2Aodv {
     fn answer_as_destination(&mut self, cx: &Cx<'_>, rreq: &Rreq) {
         let raised = self.seq.max(rreq.dst_seq.unwrap_or(0)).wrapping_add(1);
         self.seq = raised + raised % 2;
-        let rrep = Rrep {
-            is_repair: false,
-            wants_ack: false,
-            prefix_size: 0,
-            hop_count: 0,
-            dst: self.desk.own,
-            dst_seq: self.seq,
-            origin: rreq.origin,
-            lifetime_ms: milliseconds(self.settings.my_route_timeout()),
-        };
+        let rrep = Rrep::plain(
+            (self.desk.own, self.seq, 0),
+            rreq.origin,
+            milliseconds(self.settings.my_route_timeout()),
+        );
         let extension =
             ack_seq::write_in_reply(&mut self.desk.ack_seqs, &self.settings, cx, self.desk.own, rreq.origin);
         self.reply(rreq.origin, &rrep, &extension);
@@ -90,16 +85,11 @@ impl Ns2Aodv {
         // The rest of its life, in whole seconds. For a route in repair it is negative, and read as a huge number.
         let is_over = entry.expires < now;
         let left_s = if is_over { u64::from(u32::MAX / 1_000) } else { entry.expires.since(now).as_secs() };
-        let rrep = Rrep {
-            is_repair: false,
-            wants_ack: false,
-            prefix_size: 0,
-            hop_count: entry.hops,
-            dst: rreq.dst,
-            dst_seq: entry.seq,
-            origin: rreq.origin,
-            lifetime_ms: milliseconds(Duration::from_secs(left_s)),
-        };
+        let rrep = Rrep::plain(
+            (rreq.dst, entry.seq, entry.hops),
+            rreq.origin,
+            milliseconds(Duration::from_secs(left_s)),
+        );
         let forth = entry.next_hop;
         back.into_iter().for_each(|back| entry.add_precursor(back));
         self.table.entry(rreq.origin).add_precursor(forth);
@@ -113,16 +103,11 @@ impl Ns2Aodv {
     /// Sends the destination a route to the origin, and the arrivals in the request.
     fn tell_destination(&mut self, now: Instant, rreq: &Rreq, extensions: &Extensions<'_>) {
         let Some(back) = self.table.get(rreq.origin) else { return };
-        let rrep = Rrep {
-            is_repair: false,
-            wants_ack: false,
-            prefix_size: 0,
-            hop_count: back.hops,
-            dst: rreq.origin,
-            dst_seq: rreq.origin_seq,
-            origin: rreq.dst,
-            lifetime_ms: milliseconds(back.expires.since(now)),
-        };
+        let rrep = Rrep::plain(
+            (rreq.origin, rreq.origin_seq, back.hops),
+            rreq.dst,
+            milliseconds(back.expires.since(now)),
+        );
         self.reply(rreq.dst, &rrep, extensions.bytes());
     }
 

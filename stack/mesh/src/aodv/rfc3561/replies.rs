@@ -112,16 +112,8 @@ impl Aodv {
     }
 
     pub(super) fn say_hello(&mut self) {
-        let rrep = Rrep {
-            is_repair: false,
-            wants_ack: false,
-            prefix_size: 0,
-            hop_count: 0,
-            dst: self.desk.own,
-            dst_seq: self.seq,
-            origin: self.desk.own,
-            lifetime_ms: millis(self.settings.hello_life()),
-        };
+        let rrep =
+            Rrep::plain((self.desk.own, self.seq, 0), self.desk.own, millis(self.settings.hello_life()));
         for interface in self.desk.interfaces.clone() {
             let rrep = Rrep { dst: interface.address, origin: interface.address, ..rrep };
             let bytes = bytes_of(&AodvMessage::Rrep(rrep), &[]);

@@ -90,16 +90,8 @@ impl Aodv {
         {
             self.seq = asked;
         }
-        let rrep = Rrep {
-            is_repair: false,
-            wants_ack: false,
-            prefix_size: 0,
-            hop_count: 0,
-            dst: rreq.dst,
-            dst_seq: self.seq,
-            origin: rreq.origin,
-            lifetime_ms: millis(self.settings.my_route_timeout()),
-        };
+        let rrep =
+            Rrep::plain((rreq.dst, self.seq, 0), rreq.origin, millis(self.settings.my_route_timeout()));
         let extension =
             ack_seq::write_in_reply(&mut self.desk.ack_seqs, &self.settings, cx, rreq.dst, rreq.origin);
         self.send_reply(cx.now, rreq.origin, rrep, &extension);
@@ -120,16 +112,8 @@ impl Aodv {
         if is_old || rreq.is_destination_only || route.next_hop == via.from {
             return false;
         }
-        let rrep = Rrep {
-            is_repair: false,
-            wants_ack: false,
-            prefix_size: 0,
-            hop_count: route.hops,
-            dst: rreq.dst,
-            dst_seq: seq,
-            origin: rreq.origin,
-            lifetime_ms: millis(route.lives_until.since(now)),
-        };
+        let rrep =
+            Rrep::plain((rreq.dst, seq, route.hops), rreq.origin, millis(route.lives_until.since(now)));
         route.add_precursor(back);
         let forth = route.next_hop;
         if let Some(back) = self.table.valid(now, rreq.origin) {
@@ -145,16 +129,11 @@ impl Aodv {
     /// §6.6.3: sends the destination a route to the origin, and the arrivals in its request.
     fn tell_destination(&mut self, now: Instant, rreq: &Rreq, extensions: &Extensions<'_>) {
         let Some(back) = self.table.valid(now, rreq.origin) else { return };
-        let rrep = Rrep {
-            is_repair: false,
-            wants_ack: false,
-            prefix_size: 0,
-            hop_count: back.hops,
-            dst: rreq.origin,
-            dst_seq: rreq.origin_seq,
-            origin: rreq.dst,
-            lifetime_ms: millis(back.lives_until.since(now)),
-        };
+        let rrep = Rrep::plain(
+            (rreq.origin, rreq.origin_seq, back.hops),
+            rreq.dst,
+            millis(back.lives_until.since(now)),
+        );
         self.send_reply(now, rreq.dst, rrep, extensions.bytes());
     }
 

@@ -56,7 +56,7 @@ fn one_loss_is_told_to_each_source_once_and_in_all_not_too_often() {
             id: 1,
             packet: &packet,
         };
-        let _ = dsr.on_undelivered(&cx, LINK, address(2).into(), &routed);
+        let _ = dsr.on_undelivered(&cx, (LINK, address(2).into()), &routed);
         let orders = std::iter::from_fn(|| dsr.poll_order(Instant::ZERO));
         orders.filter(|order| matches!(order, RoutingOrder::Send { .. })).count()
     };
