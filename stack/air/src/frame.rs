@@ -70,7 +70,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A control frame, before its duration and the packet that it serves are known.
+    /// A frame of a kind, before its duration and the packet that it serves are known.
     pub(crate) const fn control(kind: FrameKind, to: u32, rate: Rate, airtime_ns: u64) -> Frame {
         Frame {
             kind,

@@ -81,23 +81,14 @@ fn names_of(stack: &Stack, conn: u32) -> Option<ConnNames> {
 }
 
 pub(super) fn snapshot(path: &Path, counts: &CaptureCounts) -> CaptureSnapshot {
-    let CaptureCounts {
-        packets_written,
-        bytes_written,
-        files_begun,
-        packets_missed,
-        events_missed,
-        packets_unwritten,
-        ..
-    } = *counts;
     CaptureSnapshot {
         file: path.display().to_string(),
-        packets_written,
-        bytes_written,
-        files_begun,
-        packets_missed,
-        events_missed,
-        packets_unwritten,
+        packets_written: counts.packets_written,
+        bytes_written: counts.bytes_written,
+        files_begun: counts.files_begun,
+        packets_missed: counts.packets_missed,
+        events_missed: counts.events_missed,
+        packets_unwritten: counts.packets_unwritten,
         last_error: counts.last_error.clone(),
     }
 }

@@ -59,11 +59,7 @@ impl Dcf {
             (whole_us(self.times.sifs + ack_ns), ExchangePhase::AwaitsAck)
         };
         let frame = Frame {
-            kind: FrameKind::Data,
-            to: service.to,
             duration_ns,
-            airtime_ns: service.airtime_ns,
-            rate: service.rate,
             bytes: service.bytes,
             number: service.number,
             load: service.load,
@@ -71,7 +67,7 @@ impl Dcf {
             is_repeat: first.map_or(service.has_left, |first| first.is_repeat),
             access,
             mpdus: service.mpdus,
-            bitmap: 0,
+            ..Frame::control(FrameKind::Data, service.to, service.rate, service.airtime_ns)
         };
         self.stations[n].phase = phase;
         self.stations[n].frame = frame;

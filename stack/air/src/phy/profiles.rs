@@ -74,21 +74,8 @@ const fn short(name: &'static str, data: Rate) -> Phy {
 
 /// In ad hoc mode ERP stations keep the long slot.
 const fn ofdm(name: &'static str, data: Rate) -> Phy {
-    let coding = Coding::ErpOfdm;
-    let cw = (15, 1023);
-    Phy {
-        name,
-        coding,
-        slot_ns: 20_000,
-        sifs_ns: 10_000,
-        data,
-        basic: OFDM_6,
-        slowest: OFDM_6,
-        aifsn: DIFS_SLOTS,
-        cw,
-        data_overhead: DATA_OVERHEAD,
-        mask: RateMask::ALL,
-    }
+    let (coding, cw) = (Coding::ErpOfdm, (15, 1023));
+    Phy { coding, basic: OFDM_6, slowest: OFDM_6, cw, ..dsss(name, data, LONG_NS) }
 }
 
 /// A profile for each MCS of one and of two streams, 20 and 40 MHz wide.
