@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 use std::path::Path;
+use std::thread;
 
 use hopwise_host::netlink;
 use hopwise_lab::located::{Document, YamlPath};
@@ -26,6 +27,12 @@ pub mod table;
 pub mod talk;
 pub mod thin;
 pub mod watchdog;
+
+/// Starts a thread that ends by itself.
+pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map(drop).map_err(|error| Failure::failed("start a thread", error))
+}
 
 /// Message of `--check` for an accepted configuration.
 pub fn accepted(path: &Path) -> Result<(), Failure> {

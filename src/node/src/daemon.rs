@@ -43,7 +43,7 @@ use hopwise_daemon::failure::Failure;
 use hopwise_daemon::notify;
 use hopwise_daemon::privileges::Privileges;
 use hopwise_daemon::signals::{self, Ending};
-use hopwise_daemon::{control, talk};
+use hopwise_daemon::{control, spawn, talk};
 
 /// Interval at which the links are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -368,8 +368,7 @@ fn begin() -> Result<Receiver<()>, Failure> {
         talk::answer();
         drop(ended);
     };
-    let started = thread::Builder::new().name("trial".into()).spawn(hear);
-    started.map_err(|error| Failure::failed("start a thread", error))?;
+    spawn("trial", hear)?;
     Ok(ends)
 }
 

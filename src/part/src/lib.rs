@@ -24,6 +24,7 @@ use hopwise_lab::version;
 use captured::Captured;
 pub use captured::KnownNames;
 use hopwise_daemon::failure::Failure;
+use hopwise_daemon::spawn;
 use hopwise_daemon::talk::{self, say};
 use hopwise_node::config::TUN_CROSSINGS;
 pub use host::v4;
@@ -101,11 +102,7 @@ fn wait_for_beginning() -> Result<(), Failure> {
         talk::answer();
         process::exit(1);
     };
-    thread::Builder::new()
-        .name("trial".into())
-        .spawn(watch)
-        .map_err(|error| Failure::failed("start a thread", error))?;
-    Ok(())
+    spawn("trial", watch)
 }
 
 fn play(prepared: &Prepared, part: &NodePart) -> Result<NodeResults, Failure> {

@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::Duration;
 
 use caps::Capability;
@@ -33,6 +32,7 @@ use hopwise_daemon::failure::Failure;
 use hopwise_daemon::notify;
 use hopwise_daemon::privileges::Privileges;
 use hopwise_daemon::signals::{self, Ending};
+use hopwise_daemon::spawn;
 use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher};
 
 /// Events kept between two iterations of the driver, which drains them each time.
@@ -140,11 +140,6 @@ fn needs(config: &ProxySettings) -> AccessNeeds {
 fn watcher(config: &ProxySettings) -> Option<Watcher> {
     let started = watchdog::start(config.watchdog.0?);
     started.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the proxy hangs")).ok()
-}
-
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
-    spawned.map(drop).map_err(|error| Failure::failed("start a thread", error))
 }
 
 /// Handles signals, the forecast's ticks and the control socket, on a thread with tokio's clock.

@@ -14,6 +14,7 @@ use hopwise_host::Clock;
 use self::peers::{FlowArrivals, PolledPeers};
 use hopwise_daemon::control::ask_within;
 use hopwise_daemon::failure::Failure;
+use hopwise_daemon::spawn;
 use hopwise_node::control::{Request, Response};
 
 /// The time within which a node has to answer.
@@ -40,11 +41,7 @@ impl NodeArrivals {
 
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         let Some(asker) = self.asker.take() else { return Ok(()) };
-        std::thread::Builder::new()
-            .name("ask-a-node".into())
-            .spawn(move || asker.run())
-            .map_err(|error| Failure::failed("start a thread", error))?;
-        Ok(())
+        spawn("ask-a-node", move || asker.run())
     }
 
     /// Notes that connections go to that peer.

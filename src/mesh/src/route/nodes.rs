@@ -17,6 +17,7 @@ use hopwise_host::Clock;
 use super::arrivals::NodeArrivals;
 use hopwise_daemon::control::ask_within;
 use hopwise_daemon::failure::Failure;
+use hopwise_daemon::spawn;
 use hopwise_node::control::{PathNews, PathWhat, Request, Response};
 
 /// The largest number of waiting news of each kind; a node that takes none loses further ones.
@@ -61,10 +62,7 @@ impl RoutedNodes {
         let threads = self.sockets.iter().cloned().zip(self.rings.drain(..));
         for ((socket, rings), teller) in threads.zip(&self.tellers) {
             let news = Arc::clone(&teller.news);
-            std::thread::Builder::new()
-                .name("tell-a-node".into())
-                .spawn(move || tell_on(&socket, &news, &rings))
-                .map_err(|error| Failure::failed("start a thread", error))?;
+            spawn("tell-a-node", move || tell_on(&socket, &news, &rings))?;
         }
         self.arrivals.iter_mut().try_for_each(NodeArrivals::begin)
     }

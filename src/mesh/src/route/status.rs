@@ -13,6 +13,7 @@ use tokio::net::UnixListener;
 
 use hopwise_daemon::control::{self, BoundSocket};
 use hopwise_daemon::failure::Failure;
+use hopwise_daemon::spawn;
 use hopwise_daemon::stations::{InterfaceSnapshot, RouteSnapshot, RoutingSnapshot};
 use hopwise_node::control::{Request, Response};
 
@@ -88,6 +89,5 @@ pub(super) fn serve(bound: &BoundSocket, known: StatusSource) -> Result<(), Fail
     };
     let answer = move |request| known.answer(&request);
     let serve = move || runtime.block_on(control::serve(listener, answer));
-    let started = std::thread::Builder::new().name("control".into()).spawn(serve);
-    started.map(drop).map_err(|error| Failure::failed("start a thread", error))
+    spawn("control", serve)
 }

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::Duration;
 
 use caps::Capability;
@@ -30,6 +29,7 @@ use hopwise_daemon::failure::Failure;
 use hopwise_daemon::notify;
 use hopwise_daemon::privileges::Privileges;
 use hopwise_daemon::signals::{self, Ending, ring};
+use hopwise_daemon::spawn;
 use hopwise_daemon::talk;
 use hopwise_daemon::thin::ThinSnapshot;
 use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher};
@@ -140,11 +140,6 @@ pub(super) fn run(settings: &Arguments, config: ThinConfig) -> Result<(), Failur
         talk::say(&PartMessage::Thinned(ThinnedAcks { acks, replaced, ridden, news }))?;
     }
     Ok(())
-}
-
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
-    spawned.map(drop).map_err(|error| Failure::failed("start a thread", error))
 }
 
 /// Handles signals, the beats and the control socket, on a thread with tokio's clock.
