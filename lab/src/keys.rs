@@ -45,6 +45,19 @@ impl<'a> Sub<'a> {
     }
 }
 
+/// Writes the function that gives the JSON Schema of a kind of file, which this type reads.
+#[macro_export]
+macro_rules! schema_of {
+    ($file:ty) => {
+        /// The JSON Schema of the file.
+        pub fn json_schema() -> &'static serde_json::Value {
+            type Schema = std::sync::LazyLock<serde_json::Value>;
+            static SCHEMA: Schema = Schema::new(|| schemars::schema_for!($file).to_value());
+            &SCHEMA
+        }
+    };
+}
+
 /// Refuses the first value of the file that is out of its key's range, or no number where the key takes only these.
 /// Other values of a wrong kind are left to their reader.
 pub fn check(document: &Document, schema: &Json) -> Result<(), Box<Refusal>> {

@@ -20,7 +20,7 @@ pub(crate) mod settings;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -128,11 +128,7 @@ impl From<Box<Refusal>> for NoPlan {
     }
 }
 
-/// The JSON Schema of scenarios.
-pub fn json_schema() -> &'static Value {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| schemars::schema_for!(ScenarioFile).to_value());
-    &SCHEMA
-}
+crate::schema_of!(ScenarioFile);
 
 impl Scenario {
     /// Reads a file and sets `PATH=VALUE`s over it.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::time::Duration;
 use std::{fmt, fs};
 
@@ -331,12 +330,7 @@ fn capture_files() -> u32 {
     8
 }
 
-/// The JSON Schema of the file of a node.
-pub fn json_schema() -> &'static serde_json::Value {
-    static SCHEMA: LazyLock<serde_json::Value> =
-        LazyLock::new(|| schemars::schema_for!(NodeConfig).to_value());
-    &SCHEMA
-}
+hopwise_lab::schema_of!(NodeConfig);
 
 /// Reads and checks a configuration.
 pub fn load(path: &Path) -> Result<NodeConfig, LoadError> {

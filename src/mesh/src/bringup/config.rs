@@ -1,7 +1,6 @@
 //! The file of `hopwise mesh up`: the keys, and the checks that need several keys.
 
 use std::path::Path;
-use std::sync::LazyLock;
 
 use hopwise_core::StationAddress;
 use hopwise_core::ip::Prefix;
@@ -138,12 +137,7 @@ pub(crate) struct BringupConfig {
     pub(super) wanted: WantedState,
 }
 
-/// The JSON Schema of the file.
-pub fn json_schema() -> &'static serde_json::Value {
-    static SCHEMA: LazyLock<serde_json::Value> =
-        LazyLock::new(|| schemars::schema_for!(InterfacesFile).to_value());
-    &SCHEMA
-}
+hopwise_lab::schema_of!(InterfacesFile);
 
 pub(super) fn load(path: &Path) -> Result<(Document, BringupConfig), Failure> {
     let document = Document::load(path).map_err(Failure::from)?;

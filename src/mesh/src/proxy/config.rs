@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use hopwise_agents::base_station::forecast::ForecastSettings;
@@ -326,12 +325,7 @@ fn lead() -> Time {
     Time(Duration::from_millis(200))
 }
 
-/// The JSON Schema of the file.
-pub fn json_schema() -> &'static serde_json::Value {
-    static SCHEMA: LazyLock<serde_json::Value> =
-        LazyLock::new(|| schemars::schema_for!(ProxySettings).to_value());
-    &SCHEMA
-}
+hopwise_lab::schema_of!(ProxySettings);
 
 pub(super) fn load(path: &Path) -> Result<(Document, ProxySettings), LoadError> {
     let document = Document::load(path)?;

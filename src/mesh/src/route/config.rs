@@ -3,7 +3,6 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 use hopwise_core::ip::Prefix;
 use hopwise_lab::file_kind;
@@ -125,12 +124,7 @@ impl RoutingConfiguration {
 
 const MOST_INTERFACES: usize = 64;
 
-/// The JSON Schema of the file.
-pub fn json_schema() -> &'static serde_json::Value {
-    static SCHEMA: LazyLock<serde_json::Value> =
-        LazyLock::new(|| schemars::schema_for!(RoutingFile).to_value());
-    &SCHEMA
-}
+hopwise_lab::schema_of!(RoutingFile);
 
 pub(super) fn load(path: &Path) -> Result<(Document, RoutingConfiguration), Failure> {
     let document = Document::load(path).map_err(Failure::from)?;

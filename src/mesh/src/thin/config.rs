@@ -1,7 +1,6 @@
 //! The file of `hopwise thin`: interfaces, and agents by interface, port and network.
 
 use std::path::Path;
-use std::sync::LazyLock;
 
 use hopwise_agents::StandardAgents;
 use hopwise_agents::registry::Kind;
@@ -56,12 +55,7 @@ struct FlowMatch {
     network: Option<Network>,
 }
 
-/// The JSON Schema of the file.
-pub fn json_schema() -> &'static serde_json::Value {
-    static SCHEMA: LazyLock<serde_json::Value> =
-        LazyLock::new(|| schemars::schema_for!(ThinSettings).to_value());
-    &SCHEMA
-}
+hopwise_lab::schema_of!(ThinSettings);
 
 /// Checks a file.
 pub fn checked(document: &Document) -> Result<(), Box<Refusal>> {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 use hopwise_lab::keys;
 use hopwise_lab::located::{Document, Refusal, YamlPath};
@@ -63,12 +62,7 @@ fn command() -> String {
     COMMAND.to_owned()
 }
 
-/// The JSON Schema of the file.
-pub fn json_schema() -> &'static serde_json::Value {
-    static SCHEMA: LazyLock<serde_json::Value> =
-        LazyLock::new(|| schemars::schema_for!(InventoryFile).to_value());
-    &SCHEMA
-}
+hopwise_lab::schema_of!(InventoryFile);
 
 /// The hosts of a document. Relative paths of files are those from its folder.
 pub(super) fn read(document: &Document, folder: &Path) -> Result<Inventory, Failure> {
