@@ -24,8 +24,6 @@ use agent::Descriptor;
 #[cfg(test)]
 mod book;
 mod command;
-#[doc(hidden)]
-pub mod fuzzing;
 mod manual;
 
 /// The `main` of a program that has these agents beside ours, each with the text of its file (by [`include_str!`]).

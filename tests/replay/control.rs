@@ -2,7 +2,9 @@
 //! request for a node's page of metrics. A client's line goes the real way through a socket, and is answered as the
 //! daemon answers it.
 
-use hopwise::fuzzing::{node, proxy, route};
+use hopwise_node::fuzzing as node;
+use hopwise_router::proxy::fuzzing as proxy;
+use hopwise_router::route::fuzzing as route;
 
 use crate::input::Input;
 

@@ -5,9 +5,11 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use hopwise::fuzzing::{node, proxy, route};
 use hopwise_core::Instant;
 use hopwise_mesh::OnDemand;
+use hopwise_node::fuzzing as node;
+use hopwise_router::proxy::fuzzing as proxy;
+use hopwise_router::route::fuzzing as route;
 
 use crate::input::Input;
 use crate::network::{cx, drain, routed};

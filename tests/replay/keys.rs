@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use hopwise::fuzzing::route;
 use hopwise_core::Instant;
 use hopwise_mesh::{Keys, OnDemand};
+use hopwise_router::route::fuzzing as route;
 
 use crate::input::{Bits, Input};
 use crate::network::{Net, cx, drain, hear, pass, routed, router_with};

@@ -1,6 +1,6 @@
 //! Any bytes are what a stranger says to `hopwise recv`, or what a called end answers to `hopwise send`.
 
-use hopwise::fuzzing::measure;
+use hopwise_node::measure::fuzzing as measure;
 
 use crate::input::Input;
 

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 pub mod confine;
 pub mod control;
 pub mod failure;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod log;
 pub mod notify;

@@ -14,6 +14,7 @@ pub mod config;
 mod control;
 mod devices;
 mod firewall;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod plan;
 mod serve;

@@ -9,6 +9,7 @@ use hopwise_daemon::failure::Failure;
 mod arrivals;
 pub mod config;
 mod daemon;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod kernel;
 mod keys;

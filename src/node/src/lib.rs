@@ -19,6 +19,7 @@ pub(crate) mod descriptors;
 pub mod exec;
 pub mod fleet;
 mod forward;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod hangup;
 pub mod links;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 pub(crate) mod carrier;
 pub(crate) mod flow;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub(crate) mod output;
 pub(crate) mod protocol;

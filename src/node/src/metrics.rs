@@ -22,7 +22,9 @@ use super::snapshot::{LinkSnapshot, Snapshot};
 use super::users::Users;
 use hopwise_daemon::table::{MetricsPage, escaped};
 
-pub(super) use server::{serve, verdict};
+pub(super) use server::serve;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) use server::verdict;
 pub(super) use sums::{Adder, Sums};
 use sums::{RTT_BOUNDS_US, value};
 

@@ -23,6 +23,7 @@ pub mod firewall;
 mod first_links;
 pub mod fork;
 mod frames;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod journal;

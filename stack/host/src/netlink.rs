@@ -39,9 +39,13 @@ pub(crate) use detour::{add_rule, check_table, rules_of_ours, table_of};
 pub use device::addresses_of;
 pub use device::{QueuedPackets, queued};
 pub use features::{computes_checksums, joining_offloads};
-pub(crate) use names::{BoundName, names_with, read_answer};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use names::read_answer;
+pub(crate) use names::{BoundName, names_with};
 use on_loan::Added;
-pub(crate) use on_loan::{EarlierState, OnLoan, known};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use on_loan::known;
+pub(crate) use on_loan::{EarlierState, OnLoan};
 pub use on_loan::{Repaired, device_of_loan, loans_left, repair_loan};
 pub(crate) use own::interfaces as all_interfaces;
 pub use own::{is_own_address, owns_address};

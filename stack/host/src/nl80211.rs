@@ -17,11 +17,14 @@ use crate::netlink::message::attribute;
 use kernel::GET_STATION;
 use station::{address, attributes_of};
 
+pub(crate) use kernel::family_named;
 pub use kernel::{Nl80211, StationNews, StationWatch};
-pub(crate) use kernel::{family, family_named, news};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use kernel::{family, news};
 pub use offer::StationOffer;
 pub use sanity::SanityCheck;
 pub use source::{Board, EVERY, Polled, StationReport, StationSource};
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use station::station;
 pub use survey::ChannelUse;
 

@@ -22,6 +22,7 @@ pub use control::ControlSocket;
 pub use kernel::KernelTable;
 pub use kernel::{HostRoute, KernelRoutes};
 pub use resend::{Resender, is_link_lost};
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use switches::known;
 pub use switches::{Switches, left_in, repair};
 pub use watch::{InterfaceWatch, PassingPacket};

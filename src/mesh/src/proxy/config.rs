@@ -341,6 +341,7 @@ pub(super) fn absent_carrier(document: &Document, config: &ProxySettings) -> Opt
 }
 
 /// Reads and checks a configuration from its text.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(super) fn parse(text: &str) -> Result<ProxySettings, Box<Refusal>> {
     read(&Document::parse("proxy.yaml", text)?)
 }

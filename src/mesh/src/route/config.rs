@@ -140,6 +140,7 @@ pub(super) fn absent_interface(document: &Document, config: &RoutingConfiguratio
 }
 
 /// Reads and checks a configuration from its text.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(super) fn parse(text: &str) -> Result<RoutingConfiguration, Box<hopwise_lab::located::Refusal>> {
     read(&Document::parse("route.yaml", text)?)
 }

@@ -19,6 +19,7 @@ const FIXED: usize = 16;
 /// The rest of a header of ours has less than 50 bytes. Others may add values of their own.
 const LONGEST_REST: usize = 512;
 /// No header is longer.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) const LONGEST: usize = FIXED + LONGEST_REST;
 /// Our value, of the range for private use: version, hop limit, DSCP.
 const OURS: u8 = 0xe7;

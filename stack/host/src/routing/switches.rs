@@ -180,6 +180,7 @@ fn text(changes: &[SwitchChange]) -> String {
 }
 
 /// The lines that name a change, as a daemon writes them.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn known(lines: &[String]) -> Vec<String> {
     change::read(lines).iter().map(|change| change.line().trim_end().to_owned()).collect()
 }
