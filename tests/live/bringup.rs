@@ -230,7 +230,10 @@ fn a_killed_one_is_undone_by_down_by_the_next_up_and_by_repair() {
     leave();
     assert!(text(&machine.mesh(&["confirm"]).stderr).contains("killed half-way"));
     let said = machine.doctor(&[]);
-    assert!(said.contains("a killed `hopwise mesh up` left interfaces changed [mesh-up-left]"), "{said}");
+    assert!(
+        said.contains("a killed `hopwise mesh up` or trial left interfaces changed [mesh-up-left]"),
+        "{said}"
+    );
     assert!(machine.doctor(&["--repair"]).contains("changes undone"));
     machine.is_again(&before);
     leave();

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use hopwise_daemon::failure::{self, Failure};
 use hopwise_node::config::{self, NodeConfig};
-use hopwise_router::bringup::STATE;
+pub use hopwise_router::bringup::STATE;
 
 mod acks;
 mod captures;

@@ -9,6 +9,7 @@ mod line;
 mod managers;
 mod plan;
 mod record;
+mod setting;
 
 use hopwise_core::ip::Prefix;
 
@@ -16,7 +17,8 @@ use crate::nl80211::radio::{InterfaceType, MeshCell, Rates};
 
 pub use change::StepError;
 pub use plan::{BringupStep, Plan, PlanError, interface_with};
-pub use record::{Config, Phase, Record, Undone, left_bringups, record_in};
+pub use record::{Config, OF_MESH, OF_TRIAL, Phase, Record, Undone, left_bringups, record_in};
+pub use setting::{Setting, command_step};
 
 /// The wanted state of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -51,6 +51,27 @@ pub(crate) fn namespace_cookie() -> Option<u64> {
     (result == 0).then_some(cookie)
 }
 
+/// The name of the driver of a device.
+pub(crate) fn driver_of(device: &str) -> io::Result<String> {
+    /// A struct ethtool_drvinfo: the command, and the name behind it.
+    const COMMAND: u32 = 3;
+    const NAME: std::ops::Range<usize> = 4..36;
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    let mut info = [0_u8; 196];
+    info[..NAME.start].copy_from_slice(&COMMAND.to_ne_bytes());
+    // SAFETY: zeros are a sound `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let letters = request.ifr_name.iter_mut().zip(device.bytes().take(libc::IFNAMSIZ - 1));
+    letters.for_each(|(place, letter)| *place = letter.cast_signed() as libc::c_char);
+    request.ifr_ifru.ifru_data = info.as_mut_ptr().cast();
+    // SAFETY: the request and the struct that it points to have their kernel's sizes, and outlive the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), 0x8946 as libc::Ioctl, &raw mut request) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(String::from_utf8_lossy(&info[NAME]).trim_end_matches('\0').to_owned())
+}
+
 /// Lets a socket send and receive on one device alone.
 pub(crate) fn bind_to_device(fd: BorrowedFd<'_>, device: &str) -> io::Result<()> {
     // SAFETY: the name is read with its true length, and needs no zero at its end.

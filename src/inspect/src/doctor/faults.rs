@@ -296,8 +296,8 @@ faults! {
 
     MESH_UP_LEFT "mesh-up-left" of "mesh-up" Warning
     spoils "interfaces are half-way up"
-    found "a file of a killed `hopwise mesh up`"
-    remedy "hopwise doctor --repair, or hopwise mesh down"
+    found "a file of a killed `hopwise mesh up`, or of a killed trial with settings of hosts"
+    remedy "hopwise doctor --repair; for `hopwise mesh up` also hopwise mesh down"
 
     MESH_UP_STAYS "mesh-up-stays" of "mesh-up" Failure
     spoils "interfaces are half-way up"

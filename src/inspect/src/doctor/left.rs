@@ -22,13 +22,17 @@ pub(super) mod bringup {
         }
         let left: BTreeSet<_> = folders.into_iter().flat_map(left_bringups).collect();
         if left.is_empty() {
-            return vec![Finding::ok(CHECK, "no killed `hopwise mesh up` left an interface changed")];
+            return vec![Finding::ok(
+                CHECK,
+                "no killed `hopwise mesh up` or trial left an interface changed",
+            )];
         }
         left.iter().map(|path| if is_repair { repaired(path) } else { found(path) }).collect()
     }
 
     fn found(path: &Path) -> Finding {
-        let found = format!("{}: a killed `hopwise mesh up` left interfaces changed", path.display());
+        let found =
+            format!("{}: a killed `hopwise mesh up` or trial left interfaces changed", path.display());
         faults::MESH_UP_LEFT.found(found)
     }
 

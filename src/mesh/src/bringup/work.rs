@@ -24,7 +24,8 @@ const LONGEST_LINE: u64 = 64;
 
 /// The file of this network namespace.
 pub(super) fn record_in(folder: &Path) -> Result<PathBuf, Failure> {
-    bringup::record_in(folder).map_err(|error| Failure::failed("name the file of old states", error))
+    bringup::record_in(folder, bringup::OF_MESH)
+        .map_err(|error| Failure::failed("name the file of old states", error))
 }
 
 /// The file, with its lock.

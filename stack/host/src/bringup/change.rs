@@ -7,6 +7,7 @@ use hopwise_core::ip::Prefix;
 
 use super::line;
 use super::managers::{Manager, networkd};
+use super::setting;
 use crate::namespace::{set_switch, switch_of};
 use crate::netlink::{self, KernelRefusal, device, features};
 use crate::nl80211::radio::{InterfaceType, MeshCell, Radio, Rates};
@@ -43,6 +44,12 @@ pub(super) enum What {
     Offloads(Vec<String>, bool),
     /// A key below /proc/sys/net, in which `{}` stands for the interface's name, and its value.
     Switch(String, String),
+    /// The packets that may wait in its queue.
+    Queue(u32),
+    /// A number of the radio, by its name among settings.
+    Radio(String, u32),
+    /// A command of the user for a shell.
+    Run(String),
     /// The country of the regulatory domain.
     Country(String),
     /// A program has the interface, or leaves it alone.
@@ -92,6 +99,9 @@ impl InterfaceChange {
             What::Blocked(is_on) => Ok(rfkill::set_soft_block(&self.place("{}")?, *is_on)?),
             What::Offloads(names, is_on) => features::set_offloads(index, names, *is_on),
             What::Switch(key, value) => Ok(set_switch(&self.place(key)?, value)?),
+            What::Queue(packets) => device::set_queue(index, *packets),
+            What::Radio(name, value) => setting::set_number(index, name, *value),
+            What::Run(command) => setting::run(command),
             What::Country(code) => Radio::open()?.set_country(code),
             What::Managed(manager, has) => manager.tell(index, &self.place("{}")?, *has),
         }
@@ -204,6 +214,9 @@ impl fmt::Display for What {
             What::Blocked(false) => write!(f, "end the block of its radio (rfkill)"),
             What::Offloads(names, is_on) => write!(f, "turn {} {}", names.join(", "), on(*is_on)),
             What::Switch(key, value) => write!(f, "set net/{key} to {value}"),
+            What::Queue(packets) => write!(f, "set its txqueuelen to {packets}"),
+            What::Radio(name, value) => write!(f, "set its {name} to {}", setting::text(*value)),
+            What::Run(command) => write!(f, "run `{command}`"),
             What::Country(code) => write!(f, "set the regulatory domain to {code}"),
             What::Managed(manager, true) => write!(f, "give it to {manager}"),
             What::Managed(manager, false) => write!(f, "tell {manager} to leave it alone"),

@@ -26,6 +26,9 @@ pub(super) fn of(change: &InterfaceChange) -> String {
         What::Blocked(is_on) => format!("blocked {}", u8::from(*is_on)),
         What::Offloads(names, is_on) => format!("offloads {} {}", u8::from(*is_on), names.join(",")),
         What::Switch(key, value) => format!("switch {key} {value}"),
+        What::Queue(packets) => format!("queue {packets}"),
+        What::Radio(name, value) => format!("radio {name} {value}"),
+        What::Run(command) => format!("run {}", hex(command.as_bytes())),
         What::Country(code) => format!("country {code}"),
         What::Managed(manager, has) => format!("manager {} {}", u8::from(*has), manager.word()),
     };
@@ -69,6 +72,9 @@ pub(super) fn read(line: &str) -> Option<InterfaceChange> {
             What::Offloads(names.split(',').map(str::to_owned).collect(), flag(is_on)?)
         }
         ["switch", key, value] => What::Switch(key.to_owned(), value.to_owned()),
+        ["queue", packets] => What::Queue(number(packets)?),
+        ["radio", name, value] => What::Radio(name.to_owned(), number(value)?),
+        ["run", command] => What::Run(String::from_utf8(bytes(command)?).ok()?),
         ["country", code] => What::Country(code.to_owned()),
         ["manager", has, name] => What::Managed(Manager::read(name)?, flag(has)?),
         _ => return None,
@@ -178,6 +184,9 @@ mod tests {
             What::Blocked(true),
             What::Offloads(vec!["rx-gro".into(), "tx-tcp-segmentation".into()], false),
             What::Switch("ipv4/conf/{}/forwarding".into(), "1".into()),
+            What::Queue(48),
+            What::Radio("rts_threshold".into(), u32::MAX),
+            What::Run("iw dev wlan0 set mcast_rate 24".into()),
             What::Country("DE".into()),
             What::Managed(Manager::WpaSupplicant, true),
         ] {

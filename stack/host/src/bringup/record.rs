@@ -58,9 +58,14 @@ pub struct Undone {
     pub problems: Vec<String>,
 }
 
-/// The file of this network namespace in a folder.
-pub fn record_in(folder: &Path) -> io::Result<PathBuf> {
-    journal::file_beside(&folder.join("mesh"), OF_BRINGUP)
+/// The names of the files of `hopwise mesh up`, and of trials that change settings.
+pub const OF_MESH: &str = "mesh";
+/// The name of the files of trials.
+pub const OF_TRIAL: &str = "trial";
+
+/// The file of that name of this network namespace in a folder.
+pub fn record_in(folder: &Path, name: &str) -> io::Result<PathBuf> {
+    journal::file_beside(&folder.join(name), OF_BRINGUP)
 }
 
 /// The files in a folder whose process was killed before its changes were confirmed or undone.
@@ -274,7 +279,7 @@ mod tests {
     #[test]
     fn a_record_is_read_as_far_as_it_came_and_its_end_removes_it() {
         let folder = Folder::new("record");
-        let path = record_in(&folder.0).expect("a namespace");
+        let path = record_in(&folder.0, OF_MESH).expect("a namespace");
         let mut record = Record::open(&path).expect("it can be made");
         assert_eq!(record.phase(), Phase::Down);
         record.begin(config("new"), Some(config("old"))).expect("it is written");
@@ -308,7 +313,7 @@ mod tests {
     #[test]
     fn a_change_that_cannot_be_undone_stays_in_the_file() {
         let folder = Folder::new("record-kept");
-        let path = record_in(&folder.0).expect("a namespace");
+        let path = record_in(&folder.0, OF_MESH).expect("a namespace");
         let mut record = Record::open(&path).expect("it can be made");
         record.begin(config("new"), None).expect("it is written");
         record

@@ -27,6 +27,7 @@ const FLAGS: usize = 8;
 const UP: u32 = 1;
 const LINK_NAME: u16 = 3;
 const LINK_MTU: u16 = 4;
+const LINK_QUEUE: u16 = 13;
 
 /// A struct ifaddrmsg, and its attributes.
 const ADDRESS_HEADER: usize = 8;
@@ -55,6 +56,8 @@ pub(crate) struct NamedDevice {
     pub(crate) name: String,
     pub(crate) is_up: bool,
     pub(crate) mtu: u32,
+    /// The packets that may wait in its queue (txqueuelen).
+    pub(crate) queue: u32,
 }
 
 /// An address of a device, with the kernel's message about it.
@@ -74,9 +77,10 @@ pub(crate) fn device(index: u32) -> io::Result<NamedDevice> {
         let Some(all) = heard.body.get(HEADER..).filter(|_| heard.kind == NEW_LINK) else { return };
         let name = attribute(all, LINK_NAME).map(|name| String::from_utf8_lossy(name));
         let name = name.map(|name| name.trim_end_matches('\0').to_owned());
-        let mtu = attribute(all, LINK_MTU).and_then(|mtu| word(mtu, 0));
-        if let (Some(name), Some(mtu), Some(flags)) = (name, mtu, word(heard.body, FLAGS)) {
-            found = Some(NamedDevice { name, is_up: flags & UP != 0, mtu });
+        let number = |kind| attribute(all, kind).and_then(|value| word(value, 0));
+        let queue = number(LINK_QUEUE).unwrap_or(0);
+        if let (Some(name), Some(mtu), Some(flags)) = (name, number(LINK_MTU), word(heard.body, FLAGS)) {
+            found = Some(NamedDevice { name, is_up: flags & UP != 0, mtu, queue });
         }
     })?;
     found.ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -102,8 +106,17 @@ pub(crate) fn set_link(index: u32, is_up: bool) -> Result<(), KernelRefusal> {
 }
 
 pub(crate) fn set_mtu(index: u32, mtu: u32) -> Result<(), KernelRefusal> {
+    set_number(index, LINK_MTU, mtu)
+}
+
+/// Sets the number of packets that may wait in a device's queue.
+pub(crate) fn set_queue(index: u32, packets: u32) -> Result<(), KernelRefusal> {
+    set_number(index, LINK_QUEUE, packets)
+}
+
+fn set_number(index: u32, kind: u16, value: u32) -> Result<(), KernelRefusal> {
     let message = NetlinkMessage::new(NEW_LINK, 0, 0).fixed(&link_header(index, 0, 0));
-    tell(message.attribute(LINK_MTU, &mtu.to_ne_bytes()))
+    tell(message.attribute(kind, &value.to_ne_bytes()))
 }
 
 /// The addresses of a device by its name, with their subnets.

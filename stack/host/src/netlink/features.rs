@@ -35,6 +35,9 @@ pub(crate) const OFFLOADS: [&str; 10] = [
     "tx-tcp-mangleid-segmentation",
 ];
 
+/// The offloads of TSO.
+pub(crate) const TSO: &[&str] = OFFLOADS.split_at(5).1;
+
 fn ethtool() -> io::Result<u16> {
     Ok(family_named(open(Some(GENERIC))?, b"ethtool\0")?.0)
 }
@@ -56,12 +59,14 @@ pub fn joining_offloads(device: &str) -> io::Result<Vec<String>> {
 /// Returns whether a device computes checksums of what it sends: captured before, a packet has none.
 pub fn computes_checksums(device: &str) -> io::Result<bool> {
     let index = super::index_of(device).map_err(io::Error::other)?;
-    let mut found = false;
-    each_answer(index, |body| {
-        let all = body.get(GENERIC_HEADER..).unwrap_or_default();
-        found |= bits(all, ACTIVE).iter().any(|name| CHECKSUMS.contains(&name.as_str()));
-    })?;
-    Ok(found)
+    Ok(active(index)?.iter().any(|name| CHECKSUMS.contains(&name.as_str())))
+}
+
+/// All features of a device that are on, by the kernel's names.
+pub(crate) fn active(index: u32) -> io::Result<Vec<String>> {
+    let mut on = Vec::new();
+    each_answer(index, |body| on.extend(bits(body.get(GENERIC_HEADER..).unwrap_or_default(), ACTIVE)))?;
+    Ok(on)
 }
 
 /// The offloads of [`OFFLOADS`] that are on and can be turned off.

@@ -15,6 +15,7 @@ use super::kernel::{INTERFACE, family_named};
 use crate::netlink::ask::{KernelRefusal, ask, open_for_words, request};
 use crate::netlink::message::{DUMP, GENERIC_HEADER, NetlinkMessage, NetlinkReply, attribute, word};
 
+pub(crate) use wire::RadioNumber;
 pub use wire::{Abilities, ChannelSetting, Frequency, InterfaceType, MeshCell, RadioState, Rates};
 
 /// The kernel changes its regulatory domain some time after it was asked.
@@ -93,6 +94,27 @@ impl Radio {
     /// The power in hundredths of dBm; `None` lets the driver choose it.
     pub fn set_power(&self, index: u32, hundredths: Option<u32>) -> Result<(), KernelRefusal> {
         self.tell(wire::power(self.message(wire::SET_WIPHY, index), hundredths))
+    }
+
+    /// A number of the radio, such as its RTS threshold; `None` if the kernel does not tell it.
+    pub(crate) fn number(&self, index: u32, number: RadioNumber) -> io::Result<Option<u32>> {
+        let mut found = None;
+        let question = NetlinkMessage::new(self.family, DUMP, 0).fixed(&[wire::GET_WIPHY, 0, 0, 0]);
+        let question = question.attribute(INTERFACE, &index.to_ne_bytes());
+        ask(&self.socket, question.attribute(wire::SPLIT_DUMP, &[]), |heard| {
+            found = found.or_else(|| number.read(heard.body));
+        })?;
+        Ok(found)
+    }
+
+    /// Gives a number of the radio this value.
+    pub(crate) fn set_number(
+        &self,
+        index: u32,
+        number: RadioNumber,
+        value: u32,
+    ) -> Result<(), KernelRefusal> {
+        self.tell(number.write(self.message(wire::SET_WIPHY, index), value))
     }
 
     /// Returns whether the radio sleeps between frames; `None` if the driver does not tell.

@@ -191,6 +191,32 @@ pub(super) fn power(message: NetlinkMessage, hundredths: Option<u32>) -> Netlink
     }
 }
 
+/// A number of a radio: its attribute, and the bytes that its value has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RadioNumber {
+    attribute: u16,
+    bytes: usize,
+}
+
+impl RadioNumber {
+    pub(crate) const SHORT_RETRIES: RadioNumber = RadioNumber { attribute: 61, bytes: 1 };
+    pub(crate) const LONG_RETRIES: RadioNumber = RadioNumber { attribute: 62, bytes: 1 };
+    pub(crate) const FRAGMENTATION: RadioNumber = RadioNumber { attribute: 63, bytes: 4 };
+    pub(crate) const RTS_THRESHOLD: RadioNumber = RadioNumber { attribute: 64, bytes: 4 };
+    pub(crate) const COVERAGE_CLASS: RadioNumber = RadioNumber { attribute: 89, bytes: 1 };
+
+    pub(super) fn read(self, body: &[u8]) -> Option<u32> {
+        let value = attribute(body.get(GENERIC_HEADER..)?, self.attribute)?;
+        if self.bytes == 1 { value.first().map(|byte| u32::from(*byte)) } else { word(value, 0) }
+    }
+
+    pub(super) fn write(self, message: NetlinkMessage, value: u32) -> NetlinkMessage {
+        let bytes = value.to_le_bytes();
+        let bytes = if self.bytes == 1 { bytes[..1].to_vec() } else { value.to_ne_bytes().to_vec() };
+        message.attribute(self.attribute, &bytes)
+    }
+}
+
 pub(super) fn power_save(body: &[u8]) -> Option<bool> {
     Some(word(attribute(body.get(GENERIC_HEADER..)?, POWER_SAVE)?, 0)? != 0)
 }
