@@ -8,7 +8,7 @@ use hopwise_agents::spec::senders_of;
 use serde::{Deserialize, Serialize};
 
 use crate::live::mesh::MeshRun;
-use crate::live::part::ThinnedAcks;
+use crate::live::part::{SettingRow, ThinnedAcks};
 use crate::programs::{CompletionTimes, Probed, Spread};
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
@@ -78,6 +78,9 @@ pub struct Live {
     /// The ACKs of the kernels that `hopwise thin` judged, by node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub thinned: BTreeMap<String, ThinnedAcks>,
+    /// The settings that the run changed, by node. A run during which one moved does not count.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub host: BTreeMap<String, Vec<SettingRow>>,
     /// The hosts of a mesh, and what they saw during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshRun>,

@@ -5,6 +5,7 @@ mod channel;
 mod check;
 mod flows;
 mod gateway;
+mod host;
 mod mask;
 mod matrix;
 mod motion;
@@ -36,6 +37,7 @@ use point::{MatrixPoint, Stop};
 use schema::ScenarioFile;
 
 pub use armed::Armed;
+pub use host::HostPlan;
 pub use matrix::MatrixCell;
 pub(crate) use matrix::Sweep;
 pub use nodes::Nodes;
@@ -64,7 +66,8 @@ struct ParsedScenario {
 impl ParsedScenario {
     fn of(document: Document) -> Result<Arc<ParsedScenario>, Box<Refusal>> {
         keys::check(&document, json_schema())?;
-        let file = document.read()?;
+        let mut file = document.read()?;
+        host::simulate(&mut file);
         Ok(Arc::new(ParsedScenario { document, file }))
     }
 }
@@ -78,6 +81,8 @@ pub struct Prepared {
     pub names: Vec<String>,
     /// The section `routing:`, for the daemons of a live world.
     pub routing: RoutingConfig,
+    /// The settings of the hosts of a live world.
+    pub host: HostPlan,
 }
 
 impl Prepared {
@@ -323,7 +328,9 @@ impl Scenario {
         let mut document = self.read.document.clone();
         let set_at = YamlPath::root().key("arms").key(arm).key("set");
         for (path, value) in sets {
-            let at = set_at.key(path);
+            let of_host = YamlPath::root().key("arms").key(arm).key("host");
+            let of_host = path.strip_prefix("host.").map(|key| of_host.key(key));
+            let at = of_host.filter(|at| document.value_of(at).is_some()).unwrap_or_else(|| set_at.key(path));
             check::settable(path)
                 .map_err(|problem| document.refuse_key(&at, problem, "a path such as topology.hops"))?;
             document.set_value(path, value, &at)?;

@@ -1,6 +1,7 @@
 //! Trials in real time between namespaces: their records, their refusals, and what killed processes leave.
 
 mod carried;
+mod settings;
 
 use std::env;
 use std::fs;

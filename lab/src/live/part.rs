@@ -88,9 +88,28 @@ pub struct NodeResults {
     /// The offloads that join or cut segments (GRO, LRO, TSO, GSO) and were on when it began, by interface.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub offloads: BTreeMap<String, Vec<String>>,
+    /// The settings that the run has changed here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host: Vec<SettingRow>,
     /// The counts of the daemon that thinned ACKs beside the node's programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinned: Option<ThinnedAcks>,
+}
+
+/// A setting of a host during one run. The run began with the wanted value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingRow {
+    /// The interface; absent for a switch of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// The setting's name.
+    pub name: String,
+    /// The value before the change, which it has again.
+    pub before: String,
+    /// The wanted value.
+    pub wanted: String,
+    /// The value at the run's end.
+    pub after: String,
 }
 
 /// The counts of a node's routing at the run's end.

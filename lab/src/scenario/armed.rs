@@ -10,8 +10,8 @@ use super::check::Agents;
 use super::nodes::Nodes;
 use super::schema::RunConfig;
 use super::{
-    ParsedScenario, Prepared, channel, check, flows, gateway, made_by, nodes, queue, radio, reach, routing,
-    settings,
+    HostPlan, ParsedScenario, Prepared, channel, check, flows, gateway, made_by, nodes, queue, radio, reach,
+    routing, settings,
 };
 use crate::located::{Refusal, YamlPath};
 use crate::routing::RoutingConfig;
@@ -67,7 +67,8 @@ impl Armed {
             let nodes = nodes::place(document, file, (seed, draw))?;
             let plan = self.plan(&nodes, seed)?;
             if reach::check(document, file, &nodes, &plan)? == reach::FieldCheck::Usable {
-                return Ok(Prepared { plan, names: nodes.names, routing: self.config.clone() });
+                let host = HostPlan::read(document, file, &nodes.names)?;
+                return Ok(Prepared { plan, names: nodes.names, routing: self.config.clone(), host });
             }
         }
         let problem = format!("{MOST_DRAWS} random fields were drawn, and none is connected");

@@ -15,8 +15,8 @@ use hopwise_agents::spec::{
 };
 pub(super) use live::is_kernels;
 
-use super::json_schema;
 use super::schema::{ScenarioFile, TrafficFlows};
+use super::{host, json_schema};
 use crate::keys;
 use crate::located::{Document, Refusal, YamlPath, one_of};
 use crate::sim::Arm;
@@ -65,6 +65,7 @@ pub(super) fn all(document: &Document, file: &ScenarioFile) -> CheckResult {
     effect::channel(document, file)?;
     effect::gateway(document, file)?;
     live::check(document, file)?;
+    host::check(document, file)?;
     let total: u64 = file.traffic.iter().map(|traffic| u64::from(traffic.flows)).sum();
     for (nth, traffic) in file.traffic.iter().enumerate() {
         let at = YamlPath::root().key("traffic").index(nth);

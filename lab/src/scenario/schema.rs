@@ -3,6 +3,7 @@
 
 mod arms;
 mod claims;
+mod host;
 mod queue;
 mod radio;
 mod run;
@@ -23,6 +24,7 @@ use crate::words::{Word, Words};
 use crate::world::World;
 pub(super) use arms::{ArmConfig, Arms};
 pub use claims::{Bound, Claim, Measure, PointCombination, Premise, Stated};
+pub(super) use host::HostConfig;
 pub(super) use radio::{OrOff, RadioConfig};
 pub(super) use run::{MatrixConfig, RunConfig};
 pub(super) use traffic::{Drawn, GAPS, REQUESTS, SEGMENT_BYTES, TRANSFERS, TrafficFlows, TrafficKind};
@@ -74,6 +76,8 @@ pub(super) struct ScenarioFile {
     /// of `gateway` a fade is an outage of a radio link of the gateway, from `channel.outages` or `channel.links`.
     /// `channel.fading` makes none. Only in world sim.
     pub(super) gateway: Option<GatewayConfig>,
+    /// Settings of the hosts of a live world during a run (default: as they are).
+    pub(super) host: Option<HostConfig>,
     /// Arms of the trial by name: the agents and settings that are compared. The first one is the baseline unless
     /// `run.baseline` names another.
     pub(super) arms: Arms,

@@ -16,8 +16,8 @@ use crate::rules::Rule;
 use crate::scenario::check::Agents;
 use crate::scenario::point::plain;
 use crate::scenario::schema::{
-    ChannelConfig, GatewayConfig, Mac, Mobility, RadioConfig, RunConfig, SEGMENT_BYTES, ScenarioFile, Shape,
-    Topology, TrafficFlows,
+    ChannelConfig, GatewayConfig, HostConfig, Mac, Mobility, RadioConfig, RunConfig, SEGMENT_BYTES,
+    ScenarioFile, Shape, Topology, TrafficFlows,
 };
 use crate::scenario::{flows, motion, nodes};
 use crate::sim::RoutingPlan;
@@ -40,6 +40,7 @@ struct InFile<'a> {
     traffic: Vec<TrafficFlows>,
     rules: &'a [Rule<String>],
     gateway: Option<&'a GatewayConfig>,
+    host: Option<&'a HostConfig>,
     run: RunSettings,
 }
 
@@ -70,6 +71,7 @@ pub(super) fn in_force(
         traffic,
         rules,
         gateway,
+        host,
         arms: _,
         run: RunConfig { duration, warmup, seeds: _, margin: _, stop: _, baseline: _, figure: _ },
         matrix: _,
@@ -92,6 +94,7 @@ pub(super) fn in_force(
         traffic: traffic.iter().map(|flow| sized(flow, own_tcp)).collect(),
         rules,
         gateway: gateway.as_ref(),
+        host: host.as_ref(),
         run: RunSettings { duration: *duration, warmup: *warmup },
     };
     let mut settings = serde_json::to_value(in_file).expect("nothing in it but texts and numbers");

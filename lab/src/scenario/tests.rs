@@ -1,4 +1,5 @@
 mod agreed;
+mod host;
 mod mask;
 mod matrix;
 mod movement;

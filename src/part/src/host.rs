@@ -92,7 +92,7 @@ fn failed(problem: &str) -> Failure {
 }
 
 /// Returns whether some flow has an end at the node.
-pub(crate) fn is_end(plan: &Plan, node: u32) -> bool {
+pub fn is_end(plan: &Plan, node: u32) -> bool {
     plan.flows.iter().any(|flow| flow.from == node || flow.to == node)
 }
 

@@ -7,6 +7,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use clap::Args;
@@ -27,9 +28,10 @@ use hopwise_daemon::failure::Failure;
 use hopwise_daemon::spawn;
 use hopwise_daemon::talk::{self, say};
 use hopwise_node::config::TUN_CROSSINGS;
-pub use host::v4;
-use host::{OnHost, forward, is_end, offloads_of};
+use host::{OnHost, forward, offloads_of};
+pub use host::{is_end, v4};
 use kernel::Kernel;
+use settings::Settings;
 use traced::Traced;
 
 pub mod algorithms;
@@ -38,6 +40,7 @@ mod host;
 mod kernel;
 mod looks;
 pub mod lost;
+mod settings;
 mod thinning;
 mod traced;
 
@@ -60,8 +63,10 @@ pub fn run(_: &Arguments) -> Result<(), Failure> {
         } else {
             0
         };
+        let settings = Settings::change(&prepared, &part)?;
         let offloads = offloads_of(&part)?;
-        play(&prepared, &part).map(|ended| NodeResults { offloads, ..ended })
+        let ended = play(&prepared, &part)?;
+        Ok(NodeResults { offloads, host: settings.end()?, ..ended })
     });
     match played {
         Ok(ended) => {
@@ -92,14 +97,23 @@ fn is_captured(part: &NodePart) -> bool {
     part.mesh.as_ref().is_some_and(|mesh| mesh.capture)
 }
 
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// True from the trial's word on.
+pub(crate) fn has_begun() -> bool {
+    HAS_BEGUN.load(Ordering::Relaxed)
+}
+
 /// Waits for the beginning. From then on the process ends with the trial.
 fn wait_for_beginning() -> Result<(), Failure> {
     talk::wait_for_beginning()?;
+    HAS_BEGUN.store(true, Ordering::Relaxed);
     if let Err(error) = live_by_the_clock() {
         tracing::warn!(%error, "no real-time priority: on a busy machine the programs fall behind");
     }
     let watch = || {
         talk::answer();
+        let _ = settings::undo();
         process::exit(1);
     };
     spawn("trial", watch)
@@ -107,6 +121,9 @@ fn wait_for_beginning() -> Result<(), Failure> {
 
 fn play(prepared: &Prepared, part: &NodePart) -> Result<NodeResults, Failure> {
     let Some(mesh) = &part.mesh else {
+        if !is_end(&prepared.plan, part.node) {
+            return rest(&prepared.plan, &wait_for_beginning);
+        }
         let capture = part.capture.as_deref();
         return programs(prepared, part, (&address_of, capture), &wait_for_beginning);
     };

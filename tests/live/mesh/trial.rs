@@ -1,5 +1,7 @@
 //! A trial on a fleet: hosts in a line behind real ssh, with a host that is lost and comes back.
 
+mod settings;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};

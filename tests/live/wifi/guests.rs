@@ -80,6 +80,38 @@ fn a_trial_in_a_guest_counts_what_each_tcp_tells_and_leaves_nothing() {
     assert_eq!((guests.running(), guests.left()), (Vec::new(), 0));
 }
 
+#[test]
+fn ten_settings_of_a_guests_radios_are_taken_and_read_back() {
+    if !can_run(name_of_test!()) {
+        return;
+    }
+    let guests = Guests::new("settings");
+    let arm = ["--set", "arms={ kernel: { receiver: kernel, sender: kernel:reno } }", "--set"];
+    let with = |settings: &str| {
+        let host = format!("host={{ {settings} }}");
+        guests.trial(&[&arm[..], &[host.as_str()]].concat())
+    };
+    let output = with(
+        "fragmentation: 1000, short_retries: 4, long_retries: 9, txqueuelen: 77, gro: false, \
+         sysctl: { net.ipv4.tcp_sack: 0, net.ipv4.tcp_ecn: 1, net.ipv4.tcp_timestamps: 0, \
+         net.ipv4.tcp_window_scaling: 0, net.ipv4.tcp_slow_start_after_idle: 0 }",
+    );
+    assert!(output.status.success(), "{}", said(&output));
+    let record = &guests.scenario.records()[0];
+    for node in ["n0", "n1", "n2"] {
+        let rows = record["result"]["live"]["host"][node].as_array().expect("a list");
+        assert_eq!(rows.len(), 10, "{rows:?}");
+        for row in rows {
+            assert_eq!(row["after"], row["wanted"], "{row}");
+            assert_ne!(row["before"], row["wanted"], "{row}");
+        }
+    }
+    fs::remove_dir_all(&guests.scenario.out).expect("it is there");
+    let refused = said(&with("coverage_class: 2"));
+    let words = "set its coverage_class to 2: Operation not supported (os error 95) (driver mac80211_hwsim)";
+    assert!(refused.contains(words), "{refused}");
+}
+
 /// Four hops at MCS 7 came to 6.2 Mbit/s while the kernel did not get frames that were handed up after their status,
 /// because they had waited for an earlier frame of their aggregate.
 #[test]

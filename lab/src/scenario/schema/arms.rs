@@ -40,6 +40,10 @@ pub(in crate::scenario) struct ArmConfig {
     /// (default: the kernel's ACKs leave as they are). It goes with receiver `kernel`, in live worlds.
     #[schemars(schema_with = "receiver")]
     pub(in crate::scenario) thin: Option<String>,
+    /// Settings of hosts for this arm, in the form of the file's `host` (default: the file's). `host: { gro: false }`
+    /// is `set: { host.gro: false }`.
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub(in crate::scenario) host: BTreeMap<String, serde_yaml::Value>,
     /// Keys of the file with other values for this arm, by path, such as `topology.hops: 12` (default: none). These
     /// cannot be set: `title`, `world`, `arms`, `matrix`, and keys of `run` except `duration` and `warmup`.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
@@ -95,7 +99,10 @@ impl<'de> Deserialize<'de> for Arms {
                 let mut arms = Vec::new();
                 // An arm without a value has the defaults.
                 while let Some((name, arm)) = map.next_entry::<String, Option<ArmConfig>>()? {
-                    arms.push((name, arm.unwrap_or_default()));
+                    let mut arm = arm.unwrap_or_default();
+                    let host = std::mem::take(&mut arm.host).into_iter();
+                    arm.set.extend(host.map(|(key, value)| (format!("host.{key}"), value)));
+                    arms.push((name, arm));
                 }
                 Ok(Arms(arms))
             }

@@ -23,7 +23,7 @@ impl FileKind {
                 "configs/keys/grid.yaml" "configs/keys/random.yaml" "configs/keys/cross.yaml"
                 "configs/keys/positions.yaml" "configs/today.yaml" "configs/keys/fq-codel.yaml"
                 "configs/keys/amsdu.yaml" "configs/live/transparent.yaml" "configs/field.yaml"
-                "configs/thin.yaml"
+                "configs/thin.yaml" "configs/keys/host.yaml" "configs/recipes/retries.yaml"
             },
             FileKind::Node => {
                 files! { "configs/node.yaml" "configs/keys/node.yaml" "configs/keys/raw.yaml" "configs/keys/pcap.yaml" }

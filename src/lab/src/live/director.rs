@@ -1,10 +1,11 @@
 //! Directs runs in a live world: makes each where its world is, and again until it keeps its time.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hopwise_core::narrow::as_u32;
+use hopwise_host::routing::forget_gone;
 use hopwise_host::wait_to_read;
 use hopwise_lab::live::guest::{GuestAnswer, GuestOrder};
 use hopwise_lab::result::{Live, RunResult};
@@ -19,6 +20,7 @@ use crate::air::hwsim::{self, Session};
 use crate::air::netns::stations;
 use crate::scenario::RunBounds;
 use hopwise_daemon::failure::{self, Failure};
+use hopwise_inspect::doctor::STATE;
 use hopwise_node::fleet::inventory::Host;
 use hopwise_part::algorithms;
 
@@ -215,7 +217,12 @@ impl<'a> Director<'a> {
             },
             _ => {
                 let prefix = prefix_of(&run.part.scenario);
-                play(&Netns::open(&prefix, run.prepared)?, run, (&self.out, ends))
+                let played = play(&Netns::open(&prefix, run.prepared)?, run, (&self.out, ends));
+                if !run.prepared.host.is_empty() {
+                    // A process that was ended early has left old values of a namespace that is gone.
+                    forget_gone(Path::new(STATE));
+                }
+                played
             }
         }
     }
@@ -256,6 +263,11 @@ fn spoilt(live: &Live, bounds: RunBounds) -> Option<String> {
             return Some(format!("{what} {late_ms:.1} ms late, expected at most {most_ms:.1} ms"));
         }
     }
+    let mut rows = live.host.iter().flat_map(|(node, rows)| rows.iter().map(move |row| (node, row)));
+    if let Some((node, row)) = rows.find(|(_, row)| row.after != row.wanted) {
+        let (name, wanted, after) = (&row.name, &row.wanted, &row.after);
+        return Some(format!("{name} of {node} moved from {wanted} to {after}, expected none to move"));
+    }
     if let Some(lost @ 1..) = live.lost {
         return Some(format!("the machine lost {lost} packets that nothing took in time, expected none"));
     }
@@ -266,8 +278,9 @@ fn spoilt(live: &Live, bounds: RunBounds) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::collections::BTreeMap;
 
+    use hopwise_lab::live::part::SettingRow;
     use hopwise_lab::scenario::Scenario;
 
     use super::*;
@@ -298,6 +311,9 @@ mod tests {
             ..Live::default()
         };
         assert_eq!(spoilt(&kept, bounds), None);
+        let (off, on) = ("off".to_owned(), "on".to_owned());
+        let row = SettingRow { name: "gro".to_owned(), wanted: off, after: on, ..SettingRow::default() };
+        let moved = BTreeMap::from([("n1".to_owned(), vec![row])]);
         assert_eq!(spoilt(&Live { busy_elsewhere: None, lost: None, ..kept.clone() }, bounds), None);
         for (live, word) in [
             (Live { air_late_ms: 5.1, ..kept.clone() }, "the radios were 5.1 ms late"),
@@ -307,6 +323,7 @@ mod tests {
                 Live { deaf: vec!["n1".into(), "n3".into()], ..kept.clone() },
                 "n1, n3 did not hear all neighbours",
             ),
+            (Live { host: moved, ..kept.clone() }, "gro of n1 moved from off to on, expected none to move"),
             (
                 Live { busy_elsewhere: Some(0.5), ..kept.clone() },
                 "other programs used 50 % of the processors",

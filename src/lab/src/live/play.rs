@@ -21,7 +21,7 @@ use super::children::{Children, Does};
 use super::field::LiveField;
 use super::routes;
 use hopwise_daemon::failure::Failure;
-use hopwise_part::lost;
+use hopwise_part::{is_end, lost};
 
 /// The time that processes have to open their sockets, and to tell their results.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -53,7 +53,12 @@ pub(super) fn play(
     (out, ends): (&Path, &OwnedFd),
 ) -> Result<RunResult, Failure> {
     let plan = &run.prepared.plan;
-    let nodes = end_nodes(&plan.flows);
+    let mut nodes = end_nodes(&plan.flows);
+    if !run.prepared.host.is_empty() {
+        // Settings are those of all nodes.
+        let all = (0..).zip(&run.prepared.names).map(|(node, _)| node);
+        nodes.extend(all.filter(|node| !is_end(plan, *node)));
+    }
     let mut children = started(field, run, (&nodes, out, ends))?;
     let (busy, before) = (Busy::start(), lost::by_processors());
     let work = || to_the_end(run, &mut children, ends);
@@ -115,14 +120,16 @@ fn started(
     let captures = ends_folder(run)?;
     for node in nodes {
         let (name, namespace) = (run.prepared.name_of(*node), field.namespace(*node));
-        let host = plan.arm.transparent.then(|| carriers::host_of(*node)).transpose()?;
-        let capture = captures.as_ref().map(|folder| folder.join(format!("{name}.pcapng")));
-        let has_trace = run.wanted.trace && has_endpoints(run);
+        let is_end = is_end(plan, *node);
+        let host = (plan.arm.transparent && is_end).then(|| carriers::host_of(*node)).transpose()?;
+        let captures = captures.as_ref().filter(|_| is_end);
+        let capture = captures.map(|folder| folder.join(format!("{name}.pcapng")));
+        let has_trace = run.wanted.trace && has_endpoints(run) && is_end;
         let trace = has_trace.then(|| run.folder.join(format!("{name}.trace.txt")));
         let part = NodePart { node: *node, capture, trace, ..run.part.clone() };
         children.start((namespace, host.as_ref()), name, &part)?;
         if host.is_some() {
-            let config = carriers::config_of(plan, (*node, name), nodes);
+            let config = carriers::config_of(plan, (*node, name), &end_nodes(&plan.flows));
             let config = config.map_err(|error| Failure::failed("configure a transparent node", error))?;
             children.start_daemon(Does::Carrying, (namespace, name), &config)?;
         }
@@ -164,13 +171,16 @@ fn to_the_end(
     Ok((ended, routed))
 }
 
-/// What a record has of nodes by their names: their offloads, and the counts of the daemons that thinned ACKs.
+/// What a record has of nodes by their names: their settings and offloads, and the counts of the daemons that thinned
+/// ACKs.
 pub(super) fn by_node<'a>(
     prepared: &Prepared,
     ended: impl Iterator<Item = (u32, &'a NodeResults)> + Clone,
 ) -> Live {
     let name = |node| prepared.name_of(node).to_owned();
+    let changed = ended.clone().filter(|(_, ended)| !ended.host.is_empty());
     Live {
+        host: changed.map(|(node, ended)| (name(node), ended.host.clone())).collect(),
         offloads: ended.clone().map(|(node, ended)| (name(node), ended.offloads.clone())).collect(),
         thinned: ended.filter_map(|(node, ended)| Some((name(node), ended.thinned?))).collect(),
         ..Live::default()

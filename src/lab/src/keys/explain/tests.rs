@@ -79,7 +79,7 @@ fn a_key_that_does_not_exist_names_the_nearest_one() {
     assert_eq!(near("node.queue_packets"), "did you mean `radio.queue_packets`?");
     assert_eq!(near("a.b.stop_wihtin"), "did you mean `stop_within`?");
     assert_eq!(near("radio.rts"), "did you mean `radio.rts_threshold`?");
-    assert_eq!(near("rts_thr"), "did you mean `radio.rts_threshold`?");
+    assert_eq!(near("cts_to"), "did you mean `radio.cts_to_self`?");
     for of_none in ["zzzzzzzzzzzz", "hops.max"] {
         assert!(near(of_none).contains("hopwise keys schema"), "{}", near(of_none));
     }

@@ -1,0 +1,63 @@
+//! Settings of hosts: what each world has, and what it is told to have in their place.
+
+use super::*;
+
+const KERNELS: &str = "topology: { kind: chain, hops: 1 }\n\
+    traffic: [{ from: first, to: last, kind: bulk }]\n\
+    arms: { one: { receiver: kernel, sender: kernel:reno, host: { gro: false, txqueuelen: 9 } } }\n\
+    world: netns\nrun: { duration: 3s }\n";
+
+fn host_of(sets: &[&str]) -> HostPlan {
+    planned(KERNELS, sets).expect("it is sound").host
+}
+
+#[test]
+fn an_arm_gives_hosts_settings_in_words() {
+    let words = |plan: &HostPlan| {
+        plan.settings.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(words(&host_of(&[])), "gro off, txqueuelen 9");
+    let more = ["host={ tso: true, sysctl: { net.ipv4.tcp_rmem: '4096  131072 6291456' } }"];
+    assert_eq!(
+        words(&host_of(&more)),
+        "gro off, net.ipv4.tcp_rmem 4096 131072 6291456, tso on, txqueuelen 9"
+    );
+    let mesh = ["world=mesh", "host={ rts_threshold: off, short_retries: 4 }"];
+    assert_eq!(words(&host_of(&mesh)), "gro off, rts_threshold off, short_retries 4, txqueuelen 9");
+    let commands = host_of(&["host={ before: { all: a, n1: b }, after: { n1: c } }"]);
+    assert_eq!(commands.commands("n1"), [("a", ""), ("b", "c")]);
+    assert_eq!(commands.commands("n0"), [("a", "")]);
+}
+
+#[test]
+fn a_simulated_radio_takes_the_threshold_that_a_driver_would() {
+    for world in ["sim", "netns"] {
+        let sets = owned(&["host={ rts_threshold: 300 }", &format!("world={world}")]);
+        let scenario = Scenario::parse("a.yaml", CHAIN, &sets).expect("it is read");
+        let armed = scenario.only(None).expect("it has one arm");
+        assert_eq!(armed.settings()["radio"]["rts_threshold"], 300);
+        assert!(armed.prepare(1).expect("a plan").host.is_empty());
+    }
+}
+
+#[test]
+fn what_a_world_lacks_is_refused_with_what_it_has() {
+    let of_sim = refused(&["host={ gro: false }"]);
+    assert!(of_sim.ends_with("has no hosts; rts_threshold, or world: netns, hwsim or mesh"), "{of_sim}");
+    let of_queue = refused(&["host={ txqueuelen: 9 }"]);
+    assert!(of_queue.ends_with("has no hosts; radio.queue_packets, or world: netns"), "{of_queue}");
+    for (set, words) in [
+        ("host={ short_retries: 4 }", "radios have no driver in the world netns"),
+        ("host={ before: { n7: true } }", "no node is called `n7`"),
+        ("host={ sysctl: { kernel.panic: 1 } }", "`kernel.panic` is no such switch"),
+        ("host={ sysctl: { 'net./../x': 1 } }", "is no such switch"),
+        ("host={ short_retries: 0 }", "0 is out of range"),
+    ] {
+        match planned(KERNELS, &[set]) {
+            Err(NoPlan::Refused(refusal)) => {
+                assert!(shown(&refusal).contains(words), "{set}: {}", shown(&refusal));
+            }
+            other => panic!("{set}: {other:?}"),
+        }
+    }
+}
