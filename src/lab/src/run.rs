@@ -36,7 +36,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 Some(arm) => format!("no arm is called `{arm}`; {}", one_of(arm, &names)),
                 None => format!("it has several arms: name one with --arm, {}", arms.join(" or ")),
             };
-            Failure::refused(of.file.display().to_string(), problem)
+            Failure::refused(of.named(), problem)
         }
     })?;
     if scenario.world().is_live() {

@@ -1,6 +1,6 @@
 //! Options that the commands for scenarios share: `run`, `trial` and `air`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -16,8 +16,11 @@ use hopwise_daemon::numbers;
 #[derive(Args, Debug)]
 pub(crate) struct OfScenario {
     /// Scenario file in YAML
-    #[arg(value_name = "SCENARIO")]
-    pub file: PathBuf,
+    #[arg(value_name = "SCENARIO", required_unless_present = "recipe")]
+    file: Option<PathBuf>,
+    /// Scenario that comes with Hopwise, in place of a file: it compares settings of hosts
+    #[arg(long, value_name = "NAME", conflicts_with = "file", value_parser = RECIPES.map(|(name, _)| name))]
+    recipe: Option<String>,
     /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
@@ -28,20 +31,41 @@ pub(crate) struct OfScenario {
 
 impl OfScenario {
     pub(crate) fn load(&self) -> Result<Scenario, Failure> {
-        Ok(Scenario::load(&self.file, &self.set)?)
+        self.read(&self.set)
+    }
+
+    /// The scenario's file or recipe, for an error.
+    pub(crate) fn named(&self) -> String {
+        let file = self.file.as_deref().map(|file| file.display().to_string());
+        file.or_else(|| self.recipe.clone()).unwrap_or_default()
+    }
+
+    fn read(&self, sets: &[String]) -> Result<Scenario, Failure> {
+        let recipe = RECIPES.iter().find(|(name, _)| self.recipe.as_deref() == Some(*name));
+        match (recipe, &self.file) {
+            (Some((name, text)), _) => Scenario::parse(name, text, sets).map_err(Failure::Located),
+            (None, file) => Ok(Scenario::load(file.as_deref().unwrap_or(Path::new("")), sets)?),
+        }
     }
 
     /// The scenario in that world, whatever the file says.
     pub(crate) fn load_in(&self, world: World) -> Result<Scenario, Failure> {
         let world = format!("world={}", world.name());
         let sets: Vec<String> = self.set.iter().cloned().chain([world]).collect();
-        Ok(Scenario::load(&self.file, &sets)?)
+        self.read(&sets)
     }
 
     pub(crate) fn folder(&self, scenario: &Scenario) -> PathBuf {
         self.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&scenario.name))
     }
 }
+
+macro_rules! recipes {
+    ($($name:literal)+) => { [$(($name, include_str!(concat!("../configs/recipes/", $name, ".yaml")))),+] };
+}
+
+/// The scenarios of `--recipe`.
+const RECIPES: [(&str, &str); 3] = recipes! { "rts" "retries" "gro" };
 
 /// One run of a scenario.
 #[derive(Args, Debug)]
