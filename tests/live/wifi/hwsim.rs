@@ -142,6 +142,20 @@ fn kernels_reach_over_three_hops_see_losses_as_retries_and_an_outage_as_failures
     assert_eq!(folder.left(), 0);
 }
 
+/// Each round of a string instruction takes a nanosecond of such a guest: a frame that is copied by bytes costs eight
+/// times as much as by words.
+#[test]
+fn a_guest_whose_instructions_are_counted_copies_by_words_and_clears_no_memory_that_it_takes() {
+    if !can_run(name_of_test!()) {
+        return;
+    }
+    let folder = Folder::new("counted");
+    let script = "grep -q -w rep_good /proc/cpuinfo && ! grep -q -w -E 'erms|fsrm' /proc/cpuinfo &&
+        grep -q -w init_on_alloc=0 /proc/cmdline";
+    let done = folder.world(1, LIMIT, &["--accelerator", "counted"], script).output().expect("it starts");
+    assert!(done.status.success(), "{}", said(&done));
+}
+
 #[test]
 fn a_routing_daemon_a_proxy_and_the_doctor_read_the_stations_of_a_real_nl80211() {
     if !can_run(name_of_test!()) {
