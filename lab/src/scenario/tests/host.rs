@@ -48,7 +48,7 @@ fn what_a_world_lacks_is_refused_with_what_it_has() {
     assert!(of_queue.ends_with("has no hosts; radio.queue_packets, or world: netns"), "{of_queue}");
     for (set, words) in [
         ("host={ short_retries: 4 }", "radios have no driver in the world netns"),
-        ("host={ before: { n7: true } }", "no node is called `n7`"),
+        ("host={ before: { n7: iw } }", "no node is called `n7`"),
         ("host={ sysctl: { kernel.panic: 1 } }", "`kernel.panic` is no such switch"),
         ("host={ sysctl: { 'net./../x': 1 } }", "is no such switch"),
         ("host={ short_retries: 0 }", "0 is out of range"),
