@@ -210,9 +210,10 @@ fn an_agent_learns_the_hops_from_the_syn_that_arrives() {
     let network = Network::new("thin-hops");
     network.fixed.sysctl("ipv4/ip_default_ttl", "61");
     let mut thinned = Thinned::on_mobile(&network, "dca:far=4,far-limit=60000", "60s");
-    network.transfer("cubic").wait_for(5_000_000);
+    network.transfer("cubic").wait_for(20_000_000);
     let (acks, replaced) = (thinned.count("acks"), thinned.count("replaced"));
-    assert!(replaced * 10 > acks * 8, "{replaced} of {acks}");
+    // Without hops `dca` acknowledges every second segment, and nothing is replaced.
+    assert!(replaced * 10 > acks * 7, "{replaced} of {acks}");
     thinned.end();
 }
 

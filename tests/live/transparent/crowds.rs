@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use hopwise_core::Instant;
 use hopwise_core::random::SplitMix64;
+use hopwise_host::Clock;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 use rustix::process::Signal;
@@ -82,20 +84,24 @@ fn more_syns_than_are_decided_at_a_time_go_straight_on_and_the_node_serves() {
 }
 
 #[test]
-fn clients_that_are_not_accepted_while_descriptors_are_spent_are_served_later_and_take_one_line() {
+fn clients_that_are_not_accepted_while_descriptors_are_spent_are_served_later_and_take_a_line_a_minute() {
     needs!(&TOOLS);
     let chain = Chain::new("spent");
     chain.serve(PORT);
     chain.exchange(V4[1], 1000);
     let few = ["sh", "-c", "ulimit -n 64 && exec \"$0\" node \"$1\"", HOPWISE];
     let (_last, _first) = (chain.last(), chain.node_by(&few, &chain.first, 1, FIRST));
+    let clock = Clock::start();
+    // While no client is accepted, a further one waits for a place, and goes straight on in the end.
     let mut opened: Vec<_> =
         (0..60).map(|_| chain.connect(V4[1], PORT).expect("the kernel has it")).collect();
     within_patience(until(|| chain.log(1).contains("a client was not accepted")));
     for stream in opened.drain(20..) {
         exchange_over(stream, 1000).expect("it is accepted once others have ended");
     }
-    assert_eq!(chain.log(1).matches("a client was not accepted").count(), 1, "{}", chain.log(1));
+    let minutes = clock.now().since(Instant::ZERO).as_secs() / 60;
+    let lines = chain.log(1).matches("a client was not accepted").count();
+    assert!((1..=minutes + 1).contains(&(lines as u64)), "{}", chain.log(1));
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub(super) type Ends = (SocketAddr, SocketAddr);
 /// Linux repeats a SYN for 127 seconds (tcp_syn_retries).
 const REPEATED_FOR: Duration = Duration::from_secs(150);
 /// The time that a caught SYN has until its connection stands: some of its repetitions.
-const STANDS_WITHIN: Duration = Duration::from_secs(15);
+pub(super) const STANDS_WITHIN: Duration = Duration::from_secs(15);
 /// The time that it has where ways to a server without an answer are a crowd. The kernel answers its SYN twice within
 /// this time.
 const STANDS_WITHIN_A_CROWD: Duration = Duration::from_secs(2);
@@ -192,7 +192,7 @@ impl<W> Decisions<W> {
 
     /// Gives up connections that came to nothing, sooner where they are in the way of more of them, and forgets
     /// connections whose SYN does not come again.
-    pub(super) fn clean(&mut self, now: Instant, is_in_way: impl Fn(Ends) -> bool) {
+    pub(super) fn clean(&mut self, now: Instant, is_in_way: impl Fn(Ends, Duration) -> bool) {
         while let Some(oldest) = self.straight.front().copied() {
             let oldest_state = self.states.get(&oldest);
             if matches!(oldest_state, Some(State::Straight { since, .. }) if now.duration_since(*since) < REPEATED_FOR)
@@ -204,7 +204,7 @@ impl<W> Decisions<W> {
         }
         let is_late = |(ends, since, _): &(Ends, Instant, _)| {
             let waits = now.duration_since(*since);
-            waits >= STANDS_WITHIN || waits >= STANDS_WITHIN_A_CROWD && is_in_way(*ends)
+            waits >= STANDS_WITHIN_A_CROWD && is_in_way(*ends, waits)
         };
         let late: Vec<_> = self.waiting().filter(is_late).map(|(ends, ..)| ends).collect();
         for ends in late {
@@ -373,16 +373,16 @@ mod tests {
         decisions.goes_straight(ends(1), 7, now);
         decisions.is_caught(ends(2), (7, "way"), now);
         decisions.is_caught(ends(3), (7, "way"), now);
-        decisions.clean(now + STANDS_WITHIN_A_CROWD, |_| false);
+        decisions.clean(now + STANDS_WITHIN_A_CROWD, |_, waits| waits >= STANDS_WITHIN);
         assert_eq!(decisions.stands(ends(3)), Some("way"));
         decisions.is_caught(ends(3), (7, "way"), now);
-        decisions.clean(now + STANDS_WITHIN_A_CROWD, |other| other == ends(3));
+        decisions.clean(now + STANDS_WITHIN_A_CROWD, |other, _| other == ends(3));
         assert_eq!(decisions.stands(ends(3)), None);
-        decisions.clean(now + STANDS_WITHIN, |_| false);
+        decisions.clean(now + STANDS_WITHIN, |_, waits| waits >= STANDS_WITHIN);
         assert_eq!(decisions.stands(ends(2)), None);
         assert_eq!(decisions.about(ends(1), 7, like, |_| true), Verdict::LetGo);
         assert_eq!(decisions.about(ends(2), 7, like, |_| true), Verdict::LetGo);
-        decisions.clean(now + STANDS_WITHIN + REPEATED_FOR, |_| false);
+        decisions.clean(now + STANDS_WITHIN + REPEATED_FOR, |_, _| false);
         assert!(decisions.states.is_empty() && decisions.straight.is_empty());
         for port in 0..=u16::MAX {
             decisions.goes_straight(ends(port), 7, now);

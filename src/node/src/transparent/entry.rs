@@ -19,7 +19,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout, time
 
 use super::answering::AnsweringNodes;
 use super::closed::Closed;
-use super::decisions::{Decisions, Ends, Verdict};
+use super::decisions::{Decisions, Ends, STANDS_WITHIN, Verdict};
 use super::hangs::Pulse;
 use super::header::Told;
 use super::unanswered::{UnansweredWays, WayPlace};
@@ -307,7 +307,9 @@ pub(super) fn serve(
                 _ = clean.tick() => {
                     // A connection that the kernel has may wait to be accepted, as while descriptors are spent.
                     let lacks = |(host, server)| is_connected(server, host).is_ok_and(|has_it| !has_it);
-                    let is_in_way = |ends: Ends| entry.unanswered.is_crowded(ends.1) && lacks(ends);
+                    let is_in_way = |ends: Ends, waits| {
+                        (waits >= STANDS_WITHIN || entry.unanswered.is_crowded(ends.1)) && lacks(ends)
+                    };
                     entry.decisions.lock().clean(Instant::now(), is_in_way);
                     let entry = Arc::clone(&entry);
                     deciding.spawn(async move { entry.looks_inward().await });
