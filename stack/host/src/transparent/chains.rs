@@ -291,7 +291,8 @@ fn answer() -> String {
             rules,
             "{SYN} update @calling{v} {{ {ends} }}; {SYN} {ends} != @calling{v} drop; \
              {ANSWER} {ends} @passed{v} drop; {ANSWER} {ends} != @asked{v} accept; \
-             {ANSWER} update @asked{v} {{ {ends} }}; {ANSWER} update @opening{v} {{ {most} . tcp ackseq }}; "
+             {ANSWER} update @asked{v} {{ {ends} }}; {ANSWER} update @opening{v} {{ {most} . tcp ackseq }}; \
+             {ANSWER} {most} . tcp ackseq != @opening{v} drop; "
         );
         for bits in (0..u32::BITS).map(|ones| u32::MAX >> (u32::BITS - 1 - ones)) {
             let has = format!("tcp sequence & {bits:#x} == {:#x}", bits >> 1);
