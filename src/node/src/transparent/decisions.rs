@@ -190,8 +190,8 @@ impl<W> Decisions<W> {
         self.states.remove(&ends);
     }
 
-    /// Gives up connections that came to nothing, sooner where they are in the way of more of them, and forgets
-    /// connections whose SYN does not come again.
+    /// Gives up caught connections that have not come to stand and are in the way after the time that they have waited.
+    /// Forgets connections whose SYN does not come again.
     pub(super) fn clean(&mut self, now: Instant, is_in_way: impl Fn(Ends, Duration) -> bool) {
         while let Some(oldest) = self.straight.front().copied() {
             let oldest_state = self.states.get(&oldest);
