@@ -104,6 +104,8 @@ pub enum AckFate {
     NotFollowed,
     /// It passes as one of the first of its flow, or of those after a pause.
     First,
+    /// It passes because its flow may be in slow start: it acknowledges more than `growth` allows an ACK.
+    Growing,
     /// It passes at once, with these news.
     News(&'static str),
     /// It leaves at once, or when its wait ended, because the agent wants an ACK.
@@ -133,6 +135,7 @@ impl fmt::Display for AckFate {
             AckFate::NoAck => f.write_str("passed: no pure ACK"),
             AckFate::NotFollowed => f.write_str("passed: its flow is not followed"),
             AckFate::First => f.write_str("passed: one of the first of its flow, or after a pause"),
+            AckFate::Growing => f.write_str("passed: it acknowledges much of what its flow has brought so far"),
             AckFate::News(what) => write!(f, "passed: {what}"),
             AckFate::Agent => f.write_str("left: the agent wants an ACK"),
             AckFate::Ceiling => f.write_str("left: the longest wait is over"),
@@ -290,7 +293,7 @@ impl Thin {
         let news = flow.news(read).map(AckFate::News);
         let held = flow.held.take();
         let is_wanted = flow.hear(now, read, self.config.mtu);
-        let news = news.or_else(|| flow.is_growing(self.config.growth).then_some(AckFate::First));
+        let news = news.or_else(|| flow.is_growing(self.config.growth).then_some(AckFate::Growing));
         self.counts.news += u64::from(news.is_some());
         if news.is_some() && !is_wanted {
             flow.settle(now, By::Forced);
