@@ -31,7 +31,7 @@ use crate::frames::Framing;
 use crate::observer::{Observer, SeenPacket};
 
 use file::CaptureFile;
-pub use file::numbered;
+pub use file::{begin_pcapng, numbered, pcapng_error};
 pub use frames::ArrivalFrames;
 pub use frames::finish_checksum;
 pub use joiner::Explainer;

@@ -61,7 +61,7 @@ pub use behind::{Behind, run_behind};
 pub use bridge::{BridgeConfig, Bridged};
 pub use capture::{
     ArrivalFrames, Capture, CaptureCounts, CaptureError, CaptureSettings, CapturedLink, Comment, Comments,
-    ConnNames, Explainer, Names, Tap, finish_checksum, numbered,
+    ConnNames, Explainer, Names, Tap, begin_pcapng, finish_checksum, numbered, pcapng_error,
 };
 pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};

@@ -307,13 +307,7 @@ pub fn numbered(path: &Path, number: u32) -> PathBuf {
 
 /// A section's header with its links, in memory.
 fn section(links: &[CapturedLink]) -> io::Result<PcapNgWriter<Vec<u8>>> {
-    let application = format!("hopwise {}", env!("CARGO_PKG_VERSION"));
-    let header = SectionHeaderBlock {
-        endianness: Endianness::native(),
-        options: vec![SectionHeaderOption::UserApplication(application.into())],
-        ..SectionHeaderBlock::default()
-    };
-    let mut blocks = PcapNgWriter::with_section_header(Vec::new(), header).map_err(system)?;
+    let mut blocks = begin_pcapng(Vec::new())?;
     for CapturedLink { name, framing } in links {
         let linktype = match framing {
             Framing::Ip => DataLink::RAW,
@@ -327,12 +321,24 @@ fn section(links: &[CapturedLink]) -> io::Result<PcapNgWriter<Vec<u8>>> {
                 InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
             ],
         };
-        blocks.write_pcapng_block(block).map_err(system)?;
+        blocks.write_pcapng_block(block).map_err(pcapng_error)?;
     }
     Ok(blocks)
 }
 
-fn system(error: PcapError) -> io::Error {
+/// Begins a pcapng with the header of a section.
+pub fn begin_pcapng<W: Write>(into: W) -> io::Result<PcapNgWriter<W>> {
+    let application = format!("hopwise {}", env!("CARGO_PKG_VERSION"));
+    let header = SectionHeaderBlock {
+        endianness: Endianness::native(),
+        options: vec![SectionHeaderOption::UserApplication(application.into())],
+        ..SectionHeaderBlock::default()
+    };
+    PcapNgWriter::with_section_header(into, header).map_err(pcapng_error)
+}
+
+/// The system's error of a pcapng that could not be written.
+pub fn pcapng_error(error: PcapError) -> io::Error {
     match error {
         PcapError::IoError(error) => error,
         other => io::Error::other(other.to_string()),

@@ -10,13 +10,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use hopwise_host::own_file::begin_own;
+use hopwise_host::{begin_pcapng, pcapng_error};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
-use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::{Endianness, PcapError};
 
 use super::clock::ClockMap;
 use crate::capture::source::{CaptureInterface, CaptureItem, CapturePacket, CaptureSource, LackingPackets};
@@ -93,16 +92,10 @@ impl Joined {
         path: &Path,
         interfaces: Vec<InterfaceDescriptionBlock<'static>>,
     ) -> io::Result<Joined> {
-        let application = format!("hopwise {}", env!("CARGO_PKG_VERSION"));
-        let header = SectionHeaderBlock {
-            endianness: Endianness::native(),
-            options: vec![SectionHeaderOption::UserApplication(application.into())],
-            ..SectionHeaderBlock::default()
-        };
         let file = BufWriter::new(begin_own(path, 0o644)?);
-        let mut file = PcapNgWriter::with_section_header(file, header).map_err(system)?;
+        let mut file = begin_pcapng(file)?;
         for interface in interfaces {
-            file.write_pcapng_block(interface).map_err(system)?;
+            file.write_pcapng_block(interface).map_err(pcapng_error)?;
         }
         Ok(Joined { file, frames: 0 })
     }
@@ -141,7 +134,7 @@ impl Joined {
                 *text = Cow::Owned(stream.renumbered(text));
             }
         }
-        self.file.write_pcapng_block(block).map(|_| ()).map_err(system)
+        self.file.write_pcapng_block(block).map(|_| ()).map_err(pcapng_error)
     }
 
     fn push_statistics(&mut self, stream: &mut JoinedFile) -> io::Result<()> {
@@ -150,7 +143,7 @@ impl Joined {
             let at = u64::try_from(stream.clock.map(at)).unwrap_or(0);
             // The upper half comes first; the crate writes one number.
             block.timestamp = if cfg!(target_endian = "little") { at.rotate_left(32) } else { at };
-            self.file.write_pcapng_block(block).map_err(system)?;
+            self.file.write_pcapng_block(block).map_err(pcapng_error)?;
         }
         Ok(())
     }
@@ -162,13 +155,6 @@ fn number(interface: usize) -> u32 {
 
 fn unwritten(error: io::Error) -> Failure {
     Failure::failed("write the merged capture", error)
-}
-
-fn system(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other.to_string()),
-    }
 }
 
 /// Times are in nanoseconds.

@@ -6,15 +6,14 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use hopwise_host::Direction;
 use hopwise_host::own_file::begin_own;
+use hopwise_host::{Direction, begin_pcapng, pcapng_error};
+use pcap_file::DataLink;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
-use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::{DataLink, Endianness, PcapError};
 
 /// Times are in nanoseconds.
 const NANOSECONDS: u8 = 9;
@@ -44,14 +43,8 @@ pub(super) struct PcapngFile {
 
 impl PcapngFile {
     pub(super) fn create(path: &Path, interface: PcapngInterface<'_>) -> io::Result<PcapngFile> {
-        let application = format!("hopwise {}", env!("CARGO_PKG_VERSION"));
-        let header = SectionHeaderBlock {
-            endianness: Endianness::native(),
-            options: vec![SectionHeaderOption::UserApplication(application.into())],
-            ..SectionHeaderBlock::default()
-        };
         let file = BufWriter::new(begin_own(path, 0o644)?);
-        let mut blocks = PcapNgWriter::with_section_header(Vec::new(), header).map_err(system)?;
+        let mut blocks = begin_pcapng(Vec::new())?;
         let block = InterfaceDescriptionBlock {
             linktype: interface.link,
             snaplen: 0,
@@ -61,7 +54,7 @@ impl PcapngFile {
                 InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
             ],
         };
-        blocks.write_pcapng_block(block).map_err(system)?;
+        blocks.write_pcapng_block(block).map_err(pcapng_error)?;
         let mut created = PcapngFile { file, blocks, frames: 0 };
         created.write()?;
         Ok(created)
@@ -85,7 +78,7 @@ impl PcapngFile {
             data: Cow::Borrowed(packet),
             options,
         };
-        self.blocks.write_pcapng_block(block).map_err(system)?;
+        self.blocks.write_pcapng_block(block).map_err(pcapng_error)?;
         self.write()?;
         self.frames += 1;
         Ok(self.frames)
@@ -99,12 +92,5 @@ impl PcapngFile {
         self.file.write_all(self.blocks.get_mut())?;
         self.blocks.get_mut().clear();
         Ok(())
-    }
-}
-
-fn system(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other.to_string()),
     }
 }
