@@ -22,7 +22,7 @@ use crate::link::{Arrived, Link, LinkError, Received, Sent};
 use crate::netlink::carrier::CarrierSocket;
 use crate::raw::ethernet::Tag;
 use crate::raw::ethernet::{ETHERNET, EthernetFrame, Mac, Protocol, header};
-use crate::raw::socket::{Got, PacketSocket, TakenFrame};
+use crate::raw::socket::{Got, PacketSocket};
 use crate::tun::check_ip;
 use crate::vnet::read_header;
 
@@ -309,13 +309,11 @@ impl Link for Bridged {
         self.frame.resize(VIRTIO_NET_HDR_LEN, 0);
         self.frame.extend_from_slice(&header(to, from, protocol));
         self.frame.extend_from_slice(packet);
-        match self.socket.put(&self.frame, &mut self.tally) {
-            TakenFrame::Yes => {
-                self.tally.sent.count(packet.len());
-                Sent::Taken
-            }
-            TakenFrame::No => Sent::Full,
+        if !self.socket.put(&self.frame, &mut self.tally) {
+            return Sent::Full;
         }
+        self.tally.sent.count(packet.len());
+        Sent::Taken
     }
 
     fn flush(&mut self, now: Instant) {

@@ -41,7 +41,7 @@ use ethernet::Tag;
 use ethernet::{ETHERNET, EthernetFrame, Mac, Protocol};
 use neighbours::{NeighbourAnswer, NeighbourTable};
 use own_mac::OwnMac;
-use socket::{PacketSocket, TakenFrame};
+use socket::PacketSocket;
 
 pub use probe::holders;
 
@@ -250,7 +250,7 @@ impl Raw {
         self.frame.extend_from_slice(&[0; VIRTIO_NET_HDR_LEN]);
         self.frame.extend_from_slice(&header);
         self.frame.extend_from_slice(packet);
-        if self.socket.put(&self.frame, &mut self.tally) == TakenFrame::No {
+        if !self.socket.put(&self.frame, &mut self.tally) {
             self.tally.dropped(LinkDrop::QueueFull);
         }
         self.socket.flush(&mut self.tally);
@@ -272,13 +272,11 @@ impl Raw {
         let header = self.header_to(to, Protocol::of(packet));
         self.frame.extend_from_slice(&header);
         self.frame.extend_from_slice(packet);
-        match self.socket.put(&self.frame, &mut self.tally) {
-            TakenFrame::Yes => {
-                self.tally.sent.count(packet.len());
-                Sent::Taken
-            }
-            TakenFrame::No => Sent::Full,
+        if !self.socket.put(&self.frame, &mut self.tally) {
+            return Sent::Full;
         }
+        self.tally.sent.count(packet.len());
+        Sent::Taken
     }
 }
 

@@ -4,11 +4,11 @@
 use std::ffi::c_int;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use hopwise_core::Cast;
 use hopwise_core::narrow::{as_u16, as_u32};
-use rustix::net::netdevice;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
 use super::RIGHTS;
@@ -63,18 +63,12 @@ struct ArrivedFrame {
     tag: Tag,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TakenFrame {
-    Yes,
-    No,
-}
-
 impl PacketSocket {
     pub(crate) fn open(device: &str) -> Result<(PacketSocket, About), LinkError> {
         let failed = |doing| move |error| LinkError::system(doing, device, error).taking(RIGHTS);
         let index = netlink::index_of(device)
             .map_err(|error| LinkError::Configure { device: device.to_owned(), error })?;
-        let fd = socket().map_err(failed("open a packet socket"))?;
+        let fd = packet_socket(SocketType::RAW).map_err(failed("open a packet socket"))?;
         let about = ask_about(&fd, device).map_err(failed("ask for its address and MTU"))?;
         let Some(about) = about else {
             return Err(LinkError::Setting { device: device.to_owned(), what: "it is no Ethernet device" });
@@ -191,16 +185,16 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// Takes a frame, with its header, into the batch that leaves with the next flush.
-    pub(crate) fn put(&mut self, frame: &[u8], tally: &mut LinkTally) -> TakenFrame {
+    /// Takes a frame, with its header, into the batch that leaves with the next flush. Returns whether it had room.
+    pub(crate) fn put(&mut self, frame: &[u8], tally: &mut LinkTally) -> bool {
         if self.waiting == BATCH {
             self.flush(tally);
         }
-        let Some(slot) = self.output.get_mut(self.waiting) else { return TakenFrame::No };
+        let Some(slot) = self.output.get_mut(self.waiting) else { return false };
         slot.clear();
         slot.extend_from_slice(frame);
         self.waiting += 1;
-        TakenFrame::Yes
+        true
     }
 
     pub(crate) fn is_flushed(&self) -> bool {
@@ -279,15 +273,10 @@ fn cast(kind: u8) -> Cast {
     }
 }
 
-fn socket() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: it takes numbers only. With protocol 0 it receives nothing until it is bound.
-    let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: it was opened a moment ago, and nobody else knows of it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+/// A packet socket, which receives nothing until it is bound.
+pub(crate) fn packet_socket(kind: SocketType) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::PACKET, kind, flags, None)?)
 }
 
 fn set<T>(fd: &OwnedFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
@@ -298,7 +287,8 @@ fn set<T>(fd: &OwnedFd, level: c_int, name: c_int, value: &T) -> io::Result<()> 
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-fn bind(fd: &OwnedFd, index: u32) -> io::Result<()> {
+/// Binds a packet socket to an interface, for packets of every protocol.
+pub(crate) fn bind(fd: &OwnedFd, index: u32) -> io::Result<()> {
     // SAFETY: it is plain data for which zeros are a value.
     let mut name: libc::sockaddr_ll = unsafe { mem::zeroed() };
     name.sll_family = as_u16(libc::AF_PACKET as usize);

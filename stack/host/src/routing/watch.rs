@@ -4,10 +4,13 @@
 use std::io;
 use std::mem;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use hopwise_core::narrow::as_u32;
+use rustix::net::SocketType;
 
 use crate::netlink;
-use hopwise_core::narrow::{as_u16, as_u32};
+use crate::raw::socket::{bind, packet_socket};
 
 /// An IPv4 header without options.
 const HEADER: usize = 20;
@@ -40,25 +43,10 @@ impl InterfaceWatch {
     /// Begins to watch; this takes CAP_NET_RAW.
     pub fn open(device: &str) -> io::Result<InterfaceWatch> {
         let index = netlink::index_of(device).map_err(io::Error::other)?;
-        let every = as_u16(libc::ETH_P_ALL as usize).to_be();
-        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: no pointers.
-        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a new descriptor that nobody else has.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = packet_socket(SocketType::DGRAM)?;
         crate::sys::set_option(fd.as_fd(), (libc::SOL_SOCKET, libc::SO_RCVBUF), BUFFER_BYTES)?;
-        // SAFETY: plain data for which zeros are a value.
-        let mut name: libc::sockaddr_ll = unsafe { mem::zeroed() };
-        name.sll_family = as_u16(libc::AF_PACKET as usize);
-        name.sll_protocol = every;
-        name.sll_ifindex = index as i32;
-        let len = as_u32(size_of::<libc::sockaddr_ll>());
-        // SAFETY: the address is of that length and outlives the call.
-        let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const name).cast(), len) };
-        if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(InterfaceWatch { fd }) }
+        bind(&fd, index)?;
+        Ok(InterfaceWatch { fd })
     }
 
     /// Hands over the packets that have passed since the last call.
