@@ -9,6 +9,7 @@ use hopwise_core::endpoint::AgentChoice;
 use hopwise_lab::named;
 
 use super::outward::{CommandNode, Outward};
+use crate::measure::carrier::checked_agents;
 use crate::socks5_client::{ClientWishes, LONGEST_WORD};
 use hopwise_daemon::failure::Failure;
 
@@ -69,12 +70,7 @@ impl Arguments {
     }
 
     fn agents(&self) -> Result<AgentChoice, Failure> {
-        if let Some(spec) = &self.receiver {
-            hopwise_agents::validate_receiver(spec).map_err(|error| Failure::refused("--receiver", error))?;
-        }
-        if let Some(specs) = &self.sender {
-            hopwise_agents::validate_senders(specs).map_err(|error| Failure::refused("--sender", error))?;
-        }
+        let choice = checked_agents([&self.receiver, &self.sender, &None])?;
         for (flag, spec) in [("--receiver", &self.receiver), ("--sender", &self.sender)] {
             if spec.as_ref().is_some_and(|spec| spec.len() > LONGEST_WORD) {
                 let problem =
@@ -82,7 +78,7 @@ impl Arguments {
                 return Err(Failure::refused(flag, problem));
             }
         }
-        Ok(AgentChoice { receiver: self.receiver.clone(), senders: self.sender.clone(), shadows: None })
+        Ok(choice)
     }
 
     fn login(&self) -> Result<Option<(String, String)>, Failure> {

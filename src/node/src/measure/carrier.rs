@@ -90,7 +90,7 @@ impl LinkArguments {
         if self.kernel_tcp {
             return Ok(Carrier::Kernel);
         }
-        let agents = self.agents()?;
+        let agents = checked_agents([&self.receiver, &self.sender, &self.shadows])?;
         self.check_addresses()?;
         let (endpoint, links, profile) = match (&self.config, self.address) {
             (Some(path), _) => {
@@ -177,23 +177,6 @@ impl LinkArguments {
         endpoint
     }
 
-    fn agents(&self) -> Result<AgentChoice, Failure> {
-        if let Some(spec) = &self.receiver {
-            hopwise_agents::validate_receiver(spec).map_err(|error| Failure::refused("--receiver", error))?;
-        }
-        if let Some(specs) = &self.sender {
-            hopwise_agents::validate_senders(specs).map_err(|error| Failure::refused("--sender", error))?;
-        }
-        if let Some(specs) = &self.shadows {
-            hopwise_agents::validate_shadows(specs).map_err(|error| Failure::refused("--shadows", error))?;
-        }
-        Ok(AgentChoice {
-            receiver: self.receiver.clone(),
-            senders: self.sender.clone(),
-            shadows: self.shadows.clone(),
-        })
-    }
-
     /// One TUN that leads everywhere.
     fn tun(&self, address: Prefix) -> Result<(EndpointConfig, Vec<Box<dyn Link>>), Failure> {
         let (kernel_addresses, routes) = match self.kernel {
@@ -212,6 +195,21 @@ impl LinkArguments {
         let endpoint = EndpointConfig { routes: vec![route], ..EndpointConfig::new(described, key()?) };
         Ok((endpoint, vec![Box::new(link)]))
     }
+}
+
+/// The agents of the flags --receiver, --sender and --shadows, once their specs are right.
+pub(crate) fn checked_agents(
+    [receiver, sender, shadows]: [&Option<String>; 3],
+) -> Result<AgentChoice, Failure> {
+    let checked = [
+        ("--receiver", receiver.as_deref().map(hopwise_agents::validate_receiver)),
+        ("--sender", sender.as_deref().map(hopwise_agents::validate_senders)),
+        ("--shadows", shadows.as_deref().map(hopwise_agents::validate_shadows)),
+    ];
+    for (flag, spec) in checked {
+        spec.transpose().map_err(|error| Failure::refused(flag, error))?;
+    }
+    Ok(AgentChoice { receiver: receiver.clone(), senders: sender.clone(), shadows: shadows.clone() })
 }
 
 /// The failure to open a link, with the command that may.
