@@ -10,9 +10,9 @@ use super::socks5::MOST_HANDSHAKES;
 const BESIDE: u64 = 1024;
 
 fn wanted(config: &NodeConfig) -> u64 {
-    // A last node tries a second connection while the first one is open.
+    // A last node tries two more connections while the first one is open.
     let tried = config.transparent.as_ref().filter(|transparent| !transparent.from.is_empty());
-    let tried = tried.map_or(0, |transparent| transparent.connections);
+    let tried = tried.map_or(0, |transparent| 2 * transparent.connections);
     let handshakes = config.socks5.as_ref().map_or(0, |_| MOST_HANDSHAKES);
     let waiting = config.forwards.len() * MOST_WAITING;
     let clients = config.seats() + tried + handshakes + waiting;
@@ -37,5 +37,29 @@ pub(crate) fn raise(wanted: u64) {
         tracing::warn!(
             "all connections at once take {wanted} descriptors, of which {hard} are allowed: ulimit -Hn"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config;
+
+    #[test]
+    fn a_last_node_has_three_descriptors_for_each_connection_and_a_first_node_one() {
+        let wanted = |more: &str| {
+            let text = format!(
+                "node: {{ name: a, address: 10.7.0.2/24 }}\nlinks: [{{ kind: tun, name: hw0 }}]\n{more}\n"
+            );
+            wanted(&config::parse(Path::new("node.yaml"), &text).expect("it is accepted"))
+        };
+        let without = wanted("");
+        let first = "interfaces: [lan0], to: [{ network: 10.2.0.0/24, node: 10.7.0.3 }]";
+        for (role, each) in [(first, 1), ("from: [10.7.0.3]", 3)] {
+            let with = wanted(&format!("transparent: {{ {role}, connections: 50000 }}"));
+            assert_eq!(with - without, each * 50_000, "{role}");
+        }
     }
 }
