@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 
 use super::decisions::Ends;
 use crate::origin::Origin;
@@ -25,7 +26,6 @@ const MOST: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct UnansweredWays {
     servers: Mutex<BTreeMap<SocketAddr, ServerWays>>,
-    changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +33,8 @@ struct ServerWays {
     /// The hosts of ways that are being opened, or wait for their hosts.
     unanswered: Vec<Origin>,
     carried: usize,
+    /// Wakes the SYNs that wait for a place at this server, and no SYN to another server.
+    changed: Arc<Notify>,
 }
 
 /// The place of a way at a server. It has no host once its host has answered.
@@ -53,22 +55,23 @@ impl UnansweredWays {
     /// Waits for a place.
     pub(super) async fn place(self: &Arc<Self>, ends: Ends) -> WayPlace {
         loop {
-            let changed = self.changed.notified();
-            if let Some(place) = self.free_place(ends) {
-                return place;
+            match self.free_place(ends) {
+                Ok(place) => return place,
+                Err(changed) => changed.await,
             }
-            changed.await;
         }
     }
 
-    fn free_place(self: &Arc<Self>, (host, server): Ends) -> Option<WayPlace> {
+    /// Takes a free place, or tells when to look again.
+    fn free_place(self: &Arc<Self>, (host, server): Ends) -> Result<WayPlace, OwnedNotified> {
         let host = Origin::from(host.ip());
         let mut servers = self.servers.lock();
         let ways = servers.entry(server).or_default();
-        ClientCounts::of(ways.unanswered.iter().copied()).leave_room(host, ways.free()).then(|| {
-            ways.unanswered.push(host);
-            WayPlace { all: Arc::clone(self), server, host: Some(host) }
-        })
+        if !ClientCounts::of(ways.unanswered.iter().copied()).leave_room(host, ways.free()) {
+            return Err(Arc::clone(&ways.changed).notified_owned());
+        }
+        ways.unanswered.push(host);
+        Ok(WayPlace { all: Arc::clone(self), server, host: Some(host) })
     }
 
     /// Returns whether half of a server's places are taken, as by one address.
@@ -93,10 +96,10 @@ impl WayPlace {
             None => ways.carried -= 1,
         }
         ways.carried += carried;
+        ways.changed.notify_waiters();
         if ways.unanswered.is_empty() && ways.carried == 0 {
             servers.remove(&self.server);
         }
-        self.all.changed.notify_waiters();
     }
 }
 
@@ -108,8 +111,12 @@ impl Drop for WayPlace {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
+    use tokio::task::yield_now;
     use tokio::time::timeout;
 
     use super::*;
@@ -119,7 +126,7 @@ mod tests {
     }
 
     fn places(ways: &Arc<UnansweredWays>, hosts: impl Iterator<Item = u8>) -> Vec<WayPlace> {
-        hosts.map_while(|host| ways.free_place(ends(host, 80))).collect()
+        hosts.map_while(|host| ways.free_place(ends(host, 80)).ok()).collect()
     }
 
     #[test]
@@ -127,7 +134,7 @@ mod tests {
         let ways = Arc::new(UnansweredWays::default());
         let of_one = places(&ways, std::iter::repeat(2));
         assert_eq!(of_one.len(), MOST / 2);
-        assert!(ways.is_crowded(ends(2, 80).1) && ways.free_place(ends(2, 81)).is_some());
+        assert!(ways.is_crowded(ends(2, 80).1) && ways.free_place(ends(2, 81)).is_ok());
         let of_more = places(&ways, 3..);
         assert!(of_one.len() + of_more.len() < MOST + 1 && of_more.len() > MOST / 4, "{}", of_more.len());
         drop((of_one, of_more));
@@ -158,5 +165,30 @@ mod tests {
         let mut first = places(&ways, 1..);
         let (place, ()) = tokio::join!(ways.place(ends(200, 80)), async { drop(first.pop()) });
         assert_eq!(place.host, Some(Origin::from(ends(200, 80).0.ip())));
+    }
+
+    #[tokio::test]
+    async fn a_way_that_leaves_wakes_nobody_who_waits_at_another_server() {
+        let (ways, looks) = (Arc::new(UnansweredWays::default()), Arc::new(AtomicUsize::new(0)));
+        let mut first = places(&ways, 1..);
+        let waiting = tokio::spawn({
+            let (ways, looks) = (Arc::clone(&ways), Arc::clone(&looks));
+            async move {
+                let mut place = pin!(ways.place(ends(200, 80)));
+                poll_fn(|cx| {
+                    looks.fetch_add(1, Ordering::Relaxed);
+                    place.as_mut().poll(cx)
+                })
+                .await
+            }
+        });
+        for _ in 0..20 {
+            yield_now().await;
+            drop(ways.free_place(ends(1, 81)));
+        }
+        yield_now().await;
+        drop(first.pop());
+        drop(waiting.await.expect("it gets a place"));
+        assert_eq!(looks.load(Ordering::Relaxed), 2, "at once, and when a way of its server has left");
     }
 }
