@@ -14,9 +14,11 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 use rustix::process::Signal;
 
+use super::clashes::{SILENT, connect_from, end, nft, send};
 use super::hangs::stop;
 use super::{Chain, FIRST, LAST, PORT, TOOLS, V4, exchange_over};
 use crate::field::{Daemon, HOPWISE, text};
+use crate::flood::SYN;
 use crate::namespace::Namespace;
 use crate::world::{is_long, until, within_patience};
 
@@ -81,6 +83,26 @@ fn more_syns_than_are_decided_at_a_time_go_straight_on_and_the_node_serves() {
         chain.exchange(V4[1], 1000);
         chain.at_first("caught") > 0
     }));
+}
+
+/// Its SYNs wait for a place at a port of the server, for half of ten seconds.
+#[test]
+fn one_address_that_floods_a_port_of_a_server_leaves_places_of_syns_that_are_decided_to_others() {
+    needs!(&TOOLS);
+    let chain = Chain::new("places-left");
+    (PORT..PORT + 2).for_each(|port| chain.serve(port));
+    nft(&chain.host, SILENT);
+    let other = end("10.1.0.3", 40_000);
+    chain.host.ip(&["addr", "add", "10.1.0.3/24", "dev", "lan0"]);
+    chain.exchange(V4[1], 1000);
+    let (_last, _first) = (chain.last(), chain.first());
+    for port in 30_000..30_400 {
+        send(&chain.host, [end(V4[0], port), end(V4[1], PORT)], 7, (SYN, 64));
+    }
+    within_patience(until(|| chain.at_first("caught") == 8 && chain.at_first("straight") >= 136));
+    let stream = connect_from(&chain, other, end(V4[1], PORT + 1)).expect("the server is reached");
+    exchange_over(stream, 1000).expect("the connection holds");
+    assert_eq!(chain.at_first("caught"), 9, "{}", chain.log(1));
 }
 
 #[test]

@@ -27,7 +27,7 @@ use super::{Carrying, HOPS_OF_A_PAIR, Open, count, first_of};
 use crate::config::{Class, Transparent};
 use crate::log_limit::LogLimit;
 use crate::relay;
-use crate::seats::Seat;
+use crate::seats::{Seat, Seats};
 use crate::stage::{self, Stage};
 use crate::unfinished::Unfinished;
 use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher};
@@ -35,13 +35,16 @@ use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher};
 /// The time between two looks for SYNs that have not come in: some fall between two copies of a host's SYN.
 const CLEAN_EVERY: Duration = Duration::from_millis(250);
 const WATCHER_ENDS_WITHIN: Duration = Duration::from_secs(1);
-/// The largest number of SYNs that are being decided at a time; further SYNs go straight on.
+/// The largest number of SYNs that are being decided at a time; further SYNs go straight on. One address has at most
+/// half of them, as of the seats: it can have each of its SYNs wait for a place at a server.
 const MOST_DECIDING: usize = 256;
 
 pub(super) struct Entry {
     carrying: Carrying,
     config: Transparent,
     decisions: Mutex<Decisions<Way>>,
+    /// A seat for each SYN that is being decided.
+    deciding: Seats,
     unanswered: Arc<UnansweredWays>,
     answering: AnsweringNodes,
     arrivals: Arrivals,
@@ -87,6 +90,7 @@ impl Entry {
             carrying,
             config: config.clone(),
             decisions: Mutex::default(),
+            deciding: Seats::new(MOST_DECIDING, Duration::MAX, None),
             unanswered: Arc::default(),
             answering: AnsweringNodes::default(),
             arrivals,
@@ -362,11 +366,12 @@ fn heard(entry: &Arc<Entry>, held: HeldSyn, deciding: &mut JoinSet<()>) {
     if !entry.is_new(&held) {
         return;
     }
-    if deciding.len() >= MOST_DECIDING {
+    let Some(seat) = entry.deciding.take_free(syn.from.ip()) else {
         return entry.goes_straight(&held, Straight::NoSeat);
-    }
+    };
     let entry = Arc::clone(entry);
     deciding.spawn(async move {
+        let _seat = seat;
         let undecided = Undecided { entry: &entry, held: Some(&held) };
         let decided = entry.decide(syn).await;
         undecided.has_ended();
