@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// The least time between two lines.
 pub(super) const EVERY: Duration = Duration::from_secs(60);
@@ -28,13 +28,14 @@ impl LogLimit {
         Some(std::mem::take(cases))
     }
 
-    /// Says that a service could not accept a client, and waits. The descriptors may be spent, or the client gone
-    /// already: the next one may work.
-    pub(super) async fn not_accepted(&self, service: &str, error: &io::Error) {
+    /// Says that a service could not accept a client, and returns the wait for the next one. The descriptors may be
+    /// spent, or the client gone already: the next one may work.
+    #[must_use]
+    pub(super) fn not_accepted(&self, service: &str, error: &io::Error) -> Sleep {
         if let Some(times) = self.due() {
             tracing::warn!(%error, times, "{service}: a client was not accepted");
         }
-        sleep(PAUSE).await;
+        sleep(PAUSE)
     }
 }
 
@@ -74,6 +75,15 @@ mod tests {
         assert_eq!([limit.due(), limit.due(), limit.due()], [Some(1), None, None]);
         sleep(EVERY).await;
         assert_eq!([limit.due(), limit.due()], [Some(3), None]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_not_accepted_keeps_the_next_client_waiting_and_nothing_else() {
+        let (limit, began) = (LogLimit::default(), Instant::now());
+        let pause = limit.not_accepted("forward", &io::ErrorKind::Other.into());
+        assert_eq!((began.elapsed(), pause.deadline() - began), (Duration::ZERO, PAUSE));
+        pause.await;
+        assert_eq!(began.elapsed(), PAUSE);
     }
 
     #[test]

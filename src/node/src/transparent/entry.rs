@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout, timeout_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until, timeout, timeout_at};
 
 use super::answering::AnsweringNodes;
 use super::closed::Closed;
@@ -295,15 +295,23 @@ pub(super) fn serve(
         let (mut deciding, mut relays) = (JoinSet::new(), JoinSet::new());
         let (mut clean, mut beat) = (interval(CLEAN_EVERY), interval(BEAT_EVERY));
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut accepts_from = Instant::now();
         loop {
+            // SYNs are read meanwhile.
+            let next_client = async {
+                sleep_until(accepts_from).await;
+                first_of(&listeners, TcpListener::poll_accept).await
+            };
             tokio::select! {
                 syn = held.next() => match syn {
                     Ok(syn) => heard(&entry, syn, &mut deciding),
                     Err(error) => entry.cannot_read(&error).await,
                 },
-                accepted = first_of(&listeners, TcpListener::poll_accept) => match accepted {
+                accepted = next_client => match accepted {
                     Ok((client, from)) => stands(&entry, client, from, &mut relays),
-                    Err(error) => entry.unaccepted.not_accepted("transparent", &error).await,
+                    Err(error) => {
+                        accepts_from = entry.unaccepted.not_accepted("transparent", &error).deadline();
+                    }
                 },
                 Some(_) = deciding.join_next() => {}
                 Some(_) = relays.join_next() => {}
