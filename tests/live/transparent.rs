@@ -6,6 +6,7 @@ mod clashes;
 mod contested;
 mod crowds;
 mod forged;
+mod freed;
 mod hangs;
 mod opened;
 mod programs;

@@ -22,6 +22,8 @@ const COMES_IN_WITHIN: Duration = Duration::from_secs(1);
 /// The time that each further copy of it has: a sender in a host's name may send many, and one of them would always be
 /// on its way. A host repeats a SYN after a second.
 const COPY_COMES_IN_WITHIN: Duration = Duration::from_millis(250);
+/// The time between two copies that are caught: the kernel's sets have places for so many answers in a second.
+const COPIES_APART: Duration = Duration::from_millis(500);
 /// The copies of a SYN that are caught: a host sends fewer while it waits. Each may get an answer with another number,
 /// and a packet that acknowledges any of them is taken for the host's.
 const MOST_COPIES: u8 = 16;
@@ -101,6 +103,10 @@ impl<W> Decisions<W> {
             }
             // The end of this SYN would say nothing of the caught one. Hosts change a repetition, too: it has no ECN.
             Some(State::Waiting { with, .. }) if !is_like(with) => return Verdict::Forget,
+            // The answer to the one before is on its way, and a host repeats its SYN later.
+            Some(State::Waiting { on_its_way_since: Some(last), .. }) if last.elapsed() < COPIES_APART => {
+                return Verdict::Forget;
+            }
             // This copy may be lost on its way to the listener, though the one before was not.
             Some(State::Waiting { on_its_way_since, copies, .. }) => {
                 *copies += 1;
@@ -241,6 +247,7 @@ mod tests {
         assert_eq!(decisions.about(ends(1), 7, like, |_| true), Verdict::LetGo);
         assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Decide);
         decisions.is_caught(ends(1), (8, "way"), now);
+        tokio::time::advance(COPIES_APART).await;
         assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
         assert_eq!((decisions.stands(ends(2)), decisions.stands(ends(1))), (None, Some("way")));
         assert_eq!(decisions.stands(ends(1)), None);
@@ -308,12 +315,14 @@ mod tests {
         let mut decisions = Decisions::<&str>::default();
         decisions.is_caught(ends(1), (8, "way"), Instant::now());
         for _ in 1..MOST_COPIES {
-            tokio::time::advance(COPY_COMES_IN_WITHIN / 2).await;
+            tokio::time::advance(COPIES_APART).await;
             let asked = Instant::now();
             assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
             assert!(decisions.late(asked).is_empty() && decisions.late(Instant::now()).is_empty());
         }
         tokio::time::advance(COPY_COMES_IN_WITHIN).await;
+        assert_eq!(decisions.late(Instant::now()), [ends(1)].into());
+        tokio::time::advance(COPIES_APART - COPY_COMES_IN_WITHIN).await;
         let asked = Instant::now();
         assert_eq!(decisions.late(asked), [ends(1)].into());
         // A copy that comes while the kernel is asked.
@@ -326,6 +335,7 @@ mod tests {
     async fn a_syn_that_is_not_like_the_caught_one_is_not_caught() {
         let mut decisions = Decisions::<&str>::default();
         decisions.is_caught(ends(1), (8, "way"), Instant::now());
+        tokio::time::advance(COPIES_APART).await;
         for (seq, is_like, verdict) in
             [(8, true, Verdict::Catch), (8, false, Verdict::Forget), (9, false, Verdict::LetGo)]
         {
@@ -341,6 +351,7 @@ mod tests {
         assert_eq!(decisions.about(ends(1), 7, like, |_| true), Verdict::Decide);
         assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::LetGo);
         decisions.is_caught(ends(1), (7, "way"), Instant::now());
+        tokio::time::advance(COPIES_APART).await;
         assert_eq!(decisions.about(ends(1), 7, like, |_| true), Verdict::Catch);
         for seq in [8, 7] {
             assert_eq!(decisions.about(ends(1), seq, like, |_| true), Verdict::LetGo, "{seq}");
@@ -356,10 +367,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn copies_beyond_a_bound_go_straight_on() {
+    async fn copies_at_once_are_not_caught_and_copies_beyond_a_bound_go_straight_on() {
         let mut decisions = Decisions::<&str>::default();
         decisions.is_caught(ends(1), (8, "way"), Instant::now());
         for _ in 0..MOST_COPIES {
+            assert_eq!(
+                decisions.about(ends(1), 8, like, |_| true),
+                Verdict::Forget,
+                "its answer is on the way"
+            );
+            tokio::time::advance(COPIES_APART).await;
             assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
         }
         assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::LetGo);

@@ -27,6 +27,9 @@
 //! `passed`. The kernel then answers no more, since connection tracking would follow its answer, and resets go to the
 //! server.
 //!
+//! A number leaves `opening` once it has served: the SYN's by the acknowledgement of its answer, and the answer's by
+//! the first packet of the socket that stands then.
+//!
 //! The last node opens connections in hosts' names, from ports of its own kernel's choice. The host may have such a
 //! port in a connection to the server that goes straight on, and the server answers the SYN for that connection (RFC
 //! 5961). A kernel that gets the answer resets the connection. From the SYN until the next packet of its socket, the
@@ -57,7 +60,8 @@ const STAYS_FOR: usize = 16;
 const PASSES_FOR: usize = 64;
 /// The places in each set for a seat.
 const NOTED_FOR_A_SEAT: usize = 64;
-/// The bound of each set, whatever number of seats the node has.
+/// The bounds of each set, whatever number of seats the node has. Few seats are taken and left as often as many.
+const LEAST_NOTED: usize = 1 << 16;
 const MOST_NOTED: usize = 1 << 20;
 /// The place of the first chain that notes: NAT changes sources at 100.
 const BEFORE_NAT: i32 = 99;
@@ -175,7 +179,8 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> Strin
         // Writing to a String does not fail. A reset of the SYN's number may be for the server, if that has a copy.
         let _ = write!(
             rules,
-            "tcp flags & (syn | ack) == ack {most} . tcp ackseq @opening{v} {catch}{LATER} {ends} @passed{v} accept; \
+            "tcp flags & (syn | ack) == ack {most} . tcp ackseq @opening{v} \
+             delete @opening{v} {{ {most} . tcp sequence }} {catch}{LATER} {ends} @passed{v} accept; \
              tcp flags & (rst | ack) == rst {most} . tcp sequence @opening{v} {catch}{LATER} {ends} @asked{v} accept; "
         );
     }
@@ -257,7 +262,7 @@ fn caught_syn(listener: &SocketAddr) -> String {
 fn sets(config: &TransparentConfig) -> String {
     let mut sets = String::new();
     for any in ANY {
-        let size = config.seats.saturating_mul(NOTED_FOR_A_SEAT).min(MOST_NOTED);
+        let size = config.seats.saturating_mul(NOTED_FOR_A_SEAT).clamp(LEAST_NOTED, MOST_NOTED);
         let (v, ends, most) = keys(any, TO_SERVER);
         let opening = format!("{most} . tcp sequence");
         for set in ["caught", "arrived", "asked", "passed", "opening", "calling"] {
@@ -284,8 +289,8 @@ fn answer() -> String {
         // Writing to a String does not fail.
         let _ = write!(
             later,
-            "tcp flags & fin == fin delete @asked{v} {{ {ends} }}; \
-             {LATER} socket transparent 1 delete @calling{v} {{ {ends} }}; "
+            "tcp flags & fin == fin delete @asked{v} {{ {ends} }}; {LATER} socket transparent 1 \
+             delete @calling{v} {{ {ends} }} delete @opening{v} {{ {most} . tcp sequence }}; "
         );
         let _ = write!(
             rules,
@@ -437,7 +442,8 @@ mod tests {
             "meta mark set meta mark & 0xfdffffff; ",
             "set caught6 { typeof ip6 saddr . tcp sport . ip6 daddr . tcp dport; flags dynamic,timeout; timeout 16s; \
              size 65536; }; ",
-            "== ack ip saddr . tcp sport . ip daddr . tcp ackseq @opening4 meta mark set meta mark | 0x4000000; ",
+            "== ack ip saddr . tcp sport . ip daddr . tcp ackseq @opening4 delete @opening4 { ip saddr . tcp sport . \
+             ip daddr . tcp sequence } meta mark set meta mark | 0x4000000; ",
             "ip6 daddr . tcp dport . ip6 saddr . tcp sport @passed6 drop; ",
             "!= syn ip6 saddr . tcp sport . ip6 daddr . tcp dport @calling6 ip6 saddr . tcp sport . ip6 daddr . tcp \
              ackseq != @opening6 accept; ",
@@ -477,6 +483,15 @@ mod tests {
         let chains = of(&TransparentConfig { interfaces: Vec::new(), ..config() }, &[], (true, true));
         assert!(chains.contains("socket transparent 1") && !chains.contains("iifname"), "{chains}");
         assert!(!chains.contains("queue") && !chains.contains("tproxy"), "{chains}");
+    }
+
+    /// Few seats are taken and left as often as many.
+    #[test]
+    fn a_set_has_places_for_all_seats_and_thousands_whatever_number_of_seats_there_is() {
+        for (seats, size) in [(1, 65_536), (64, 65_536), (2048, 131_072), (65_536, 1 << 20)] {
+            let sets = sets(&TransparentConfig { seats, ..config() });
+            assert_eq!(sets.matches(&format!("size {size};")).count(), 12, "{sets}");
+        }
     }
 
     #[test]

@@ -1,0 +1,38 @@
+//! Places in the kernel's sets, which are few: a connection leaves them once it stands, is refused or is broken off.
+//! Whoever opens many connections would else take the places of other hosts.
+
+use std::io::{Read, Write};
+
+use super::clashes::nft;
+use super::{Chain, PORT, TOOLS, V4, V6};
+use crate::namespace::Namespace;
+
+/// The sets of a router that have elements.
+fn taken(router: &Namespace) -> Vec<String> {
+    let sets = ["asked", "opening", "calling"].map(|set| ["4", "6"].map(|version| format!("{set}{version}")));
+    let mut sets = sets.concat();
+    sets.retain(|set| {
+        nft(router, &format!("list set inet hopwise_transparent_7300 {set}")).contains("elements")
+    });
+    sets
+}
+
+#[test]
+fn a_connection_that_stands_has_no_number_in_a_set() {
+    needs!(&TOOLS);
+    let chain = Chain::new("stands");
+    chain.serve(PORT);
+    let (_last, _first) = (chain.last(), chain.first());
+    let talking = [V4, V6].map(|[_, server]| {
+        let mut stream = chain.connect(server, PORT).expect("the server is reached");
+        stream.write_all(b"who am I\n").expect("it is open");
+        stream.read_exact(&mut [0; 1]).expect("the server answers");
+        stream
+    });
+    assert_eq!(chain.at_first("caught"), 2, "{}", chain.log(1));
+    for router in [&chain.first, &chain.last] {
+        let numbers = taken(router).into_iter().filter(|set| !set.starts_with("asked"));
+        assert_eq!(numbers.collect::<Vec<_>>(), [""; 0]);
+    }
+    drop(talking);
+}
