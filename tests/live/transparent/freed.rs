@@ -2,10 +2,14 @@
 //! Whoever opens many connections would else take the places of other hosts.
 
 use std::io::{Read, Write};
+use std::time::Duration;
+
+use rustix::net::sockopt;
 
 use super::clashes::nft;
 use super::{Chain, PORT, TOOLS, V4, V6};
 use crate::namespace::Namespace;
+use crate::world::{until, within_patience};
 
 /// The sets of a router that have elements.
 fn taken(router: &Namespace) -> Vec<String> {
@@ -18,7 +22,7 @@ fn taken(router: &Namespace) -> Vec<String> {
 }
 
 #[test]
-fn a_connection_that_stands_has_no_number_in_a_set() {
+fn a_connection_that_stands_has_no_number_in_a_set_and_one_that_has_ended_no_place() {
     needs!(&TOOLS);
     let chain = Chain::new("stands");
     chain.serve(PORT);
@@ -34,5 +38,13 @@ fn a_connection_that_stands_has_no_number_in_a_set() {
         let numbers = taken(router).into_iter().filter(|set| !set.starts_with("asked"));
         assert_eq!(numbers.collect::<Vec<_>>(), [""; 0]);
     }
-    drop(talking);
+    for stream in talking {
+        sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("it is a socket");
+    }
+    within_patience(until(|| chain.at_first("open") == 0));
+    assert_eq!(taken(&chain.first), [""; 0], "their hosts have broken them off");
+    for [_, server] in [V4, V6] {
+        chain.exchange(server, 1000);
+    }
+    assert_eq!((taken(&chain.first), taken(&chain.last)), (vec![], vec![]));
 }

@@ -28,7 +28,9 @@
 //! server.
 //!
 //! A number leaves `opening` once it has served: the SYN's by the acknowledgement of its answer, and the answer's by
-//! the first packet of the socket that stands then.
+//! the first packet of the socket that stands then. A connection leaves `asked` by a FIN or a reset of its socket, and
+//! by a reset that its socket gets. No reset takes a half-open connection out of `asked`, since the kernel may not
+//! accept the reset.
 //!
 //! The last node opens connections in hosts' names, from ports of its own kernel's choice. The host may have such a
 //! port in a connection to the server that goes straight on, and the server answers the SYN for that connection (RFC
@@ -82,6 +84,8 @@ const TRACKING: &str =
 /// A SYN that begins a connection, and a packet that does not.
 const SYN: &str = "tcp flags & (fin | syn | rst | ack) == syn";
 const LATER: &str = "tcp flags & (fin | syn | rst | ack) != syn";
+/// A packet of a connection that stands here, or that this machine opens.
+const STANDS: &str = "socket transparent 1 socket wildcard 0";
 /// An answer to a SYN, among packets with a SYN.
 const ANSWER: &str = "tcp flags & ack == ack";
 
@@ -171,9 +175,13 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> Strin
     for any in ANY {
         let (v, ends, most) = keys(any, TO_SERVER);
         // Writing to a String does not fail. The packet goes towards the host, whatever its end is called here.
-        let _ = write!(rules, "{LATER} {ends} @calling{v} {most} . tcp ackseq != @opening{v} accept; ");
+        let _ = write!(
+            rules,
+            "{LATER} {ends} @calling{v} {most} . tcp ackseq != @opening{v} accept; \
+             tcp flags & rst == rst {STANDS} delete @asked{v} {{ {ends} }}; "
+        );
     }
-    let _ = write!(rules, "{LATER} socket transparent 1 socket wildcard 0 {catch}");
+    let _ = write!(rules, "{LATER} {STANDS} {catch}");
     for listener in ports {
         let (v, ends, most) = keys(listener.ip(), TO_SERVER);
         // Writing to a String does not fail. A reset of the SYN's number may be for the server, if that has a copy.
@@ -289,7 +297,7 @@ fn answer() -> String {
         // Writing to a String does not fail.
         let _ = write!(
             later,
-            "tcp flags & fin == fin delete @asked{v} {{ {ends} }}; {LATER} socket transparent 1 \
+            "tcp flags & (fin | rst) != 0 delete @asked{v} {{ {ends} }}; {LATER} socket transparent 1 \
              delete @calling{v} {{ {ends} }} delete @opening{v} {{ {most} . tcp sequence }}; "
         );
         let _ = write!(
