@@ -1,7 +1,7 @@
 //! Places in the kernel's sets, which are few: a connection leaves them once it stands, is refused or is broken off.
 //! Whoever opens many connections would else take the places of other hosts.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 
 use rustix::net::sockopt;
@@ -47,4 +47,46 @@ fn a_connection_that_stands_has_no_number_in_a_set_and_one_that_has_ended_no_pla
         chain.exchange(server, 1000);
     }
     assert_eq!((taken(&chain.first), taken(&chain.last)), (vec![], vec![]));
+}
+
+#[test]
+fn a_connection_that_the_server_refuses_leaves_its_place_at_the_last_node() {
+    needs!(&TOOLS);
+    let chain = Chain::new("refused");
+    let (_last, _first) = (chain.last(), chain.first());
+    for (nth, [_, server]) in [V4, V6].into_iter().enumerate() {
+        within_patience(until(|| {
+            let refused = chain.connect(server, PORT).map(drop).map_err(|error| error.kind());
+            assert_eq!(refused, Err(ErrorKind::ConnectionRefused));
+            chain.at_last("not-opened") > nth as u64
+        }));
+    }
+    assert_eq!(taken(&chain.last), [""; 0]);
+}
+
+/// The last router itself drops the first SYN, which is no word of the server.
+#[test]
+fn a_client_whose_syn_does_not_leave_the_last_node_is_tried_again() {
+    needs!(&TOOLS);
+    let chain = Chain::new("unsent");
+    chain.serve(PORT);
+    let (_last, _first) = (chain.last(), chain.first());
+    for [client, server] in [V4, V6] {
+        let family = if client == V4[0] { "ip" } else { "ip6" };
+        nft(
+            &chain.last,
+            &format!(
+                "table inet lost {{ chain output {{ type filter hook output priority -400; {family} saddr {client} tcp \
+                 flags & (syn | ack) == syn drop; }}; }}"
+            ),
+        );
+        assert_ne!(
+            chain.exchange(server, 1000).by_server.ip().to_string(),
+            client,
+            "only the node's own is left"
+        );
+        nft(&chain.last, "delete table inet lost");
+        assert_eq!(chain.exchange(server, 1000).by_server.ip().to_string(), client);
+    }
+    assert_eq!((chain.at_first("caught"), chain.at_last("opened-as-client")), (4, 2));
 }

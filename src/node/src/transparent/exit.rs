@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_core::endpoint::{ListenError, ListenOptions};
+use hopwise_host::transparent::Arrivals;
 use hopwise_host::{ShardsListener, TcpStream as MeshStream};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
@@ -39,12 +40,12 @@ pub(super) struct Exit {
 
 impl Exit {
     pub(super) fn new(carrying: Carrying, config: &NodeConfig, transparent: &Transparent) -> Arc<Exit> {
-        let opened = OpenedHere::default();
+        let (opened, sets) = (OpenedHere::default(), Arrivals::of(transparent.table.into()));
         Arc::new(Exit {
             carrying,
             config: transparent.clone(),
             own: Own::new(config, transparent.port),
-            opener: Opener::new(transparent.source == Source::Client, opened.clone()),
+            opener: Opener::new(transparent.source == Source::Client, opened.clone(), sets),
             opened,
         })
     }

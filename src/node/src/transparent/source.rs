@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_host::transparent::take_foreign_addresses;
+use hopwise_host::transparent::{Arrivals, take_foreign_addresses};
 use parking_lot::Mutex;
 use rustix::net::sockopt;
 use tokio::net::{TcpSocket, TcpStream};
@@ -92,11 +92,12 @@ pub(super) struct Opener {
     as_client: bool,
     opened: OpenedHere,
     elsewhere: Mutex<Elsewhere>,
+    sets: Arrivals,
 }
 
 impl Opener {
-    pub(super) fn new(as_client: bool, opened: OpenedHere) -> Opener {
-        Opener { as_client, opened, elsewhere: Mutex::default() }
+    pub(super) fn new(as_client: bool, opened: OpenedHere, sets: Arrivals) -> Opener {
+        Opener { as_client, opened, elsewhere: Mutex::default(), sets }
     }
 
     /// Connects with the client's address. If that is not answered soon, a connection with another port and one with
@@ -109,14 +110,30 @@ impl Opener {
         }
         let as_client = || self.connect_as(told.from.ip(), told);
         let as_client = sooner_of(as_client(), (ANOTHER_PORT_AFTER, as_client()));
-        let connected = sooner_of(as_client, (OWN_AFTER, as_self())).await;
+        let mut has_left = true;
+        let as_self_at_last = async {
+            let connected = as_self().await;
+            has_left = self.has_left(told);
+            connected
+        };
+        let connected = sooner_of(as_client, (OWN_AFTER, as_self_at_last)).await;
         match &connected {
             // A kernel that has no such sockets, or no right to them.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return as_self().await,
-            Ok(Connected { as_client: false, .. }) => self.elsewhere.lock().add(told, Instant::now()),
+            Ok(Connected { as_client: false, .. }) if has_left => {
+                self.elsewhere.lock().add(told, Instant::now())
+            }
             _ => {}
         }
         connected
+    }
+
+    /// Returns whether a SYN with the client's address has left, as far as is known. A full set of the kernel keeps it
+    /// here, which says nothing of the server.
+    fn has_left(&self, told: &Told) -> bool {
+        let opened = self.opened.0.lock();
+        let mut of_client = opened.iter().filter(|(from, to)| from.ip() == told.from.ip() && *to == told.to);
+        of_client.any(|ends| self.sets.is_calling(*ends).unwrap_or(true))
     }
 
     async fn connect_as(&self, from: IpAddr, told: &Told) -> io::Result<Connected> {

@@ -36,7 +36,7 @@
 //! port in a connection to the server that goes straight on, and the server answers the SYN for that connection (RFC
 //! 5961). A kernel that gets the answer resets the connection. From the SYN until the next packet of its socket, the
 //! connection therefore stands in `calling`, and its socket gets a packet only if it acknowledges the SYN's number.
-//! The host gets any other packet.
+//! The host gets any other packet. A reset that refuses the SYN takes the connection out as well.
 //!
 //! The kernel answers questions about the sets, not a program: a confined process may run none.
 
@@ -84,6 +84,8 @@ const TRACKING: &str =
 /// A SYN that begins a connection, and a packet that does not.
 const SYN: &str = "tcp flags & (fin | syn | rst | ack) == syn";
 const LATER: &str = "tcp flags & (fin | syn | rst | ack) != syn";
+/// A reset that acknowledges a SYN, and so refuses its connection.
+const REFUSAL: &str = "tcp flags & (rst | ack) == rst | ack";
 /// A packet of a connection that stands here, or that this machine opens.
 const STANDS: &str = "socket transparent 1 socket wildcard 0";
 /// An answer to a SYN, among packets with a SYN.
@@ -178,6 +180,8 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> Strin
         let _ = write!(
             rules,
             "{LATER} {ends} @calling{v} {most} . tcp ackseq != @opening{v} accept; \
+             {REFUSAL} {ends} @calling{v} delete @opening{v} {{ {most} . tcp ackseq }} \
+             delete @calling{v} {{ {ends} }}; \
              tcp flags & rst == rst {STANDS} delete @asked{v} {{ {ends} }}; "
         );
     }
@@ -368,7 +372,8 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    pub(super) fn of(table: u32) -> Arrivals {
+    /// The sets of the table with this number.
+    pub fn of(table: u32) -> Arrivals {
         Arrivals { table: name(table) }
     }
 
@@ -382,6 +387,11 @@ impl Arrivals {
         } else {
             Arrival::Taken
         })
+    }
+
+    /// Returns whether the SYN of a connection from this machine to a server has left, and has not been answered.
+    pub fn is_calling(&self, (client, server): (SocketAddr, SocketAddr)) -> io::Result<bool> {
+        self.has(&format!("calling{}", version(server.ip())), (server, client))
     }
 
     fn has(&self, set: &str, (host, server): (SocketAddr, SocketAddr)) -> io::Result<bool> {
