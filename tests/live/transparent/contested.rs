@@ -168,7 +168,8 @@ fn half_open_connections_that_fill_a_short_queue_end_no_connection() {
         send(&chain.host, [end(V4[0], port), end(V4[1], PORT + port % 4)], 7, (SYN, 64));
     }
     within_patience(until(|| chain.at_first("caught") == 21));
-    within_patience(until(|| is_half_open(&chain, ends_of(V4, 40_000))));
+    // Each of them may be among the eight.
+    within_patience(until(|| (40_000..40_020).any(|port| is_half_open(&chain, ends_of(V4, port)))));
     chain.exchange(V4[1], 100_000);
     assert_eq!((chain.at_first("caught"), chain.at_first("straight")), (22, 0), "{}", chain.log(1));
 }
