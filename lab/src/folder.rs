@@ -18,8 +18,10 @@ use rustix::io::Errno;
 
 use crate::named::bounded;
 
-/// No file of a trial comes near this.
-const LARGEST: u64 = 1 << 30;
+/// No file of a trial comes near this, nor do its runs together.
+pub(crate) const LARGEST: u64 = 1 << 30;
+/// A trial has no more runs, and thus no folder with more files.
+const MOST_NAMES: usize = 1 << 20;
 /// Suffix of a file that is not complete yet.
 pub(crate) const UNFINISHED: &str = ".part";
 /// Flags of each file and folder that is opened here.
@@ -72,11 +74,20 @@ impl Folder {
 
     /// The names in a folder of it, in their order.
     pub fn names(&self, name: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
-        let (at, own) = self.way(name.as_ref())?;
+        self.names_at_most(name.as_ref(), MOST_NAMES)
+    }
+
+    fn names_at_most(&self, name: &Path, most: usize) -> io::Result<Vec<OsString>> {
+        let (at, own) = self.way(name)?;
         let names = Dir::new(step(&at, own)?)?
             .map(|entry| Ok(OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned()));
-        let mut names = names.collect::<io::Result<Vec<_>>>()?;
+        // Two names more for the folder itself and for its parent.
+        let mut names = names.take(most + 3).collect::<io::Result<Vec<_>>>()?;
         names.retain(|name| name != "." && name != "..");
+        if names.len() > most {
+            let problem = format!("it has too many files: expected at most {most}");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
+        }
         names.sort();
         Ok(names)
     }
@@ -311,6 +322,10 @@ mod tests {
         let mode = fs::metadata(folder.join("a/b/x")).expect("a file").permissions().mode();
         assert_eq!((read(&folder, "a/b/x").ok().as_deref(), mode & 0o777), (Some("new"), 0o600));
         assert_eq!(names(&folder, "a/b").expect("a folder"), ["x"]);
+        let within = |most| {
+            problem(Folder::open(&folder).and_then(|folder| folder.names_at_most(Path::new("a"), most)))
+        };
+        assert_eq!(within(0), "it has too many files: expected at most 0");
         fs::create_dir(folder.join("a/b/x.part")).expect("a folder");
         let said = problem(write(&folder, "a/b/x", "newer"));
         assert_eq!(said, "`x.part` is in its way: expected nothing by that name");

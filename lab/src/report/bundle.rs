@@ -10,7 +10,7 @@ use super::room::{self, RecordRoom, SeriesRoom};
 use super::series::Series;
 use crate::campaign::MOST_RUNS;
 use crate::findings::label;
-use crate::folder::Folder;
+use crate::folder::{Folder, LARGEST};
 use crate::record::{Record, Settings, Trial};
 use crate::scenario::settings::{count, difference};
 use crate::seal::{self, SealError};
@@ -254,19 +254,23 @@ impl JoinedFolders {
             names => names.map_err(|error| refused(&folder.join(RUNS), error))?,
         };
         let plan = PlannedCells::of(trial);
-        let mut count = 0;
+        let (mut count, mut bytes) = (0, 0);
         for name in names.iter().map(|name| Path::new(RUNS).join(name)) {
             let path = folder.join(&name);
             let text = match folder.read_at_most(&name, LONGEST_RECORD as u64) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 // A file that is being written, or was when the power failed, is no record yet.
-                Err(error)
-                    if [io::ErrorKind::NotFound, io::ErrorKind::InvalidData].contains(&error.kind()) =>
-                {
-                    continue;
-                }
-                text => text.map_err(|error| refused(&path, error))?,
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => None,
+                text => Some(text.map_err(|error| refused(&path, error))?),
             };
-            let record = check(trial, &text).ok().and_then(|()| serde_json::from_str::<Record>(&text).ok());
+            bytes += text.as_ref().map_or(LONGEST_RECORD, String::len) as u64;
+            if bytes > LARGEST {
+                let problem =
+                    format!("its files are too long together: expected at most {} MiB", LARGEST >> 20);
+                return Err(refused(&folder.join(RUNS), problem));
+            }
+            let text = text.filter(|text| check(trial, text).is_ok());
+            let record = text.and_then(|text| serde_json::from_str::<Record>(&text).ok());
             let Some(record) = record.filter(|record| plan.has(trial, record)) else { continue };
             if path.file_stem().and_then(OsStr::to_str) != Some(record.id.as_str()) {
                 let problem = format!("it is the record of another run: expected {RUNS}/{}.json", record.id);

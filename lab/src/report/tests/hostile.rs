@@ -117,6 +117,24 @@ fn maps_take_more_than_their_text_and_series_of_names_more_than_samples() {
     assert_eq!(places(&frames), Some(700));
 }
 
+/// A file that is no text may be as long as a record.
+#[test]
+fn files_beside_the_runs_of_an_unfinished_trial_are_read_within_a_bound() {
+    let (root, whole) = (Folders::of("unfinished"), bundle());
+    let folder = root.write("unfinished", &whole.trial, &[]);
+    std::fs::remove_file(folder.join("records.jsonl")).expect("it is there");
+    std::fs::create_dir(folder.join("runs")).expect("a folder");
+    let write =
+        |name: &str, bytes: &[u8]| std::fs::write(folder.join("runs").join(name), bytes).expect("a file");
+    let run = &whole.records[0];
+    write(&format!("{}.json", run.id), run.line().as_bytes());
+    (0..255).for_each(|nth| write(&format!("{nth}.part"), b"\xff"));
+    assert_eq!(read(&[&folder]).expect("a run has ended").records.len(), 1);
+    write("255.part", b"\xff");
+    let error = read(&[&folder]).expect_err("nobody reads so much").to_string();
+    assert!(error.ends_with("runs: its files are too long together: expected at most 1024 MiB"), "{error}");
+}
+
 /// The label is longer than any column may be wide.
 #[test]
 fn a_cell_that_is_wider_than_any_column_is_cut() {
