@@ -47,55 +47,41 @@ fn left(path: &Path) -> Result<(Phase, Option<String>), Failure> {
 pub(crate) fn confirm(arguments: &Arguments) -> Result<(), Failure> {
     let record = work::record_in(&arguments.folder.state)?;
     let doing = "confirm";
-    let changed = match work::send(&record, work::CONFIRM)? {
-        Some(answer) if answer.problems.is_empty() => true,
-        Some(answer) => return Err(Failure::failed(doing, answer.problems.join("; "))),
-        None => match left(&record)? {
-            (Phase::Confirmed, None) => false,
+    if !work::send(&record, work::CONFIRM, doing)? {
+        let problem = match left(&record)? {
+            (Phase::Confirmed, None) => return told(arguments, false, "confirmed already"),
             (Phase::Confirmed, Some(name)) => {
-                let problem = format!("{name} was not confirmed in time: what was up before it is up again");
-                return Err(Failure::failed(doing, problem));
+                format!("{name} was not confirmed in time: what was up before it is up again")
             }
             (Phase::Down, _) => {
-                let problem = "nothing waits: it went back already, or nothing was brought up here";
-                return Err(Failure::failed(doing, problem));
+                "nothing waits: it went back already, or nothing was brought up here".to_owned()
             }
             (Phase::Unconfirmed, _) => {
-                let problem = "its process was killed half-way: `hopwise mesh down` undoes the changes";
-                return Err(Failure::failed(doing, problem));
+                "its process was killed half-way: `hopwise mesh down` undoes the changes".to_owned()
             }
-        },
-    };
-    match (arguments.json, changed) {
-        (true, _) => say(&serde_json::json!({ "changed": changed }).to_string()),
-        (false, true) => say("confirmed; `hopwise mesh down` restores what was"),
-        (false, false) => say("confirmed already"),
+        };
+        return Err(Failure::failed(doing, problem));
     }
+    told(arguments, true, "confirmed; `hopwise mesh down` restores what was")
 }
 
 /// `hopwise mesh down`.
 pub(crate) fn down(arguments: &Arguments) -> Result<(), Failure> {
     let path = work::record_in(&arguments.folder.state)?;
-    let changed = match work::send(&path, work::REVERT)? {
-        Some(answer) if answer.problems.is_empty() => true,
-        Some(answer) => return Err(Failure::failed("undo", answer.problems.join("; "))),
-        None => {
-            let mut record = work::open(&path)?;
-            if record.phase() == Phase::Down {
-                record.forget();
-                false
-            } else {
-                let undone = record.undo();
-                if !undone.problems.is_empty() {
-                    return Err(work::not_undone(&record, &undone.problems));
-                }
-                true
-            }
+    if !work::send(&path, work::REVERT, "undo")? {
+        let mut record = work::open(&path)?;
+        if record.phase() == Phase::Down {
+            record.forget();
+            return told(arguments, false, "nothing was up");
         }
-    };
-    match (arguments.json, changed) {
-        (true, _) => say(&serde_json::json!({ "changed": changed }).to_string()),
-        (false, true) => say("down: all is as it was before"),
-        (false, false) => say("nothing was up"),
+        let undone = record.undo();
+        if !undone.problems.is_empty() {
+            return Err(work::not_undone(&record, &undone.problems));
+        }
     }
+    told(arguments, true, "down: all is as it was before")
+}
+
+fn told(arguments: &Arguments, changed: bool, words: &str) -> Result<(), Failure> {
+    if arguments.json { say(&serde_json::json!({ "changed": changed }).to_string()) } else { say(words) }
 }

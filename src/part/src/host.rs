@@ -25,7 +25,7 @@ use crate::looks::Looking;
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::own_files::OwnFolder;
 use hopwise_inspect::doctor;
-use hopwise_node::fleet::here::with_stations;
+use hopwise_node::fleet::here::{names_of_interfaces, with_stations};
 
 /// The bits of the network that has the addresses of programs. A narrower route is one for them.
 const NETWORK_BITS: u8 = 9;
@@ -117,11 +117,8 @@ pub(crate) fn interfaces_of(part: &NodePart) -> Result<Vec<String>, Failure> {
     if let Some(own) = part.mesh.as_ref().and_then(|mesh| mesh.addresses.get(part.node as usize)) {
         return Ok(vec![interface_of(*own)?]);
     }
-    let table = fs::read_to_string("/proc/thread-self/net/dev");
-    let table = table.map_err(|error| failed(&format!("list the interfaces: {error}")))?;
-    let names = table.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim().to_owned());
     let has_address = |name: &String| addresses_of(name).is_ok_and(|all| !all.is_empty());
-    Ok(names.filter(|name| name != "lo" && has_address(name)).collect())
+    Ok(names_of_interfaces().into_iter().filter(has_address).collect())
 }
 
 /// What a record says of them; an interface that does not tell is left out.

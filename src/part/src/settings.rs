@@ -54,7 +54,7 @@ impl Settings {
             return Ok(settings);
         }
         let config = Config { name: part.scenario.clone(), text: part.arm.clone() };
-        record.begin(config, None).map_err(|error| failed(&error))?;
+        record.begin(config, None, None).map_err(|error| failed(&error))?;
         *CHANGED.lock().unwrap_or_else(PoisonError::into_inner) = Some(record);
         undo_if_cut_off(plan.settle)?;
         for (before, after) in plan.commands(prepared.name_of(part.node)) {

@@ -76,7 +76,7 @@ impl<'a> Bringup<'a> {
             }
             Ready::Free(earlier) => earlier,
         };
-        let begun = self.record.begin(kept, earlier.clone());
+        let begun = self.record.begin(kept, earlier.clone(), None);
         begun.map_err(|error| Failure::failed("write the file of old states", error))?;
         if let Err((doing, problem)) = self.steps(config) {
             let problems = self.go_back(earlier);
@@ -158,7 +158,7 @@ impl<'a> Bringup<'a> {
             // The record went with the changes that were undone.
             Ok(config) => open(self.record.path()).map_err(|error| error.to_string()).and_then(|record| {
                 self.record = record;
-                let begun = self.record.begin_again(earlier, after);
+                let begun = self.record.begin(earlier, None, after);
                 begun.map_err(|error| error.to_string())?;
                 self.steps(&config).map_err(|(_, problem)| problem)?;
                 self.record.confirm().map_err(|error| error.to_string())
@@ -252,20 +252,21 @@ fn answer(mut client: UnixStream, answer: &KeeperAnswer) {
     let _ = writeln!(client, "{line}");
 }
 
-/// Sends a word to the process that waits. `None` if none does.
-pub(super) fn send(record: &Path, word: &str) -> Result<Option<KeeperAnswer>, Failure> {
-    let Ok(mut stream) = UnixStream::connect(socket_beside(record)) else { return Ok(None) };
+/// Sends a word to the process that waits. False if none does; the failure of `doing` has its problems.
+pub(super) fn send(record: &Path, word: &str, doing: &'static str) -> Result<bool, Failure> {
+    let Ok(mut stream) = UnixStream::connect(socket_beside(record)) else { return Ok(false) };
     let failed = |error: Error| Failure::failed("speak with the process that waits", error);
     let mut line = String::new();
     let asked = writeln!(stream, "{word}").and_then(|()| BufReader::new(stream).read_line(&mut line));
     // Its socket goes when it is killed, before or after it has the word.
     let is_gone = |error: &Error| matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
     if asked.as_ref().is_err_and(is_gone) {
-        return Ok(None);
+        return Ok(false);
     }
     asked.map_err(failed)?;
-    let answer = serde_json::from_str(&line).map_err(|error| failed(Error::other(error)))?;
-    Ok(Some(answer))
+    let KeeperAnswer { problems } =
+        serde_json::from_str(&line).map_err(|error| failed(Error::other(error)))?;
+    if problems.is_empty() { Ok(true) } else { Err(Failure::failed(doing, problems.join("; "))) }
 }
 
 #[cfg(test)]
@@ -284,7 +285,7 @@ mod tests {
             let mut ready = [PollFd::new(&client, PollFlags::IN)];
             wait_for(&mut ready, Duration::from_secs(60)).expect("the word comes");
         });
-        assert!(send(&record, CONFIRM).expect("none waits").is_none());
+        assert!(!send(&record, CONFIRM, "confirm").expect("none waits"));
         killed.join().expect("it has ended");
         std::fs::remove_file(socket).expect("it is there");
     }

@@ -162,7 +162,8 @@ fn stations_of(name: &str) -> Option<InterfaceSnapshot> {
     Some(InterfaceSnapshot::of(&source.board().read(), clock.now(), |_| None))
 }
 
-fn names_of_interfaces() -> Vec<String> {
+/// The interfaces of this thread's network namespace but for its loopback.
+pub fn names_of_interfaces() -> Vec<String> {
     let text = fs::read_to_string(Path::new(INTERFACES)).unwrap_or_default();
     let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
     names.filter(|name| name != "lo").collect()

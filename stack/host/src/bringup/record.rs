@@ -137,20 +137,15 @@ impl Record {
         self.went_back.as_deref()
     }
 
-    /// Begins changes anew for a configuration that comes back after that file.
-    pub fn begin_again(&mut self, config: Config, after: Option<String>) -> io::Result<()> {
-        self.went_back = after;
-        self.began(config, None)
-    }
-
-    /// Begins changes for this configuration. An earlier one comes back if they are not confirmed.
-    pub fn begin(&mut self, config: Config, earlier: Option<Config>) -> io::Result<()> {
-        self.went_back = None;
-        self.began(config, earlier)
-    }
-
-    fn began(&mut self, config: Config, earlier: Option<Config>) -> io::Result<()> {
-        (self.config, self.earlier) = (Some(config), earlier);
+    /// Begins changes for this configuration. An earlier one comes back if they are not confirmed. This one may have
+    /// come back itself, after the file `went_back`.
+    pub fn begin(
+        &mut self,
+        config: Config,
+        earlier: Option<Config>,
+        went_back: Option<String>,
+    ) -> io::Result<()> {
+        (self.config, self.earlier, self.went_back) = (Some(config), earlier, went_back);
         self.phase = Phase::Unconfirmed;
         self.undo.clear();
         self.journal.begin(&self.text())
@@ -282,7 +277,7 @@ mod tests {
         let path = record_in(&folder.0, OF_MESH).expect("a namespace");
         let mut record = Record::open(&path).expect("it can be made");
         assert_eq!(record.phase(), Phase::Down);
-        record.begin(config("new"), Some(config("old"))).expect("it is written");
+        record.begin(config("new"), Some(config("old")), None).expect("it is written");
         // An interface that is gone needs nothing undone.
         record.undo.push(InterfaceChange::new(u32::MAX, What::Mtu(1_400)));
         record.journal.note("4294967295 mtu 1400\n").expect("it is written");
@@ -296,7 +291,7 @@ mod tests {
         assert_eq!(record.phase(), Phase::Unconfirmed);
         assert_eq!((record.config(), record.earlier()), (Some(&config("new")), Some(&config("old"))));
         assert_eq!(record.undo, [InterfaceChange::new(u32::MAX, What::Mtu(1_400))]);
-        record.begin_again(config("old"), Some("new".to_owned())).expect("it is written");
+        record.begin(config("old"), None, Some("new".to_owned())).expect("it is written");
         record.undo.push(InterfaceChange::new(u32::MAX, What::Mtu(1_400)));
         record.confirm().expect("it is written");
         drop(record);
@@ -315,7 +310,7 @@ mod tests {
         let folder = Folder::new("record-kept");
         let path = record_in(&folder.0, OF_MESH).expect("a namespace");
         let mut record = Record::open(&path).expect("it can be made");
-        record.begin(config("new"), None).expect("it is written");
+        record.begin(config("new"), None, None).expect("it is written");
         record
             .undo
             .push(InterfaceChange::new(0, What::Switch("ipv4/conf/all/forwarding/x".into(), "1".into())));
