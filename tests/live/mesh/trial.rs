@@ -251,6 +251,32 @@ fn assert_captures(hosts: &Hosts, records: &[Value]) {
     assert_eq!(names, ["n0", "n2"]);
 }
 
+/// The daemon thins at the host that receives, and ends with the run.
+#[test]
+fn an_arm_thins_the_acks_of_a_hosts_kernel_for_a_run_and_leaves_no_rule_there() {
+    needs!["ip", "tc", "ssh", "sshd", "ssh-keygen", "nft"];
+    let hosts = Hosts::new("meshthin");
+    let arms = "arms={ bare: { receiver: kernel, sender: kernel:cubic }, \
+                thinned: { receiver: kernel, sender: kernel:cubic, thin: 'delayed:d=8' } }";
+    let output = hosts.trial(&["--set", arms]);
+    assert!(output.status.success(), "{}", said(&output));
+    let records = hosts.records();
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        let counts = &record["result"]["live"]["thinned"];
+        if record["arm"] == "bare" {
+            assert!(counts.is_null(), "{counts}");
+            continue;
+        }
+        assert!(counts["n0"].is_null() && counts["n1"].is_null(), "{counts}");
+        let count = |name: &str| counts["n2"][name].as_u64().unwrap_or_else(|| panic!("{name} of {counts}"));
+        assert!(count("replaced") > count("acks") / 4, "{counts}");
+    }
+    within_patience(until(|| hosts.processes(2, "thin").is_empty()));
+    let rules = hosts.nodes[2].output(&["nft", "list", "ruleset"]).stdout;
+    assert_eq!(String::from_utf8_lossy(&rules), "");
+}
+
 /// Rights of root are for devices and routes of endpoints: a capability gives them, and the kernel's TCP needs none.
 #[test]
 fn hosts_need_no_root_for_the_kernels_tcp_and_one_capability_for_endpoints() {
