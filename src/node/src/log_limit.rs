@@ -30,7 +30,6 @@ impl LogLimit {
 
     /// Says that a service could not accept a client, and returns the wait for the next one. The descriptors may be
     /// spent, or the client gone already: the next one may work.
-    #[must_use]
     pub(super) fn not_accepted(&self, service: &str, error: &io::Error) -> Sleep {
         if let Some(times) = self.due() {
             tracing::warn!(%error, times, "{service}: a client was not accepted");

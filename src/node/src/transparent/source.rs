@@ -121,7 +121,7 @@ impl Opener {
             // A kernel that has no such sockets, or no right to them.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return as_self().await,
             Ok(Connected { as_client: false, .. }) if has_left => {
-                self.elsewhere.lock().add(told, Instant::now())
+                self.elsewhere.lock().add(told, Instant::now());
             }
             _ => {}
         }
