@@ -386,6 +386,55 @@ fn claims_are_judged_over_radios_of_today_beside_the_papers_rules() {
     let _ = std::fs::remove_dir_all(&out);
 }
 
+/// What `hopwise claims` prints and remarks of a figure with two readings, and its folder under its first rules.
+fn of_two_readings(out: &Path, seeds: &str, claims: &str, more: &[&str]) -> (String, String, PathBuf) {
+    let papers = out.join("papers");
+    std::fs::create_dir_all(papers.join("one")).expect("a folder");
+    let figure = short_figure("sweep: { radio.profile: [dsss-2mbps, dsss-11mbps] }\n");
+    let (before, _) = figure.split_once("claims: ").expect("claims");
+    let text = format!("{}claims: [{claims}]\n", before.replace("seeds: 2", seeds));
+    std::fs::write(papers.join("one/fig1.yaml"), text).expect("a figure");
+    let output = Command::new(env!("CARGO_BIN_EXE_hopwise"))
+        .args(["claims", "--papers", &papers.display().to_string(), "--out", &out.display().to_string()])
+        .args(more)
+        .output()
+        .expect("it starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr), out.join("full/one/fig1"))
+}
+
+#[test]
+fn a_reading_that_is_undecided_is_run_with_more_seeds_and_no_other_one() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("decided-claims");
+    let _ = std::fs::remove_dir_all(&out);
+    // The mean of many seeds lies in the interval of few.
+    let claim = "{ says: It carries something, arm: two, bound: at-least, measure: goodput, value: 1 }";
+    let (told, _, folder) = of_two_readings(&out.join("many"), "seeds: 40", claim, &[]);
+    let table = std::fs::read_to_string(folder.join("claims.csv")).expect("a table");
+    let row = table.lines().find(|line| line.contains(",ns2,radio.profile = dsss-11mbps,"));
+    let mean = row.unwrap_or_else(|| panic!("{told}{table}")).split(',').nth(8).expect("a mean");
+    let exact = format!(
+        "{claim},\n  {{ says: It carries exactly so much, arm: two, at: {{ radio.profile: [dsss-11mbps] }}, \
+         measure: goodput, value: {mean}, tolerance: 0% }}"
+    );
+    let few = out.join("few");
+    let (told, remarks, folder) = of_two_readings(&few, "seeds: 2", &exact, &[]);
+    let records = std::fs::read_to_string(folder.join("ns2/records.jsonl")).expect("records");
+    let of = |profile: &str| {
+        let point = format!("\"point\":{{\"radio.profile\":\"{profile}\"}}");
+        records.lines().filter(|line| line.contains(&point)).count()
+    };
+    assert_eq!(of("dsss-2mbps"), 4, "two seeds decide that it carries something: {told}{remarks}");
+    let runs = of("dsss-11mbps");
+    assert!(runs > 4 && runs <= 80, "{runs}: {told}{remarks}");
+    assert!(told.contains(&format!("; 2 to {} seeds\n", runs / 2)), "{told}");
+    let (again, remarks, _) = of_two_readings(&few, "seeds: 2", &exact, &[]);
+    assert_eq!((&again, remarks.contains("runs")), (&told, false), "what has been run is read: {remarks}");
+    let (kept, ..) = of_two_readings(&few, "seeds: 2", &exact, &["--kept"]);
+    assert_eq!(kept, told, "kept runs have all their seeds");
+    let _ = std::fs::remove_dir_all(&out);
+}
+
 #[test]
 fn a_claim_about_an_arm_that_there_is_not_is_refused() {
     let text = std::fs::read_to_string("configs/papers/dca/fig17.yaml").expect("a file");
@@ -398,17 +447,36 @@ fn a_claim_about_an_arm_that_there_is_not_is_refused() {
 fn the_page_of_papers_and_the_readme_count_what_the_pages_of_claims_say() {
     let of_papers: Vec<_> = measured().into_iter().filter(|(says, _)| !says.starts_with("*Ours:*")).collect();
     let are = |begins: &str| of_papers.iter().filter(|(_, verdict)| verdict.starts_with(begins)).count();
-    let in_part = are("reproduced where ");
+    let in_part = are("reproduced in ");
     let told = format!(
-        "{} of {} claims are reproduced, {in_part} in part, {} not, {} contradicted",
+        "{} of {} claims are reproduced, {in_part} in part, {} undecided, {} not, {} contradicted",
         are("reproduced") - in_part,
         of_papers.len(),
+        are("undecided"),
         are("not reproduced"),
         are("contradicted")
     );
     for name in ["README.md", "docs/papers.md"] {
         let text = std::fs::read_to_string(name).expect("a text").replace('\n', " ");
         assert!(text.contains(&told), "{name} does not say: {told}");
+    }
+}
+
+/// Each line of a page belongs to a sentence of its paper, by the number that the reading gives it.
+#[test]
+fn each_claim_of_a_file_has_its_sentence_in_the_reading() {
+    let table = std::fs::read_to_string("configs/papers/sentences.csv").expect("the sentences");
+    for line in table.lines().skip(1) {
+        let (figure, sentences) = line.split_once(',').expect("two columns");
+        let (paper, _) = figure.split_once('/').expect("a paper");
+        let text = std::fs::read_to_string(format!("configs/papers/{figure}.yaml")).expect("a file");
+        let claims = text.lines().filter(|line| line.trim_start().starts_with("- says: ")).count();
+        assert_eq!(sentences.split(' ').count(), claims, "{figure}");
+        let reading =
+            std::fs::read_to_string(format!("configs/papers/{paper}/reading.md")).expect("a reading");
+        for sentence in sentences.split(' ') {
+            assert!(reading.contains(&format!("| {sentence} | ")), "{paper}/reading.md has no {sentence}");
+        }
     }
 }
 

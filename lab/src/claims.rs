@@ -1,4 +1,8 @@
-//! Statements of papers, compared with runs: reproduced, not reproduced, or contradicted, each with the measured value.
+//! Statements of papers, compared with runs: reproduced, not reproduced, contradicted, or undecided, each with the
+//! measured value.
+//!
+//! The interval decides. A claim is reproduced if its interval lies wholly within what is claimed, and undecided if only
+//! a part does: then the runs are too few. Bounds of papers and printed numbers have this one rule.
 //!
 //! A claim is judged once for each combination of the settings that its paper leaves open (`readings`). Blocks are the
 //! unit of confidence in all of them.
@@ -19,21 +23,36 @@ use serde_json::Value;
 
 use super::metric;
 use super::record::Record;
-use super::statistics::{MARGIN, Paired, change, paired, summarize};
+use super::statistics::{MARGIN, MeanSummary, Paired, change, paired, summarize};
 use crate::scenario::point::MatrixPoint;
 use crate::scenario::{Bound, Claim, Measure, PointCombination, Premise, Stated};
-pub use readings::{JointVerdict, Reading, ReadingChoice, readings};
-pub use table::{claimed, measured, resting_on, rests_on};
+pub use readings::{JointVerdict, Reading, ReadingChoice, choices, readings};
+pub use table::{claimed, measured, rests_on};
 
 /// Result of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClaimOutcome {
-    /// The measured value lies within the claim's tolerance.
+    /// The whole interval lies within what is claimed.
     Reproduced,
-    /// The measured value lies outside of the tolerance.
+    /// The interval lies partly within what is claimed: too few runs.
+    Undecided,
+    /// The whole interval lies outside.
     NotReproduced,
     /// The whole interval contradicts the claim by more than the margin.
     Contradicted,
+}
+
+impl ClaimOutcome {
+    /// The outcome of numbers that an interval holds, where the claim allows numbers from `low` to `high`.
+    fn of((low, high): (f64, f64), [from, to]: [f64; 2]) -> ClaimOutcome {
+        if low <= from && to <= high {
+            ClaimOutcome::Reproduced
+        } else if to < low || high < from {
+            ClaimOutcome::NotReproduced
+        } else {
+            ClaimOutcome::Undecided
+        }
+    }
 }
 
 impl fmt::Display for ClaimOutcome {
@@ -42,6 +61,7 @@ impl fmt::Display for ClaimOutcome {
             ClaimOutcome::Reproduced => "reproduced",
             ClaimOutcome::NotReproduced => "not reproduced",
             ClaimOutcome::Contradicted => "contradicted",
+            ClaimOutcome::Undecided => "undecided",
         })
     }
 }
@@ -68,12 +88,6 @@ pub struct MeasuredClaim {
     pub ci95: Option<[f64; 2]>,
     /// The number of blocks.
     pub blocks: usize,
-}
-
-impl From<Paired> for MeasuredClaim {
-    fn from(paired: Paired) -> MeasuredClaim {
-        MeasuredClaim { number: paired.ratio, ci95: paired.ci95, blocks: paired.blocks }
-    }
 }
 
 /// The values of a measure, by point, arm and block.
@@ -158,19 +172,15 @@ fn is_meant(point: &MatrixPoint, at: &BTreeMap<String, Vec<Value>>) -> bool {
 }
 
 /// Compares a claim with the records of all its points; `baseline` is the other arm if the claim names none.
-pub fn judge(claim: &Claim, baseline: &str, records: &[Record]) -> Judged {
-    judge_among(claim, baseline, &records.iter().collect::<Vec<_>>())
-}
-
-fn judge_among(claim: &Claim, baseline: &str, records: &[&Record]) -> Judged {
+fn judge(claim: &Claim, baseline: &str, records: &[&Record]) -> Judged {
     let values = ClaimValues::new(claim.measure, records);
     match claim.stated() {
-        Stated::Ratio(ratio) => judge_ratio(claim, ratio, baseline, &values),
-        Stated::Value(stated) => judge_value(claim, stated, &values),
+        Stated::Ratio(_) => judge_ratio(claim, baseline, &values),
+        Stated::Value(_) => judge_value(claim, &values),
     }
 }
 
-fn judge_ratio<'a>(claim: &Claim, ratio: f64, baseline: &str, values: &ClaimValues<'a>) -> Judged {
+fn judge_ratio<'a>(claim: &Claim, baseline: &str, values: &ClaimValues<'a>) -> Judged {
     let against = claim.against.as_deref().unwrap_or(baseline);
     let couples = |at: &BTreeMap<String, Vec<Value>>| {
         let points = values.points(at).into_iter();
@@ -203,8 +213,10 @@ fn judge_ratio<'a>(claim: &Claim, ratio: f64, baseline: &str, values: &ClaimValu
             extreme(claim.over, each, ratio)
         }
     };
-    let (outcome, why) = outcome(claim, ratio, &measured);
-    Judged { outcome, measured: measured.into(), point, why }
+    let Paired { ratio: number, ci95, blocks, .. } = measured;
+    let measured = MeasuredClaim { number, ci95, blocks };
+    let (outcome, why) = judge_number(claim, &measured);
+    Judged { outcome, measured, point, why }
 }
 
 /// The ratio of two ratios in each block, as the products of its four values; none if one of them is 0.
@@ -214,8 +226,8 @@ fn quotients(blocks: impl Iterator<Item = ((f64, f64), (f64, f64))>) -> Vec<(f64
     if has_all { quotients } else { Vec::new() }
 }
 
-/// The value of one arm. It is never contradicted: an absolute figure hangs on more than what a paper sets.
-fn judge_value(claim: &Claim, stated: f64, values: &ClaimValues<'_>) -> Judged {
+/// The value of one arm.
+fn judge_value(claim: &Claim, values: &ClaimValues<'_>) -> Judged {
     let points = values.points(&claim.at);
     let by_point: Vec<_> = points.iter().map(|point| (*point, values.all(point, &claim.arm))).collect();
     let mean_of = |nth: usize| by_point.iter().map(|(_, of)| of[nth]).sum::<f64>() / by_point.len() as f64;
@@ -227,29 +239,10 @@ fn judge_value(claim: &Claim, stated: f64, values: &ClaimValues<'_>) -> Judged {
             extreme(claim.over, each, |of| of.as_ref().map(|summary| summary.mean))
         }
     };
-    let Some(summary) = summary else {
-        let why = "there is nothing to compare with".to_owned();
-        return Judged {
-            outcome: ClaimOutcome::NotReproduced,
-            measured: MeasuredClaim::default(),
-            point,
-            why,
-        };
-    };
-    let tolerance = stated * f64::from(claim.tolerance.0) / 1e6;
-    let (low, high) = (stated - tolerance, stated + tolerance);
-    let is_within = |number| within(claim.bound, (low, high), number);
-    // A printed value without a bound has no opposite, for which an interval could leave room.
-    let is_sure = claim.bound == Bound::About || summary.ci95.iter().flatten().all(|end| is_within(*end));
-    let (outcome, why) = match is_within(summary.mean) {
-        true if !is_sure => (ClaimOutcome::NotReproduced, "it would fit, but is not sure".to_owned()),
-        true => (ClaimOutcome::Reproduced, "within what is claimed".to_owned()),
-        false if stated > 0.0 => {
-            (ClaimOutcome::NotReproduced, format!("{} of what is printed", change(summary.mean / stated)))
-        }
-        false => (ClaimOutcome::NotReproduced, "another figure than what is printed".to_owned()),
-    };
-    let measured = MeasuredClaim { number: Some(summary.mean), ci95: summary.ci95, blocks: summary.n };
+    let measured = summary.map_or_else(MeasuredClaim::default, |MeanSummary { mean, ci95, n }| {
+        MeasuredClaim { number: Some(mean), ci95, blocks: n }
+    });
+    let (outcome, why) = judge_number(claim, &measured);
     Judged { outcome, measured, point, why }
 }
 
@@ -314,67 +307,70 @@ fn premise(claim: &Claim, records: &[&Record]) -> Option<f64> {
     summarize(&all).map(|summary| summary.mean)
 }
 
-fn within(bound: Bound, (low, high): (f64, f64), number: f64) -> bool {
+/// Smallest and largest number that a bound allows around what is stated.
+fn allowed(bound: Bound, stated: f64, tolerance: f64) -> (f64, f64) {
     match bound {
-        Bound::About => (low..=high).contains(&number),
-        Bound::AtLeast => number >= low,
-        Bound::AtMost => number <= high,
+        Bound::About => (stated - tolerance, stated + tolerance),
+        Bound::AtLeast => (stated - tolerance, f64::INFINITY),
+        Bound::AtMost => (f64::NEG_INFINITY, stated + tolerance),
     }
 }
 
-fn outcome(claim: &Claim, stated: f64, measured: &Paired) -> (ClaimOutcome, String) {
-    let Some(ratio) = measured.ratio else {
+/// The outcome of a claim by the number that was measured for it, and the reason in words.
+pub fn judge_number(claim: &Claim, measured: &MeasuredClaim) -> (ClaimOutcome, String) {
+    let Some(number) = measured.number else {
         return (ClaimOutcome::NotReproduced, "there is nothing to compare with".to_owned());
     };
-    let tolerance = f64::from(claim.tolerance.0) / 1e6;
-    let (low, high) = (stated - tolerance, stated + tolerance);
-    let [from, to] = measured.ci95.unwrap_or([0.0, f64::INFINITY]);
-    if within(claim.bound, (low, high), ratio) {
-        return match is_sure((claim.bound, stated), (low, high), (from, to)) {
-            true => (ClaimOutcome::Reproduced, "within what is claimed".to_owned()),
-            false => (ClaimOutcome::NotReproduced, "it would fit, but is not sure".to_owned()),
-        };
-    }
-    // An opposite must exceed the margin.
-    let (less, more) = (to < low.min(1.0 / (1.0 + MARGIN)), from > high.max(1.0 + MARGIN));
-    let is_opposite = if stated > 1.0 {
-        to < 1.0 / (1.0 + MARGIN)
-    } else if stated < 1.0 {
-        from > 1.0 + MARGIN
-    } else {
-        match claim.bound {
-            Bound::About => less || more,
-            Bound::AtLeast => less,
-            Bound::AtMost => more,
+    let ends = measured.ci95.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
+    let tolerance = f64::from(claim.tolerance().0) / 1e6;
+    let (of, why): (_, String) = match claim.stated() {
+        // No value is below 0: a mean above 0 tells that 0 is not the value.
+        Stated::Value(0.0) if number > 0.0 && claim.bound != Bound::AtLeast => {
+            (ClaimOutcome::NotReproduced, "another figure than what is printed".into())
+        }
+        // A value is never contradicted: it hangs on more than what a paper sets.
+        Stated::Value(stated) => {
+            let of = ClaimOutcome::of(allowed(claim.bound, stated, stated * tolerance), ends);
+            (of, format!("{} of what is printed", change(number / stated)))
+        }
+        Stated::Ratio(stated) => {
+            let of = ClaimOutcome::of(allowed(claim.bound, stated, tolerance), ends);
+            let is_opposite = of == ClaimOutcome::NotReproduced && is_opposite((claim.bound, stated), ends);
+            let of = if is_opposite { ClaimOutcome::Contradicted } else { of };
+            (of, why_of_ratio((of, stated), (number, ends)).to_owned())
         }
     };
-    if is_opposite {
-        let is_null = stated == 1.0;
-        let why = if is_null { "there surely is a difference" } else { "the opposite holds" };
-        return (ClaimOutcome::Contradicted, why.to_owned());
-    }
-    let gain = stated > 1.0;
-    let is_there = if gain { from > 1.0 } else { to < 1.0 };
-    let why = if stated == 1.0 {
-        "a difference, though not surely beyond the tolerance".to_owned()
-    } else if !is_there {
-        "no sure difference".to_owned()
-    } else if (ratio > stated) == gain {
-        "the effect is there, and larger than claimed".to_owned()
-    } else {
-        "the effect is there, but smaller than claimed".to_owned()
+    let is_in_tendency = match (claim.bound, claim.stated()) {
+        (Bound::About, _) | (_, Stated::Value(_)) => false,
+        (Bound::AtLeast, _) => number > 1.0,
+        (Bound::AtMost, _) => number < 1.0,
     };
-    (ClaimOutcome::NotReproduced, why)
+    let tendency = if is_in_tendency { "in tendency, " } else { "" };
+    match of {
+        ClaimOutcome::Reproduced => (of, "within what is claimed".to_owned()),
+        ClaimOutcome::Undecided => (of, format!("{tendency}the interval goes beyond what is claimed")),
+        ClaimOutcome::NotReproduced | ClaimOutcome::Contradicted => (of, format!("{tendency}{why}")),
+    }
 }
 
-/// True if the interval leaves no room for the opposite of the claim.
-fn is_sure((bound, stated): (Bound, f64), (low, high): (f64, f64), (from, to): (f64, f64)) -> bool {
-    match bound {
-        Bound::AtLeast => from >= low.min(1.0),
-        Bound::AtMost => to <= high.max(1.0),
-        Bound::About if stated > 1.0 => from > 1.0,
-        Bound::About if stated < 1.0 => to < 1.0,
-        Bound::About => from >= low - (1.0 - low) && to <= high + (high - 1.0),
+/// True if the whole interval says the opposite of the ratio by more than the margin.
+fn is_opposite((bound, stated): (Bound, f64), [from, to]: [f64; 2]) -> bool {
+    let is_no_less = stated > 1.0 || stated == 1.0 && bound != Bound::AtMost;
+    let is_no_more = stated < 1.0 || stated == 1.0 && bound != Bound::AtLeast;
+    is_no_less && to < 1.0 / (1.0 + MARGIN) || is_no_more && from > 1.0 + MARGIN
+}
+
+/// The reason why a ratio is not what is claimed.
+fn why_of_ratio((of, stated): (ClaimOutcome, f64), (ratio, [from, to]): (f64, [f64; 2])) -> &'static str {
+    let gain = stated > 1.0;
+    let is_there = if gain { from > 1.0 } else { to < 1.0 };
+    match of {
+        ClaimOutcome::Contradicted if stated == 1.0 => "there surely is a difference",
+        ClaimOutcome::Contradicted => "the opposite holds",
+        _ if stated == 1.0 => "a difference, though not surely beyond the margin",
+        _ if !is_there => "no sure difference",
+        _ if (ratio > stated) == gain => "the effect is there, and larger than claimed",
+        _ => "the effect is there, but smaller than claimed",
     }
 }
 

@@ -1,9 +1,10 @@
 //! A claim under each combination of the settings that its paper leaves open, and what all of them say together.
 //!
-//! A claim is reproduced everywhere, or only under some of them, which are then named. It is contradicted only if it is
-//! contradicted under all of them: one choice of ours may not accuse a paper.
+//! A claim is reproduced everywhere, or only under some of them, which are then counted and named. It is contradicted only
+//! if it is contradicted under all of them: one choice of ours may not accuse a paper.
 
-use super::{ClaimOutcome, Judged, judge_among, premise};
+use super::table::{measured, resting_on};
+use super::{ClaimOutcome, Judged, judge, premise};
 use crate::record::Record;
 use crate::scenario::Claim;
 use crate::scenario::point::{MatrixPoint, plain};
@@ -17,6 +18,8 @@ pub struct Reading {
     pub choices: Vec<ReadingChoice>,
     /// The claim's result.
     pub judged: Judged,
+    /// The measured number in words, with that of the premise.
+    pub measured: String,
     /// Value of what the claim rests on, if it names that.
     pub premise: Option<f64>,
 }
@@ -42,7 +45,7 @@ impl Reading {
 }
 
 /// Words for all open settings: the names that fit, and path and value of what no name covers.
-pub(super) fn choices(open: &MatrixPoint, names: &[(String, MatrixPoint)]) -> Vec<ReadingChoice> {
+pub fn choices(open: &MatrixPoint, names: &[(String, MatrixPoint)]) -> Vec<ReadingChoice> {
     let mut left = open.clone();
     let mut choices = Vec::new();
     for (name, values) in names {
@@ -85,9 +88,11 @@ pub fn readings(
         }
     }
     let reading = |(open, records): (MatrixPoint, Vec<&Record>)| {
-        let mut judged = judge_among(claim, baseline, &records);
+        let mut judged = judge(claim, baseline, &records);
         judged.point = judged.point.map(|point| part(&point, false));
-        Reading { choices: choices(&open, names), open, judged, premise: premise(claim, &records) }
+        let premise = premise(claim, &records);
+        let measured = measured(claim, &judged) + &resting_on(claim, premise);
+        Reading { choices: choices(&open, names), open, judged, measured, premise }
     };
     all.into_iter().map(reading).collect()
 }
@@ -97,9 +102,11 @@ pub fn readings(
 pub enum JointVerdict {
     /// Reproduced under all of them.
     Reproduced,
-    /// Reproduced under some of them, in words.
-    ReproducedWhere(String),
-    /// Reproduced under none of them, and not contradicted under all.
+    /// Reproduced under some of them: their number, and the place in words.
+    ReproducedWhere(usize, String),
+    /// Reproduced under none of them, and undecided under some.
+    Undecided,
+    /// Reproduced and undecided under none of them, and not contradicted under all.
     NotReproduced,
     /// Contradicted under all of them.
     Contradicted,
@@ -113,8 +120,9 @@ impl JointVerdict {
             (.., 0) => JointVerdict::NotReproduced,
             (reproduced, _, all) if reproduced == all => JointVerdict::Reproduced,
             (_, contradicted, all) if contradicted == all => JointVerdict::Contradicted,
+            (0, ..) if are(ClaimOutcome::Undecided) > 0 => JointVerdict::Undecided,
             (0, ..) => JointVerdict::NotReproduced,
-            _ => JointVerdict::ReproducedWhere(place(readings)),
+            (reproduced, ..) => JointVerdict::ReproducedWhere(reproduced, place(readings)),
         }
     }
 
@@ -123,7 +131,10 @@ impl JointVerdict {
         let reach = if readings > 1 { " everywhere" } else { "" };
         match self {
             JointVerdict::Reproduced => format!("reproduced{reach}"),
-            JointVerdict::ReproducedWhere(place) => format!("reproduced where {place}"),
+            JointVerdict::ReproducedWhere(some, place) => {
+                format!("reproduced in {some} of {readings} readings, where {place}")
+            }
+            JointVerdict::Undecided => "undecided".to_owned(),
             JointVerdict::NotReproduced => "not reproduced".to_owned(),
             JointVerdict::Contradicted => format!("contradicted{reach}"),
         }

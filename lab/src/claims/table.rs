@@ -1,5 +1,6 @@
 //! The table of claims: its rows, their words for people, and their form as CSV.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::claims::{ClaimOutcome, JointVerdict, Judged, MeasuredClaim, Reading};
@@ -38,82 +39,51 @@ pub struct ClaimRow {
 pub struct Under {
     /// Name of the rules.
     pub rules: &'static str,
-    /// A line for each combination of the open settings; at least one.
-    pub lines: Vec<ReadingLine>,
+    /// The result under each combination of the open settings; at least one.
+    pub readings: Vec<Reading>,
     /// Their joint result.
     pub verdict: JointVerdict,
 }
 
-/// A claim's result in one reading of its paper.
-#[derive(Clone, Debug)]
-pub struct ReadingLine {
-    /// The open settings with their values, in words; empty if nothing is open.
-    pub reading: String,
-    /// The measured number, in words.
-    pub measured: String,
-    /// The same as a number.
-    pub number: MeasuredClaim,
-    /// The result.
-    pub outcome: ClaimOutcome,
-    /// The reason for it, in words.
-    pub why: String,
-    /// The value of what the statement rests on.
-    pub premise: Option<f64>,
-}
-
-impl ReadingLine {
-    /// The line of a reading; `measured` is its number in words.
-    pub fn new(reading: &Reading, measured: String) -> ReadingLine {
-        let judged = &reading.judged;
-        ReadingLine {
-            reading: reading.name(),
-            measured,
-            number: judged.measured,
-            outcome: judged.outcome,
-            why: judged.why.clone(),
-            premise: reading.premise,
-        }
-    }
-}
-
 impl Under {
     /// The results of these readings.
-    pub fn new(rules: &'static str, readings: &[Reading], lines: Vec<ReadingLine>) -> Under {
-        Under { rules, lines, verdict: JointVerdict::of(readings) }
+    pub fn new(rules: &'static str, readings: Vec<Reading>) -> Under {
+        Under { rules, verdict: JointVerdict::of(&readings), readings }
     }
 
     /// The measured number, or the range of all readings.
     pub fn measured(&self) -> String {
-        let known = || self.lines.iter().filter(|line| line.number.number.is_some());
-        let by_number = |a: &&ReadingLine, b: &&ReadingLine| {
-            let number = |line: &ReadingLine| line.number.number.unwrap_or_default();
-            number(a).total_cmp(&number(b))
-        };
-        let (least, most) = (known().min_by(by_number), known().max_by(by_number));
-        match (&self.lines[..], least, most) {
+        let number = |reading: &Reading| reading.judged.measured.number;
+        let known = || self.readings.iter().filter_map(|reading| Some((number(reading)?, reading)));
+        let least = known().min_by(|(a, _), (b, _)| a.total_cmp(b));
+        let most = known().max_by(|(a, _), (b, _)| a.total_cmp(b));
+        match (&self.readings[..], least, most) {
             ([only], ..) => only.measured.clone(),
-            (lines, Some(least), Some(most)) => {
-                format!("{} … {} in {} readings", least.measured, most.measured, lines.len())
+            (all, Some((_, least)), Some((_, most))) => {
+                format!("{} … {} in {} readings", least.measured, most.measured, all.len())
             }
             _ => "nothing".to_owned(),
         }
     }
 
+    /// The number of seeds behind a reading, or the least and the largest; none where nothing was run.
+    pub fn seeds(&self) -> Option<String> {
+        let blocks = || self.readings.iter().map(|reading| reading.judged.measured.blocks);
+        let (least, most) = (blocks().min().filter(|least| *least > 0)?, blocks().max()?);
+        Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
+    }
+
     /// The reason of the verdict: the only reading's reason, or the number of readings with each result.
     pub fn why(&self) -> String {
-        if let [only] = &self.lines[..] {
-            return only.why.clone();
+        if let [only] = &self.readings[..] {
+            return only.judged.why.clone();
         }
-        let first = self.lines.first().map(|line| line.outcome);
-        if self.lines.iter().all(|line| Some(line.outcome) == first) {
-            return format!("in each of {} readings", self.lines.len());
+        let mut counts = BTreeMap::new();
+        self.readings.iter().for_each(|reading| *counts.entry(reading.judged.outcome).or_insert(0) += 1);
+        match counts.len() {
+            1 => format!("in each of {} readings", self.readings.len()),
+            _ => counts.iter().map(|(of, count)| format!("{count} {of}")).collect::<Vec<_>>().join(", "),
         }
-        let outcomes = [ClaimOutcome::Reproduced, ClaimOutcome::NotReproduced, ClaimOutcome::Contradicted];
-        let count = |outcome| self.lines.iter().filter(|line| line.outcome == outcome).count();
-        let counted = outcomes.into_iter().map(|outcome| (outcome, count(outcome)));
-        let parts =
-            counted.filter(|(_, count)| *count > 0).map(|(outcome, count)| format!("{count} {outcome}"));
-        parts.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -125,10 +95,12 @@ pub fn csv(rows: &[ClaimRow]) -> String {
     let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
     for row in rows {
         let stated = row.stated.map(|(Stated::Ratio(stated) | Stated::Value(stated))| stated);
-        for (under, line) in
-            row.results.iter().flat_map(|under| under.lines.iter().map(move |line| (under, line)))
+        for (under, reading) in
+            row.results.iter().flat_map(|under| under.readings.iter().map(move |of| (under, of)))
         {
-            let [low, high] = line.number.ci95.map_or([None; 2], |ends| ends.map(Some));
+            let Judged { outcome, why, measured: MeasuredClaim { number: of, ci95, blocks }, .. } =
+                &reading.judged;
+            let [low, high] = ci95.map_or([None; 2], |ends| ends.map(Some));
             let texts = [&row.paper, &row.figure, &row.says].map(|text| quoted(text));
             let _ = writeln!(
                 text,
@@ -138,44 +110,58 @@ pub fn csv(rows: &[ClaimRow]) -> String {
                 quoted(&row.claimed),
                 number(stated),
                 quoted(under.rules),
-                quoted(&line.reading),
-                number(line.number.number),
+                quoted(&reading.name()),
+                number(*of),
                 number(low),
                 number(high),
-                line.number.blocks,
-                line.outcome,
-                quoted(&line.why),
-                number(line.premise)
+                blocks,
+                outcome,
+                quoted(why),
+                number(reading.premise)
             );
         }
     }
     text
 }
 
-/// Number of rows of papers by verdict, under their own rules, which stand first: reproduced, reproduced in part, not
-/// reproduced, contradicted.
-pub fn counts(rows: &[ClaimRow]) -> [usize; 4] {
-    sum(rows.iter().filter(|row| !row.ours).filter_map(|row| row.results.first()))
-}
-
-/// The same under the rules of that name.
-pub fn counts_under(rows: &[ClaimRow], rules: &str) -> [usize; 4] {
-    let of_papers = rows.iter().filter(|row| !row.ours);
-    sum(of_papers.filter_map(|row| row.results.iter().find(|under| under.rules == rules)))
-}
-
-fn sum<'a>(all: impl Iterator<Item = &'a Under>) -> [usize; 4] {
-    let mut counts = [0; 4];
-    for under in all {
-        let place = match under.verdict {
-            JointVerdict::Reproduced => 0,
-            JointVerdict::ReproducedWhere(_) => 1,
-            JointVerdict::NotReproduced => 2,
-            JointVerdict::Contradicted => 3,
-        };
+/// Number of rows of papers by verdict, under the rules of that name or under their own, which stand first: reproduced,
+/// reproduced in part, undecided, not reproduced, contradicted.
+pub fn counts(rows: &[ClaimRow], rules: Option<&str>) -> [usize; 5] {
+    let mut counts = [0; 5];
+    for row in rows.iter().filter(|row| !row.ours) {
+        let mut all = row.results.iter();
+        let place =
+            match all.find(|under| rules.is_none_or(|rules| under.rules == rules)).map(|of| &of.verdict) {
+                None => continue,
+                Some(JointVerdict::Reproduced) => 0,
+                Some(JointVerdict::ReproducedWhere(..)) => 1,
+                Some(JointVerdict::Undecided) => 2,
+                Some(JointVerdict::NotReproduced) => 3,
+                Some(JointVerdict::Contradicted) => 4,
+            };
         counts[place] += 1;
     }
     counts
+}
+
+/// The largest number of a paper's claims in a figure that one reading holds together, under the paper's own rules, and
+/// the readings that do. In words; none if no paper claims anything in it.
+pub fn jointly(rows: &[ClaimRow]) -> Option<String> {
+    let all: Vec<&Under> =
+        rows.iter().filter(|row| !row.ours).filter_map(|row| row.results.first()).collect();
+    let names: Vec<String> = all.first()?.readings.iter().map(Reading::name).collect();
+    let held = |name: &String| {
+        let is_met = |of: &Reading| of.judged.outcome == ClaimOutcome::Reproduced && of.name() == *name;
+        all.iter().filter(|under| under.readings.iter().any(is_met)).count()
+    };
+    let most = names.iter().map(held).max()?;
+    let best: Vec<&String> = names.iter().filter(|name| held(name) == most).collect();
+    let place = match &best[..] {
+        _ if most == 0 || names.len() == 1 => String::new(),
+        [only] => format!(", in the reading: {only}"),
+        all => format!(", in {} readings, such as: {}", all.len(), all[0]),
+    };
+    Some(format!("jointly {most} of {} claims hold{place}", all.len()))
 }
 
 /// Text of the claim, for people.
@@ -233,8 +219,8 @@ pub fn rests_on(claim: &Claim) -> Option<String> {
 }
 
 /// The same with its value, to follow a measured number.
-pub fn resting_on(claim: &Claim, reading: &Reading) -> String {
-    let words = rests_on(claim).zip(reading.premise);
+pub(super) fn resting_on(claim: &Claim, premise: Option<f64>) -> String {
+    let words = rests_on(claim).zip(premise);
     words.map_or(String::new(), |(on, value)| format!(" at {} {on}", plain(value)))
 }
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::chart::{Axis, Chart, RowName, escape};
-use crate::claims::ClaimOutcome;
-use crate::claims::table::{ClaimRow, ReadingLine};
+use crate::claims::table::ClaimRow;
+use crate::claims::{MeasuredClaim, Reading};
 use crate::scenario::Stated;
 
 const WIDTH: f64 = 900.0;
@@ -16,20 +16,22 @@ const HALF: f64 = 5.0;
 
 const STYLE: &str = "<style>text{font:11px sans-serif;fill:#222}.group{font-weight:bold}.grid{stroke:#ddd}\
     .zero{stroke:#888}.claimed{stroke:#000;stroke-width:3}.reproduced{stroke:#1a7f37;fill:#1a7f37}\
-    .not-reproduced{stroke:#9a6700;fill:#9a6700}.contradicted{stroke:#cf222e;fill:#cf222e}</style>";
+    .not-reproduced{stroke:#9a6700;fill:#9a6700}.undecided{stroke:#888;fill:#888}.contradicted{stroke:#cf222e;fill:#cf222e}</style>";
 
 /// A picture of the rows under their papers' own rules: all ratios, and absolute values as a share of the printed one.
 /// Empty if there is none.
 pub fn picture(rows: &[ClaimRow]) -> String {
-    let drawn: Vec<(&ClaimRow, &ReadingLine)> = rows.iter().flat_map(drawn_lines).collect();
+    let drawn: Vec<(&ClaimRow, &Reading)> = rows.iter().flat_map(drawn_readings).collect();
     if drawn.is_empty() {
         return String::new();
     }
     let heads: Vec<String> = drawn.iter().map(|(row, _)| format!("{}: {}", row.figure, row.says)).collect();
-    let name = |nth: usize| RowName { group: &heads[nth], own: own_name(drawn[nth].1), class: "" };
+    let own: Vec<String> = drawn.iter().map(|(_, reading)| own_name(reading)).collect();
+    let name = |nth: usize| RowName { group: &heads[nth], own: &own[nth], class: "" };
     let names: Vec<_> = (0..drawn.len()).map(name).collect();
-    let percents = drawn.iter().flat_map(|(row, line)| {
-        let ends = line.number.ci95.or(line.number.number.map(|number| [number; 2])).unwrap_or([1.0; 2]);
+    let percents = drawn.iter().flat_map(|(row, reading)| {
+        let MeasuredClaim { number, ci95, .. } = reading.judged.measured;
+        let ends = ci95.or(number.map(|number| [number; 2])).unwrap_or([1.0; 2]);
         let [low, high] = ends.map(|end| percent(row, end));
         [low, high, claimed(row)]
     });
@@ -38,22 +40,24 @@ pub fn picture(rows: &[ClaimRow]) -> String {
     let axis = Axis { label: "change in % (black: as claimed)", low: least - room, high: most + room };
     let (mut chart, middles) = Chart::rows(WIDTH, ROW, &names, axis);
     chart.upright(0.0, "zero");
-    for ((row, line), middle) in drawn.iter().zip(middles) {
-        draw(&mut chart, row, line, middle);
+    for ((row, reading), middle) in drawn.iter().zip(middles) {
+        draw(&mut chart, row, reading, middle);
     }
     let svg = chart.finish("Claimed and measured changes, by claim and reading");
     svg.replacen('>', &format!(" xmlns=\"http://www.w3.org/2000/svg\">{STYLE}"), 1)
 }
 
-/// The lines of a row's first rules that have a number, if the row states one.
-fn drawn_lines(row: &ClaimRow) -> Vec<(&ClaimRow, &ReadingLine)> {
+/// The readings of a row's first rules that have a number, if the row states one.
+fn drawn_readings(row: &ClaimRow) -> Vec<(&ClaimRow, &Reading)> {
     let is_drawn = !matches!(row.stated, None | Some(Stated::Value(0.0)));
-    let lines = row.results.iter().take(1).flat_map(|under| &under.lines);
-    lines.filter(|line| is_drawn && line.number.number.is_some()).map(|line| (row, line)).collect()
+    let readings = row.results.iter().take(1).flat_map(|under| &under.readings);
+    let drawn = readings.filter(|reading| is_drawn && reading.judged.measured.number.is_some());
+    drawn.map(|reading| (row, reading)).collect()
 }
 
-fn own_name(line: &ReadingLine) -> &str {
-    if line.reading.is_empty() { "as the file has it" } else { &line.reading }
+/// The name of a reading in pictures.
+pub(super) fn own_name(reading: &Reading) -> String {
+    if reading.choices.is_empty() { "as the file has it".to_owned() } else { reading.name() }
 }
 
 /// A number of a row's kind as a change in percent: of the other arm, or of the printed value.
@@ -72,17 +76,14 @@ fn claimed(row: &ClaimRow) -> f64 {
     }
 }
 
-fn draw(chart: &mut Chart, row: &ClaimRow, line: &ReadingLine, middle: f64) {
-    let class = match line.outcome {
-        ClaimOutcome::Reproduced => "reproduced",
-        ClaimOutcome::NotReproduced => "not-reproduced",
-        ClaimOutcome::Contradicted => "contradicted",
-    };
-    if let Some([low, high]) = line.number.ci95 {
+fn draw(chart: &mut Chart, row: &ClaimRow, reading: &Reading, middle: f64) {
+    let (MeasuredClaim { number, ci95, .. }, outcome) = (reading.judged.measured, reading.judged.outcome);
+    let class = &outcome.to_string().replace(' ', "-");
+    if let Some([low, high]) = ci95 {
         chart.whisker((percent(row, low), percent(row, high)), middle, class);
     }
-    if let Some(number) = line.number.number {
-        let title = format!("{}: {}, {}", own_name(line), line.measured, line.outcome);
+    if let Some(number) = number {
+        let title = format!("{}: {}, {outcome}", own_name(reading), reading.measured);
         let x = chart.across(percent(row, number));
         chart.spot((x, middle), 3.0, class, &title);
     }

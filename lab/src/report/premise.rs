@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::chart::{Axis, Chart, ShapeNumbers, escape};
-use crate::claims::table::{ClaimRow, ReadingLine};
+use super::claimed::own_name;
+use crate::claims::Reading;
+use crate::claims::table::ClaimRow;
 use crate::plain::cut;
 use crate::scenario::Stated;
 
@@ -25,7 +27,7 @@ const COLOURS: usize = 4;
 struct Dot<'a> {
     row: usize,
     rules: &'a str,
-    line: &'a ReadingLine,
+    reading: &'a Reading,
     over: f64,
     change: f64,
 }
@@ -38,7 +40,7 @@ pub fn picture(rows: &[ClaimRow]) -> String {
         return String::new();
     };
     let claimed = resting.iter().filter_map(|row| claimed(row));
-    let ends = dots.iter().flat_map(|dot| ends(dot.line).into_iter().chain([dot.change]));
+    let ends = dots.iter().flat_map(|dot| ends(dot.reading).into_iter().chain([dot.change]));
     let (low, high) =
         ends.chain(claimed).fold((0.0_f64, 0.0_f64), |(low, high), y| (low.min(y), high.max(y)));
     // The names have room above all dots.
@@ -61,9 +63,10 @@ fn is_drawn(row: &ClaimRow) -> bool {
 }
 
 fn dots(row: usize, of: &ClaimRow) -> impl Iterator<Item = Dot<'_>> {
-    let lines = of.results.iter().flat_map(|under| under.lines.iter().map(move |line| (under.rules, line)));
-    lines.filter_map(move |(rules, line)| {
-        Some(Dot { row, rules, line, over: line.premise?, change: percent(line.number.number?) })
+    let readings = of.results.iter().flat_map(|under| under.readings.iter().map(move |of| (under.rules, of)));
+    readings.filter_map(move |(rules, reading)| {
+        let change = percent(reading.judged.measured.number?);
+        Some(Dot { row, rules, reading, over: reading.premise?, change })
     })
 }
 
@@ -71,8 +74,8 @@ fn percent(ratio: f64) -> f64 {
     (ratio - 1.0) * 100.0
 }
 
-fn ends(line: &ReadingLine) -> Vec<f64> {
-    line.number.ci95.map_or_else(Vec::new, |ends| ends.map(percent).to_vec())
+fn ends(reading: &Reading) -> Vec<f64> {
+    reading.judged.measured.ci95.map_or_else(Vec::new, |ends| ends.map(percent).to_vec())
 }
 
 fn claimed(row: &ClaimRow) -> Option<f64> {
@@ -105,10 +108,9 @@ fn name(chart: &mut Chart, nth: usize, row: &ClaimRow, right: f64) {
 
 fn draw(chart: &mut Chart, dot: &Dot<'_>) {
     let (class, at) = (class(dot.row), (dot.over, dot.change));
-    if let [low, high] = ends(dot.line)[..] {
+    if let [low, high] = ends(dot.reading)[..] {
         chart.line(&[(dot.over, low), (dot.over, high)], &class);
     }
-    let reading = if dot.line.reading.is_empty() { "as the file has it" } else { &dot.line.reading };
-    let title = format!("{}, {reading}: {}", dot.rules, dot.line.measured);
+    let title = format!("{}, {}: {}", dot.rules, own_name(dot.reading), dot.reading.measured);
     chart.dot(&ShapeNumbers { title: &title, ..ShapeNumbers::at("dot", &class, at) }, 3.5);
 }

@@ -5,8 +5,8 @@ use std::{fs, io};
 
 use hopwise_lab::campaign::Campaign;
 use hopwise_lab::claims::plans::{Computed, PlanClaim};
-use hopwise_lab::claims::table::{ClaimRow, ReadingLine, Under};
-use hopwise_lab::claims::{Reading, claimed, measured, plans, readings, resting_on, rests_on, table};
+use hopwise_lab::claims::table::{ClaimRow, Under};
+use hopwise_lab::claims::{ClaimOutcome, claimed, plans, readings, rests_on, table};
 use hopwise_lab::located::Document;
 use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::report::{self, Bundle, picture_of_claims, picture_of_premises};
@@ -35,6 +35,9 @@ use page::Page;
 use settings::{Ruled, ruled};
 
 const QUICK_SEEDS: u32 = 2;
+
+/// The most seeds of a line that stays undecided.
+const MOST_SEEDS: u32 = 40;
 
 /// No file of a paper comes near this.
 const LARGEST: u64 = 16 << 20;
@@ -70,6 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let MeasuredFigure { rows: of_figure, made_by, left_out: of_it, is_slow } = measured;
         slow += usize::from(is_slow);
         of_figure.iter().try_for_each(|row| printed(printing::row(row)))?;
+        printed(printing::jointly(&format!("{paper}/{}", name_of(&file)), &of_figure))?;
         if let (Some(radio), 1..) = (arguments.radio, of_it.readings) {
             printed(printing::left_out(&format!("{paper}/{}", name_of(&file)), radio, &of_it))?;
             left_out += of_it.readings;
@@ -179,14 +183,39 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<
     let mut rows: Vec<ClaimRow> = claims.iter().map(|claim| empty_row(paper, &title, claim)).collect();
     let mut made_by = None;
     for ruled in &ruled {
-        let (trial, records) = runs(arguments, (paper, file, nth), ruled)?;
+        let (trial, results) = decided(arguments, (paper, file, nth), (ruled, &claims))?;
         let made_by = made_by.get_or_insert_with(|| MadeBy::of(&trial));
         made_by.add(&trial, &folder_of(arguments, (paper, file)).join(ruled.setting.folder()))?;
-        for (row, claim) in rows.iter_mut().zip(&claims) {
-            row.results.extend(under(claim, ruled, &trial.arms[0], &records)?);
-        }
+        rows.iter_mut().zip(results).for_each(|(row, under)| row.results.extend(under));
     }
     Ok(MeasuredFigure { rows, made_by: made_by.unwrap_or_else(MadeBy::us), left_out, is_slow: false })
+}
+
+/// Runs a figure under these rules until each line is decided, or has the most seeds. Each round has twice the seeds, for
+/// the readings that have a line to decide. A claim has no result if it is about values that are not fixed here.
+fn decided(
+    arguments: &Arguments,
+    of: (&str, &Path, &str),
+    (ruled, claims): (&Ruled, &[&Claim]),
+) -> Result<(Trial, Vec<Option<Under>>), Failure> {
+    let asked = ruled.scenario.asked().map_err(Failure::Located)?.seeds;
+    let mut seeds = if arguments.quick { QUICK_SEEDS } else { asked };
+    let mut rounds = vec![(seeds, vec![MatrixPoint::new()])];
+    loop {
+        let (trial, records) = runs(arguments, of, ruled, &rounds)?;
+        let results = claims.iter().map(|claim| under(claim, ruled, &trial.arms[0], &records));
+        let results = results.collect::<Result<Vec<_>, _>>()?;
+        let readings = results.iter().flatten().flat_map(|under| &under.readings);
+        let left: Vec<_> = readings
+            .filter(|of| of.judged.outcome == ClaimOutcome::Undecided)
+            .map(|of| of.open.clone())
+            .collect();
+        if left.is_empty() || seeds >= MOST_SEEDS || arguments.quick || arguments.kept {
+            return Ok((trial, results));
+        }
+        seeds = MOST_SEEDS.min(2 * seeds);
+        rounds.push((seeds, left));
+    }
 }
 
 /// The results of a claim under these rules; none if it is about values that are not fixed here.
@@ -194,11 +223,7 @@ fn under(claim: &Claim, ruled: &Ruled, baseline: &str, records: &[Record]) -> Re
     let Some(claim) = where_fixed(claim, &ruled.fixed) else { return Ok(None) };
     let names = ruled.scenario.names_of_readings().map_err(Failure::Located)?;
     let open = ruled.scenario.first_reading().map_err(Failure::Located)?.into_keys().collect::<Vec<_>>();
-    let readings = readings(&claim, baseline, records, (&open, &names));
-    let line = |reading: &Reading| {
-        ReadingLine::new(reading, measured(&claim, &reading.judged) + &resting_on(&claim, reading))
-    };
-    Ok(Some(Under::new(ruled.setting.name, &readings, readings.iter().map(line).collect())))
+    Ok(Some(Under::new(ruled.setting.name, readings(&claim, baseline, records, (&open, &names)))))
 }
 
 /// The claim where some of the file's values are fixed; none if it is about values that are not fixed here.
@@ -212,13 +237,15 @@ fn where_fixed(claim: &Claim, fixed: &MatrixPoint) -> Option<Claim> {
     })
 }
 
-/// The runs of a figure under a set of rules; runs that an earlier command made are read.
+/// The runs of a figure under a set of rules; runs that an earlier command made are read. Each of `rounds` has a number of
+/// seeds, and the values of the readings that have them.
 fn runs(
     arguments: &Arguments,
     (paper, file, nth): (&str, &Path, &str),
     Ruled { setting, scenario, .. }: &Ruled,
+    rounds: &[(u32, Vec<MatrixPoint>)],
 ) -> Result<(Trial, Vec<Record>), Failure> {
-    let seeds = arguments.quick.then_some(QUICK_SEEDS);
+    let seeds = rounds.last().map(|(seeds, _)| *seeds);
     let below = below(arguments, (paper, file)).join(setting.folder());
     let folder = arguments.out.join(&below);
     let failed = |error| Failure::failed("finding runs", format_args!("{}: {error}", folder.display()));
@@ -230,7 +257,12 @@ fn runs(
     }
     folder::make(&arguments.out, &below).map_err(failed)?;
     let name = format!("{paper}/{}, {nth}, under {}", name_of(file), setting.name);
-    completed(scenario, seeds, &folder, &name)
+    let has_values =
+        |point: &MatrixPoint, of: &MatrixPoint| of.iter().all(|(path, value)| point.get(path) == Some(value));
+    let is_wanted = |point: &MatrixPoint, block: u32| {
+        rounds.iter().any(|(seeds, of)| block <= *seeds && of.iter().any(|of| has_values(point, of)))
+    };
+    completed(scenario, seeds, &is_wanted, (&folder, &name))
 }
 
 /// The folder of a figure's runs.
@@ -286,7 +318,6 @@ fn empty_row(paper: &str, title: &str, claim: &Claim) -> ClaimRow {
 
 fn computed_row(paper: &str, title: &str, claim: &PlanClaim, computed: Computed) -> ClaimRow {
     let Computed { claimed, readings } = computed;
-    let lines = readings.iter().map(|reading| ReadingLine::new(reading, plans::measured(reading))).collect();
     ClaimRow {
         paper: paper.to_owned(),
         title: title.to_owned(),
@@ -297,7 +328,7 @@ fn computed_row(paper: &str, title: &str, claim: &PlanClaim, computed: Computed)
         claimed,
         stated: None,
         premise: None,
-        results: vec![Under::new(ARITHMETIC, &readings, lines)],
+        results: vec![Under::new(ARITHMETIC, readings)],
     }
 }
 
@@ -326,12 +357,13 @@ fn read_kept(
         .and_then(|folder| Bundle::read(&[folder]))
         .map_err(|error| Failure::refused(error.place, format!("{}: {REMEDY}", error.problem)))?;
     let refused = |problem: String| Failure::refused(folder.display().to_string(), problem);
-    let (wanted, there) = (&campaign.trial, &bundle.trial);
-    let is_whole = wanted.points.iter().all(|point| there.points.contains(point))
-        && wanted.arms.iter().all(|arm| there.arms.contains(arm))
-        && wanted.seeds == there.seeds;
-    let (planned, done) = bundle.runs();
-    if !is_whole || done < planned {
+    let wanted = &campaign.trial;
+    let is_asked = |record: &&Record| {
+        wanted.points.contains(&record.point)
+            && wanted.arms.contains(&record.arm)
+            && wanted.seeds.contains(&record.seed)
+    };
+    if bundle.records.iter().filter(is_asked).count() < campaign.runs.len() {
         return Err(refused(format!("it has not all runs that the file asks for: {REMEDY}")));
     }
     for record in &bundle.records {

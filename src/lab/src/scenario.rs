@@ -110,11 +110,6 @@ pub(crate) struct RunBounds {
     pub(crate) busy: f64,
 }
 
-impl RunBounds {
-    /// For runs in virtual time, which are never late.
-    pub(crate) const NONE: RunBounds = RunBounds { late: Duration::MAX, busy: 1.0 };
-}
-
 impl OfLive {
     pub(crate) fn bounds(&self) -> RunBounds {
         RunBounds { late: self.late.0, busy: f64::from(self.busy.0) / 1e6 }

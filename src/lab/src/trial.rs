@@ -14,7 +14,7 @@ use hopwise_lab::findings::Findings;
 use hopwise_lab::record::{Record, Shard, Trial};
 use hopwise_lab::report::{self, Bundle, html};
 use hopwise_lab::scenario::Scenario;
-use hopwise_lab::scenario::point::Stop;
+use hopwise_lab::scenario::point::{MatrixPoint, Stop};
 use hopwise_lab::store::{Store, StoreError, StoreMode};
 use hopwise_lab::summary::Summary;
 use hopwise_lab::units::Time;
@@ -132,15 +132,16 @@ fn made(
     Ok(MadeTrial { bundle, ended, findings, summary, folder: store.folder().to_owned() })
 }
 
-/// The records of a trial in a folder, after running what is missing. The records of another plan are replaced. The
-/// runs are announced under that name.
+/// The records of a trial in a folder, after running what is missing of the wanted points and blocks. The records of
+/// another plan are replaced. The runs are announced under that name.
 pub(crate) fn completed(
     scenario: &Scenario,
     seeds: Option<u32>,
-    folder: &Path,
-    name: &str,
+    is_wanted: &dyn Fn(&MatrixPoint, u32) -> bool,
+    (folder, name): (&Path, &str),
 ) -> Result<(Trial, Vec<Record>), Failure> {
-    let campaign = Campaign::new(scenario, seeds, None).map_err(Failure::Located)?;
+    let mut campaign = Campaign::new(scenario, seeds, None).map_err(Failure::Located)?;
+    campaign.runs.retain(|run| is_wanted(&campaign.trial.points[run.point], run.block));
     let (store, _) = match Store::open(folder, &campaign, StoreMode::Resume) {
         Err(StoreError::Refused { .. }) => Store::open(folder, &campaign, StoreMode::Anew)?,
         opened => opened?,
@@ -148,7 +149,8 @@ pub(crate) fn completed(
     let how = runner::How {
         jobs: cores(),
         capture: false,
-        bounds: RunBounds::NONE,
+        // Runs in virtual time are never late.
+        bounds: RunBounds { late: Duration::MAX, busy: 1.0 },
         ends: None,
         within: None,
         fleet: None,

@@ -26,10 +26,6 @@ pub(in crate::scenario) fn claim(
             return Err(document.refuse(at, problem, &arms.join(", ")));
         }
     }
-    if claim.premise.is_some() && claim.value.is_some() {
-        let problem = "`premise` has no meaning beside `value`";
-        return Err(document.refuse_key(&at.key("premise"), problem, "`ratio`, or no premise"));
-    }
     for (key, points) in [("at", &claim.at), ("against_at", &claim.against_at), ("per_at", &claim.per_at)] {
         let unknown = points.keys().find(|path| !varied.contains(*path) && !document.is_set(path));
         if let Some(path) = unknown {
@@ -42,7 +38,6 @@ pub(in crate::scenario) fn claim(
             return Err(document.refuse_key(&at.key(key).key(path), problem, &accepted));
         }
     }
-    per(document, (at, claim), swept)?;
     match (claim.ratio, claim.value) {
         (Some(_), Some(_)) => {
             let accepted = "`ratio` for two arms, or `value` for one";
@@ -52,13 +47,22 @@ pub(in crate::scenario) fn claim(
             let accepted = "`ratio` for two arms, or `value` for one, as the paper prints it";
             Err(document.refuse(at, "it states no number", accepted))
         }
-        (None, Some(_)) if claim.against.is_some() || !claim.against_at.is_empty() => {
-            let key = if claim.against.is_some() { "against" } else { "against_at" };
-            let problem = format!("`{key}` has no meaning beside `value`");
-            Err(document.refuse_key(&at.key(key), problem, "`ratio`, or no other arm"))
-        }
-        _ => Ok(()),
+        (None, Some(_)) => beside_value(document, (at, claim)),
+        (Some(_), None) => per(document, (at, claim), swept),
     }
+}
+
+/// Refuses what is about a ratio where a value is stated.
+fn beside_value(document: &Document, (at, claim): (&YamlPath, &Claim)) -> CheckResult {
+    let set = [
+        ("premise", claim.premise.is_some()),
+        ("against", claim.against.is_some()),
+        ("against_at", !claim.against_at.is_empty()),
+        ("per_at", !claim.per_at.is_empty()),
+    ];
+    let Some((key, _)) = set.into_iter().find(|(_, is_set)| *is_set) else { return Ok(()) };
+    let problem = format!("`{key}` has no meaning beside `value`");
+    Err(document.refuse_key(&at.key(key), problem, &format!("`ratio`, or no `{key}`")))
 }
 
 /// Refuses a second ratio that cannot be: of a value, of single points, or of another reading.
@@ -67,10 +71,6 @@ fn per(document: &Document, (at, claim): (&YamlPath, &Claim), swept: &MatrixPoin
         return Ok(());
     }
     let key = at.key("per_at");
-    if claim.value.is_some() {
-        let problem = "`per_at` has no meaning beside `value`";
-        return Err(document.refuse_key(&key, problem, "`ratio`, or no points to divide by"));
-    }
     if claim.over != PointCombination::Mean {
         let problem = "`per_at` has no meaning beside the ratio of a single point";
         return Err(document.refuse_key_among(

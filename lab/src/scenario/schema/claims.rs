@@ -43,8 +43,7 @@ pub struct Claim {
     /// Way to combine several points into one (default mean).
     #[serde(default, deserialize_with = "over")]
     pub over: PointCombination,
-    /// Condition that the measured number must meet (default about). Its 95 % interval must leave no room for the
-    /// opposite, such as a loss where a gain is claimed.
+    /// Condition that the measured number must meet with its whole 95 % interval (default about).
     #[serde(default)]
     pub bound: Bound,
     /// Ratio that the paper states: the value of `arm` divided by the value of `against` (default: none; required
@@ -56,9 +55,8 @@ pub struct Claim {
     #[schemars(extend("x-range" = "0 or more", "x-unit" = "in the unit of `measure`"))]
     pub value: Option<f64>,
     /// Largest difference from the stated ratio, added and not multiplied: 5% is 0.05. A ratio of 2.0 then allows 1.95
-    /// to 2.05. Around a `value` it is a share of the value (default 5%).
-    #[serde(default = "five_per_cent")]
-    pub tolerance: Share,
+    /// to 2.05. Around a `value` it is a share of the value (default 5%; 0% for a bound of another ratio than 1).
+    pub tolerance: Option<Share>,
     /// Quantity on which the statement rests, such as losses that its paper takes for granted. A picture has the
     /// measured ratio over it, with a dot for each reading and each set of rules (default: none).
     pub premise: Option<Premise>,
@@ -99,6 +97,13 @@ impl Claim {
             (ratio, _) => Stated::Ratio(ratio.unwrap_or(1.0)),
         }
     }
+
+    /// The tolerance of what is stated. A paper's "at least 20 %" has none, and "no less" has some: nothing measured
+    /// is surely equal.
+    pub fn tolerance(&self) -> Share {
+        let is_exact = self.bound != Bound::About && !matches!(self.stated(), Stated::Ratio(1.0));
+        self.tolerance.unwrap_or(Share(if is_exact { 0 } else { 50_000 }))
+    }
 }
 
 /// An arm stands under `against`, where `over` sounds like it.
@@ -108,10 +113,6 @@ fn over<'de, D: Deserializer<'de>>(from: D) -> Result<PointCombination, D::Error
         let expected = "`mean`, `most` or `least` of several points; the other arm stands under `against`";
         D::Error::custom(format_args!("unknown variant `{word}`, expected {expected}"))
     })
-}
-
-fn five_per_cent() -> Share {
-    Share(50_000)
 }
 
 /// Quantity that a claim compares.

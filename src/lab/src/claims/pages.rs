@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use hopwise_lab::claims::table::{ClaimRow, Under};
+use hopwise_lab::claims::table::{self, ClaimRow};
 use hopwise_lab::folder;
 use hopwise_lab::located::Document;
 use hopwise_lab::report::{picture_of_claims, picture_of_premises};
@@ -45,7 +45,7 @@ pub(super) fn write(
     fs::create_dir_all(folder).map_err(failed)?;
     let RunFigure { paper, file, rows, .. } = figure;
     let (name, id) = (page.name(), page.id(paper, file));
-    let is_swept = rows.iter().flat_map(|row| &row.results).any(|under| under.lines.len() > 1);
+    let is_swept = rows.iter().flat_map(|row| &row.results).any(|under| under.readings.len() > 1);
     let compared = if is_swept { picture_of_claims(rows) } else { String::new() };
     let pictures = [
         Picture { says: "Claimed and measured, by claim and reading", end: "", svg: compared },
@@ -132,7 +132,7 @@ fn text_of(page: &Page<'_>, sections: Vec<String>, not_run: &[&NotRun]) -> Strin
 }
 
 const COLUMNS: &str = "\
-| figure | claim | claimed | rules | measured (95 % interval) | blocks | outcome |
+| figure | claim | claimed | rules | measured (95 % interval) | seeds | outcome |
 |---|---|---|---|---|---|---|
 ";
 
@@ -164,8 +164,13 @@ fn section(page: &Page<'_>, figure: &RunFigure<'_>, pictures: &[&Picture]) -> St
     }
     text.push_str(COLUMNS);
     rows.iter().for_each(|row| lines(&mut text, row));
+    told_jointly(&mut text, rows);
     readings(&mut text, rows);
     text
+}
+
+fn told_jointly(text: &mut String, rows: &[ClaimRow]) {
+    let _ = table::jointly(rows).map(|jointly| writeln!(text, "\nUnder the paper's own rules {jointly}."));
 }
 
 /// A claim's lines in the table, one for each set of rules.
@@ -178,24 +183,18 @@ fn lines(text: &mut String, row: &ClaimRow) {
             (0, Some(note)) => format!("{figure} | {whose}{says}. {note} | {claimed}"),
             _ => " | | ".to_owned(),
         };
-        let verdict = under.verdict.in_words(under.lines.len());
+        let verdict = under.verdict.in_words(under.readings.len());
         let (rules, measured, why) = (under.rules, under.measured(), under.why());
-        let _ =
-            writeln!(text, "| {head} | {rules} | {measured} | {} | **{verdict}**: {why} |", blocks(under));
+        let seeds = under.seeds().unwrap_or_default();
+        let _ = writeln!(text, "| {head} | {rules} | {measured} | {seeds} | **{verdict}**: {why} |");
     }
-}
-
-/// The number of blocks behind each reading; nothing where nothing was run.
-fn blocks(under: &Under) -> String {
-    let least = under.lines.iter().map(|line| line.number.blocks).min().unwrap_or(0);
-    if least == 0 { String::new() } else { least.to_string() }
 }
 
 /// All readings of the claims that have several, under the paper's own rules. The table in the runs' folder has all
 /// rules.
 fn readings(text: &mut String, rows: &[ClaimRow]) {
     let swept = rows.iter().filter_map(|row| Some((row, row.results.first()?)));
-    let swept: Vec<_> = swept.filter(|(_, under)| under.lines.len() > 1).collect();
+    let swept: Vec<_> = swept.filter(|(_, under)| under.readings.len() > 1).collect();
     let Some((_, first)) = swept.first() else { return };
     let (done, measured) = match first.rules {
         ARITHMETIC => ("computed".to_owned(), "computed"),
@@ -207,13 +206,16 @@ fn readings(text: &mut String, rows: &[ClaimRow]) {
          | claim | reading | {measured} | outcome |\n|---|---|---|---|\n",
     );
     for (row, under) in swept {
-        for (nth, line) in under.lines.iter().enumerate() {
+        for (nth, reading) in under.readings.iter().enumerate() {
             let head = if nth == 0 { row.says.as_str() } else { "" };
-            let (reading, measured) = (&line.reading, &line.measured);
-            let _ = writeln!(text, "| {head} | {reading} | {measured} | {}: {} |", line.outcome, line.why);
+            let (name, measured, judged) = (reading.name(), &reading.measured, &reading.judged);
+            let _ = writeln!(text, "| {head} | {name} | {measured} | {}: {} |", judged.outcome, judged.why);
         }
     }
 }
+
+#[cfg(test)]
+mod anew;
 
 #[cfg(test)]
 mod tests {

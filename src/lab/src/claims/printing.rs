@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use hopwise_lab::claims::table::{ClaimRow, counts, counts_under};
+use hopwise_lab::claims::table::{self, ClaimRow, counts};
 use hopwise_lab::scenario::LeftOut;
 
 use super::NotRun;
@@ -14,16 +14,24 @@ pub(super) fn row(row: &ClaimRow) -> io::Result<()> {
     writeln!(out, "  claimed             {}", row.claimed)?;
     for under in &row.results {
         let (measured, why) = (under.measured(), under.why());
-        let verdict = under.verdict.in_words(under.lines.len());
-        writeln!(out, "  {:<18}  {measured}: {verdict}, {why}", under.rules)?;
-        for line in under.lines.iter().filter(|_| under.lines.len() > 1) {
-            writeln!(out, "    {}: {}: {}, {}", line.reading, line.measured, line.outcome, line.why)?;
+        let verdict = under.verdict.in_words(under.readings.len());
+        let seeds = under.seeds().map_or(String::new(), |seeds| format!("; {seeds} seeds"));
+        writeln!(out, "  {:<18}  {measured}: {verdict}, {why}{seeds}", under.rules)?;
+        for reading in under.readings.iter().filter(|_| under.readings.len() > 1) {
+            let (name, measured, judged) = (reading.name(), &reading.measured, &reading.judged);
+            writeln!(out, "    {name}: {measured}: {}, {}", judged.outcome, judged.why)?;
         }
     }
     if let Some(note) = &row.note {
         writeln!(out, "  {note}")?;
     }
     writeln!(out)
+}
+
+/// The claims of a figure that one reading holds together.
+pub(super) fn jointly(figure: &str, rows: &[ClaimRow]) -> io::Result<()> {
+    let jointly = table::jointly(rows);
+    jointly.map_or(Ok(()), |jointly| writeln!(hopwise_lab::plain::out(), "{figure}: {jointly}\n"))
 }
 
 pub(super) fn not_run(all: &[NotRun]) -> io::Result<()> {
@@ -51,24 +59,18 @@ pub(super) fn sums(
 ) -> io::Result<()> {
     let mut out = hopwise_lab::plain::out();
     let ours = rows.iter().filter(|row| row.ours).count();
-    let ours = if ours == 0 { String::new() } else { format!("; {ours} of ours beside them") };
-    let own = verdicts(counts(rows));
-    let slow = match slow {
-        0 => String::new(),
-        1 => "; 1 figure left out by --quick".to_owned(),
-        many => format!("; {many} figures left out by --quick"),
-    };
+    let ours = format!("; {ours} of ours beside them").repeat(ours.min(1));
+    let own = verdicts(counts(rows, None));
+    let several = |count, one| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
+    let slow = format!("; {} left out by --quick", several(slow, "figure")).repeat(slow.min(1));
     writeln!(out, "under the papers' own rules: {own}; {} not run{slow}{ours}", not_run.len())?;
     let Some((radio, left_out)) = radio else { return Ok(()) };
-    let left_out = match left_out {
-        0 => String::new(),
-        1 => "; not run in 1 reading".to_owned(),
-        many => format!("; not run in {many} readings"),
-    };
-    writeln!(out, "over {radio}: {}{left_out}", verdicts(counts_under(rows, radio)))
+    let left_out = format!("; not run in {}", several(left_out, "reading")).repeat(left_out.min(1));
+    writeln!(out, "over {radio}: {}{left_out}", verdicts(counts(rows, Some(radio))))
 }
 
-fn verdicts([reproduced, in_part, not, contradicted]: [usize; 4]) -> String {
-    let part = if in_part == 0 { String::new() } else { format!("{in_part} reproduced in part, ") };
-    format!("{reproduced} reproduced, {part}{not} not reproduced, {contradicted} contradicted")
+fn verdicts([reproduced, in_part, undecided, not, contradicted]: [usize; 5]) -> String {
+    let some = |count, words| if count == 0 { String::new() } else { format!("{count} {words}, ") };
+    let (part, undecided) = (some(in_part, "reproduced in part"), some(undecided, "undecided"));
+    format!("{reproduced} reproduced, {part}{undecided}{not} not reproduced, {contradicted} contradicted")
 }
