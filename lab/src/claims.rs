@@ -1,8 +1,8 @@
 //! Statements of papers, compared with runs: reproduced, not reproduced, contradicted, or undecided, each with the
 //! measured value.
 //!
-//! The interval decides. A claim is reproduced if its interval lies wholly within what is claimed, and undecided if only
-//! a part does: then the runs are too few. Bounds of papers and printed numbers have this one rule.
+//! The interval decides. A claim is reproduced if its interval lies wholly within what is claimed, and undecided if
+//! only a part does: then the runs are too few. Bounds of papers and printed numbers have this one rule.
 //!
 //! A claim is judged once for each combination of the settings that its paper leaves open (`readings`). Blocks are the
 //! unit of confidence in all of them.

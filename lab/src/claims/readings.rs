@@ -1,7 +1,7 @@
 //! A claim under each combination of the settings that its paper leaves open, and what all of them say together.
 //!
-//! A claim is reproduced everywhere, or only under some of them, which are then counted and named. It is contradicted only
-//! if it is contradicted under all of them: one choice of ours may not accuse a paper.
+//! A claim is reproduced everywhere, or only under some of them, which are then counted and named. It is contradicted
+//! only if it is contradicted under all of them: one choice of ours may not accuse a paper.
 
 use super::table::{measured, resting_on};
 use super::{ClaimOutcome, Judged, judge, premise};

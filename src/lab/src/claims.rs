@@ -191,8 +191,8 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<
     Ok(MeasuredFigure { rows, made_by: made_by.unwrap_or_else(MadeBy::us), left_out, is_slow: false })
 }
 
-/// Runs a figure under these rules until each line is decided, or has the most seeds. Each round has twice the seeds, for
-/// the readings that have a line to decide. A claim has no result if it is about values that are not fixed here.
+/// Runs a figure under these rules until each line is decided, or has the most seeds. Each round has twice the seeds,
+/// for the readings that have a line to decide. A claim has no result if it is about values that are not fixed here.
 fn decided(
     arguments: &Arguments,
     of: (&str, &Path, &str),
@@ -237,8 +237,8 @@ fn where_fixed(claim: &Claim, fixed: &MatrixPoint) -> Option<Claim> {
     })
 }
 
-/// The runs of a figure under a set of rules; runs that an earlier command made are read. Each of `rounds` has a number of
-/// seeds, and the values of the readings that have them.
+/// The runs of a figure under a set of rules; runs that an earlier command made are read. Each of `rounds` has a number
+/// of seeds, and the values of the readings that have them.
 fn runs(
     arguments: &Arguments,
     (paper, file, nth): (&str, &Path, &str),

@@ -55,7 +55,7 @@ pub struct Claim {
     #[schemars(extend("x-range" = "0 or more", "x-unit" = "in the unit of `measure`"))]
     pub value: Option<f64>,
     /// Largest difference from the stated ratio, added and not multiplied: 5% is 0.05. A ratio of 2.0 then allows 1.95
-    /// to 2.05. Around a `value` it is a share of the value (default 5%; 0% for a bound of another ratio than 1).
+    /// to 2.05. Around a `value` it is a share of the value (default 5%; with a bound, unless the ratio is 1, 0%).
     pub tolerance: Option<Share>,
     /// Quantity on which the statement rests, such as losses that its paper takes for granted. A picture has the
     /// measured ratio over it, with a dot for each reading and each set of rules (default: none).
