@@ -15,8 +15,7 @@ const ENDS: (f64, f64) = (-100.0, 300.0);
 const HALF: f64 = 5.0;
 
 const STYLE: &str = "<style>text{font:11px sans-serif;fill:#222}.group{font-weight:bold}.grid{stroke:#ddd}\
-    .zero{stroke:#888}.claimed{stroke:#000;stroke-width:3}.reproduced{stroke:#1a7f37;fill:#1a7f37}\
-    .undecided{stroke:#888;fill:#888}\
+    .zero,.undecided{stroke:#888;fill:#888}.claimed{stroke:#000;stroke-width:3}.reproduced{stroke:#1a7f37;fill:#1a7f37}\
     .not-reproduced{stroke:#9a6700;fill:#9a6700}.contradicted{stroke:#cf222e;fill:#cf222e}</style>";
 
 /// A picture of the rows under their papers' own rules: all ratios, and absolute values as a share of the printed one.
