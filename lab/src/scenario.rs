@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 use crate::file_kind;
 use crate::keys;
-use crate::live::part::NodePart;
+use crate::live::part::{NodePart, WORD_WITHIN_S};
 use crate::located::{Document, LoadError, Refusal, YamlPath};
 use crate::routing::RoutingConfig;
 use crate::sim::Plan;
@@ -208,6 +208,7 @@ impl Scenario {
             capture: None,
             trace: None,
             mesh: None,
+            word_within_s: WORD_WITHIN_S,
         }
     }
 
@@ -333,7 +334,17 @@ impl Scenario {
             let at = of_host.filter(|at| document.value_of(at).is_some()).unwrap_or_else(|| set_at.key(path));
             check::settable(path)
                 .map_err(|problem| document.refuse_key(&at, problem, "a path such as topology.hops"))?;
-            document.set_value(path, value, &at)?;
+            let mut value = value.clone();
+            let of_file = document.value_at(path).filter(|_| path.starts_with("host."));
+            if let Some((all, own)) =
+                of_file.and_then(serde_yaml::Value::as_mapping).zip(value.as_mapping_mut())
+            {
+                // An arm adds to the switches and commands of the file.
+                for (name, value) in all {
+                    own.entry(name.clone()).or_insert(value.clone());
+                }
+            }
+            document.set_value(path, &value, &at)?;
         }
         Armed::new(ParsedScenario::of(document)?, arm)
     }

@@ -40,6 +40,9 @@ pub struct NodePart {
     /// The other hosts, for a node that is a host of a mesh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<OnMesh>,
+    /// The seconds after `host.settle` in which the word to begin comes. A host that its settings cut off hears none,
+    /// and has its old settings then.
+    pub word_within_s: u64,
 }
 
 /// A message of a process on a node.
@@ -144,6 +147,9 @@ pub struct ThinnedAcks {
     /// The part of them that passed at once, with news or at a beginning.
     pub news: u64,
 }
+
+/// The time for the word to begin: no trial takes so long to begin.
+pub const WORD_WITHIN_S: u64 = 90;
 
 /// The line that begins the run at a node.
 pub const BEGIN: &str = "begin";

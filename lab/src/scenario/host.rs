@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::schema::{HostConfig, ScenarioFile};
+use super::schema::{HostConfig, OrOff, ScenarioFile};
 use crate::located::{Document, Refusal, YamlPath, one_of};
+use crate::units::Time;
 use crate::world::World;
 
 /// The settings of hosts in a run.
@@ -24,9 +25,17 @@ pub struct HostPlan {
 const ALL: &str = "all";
 /// The setting that simulated radios take.
 const SIMULATED: &str = "rts_threshold";
-/// The settings that only drivers of radios have.
-const OF_DRIVERS: [&str; 5] =
-    ["fragmentation", "short_retries", "long_retries", "coverage_class", "power_save"];
+/// The keys that every kernel has. A Wi-Fi stack or batman-adv has the rest.
+const OF_KERNELS: [&str; 8] = ["txqueuelen", "gro", "gso", "tso", "sysctl", "before", "after", "settle"];
+/// The keys of a simulation in place of those of a host.
+const IN_SIMULATION: [(&str, &str); 6] = [
+    ("txqueuelen", "radio.queue_packets"),
+    ("fq_limit", "radio.queue.packets"),
+    ("fq_quantum", "radio.queue.quantum"),
+    ("mesh_path_refresh_time", "routing.hwmp.path_refresh_time"),
+    ("mesh_hwmp_active_path_timeout", "routing.hwmp.active_path_timeout"),
+    ("orig_interval", "routing.batman.orig_interval"),
+];
 
 impl HostPlan {
     /// True if nothing is changed.
@@ -76,6 +85,12 @@ pub(super) fn simulate(file: &mut ScenarioFile) {
     }
 }
 
+/// Returns whether hosts get settings or commands; a simulated radio gets its threshold by itself.
+pub(super) fn changes_hosts(host: &HostConfig) -> bool {
+    let has_commands = !host.before.is_empty() || !host.after.is_empty();
+    has_commands || given(host).iter().any(|(name, _)| name != SIMULATED)
+}
+
 /// The settings by name, with their values in words.
 fn given(host: &HostConfig) -> Vec<(String, String)> {
     let keys = serde_json::to_value(host).expect("nothing in it but texts and numbers");
@@ -84,18 +99,23 @@ fn given(host: &HostConfig) -> Vec<(String, String)> {
         match (name.as_str(), value) {
             ("before" | "after" | "settle", _) | (_, Value::Null) => {}
             (_, Value::Object(switches)) => {
-                all.extend(switches.iter().map(|(name, value)| (name.clone(), in_words(value))));
+                all.extend(switches.iter().map(|(name, value)| (name.clone(), in_words(value, true))));
             }
-            _ => all.push((name.clone(), in_words(value))),
+            _ => all.push((name.clone(), in_words(value, false))),
         }
     }
     all
 }
 
-fn in_words(value: &Value) -> String {
+/// A switch of the kernel has numbers for on and off, and its texts are no times.
+fn in_words(value: &Value, is_switch: bool) -> String {
     match value {
+        Value::Bool(is_on) if is_switch => u8::from(*is_on).to_string(),
         Value::Bool(is_on) => (if *is_on { "on" } else { "off" }).to_owned(),
-        Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        Value::String(text) => match text.parse::<Time>() {
+            Ok(time) if !is_switch => format!("{}us", time.0.as_micros()),
+            _ => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        },
         value => value.to_string(),
     }
 }
@@ -106,27 +126,49 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Result<(), Box<
     let at = YamlPath::root().key("host");
     let is_part =
         |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
-    let is_switch = |name: &&String| name.starts_with("net.") && name.split('.').all(is_part);
-    if let Some(odd) = host.sysctl.keys().find(|name| !is_switch(name)) {
-        let accepted = "a switch of the network, such as net.ipv4.tcp_slow_start_after_idle";
-        let at = at.key("sysctl").key(odd);
-        return Err(document.refuse_key(&at, format!("`{odd}` is no such switch"), accepted));
+    let is_switch = |name: &str| name.starts_with("net.") && name.split('.').all(is_part);
+    for (name, value) in &host.sysctl {
+        let (problem, accepted) = if !is_switch(name) {
+            ("is no such switch", "a switch of the network, such as net.ipv4.tcp_slow_start_after_idle")
+        } else if changes_more(name) {
+            let accepted =
+                "a switch of one interface, such as net.ipv4.conf.wlan0.forwarding, or `before` and `after`";
+            ("changes more than itself, and its old value does not bring that back", accepted)
+        } else if !(value.is_number() || value.is_bool() || value.is_string()) {
+            ("has a list or nothing", "a number or a text, such as \"4096 131072 6291456\"")
+        } else {
+            continue;
+        };
+        return Err(document.refuse_key(
+            &at.key("sysctl").key(name),
+            format!("`{name}` {problem}"),
+            accepted,
+        ));
+    }
+    if let Some(odd) = host.fragmentation.and_then(OrOff::on).filter(|size| size % 2 == 1) {
+        let problem = format!("{odd} is odd, and the kernel takes even sizes alone");
+        return Err(document.refuse(&at.key("fragmentation"), problem, "an even number of bytes, or off"));
     }
     let given = document.value_at("host").and_then(serde_yaml::Value::as_mapping);
     for key in given.into_iter().flat_map(|keys| keys.keys()).filter_map(serde_yaml::Value::as_str) {
-        let (problem, accepted) = match file.world.0 {
-            World::Sim if key == "txqueuelen" => {
-                ("the simulation has no hosts", "radio.queue_packets, or world: netns")
+        let is_of_kernels = OF_KERNELS.contains(&key);
+        let worlds = if is_of_kernels { "netns, hwsim or mesh" } else { "hwsim or mesh" };
+        let (problem, instead) = match file.world.0 {
+            _ if key == SIMULATED => continue,
+            World::Sim => {
+                let found = IN_SIMULATION.iter().find(|(of_host, _)| *of_host == key);
+                ("the simulation has no hosts", found.map_or(SIMULATED, |(_, of_simulation)| of_simulation))
             }
-            World::Sim if key != SIMULATED => {
-                ("the simulation has no hosts", "rts_threshold, or world: netns, hwsim or mesh")
-            }
-            World::Netns if OF_DRIVERS.contains(&key) => {
-                ("radios have no driver in the world netns", "no such key, or world: hwsim or mesh")
-            }
+            World::Netns if !is_of_kernels => ("radios have no driver in the world netns", "no such key"),
             _ => continue,
         };
-        return Err(document.refuse_key(&at.key(key), problem, accepted));
+        return Err(document.refuse_key(&at.key(key), problem, &format!("{instead}, or world: {worlds}")));
     }
     Ok(())
+}
+
+/// Forwarding of all interfaces sets each interface, and the end of IPv6 removes addresses.
+fn changes_more(name: &str) -> bool {
+    let ends = [".ip_forward", ".all.forwarding", ".disable_ipv6"];
+    name.starts_with("net.ipv6.conf.all.") || ends.iter().any(|end| name.ends_with(end))
 }

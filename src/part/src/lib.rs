@@ -65,8 +65,7 @@ pub fn run(_: &Arguments) -> Result<(), Failure> {
         };
         let settings = Settings::change(&prepared, &part)?;
         let offloads = offloads_of(&part)?;
-        let ended = play(&prepared, &part)?;
-        Ok(NodeResults { offloads, host: settings.end()?, ..ended })
+        Ok(NodeResults { offloads, ..play(&prepared, &part, settings)? })
     });
     match played {
         Ok(ended) => {
@@ -113,19 +112,21 @@ fn wait_for_beginning() -> Result<(), Failure> {
     }
     let watch = || {
         talk::answer();
-        let _ = settings::undo();
+        settings::undo_or_warn();
         process::exit(1);
     };
     spawn("trial", watch)
 }
 
-fn play(prepared: &Prepared, part: &NodePart) -> Result<NodeResults, Failure> {
+fn play(prepared: &Prepared, part: &NodePart, settings: Settings) -> Result<NodeResults, Failure> {
     let Some(mesh) = &part.mesh else {
-        if !is_end(&prepared.plan, part.node) {
-            return rest(&prepared.plan, &wait_for_beginning);
-        }
-        let capture = part.capture.as_deref();
-        return programs(prepared, part, (&address_of, capture), &wait_for_beginning);
+        let ended = if is_end(&prepared.plan, part.node) {
+            let capture = part.capture.as_deref();
+            programs(prepared, part, (&address_of, capture), &wait_for_beginning)?
+        } else {
+            rest(&prepared.plan, &wait_for_beginning)?
+        };
+        return Ok(NodeResults { host: settings.end()?, ..ended });
     };
     let host = OnHost::open(&prepared.plan, part.node, mesh)?;
     let begin = || -> Result<(), Failure> {
@@ -142,9 +143,11 @@ fn play(prepared: &Prepared, part: &NodePart) -> Result<NodeResults, Failure> {
         rest(&prepared.plan, &begin)?
     };
     let (seen, folder) = host.end();
+    // A capture takes no way to the trial that a setting has closed.
+    let host = settings.end()?;
     capture.as_deref().map_or(Ok(()), talk::hand_over)?;
     drop(folder);
-    Ok(NodeResults { seen: Some(seen), ..ended })
+    Ok(NodeResults { host, seen: Some(seen), ..ended })
 }
 
 /// A node without programs: its kernel forwards until the end.

@@ -11,18 +11,16 @@ use std::time::Duration;
 use hopwise_host::bringup::{Config, OF_TRIAL, Phase, Record, Setting, StepError, command_step, record_in};
 use hopwise_host::routing::forget_gone;
 use hopwise_inspect::doctor::STATE;
-use hopwise_lab::live::part::{NodePart, SettingRow};
+use hopwise_lab::live::part::{NodePart, PartMessage, SettingRow};
 use hopwise_lab::scenario::Prepared;
 
 use crate::host::interfaces_of;
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::spawn;
+use hopwise_daemon::talk::say;
 
 /// The changes of this process. Whoever takes them undoes them.
 static CHANGED: Mutex<Option<Record>> = Mutex::new(None);
-
-/// A host that the changes cut off from its trial gets no word to begin, and has its old values after this time.
-const CUT_OFF_AFTER: Duration = Duration::from_secs(90);
 
 /// The settings of this node during a run. However it ends, they are undone.
 #[derive(Debug)]
@@ -40,9 +38,15 @@ impl Settings {
         }
         forget_gone(folder);
         let mut record = match Record::open(&file) {
-            // Whoever changes nothing needs no right to undo what is left.
-            Err(_) if plan.is_empty() => return Ok(settings),
-            opened => opened.map_err(|error| failed(&format!("{}: {error}", file.display())))?,
+            // Whoever changes nothing needs no right to a file in which nothing stands.
+            Err(_) if plan.is_empty() && file.metadata().is_ok_and(|facts| facts.len() == 0) => {
+                return Ok(settings);
+            }
+            opened => opened.map_err(|error| {
+                let expected =
+                    "expected one trial at a time on a host, and root, such as by `command: sudo -n hopwise`";
+                failed(&format!("{}: {error}: {expected} in the inventory", file.display()))
+            })?,
         };
         if record.phase() != Phase::Down {
             // A killed process left them.
@@ -56,17 +60,15 @@ impl Settings {
         let config = Config { name: part.scenario.clone(), text: part.arm.clone() };
         record.begin(config, None, None).map_err(|error| failed(&error))?;
         *CHANGED.lock().unwrap_or_else(PoisonError::into_inner) = Some(record);
-        undo_if_cut_off(plan.settle)?;
+        undo_if_cut_off(plan.settle + Duration::from_secs(part.word_within_s))?;
         for (before, after) in plan.commands(prepared.name_of(part.node)) {
             let step = command_step(before, after);
             with_record(|record| record.make(&step).map_err(|error| failed(&error)))?;
         }
         let interfaces = interfaces_of(part)?;
         for (name, wanted) in &plan.settings {
-            let of_host = Setting::is_of_host(name).then_some(None);
-            let of_interfaces = interfaces.iter().map(|interface| Some(interface.clone()));
-            for interface in of_host.map_or_else(|| of_interfaces.collect(), |none| vec![none]) {
-                settings.0.push(set(&Setting { interface, name: name.clone() }, wanted)?);
+            for setting in places(name, &interfaces)? {
+                settings.0.push(set(&setting, wanted)?);
             }
         }
         thread::sleep(plan.settle);
@@ -94,8 +96,26 @@ impl Settings {
 
 impl Drop for Settings {
     fn drop(&mut self) {
-        let _ = undo();
+        undo_or_warn();
     }
+}
+
+/// The places that have a setting of this name here: the host, or interfaces.
+fn places(name: &str, interfaces: &[String]) -> Result<Vec<Setting>, Failure> {
+    if Setting::is_of_host(name) {
+        return Ok(vec![Setting { interface: None, name: name.to_owned() }]);
+    }
+    if interfaces.is_empty() {
+        return Err(failed(&format!("no interface here has an address, expected one with {name}")));
+    }
+    let of_one = |interface: &String| {
+        let found = Setting::on(interface, name);
+        let found = found.map_err(|error| failed(&format!("{interface}: {name}: {error}")))?;
+        let has = || Setting::names_on(interface).join(", ");
+        let lacks = || failed(&format!("{interface} has no {name}, expected one of its settings: {}", has()));
+        if found.is_empty() { Err(lacks()) } else { Ok(found) }
+    };
+    Ok(interfaces.iter().map(of_one).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Undoes all changes of this process, once.
@@ -110,13 +130,22 @@ fn told(problems: Vec<String>) -> Result<(), Failure> {
     if problems.is_empty() { Ok(()) } else { Err(failed(&(problems.join("; ") + left))) }
 }
 
-/// Undoes the changes if the trial's word to begin does not come.
+/// The same at an end that has nobody else to tell.
+pub(crate) fn undo_or_warn() {
+    if let Err(failure) = undo() {
+        tracing::warn!("{failure}");
+    }
+}
+
+/// Undoes the changes if the trial's word to begin does not come in time: they may have cut this host off.
 #[expect(clippy::disallowed_methods, reason = "a host that is cut off hears nothing else")]
-fn undo_if_cut_off(settle: Duration) -> Result<(), Failure> {
+fn undo_if_cut_off(within: Duration) -> Result<(), Failure> {
     let watch = move || {
-        thread::sleep(settle + CUT_OFF_AFTER);
+        thread::sleep(within);
         if !crate::has_begun() {
-            let _ = undo();
+            undo_or_warn();
+            let problem = format!("no word to begin came within {within:?}: the old settings are back");
+            let _ = say(&PartMessage::Refused { problem });
             std::process::exit(1);
         }
     };
@@ -130,15 +159,19 @@ fn with_record<T>(work: impl FnOnce(&mut Record) -> Result<T, Failure>) -> Resul
 
 /// Gives one setting its value.
 fn set(setting: &Setting, wanted: &str) -> Result<SettingRow, Failure> {
-    let before =
-        value(setting)?.ok_or_else(|| failed(&format!("{} has no {}", place(setting), setting.name)))?;
+    let (interface, name) = (setting.interface.clone(), setting.name.clone());
+    let before = value(setting)?.ok_or_else(|| {
+        failed(&format!(
+            "there is no {name} here, expected a switch that `sysctl -a` shows in this namespace"
+        ))
+    })?;
+    let wanted = setting.in_words(wanted).ok_or_else(|| failed(&format!("{wanted} is no {name}")))?;
     if before != wanted {
-        let step = setting.step(wanted).map_err(|error| failed(&error))?;
+        let step = setting.step(&wanted).map_err(|error| failed(&error))?;
         let refused = |error: StepError| failed(&format!("{error}{}", driver_of(setting)));
         with_record(|record| record.make(&step).map_err(refused))?;
     }
-    let (interface, name) = (setting.interface.clone(), setting.name.clone());
-    Ok(SettingRow { interface, name, before, wanted: wanted.to_owned(), after: String::new() })
+    Ok(SettingRow { interface, name, before, wanted, after: String::new() })
 }
 
 fn value(setting: &Setting) -> Result<Option<String>, Failure> {
@@ -161,7 +194,10 @@ fn driver_of(setting: &Setting) -> String {
 fn ignored_by_driver(row: &SettingRow) -> String {
     let SettingRow { name, wanted, after, .. } = row;
     let setting = of(row);
-    format!("{}{} takes {name} {wanted}, and stays at {after}", place(&setting), driver_of(&setting))
+    let (place, driver) = (place(&setting), driver_of(&setting));
+    format!(
+        "{place}{driver} takes {name} {wanted}, and stays at {after}: expected a value that it keeps, or no {name}"
+    )
 }
 
 fn failed(problem: &dyn std::fmt::Display) -> Failure {

@@ -207,7 +207,8 @@ pub(crate) fn switch_of(key: &str) -> io::Result<String> {
 /// Sets a switch of the namespace of this thread, such as `ipv4/ip_forward`. It succeeds if this kernel does not have
 /// the switch.
 pub fn set_switch(key: &str, value: &str) -> io::Result<()> {
-    match fs::write(Path::new("/proc/sys/net").join(key), value) {
+    // Without a line nothing is written, and a switch without a value would keep the value that it has.
+    match fs::write(Path::new("/proc/sys/net").join(key), format!("{value}\n")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,
     }

@@ -65,21 +65,32 @@ fn kill(child: &mut Child) {
 
 /// Runs a program to its end with this on its standard input. It is killed when its time is up.
 pub(crate) fn run(program: &mut Command, input: &str) -> io::Result<Output> {
-    run_within(program, input, WITHIN)
+    run_within(program, input, (WITHIN, false))
 }
 
-fn run_within(program: &mut Command, input: &str, most: Duration) -> io::Result<Output> {
+/// Runs a program to its end, and ends what it has left running in its group.
+pub(crate) fn run_alone(program: &mut Command) -> io::Result<Output> {
+    run_within(program, "", (WITHIN, true))
+}
+
+fn run_within(program: &mut Command, input: &str, (most, ends_rest): (Duration, bool)) -> io::Result<Output> {
     let name = program.get_program().to_string_lossy().into_owned();
     let [mut given, mut said, mut complained] = [memory()?, memory()?, memory()?];
     given.write_all(input.as_bytes())?;
     given.rewind()?;
     program.stdin(given).stdout(said.try_clone()?).stderr(complained.try_clone()?);
     let mut running = RunningTool::start(program)?;
-    let ended = running.end_within(most).map_err(|error| {
+    let ended = wait_to_read(running.ended.as_fd(), most);
+    // The group has its number for as long as nobody has waited for its first process.
+    if ended.is_err() || ends_rest {
         running.kill();
-        if error.kind() == io::ErrorKind::TimedOut { silent(&name, most) } else { error }
-    });
-    Ok(Output { status: ended?, stdout: whole(&mut said)?, stderr: whole(&mut complained)? })
+    }
+    ended.map_err(
+        |error| {
+            if error.kind() == io::ErrorKind::TimedOut { silent(&name, most) } else { error }
+        },
+    )?;
+    Ok(Output { status: running.child.wait()?, stdout: whole(&mut said)?, stderr: whole(&mut complained)? })
 }
 
 /// The error of a program that was killed after this time.
@@ -168,7 +179,7 @@ mod tests {
         // Both keep this end open as long as they live.
         let writer = OwnedFd::from(writer);
         rustix::io::fcntl_setfd(&writer, rustix::io::FdFlags::empty()).expect("an open descriptor");
-        let error = run_within(&mut hangs, "never read", Duration::from_millis(300)).unwrap_err();
+        let error = run_within(&mut hangs, "never read", (Duration::from_millis(300), false)).unwrap_err();
         drop(writer);
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(error.to_string(), "sh gave no answer within 0.3 s, and was ended");

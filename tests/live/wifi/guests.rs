@@ -110,6 +110,46 @@ fn ten_settings_of_a_guests_radios_are_taken_and_read_back() {
     let refused = said(&with("coverage_class: 2"));
     let words = "set its coverage_class to 2: Operation not supported (os error 95) (driver mac80211_hwsim)";
     assert!(refused.contains(words), "{refused}");
+    fs::remove_dir_all(&guests.scenario.out).expect("it is there");
+    let refused = said(&with("mesh_hwmp_rootmode: 4"));
+    let words = "wlan0 has no mesh_hwmp_rootmode, expected one of its settings: rts_threshold, fragmentation";
+    assert!(refused.contains(words), "{refused}");
+}
+
+#[test]
+fn settings_of_the_kernels_meshes_and_of_the_radios_below_them_are_taken_and_read_back() {
+    if !can_run(name_of_test!()) {
+        return;
+    }
+    let guests = Guests::new("meshes");
+    let arm = |protocol: &str, settings: &str| {
+        format!(
+            "{protocol}: {{ receiver: kernel, sender: kernel:reno, set: {{ routing.protocol: {protocol} }}, \
+             host: {{ {settings} }} }}"
+        )
+    };
+    let of_radio = "fragmentation: 1000, tx_power: 10";
+    let of_mesh = "mesh_retry_timeout: 120ms, mesh_path_refresh_time: 700ms, \
+                   mesh_hwmp_active_path_timeout: 4s, mesh_hwmp_rootmode: 4, mesh_rssi_threshold: -80";
+    let arms = [
+        arm("batman", &format!("{of_radio}, orig_interval: 500ms")),
+        arm("hwmp", &format!("{of_radio}, {of_mesh}")),
+    ];
+    let arms = format!("arms={{ {} }}", arms.join(", "));
+    let output = guests.trial(&["--set", &arms, "--set", "matrix={}"]);
+    assert!(output.status.success(), "{}", said(&output));
+    for (record, count) in guests.scenario.records().iter().zip([3, 7]) {
+        for node in ["n0", "n1", "n2"] {
+            let rows = record["result"]["live"]["host"][node].as_array().expect("a list");
+            assert_eq!(rows.len(), count, "{rows:?}");
+            for row in rows {
+                assert_eq!(row["after"], row["wanted"], "{row}");
+                assert_ne!(row["before"], row["wanted"], "{row}");
+                let is_of_batman = row["name"] == "orig_interval";
+                assert_eq!(row["interface"] == "bat0", is_of_batman, "{row}");
+            }
+        }
+    }
 }
 
 /// Four hops at MCS 7 came to 6.2 Mbit/s while the kernel did not get frames that were handed up after their status,

@@ -7,6 +7,7 @@ use super::CheckResult;
 use crate::live::air::SHORTEST_QUEUE;
 use crate::located::{Document, Refusal, YamlPath, either};
 use crate::routing::names;
+use crate::scenario::host::changes_hosts;
 use crate::scenario::schema::{ArmConfig, ScenarioFile, TrafficFlows, TrafficKind};
 use crate::world;
 use crate::world::World;
@@ -227,27 +228,21 @@ pub(super) fn transparent_arm(
     if !config.transparent {
         return Ok(());
     }
-    let refuse = |key: &str, problem: &str, accepted: &str| {
-        Err(document.refuse_key(&at.key(key), problem.to_owned(), accepted))
+    let worlds = "false, or world: netns or hwsim";
+    let (key, problem, accepted) = match file.world.0 {
+        World::Sim => ("transparent", "the simulation has no kernel", worlds),
+        World::Mesh => ("transparent", "hosts of a mesh have nodes of their own", worlds),
+        _ if !file.traffic.iter().any(TrafficFlows::is_over_tcp) => {
+            ("transparent", "no flow is over TCP", "false, or a flow over TCP")
+        }
+        _ if config.shadows.is_some() => {
+            ("shadows", "the agents of a node have no shadows", "an arm without this key")
+        }
+        _ if file.host.as_ref().is_some_and(changes_hosts) => {
+            let problem = "its programs run on a host behind the node, and `host` would change that host";
+            ("transparent", problem, "false, or a `host` with rts_threshold alone")
+        }
+        _ => return Ok(()),
     };
-    match file.world.0 {
-        World::Sim => {
-            return refuse("transparent", "the simulation has no kernel", "false, or world: netns or hwsim");
-        }
-        World::Mesh => {
-            return refuse(
-                "transparent",
-                "hosts of a mesh have nodes of their own",
-                "false, or world: netns or hwsim",
-            );
-        }
-        World::Netns | World::Hwsim => {}
-    }
-    if !file.traffic.iter().any(TrafficFlows::is_over_tcp) {
-        return refuse("transparent", "no flow is over TCP", "false, or a flow over TCP");
-    }
-    if config.shadows.is_some() {
-        return refuse("shadows", "the agents of a node have no shadows", "an arm without this key");
-    }
-    Ok(())
+    Err(document.refuse_key(&at.key(key), problem.to_owned(), accepted))
 }

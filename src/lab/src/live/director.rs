@@ -266,7 +266,8 @@ fn spoilt(live: &Live, bounds: RunBounds) -> Option<String> {
     let mut rows = live.host.iter().flat_map(|(node, rows)| rows.iter().map(move |row| (node, row)));
     if let Some((node, row)) = rows.find(|(_, row)| row.after != row.wanted) {
         let (name, wanted, after) = (&row.name, &row.wanted, &row.after);
-        return Some(format!("{name} of {node} moved from {wanted} to {after}, expected none to move"));
+        let expected = "expected no program there that sets it";
+        return Some(format!("{name} of {node} moved from {wanted} to {after}, {expected}"));
     }
     if let Some(lost @ 1..) = live.lost {
         return Some(format!("the machine lost {lost} packets that nothing took in time, expected none"));
@@ -323,7 +324,10 @@ mod tests {
                 Live { deaf: vec!["n1".into(), "n3".into()], ..kept.clone() },
                 "n1, n3 did not hear all neighbours",
             ),
-            (Live { host: moved, ..kept.clone() }, "gro of n1 moved from off to on, expected none to move"),
+            (
+                Live { host: moved, ..kept.clone() },
+                "gro of n1 moved from off to on, expected no program there that sets it",
+            ),
             (
                 Live { busy_elsewhere: Some(0.5), ..kept.clone() },
                 "other programs used 50 % of the processors",

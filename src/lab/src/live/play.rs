@@ -134,7 +134,7 @@ fn started(
             children.start_daemon(Does::Carrying, (namespace, name), &config)?;
         }
     }
-    children.wait_until_ready(PATIENCE, ends)?;
+    children.wait_until_ready(PATIENCE + run.prepared.host.settle, ends)?;
     Ok(children)
 }
 

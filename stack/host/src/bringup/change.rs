@@ -36,18 +36,13 @@ pub(super) enum What {
     Leave(InterfaceType),
     /// The rates in the band of a frequency.
     Rates(u32, Rates),
-    /// In hundredths of dBm; `None` leaves it to the driver.
-    Power(Option<u32>),
-    PowerSave(bool),
     /// A program's block of the radio (rfkill).
     Blocked(bool),
     Offloads(Vec<String>, bool),
     /// A key below /proc/sys/net, in which `{}` stands for the interface's name, and its value.
     Switch(String, String),
-    /// The packets that may wait in its queue.
-    Queue(u32),
-    /// A number of the radio, by its name among settings.
-    Radio(String, u32),
+    /// A number of the interface or of its radio, by its name among settings.
+    Setting(String, u32),
     /// A command of the user for a shell.
     Run(String),
     /// The country of the regulatory domain.
@@ -86,7 +81,7 @@ impl InterfaceChange {
         let index = self.index;
         match &self.what {
             What::Link(is_up) => device::set_link(index, *is_up),
-            What::Mtu(mtu) => device::set_mtu(index, *mtu),
+            What::Mtu(mtu) => device::set_number(index, device::MTU, *mtu),
             What::Add(message) => device::add_address(message),
             What::Remove(prefix) => device::remove_address(index, prefix),
             What::Route(message) => device::add_route(message),
@@ -94,13 +89,10 @@ impl InterfaceChange {
             What::Join(kind, cell) => Radio::open()?.join(index, *kind, cell),
             What::Leave(kind) => Radio::open()?.leave(index, *kind),
             What::Rates(mhz, rates) => Radio::open()?.set_rates(index, *mhz, rates),
-            What::Power(hundredths) => Radio::open()?.set_power(index, *hundredths),
-            What::PowerSave(is_on) => Radio::open()?.set_power_save(index, *is_on),
             What::Blocked(is_on) => Ok(rfkill::set_soft_block(&self.place("{}")?, *is_on)?),
             What::Offloads(names, is_on) => features::set_offloads(index, names, *is_on),
             What::Switch(key, value) => Ok(set_switch(&self.place(key)?, value)?),
-            What::Queue(packets) => device::set_queue(index, *packets),
-            What::Radio(name, value) => setting::set_number(index, name, *value),
+            What::Setting(name, value) => setting::set(index, name, *value),
             What::Run(command) => setting::run(command),
             What::Country(code) => Radio::open()?.set_country(code),
             What::Managed(manager, has) => manager.tell(index, &self.place("{}")?, *has),
@@ -205,25 +197,17 @@ impl fmt::Display for What {
                 write!(f, "send at all rates")
             }
             What::Rates(_, rates) => write!(f, "send {}", line::rates(rates)),
-            What::Power(Some(hundredths)) => {
-                write!(f, "send with {}.{:02} dBm", hundredths / 100, hundredths % 100)
-            }
-            What::Power(None) => write!(f, "leave its power to the driver"),
-            What::PowerSave(is_on) => write!(f, "turn power save {}", on(*is_on)),
             What::Blocked(true) => write!(f, "block its radio (rfkill)"),
             What::Blocked(false) => write!(f, "end the block of its radio (rfkill)"),
-            What::Offloads(names, is_on) => write!(f, "turn {} {}", names.join(", "), on(*is_on)),
+            What::Offloads(names, is_on) => {
+                write!(f, "turn {} {}", names.join(", "), if *is_on { "on" } else { "off" })
+            }
             What::Switch(key, value) => write!(f, "set net/{key} to {value}"),
-            What::Queue(packets) => write!(f, "set its txqueuelen to {packets}"),
-            What::Radio(name, value) => write!(f, "set its {name} to {}", setting::text(*value)),
+            What::Setting(name, value) => write!(f, "set its {name} to {}", setting::told(name, *value)),
             What::Run(command) => write!(f, "run `{command}`"),
             What::Country(code) => write!(f, "set the regulatory domain to {code}"),
             What::Managed(manager, true) => write!(f, "give it to {manager}"),
             What::Managed(manager, false) => write!(f, "tell {manager} to leave it alone"),
         }
     }
-}
-
-fn on(is_on: bool) -> &'static str {
-    if is_on { "on" } else { "off" }
 }

@@ -6,7 +6,7 @@ use super::change::{InterfaceChange, What};
 use super::managers::Manager;
 use crate::nl80211::radio::{ChannelSetting, InterfaceType, MeshCell, Rates};
 
-/// Stands for a value that is absent, as no word of a line is empty.
+/// Stands for no bytes, as no word of a line is empty.
 const NONE: &str = "-";
 
 /// The line of a change.
@@ -21,13 +21,10 @@ pub(super) fn of(change: &InterfaceChange) -> String {
         What::Join(kind, cell) => join(*kind, cell),
         What::Leave(kind) => format!("leave {}", kind.number()),
         What::Rates(mhz, rates) => format!("rates {mhz} {} {}", hex(&rates.legacy), hex(&rates.mcs)),
-        What::Power(hundredths) => format!("power {}", or_none(*hundredths)),
-        What::PowerSave(is_on) => format!("power-save {}", u8::from(*is_on)),
         What::Blocked(is_on) => format!("blocked {}", u8::from(*is_on)),
         What::Offloads(names, is_on) => format!("offloads {} {}", u8::from(*is_on), names.join(",")),
         What::Switch(key, value) => format!("switch {key} {value}"),
-        What::Queue(packets) => format!("queue {packets}"),
-        What::Radio(name, value) => format!("radio {name} {value}"),
+        What::Setting(name, value) => format!("setting {name} {value}"),
         What::Run(command) => format!("run {}", hex(command.as_bytes())),
         What::Country(code) => format!("country {code}"),
         What::Managed(manager, has) => format!("manager {} {}", u8::from(*has), manager.word()),
@@ -35,17 +32,10 @@ pub(super) fn of(change: &InterfaceChange) -> String {
     format!("{} {words}", change.index)
 }
 
+/// A network is joined again by what the kernel told of it.
 fn join(kind: InterfaceType, cell: &MeshCell) -> String {
     let ChannelSetting { mhz, width, centre_mhz } = cell.channel;
-    let bssid = cell.bssid.map_or_else(|| NONE.to_owned(), |bssid| hex(&bssid));
-    let (name, basic) = (hex(&cell.name), hex(&cell.basic));
-    let (multicast, forwards) = (or_none(cell.multicast), u8::from(cell.forwards));
-    let kind = kind.number();
-    format!("join {kind} {name} {mhz} {width} {centre_mhz} {bssid} {basic} {multicast} {forwards}")
-}
-
-fn or_none(number: Option<u32>) -> String {
-    number.map_or_else(|| NONE.to_owned(), |number| number.to_string())
+    format!("join {} {} {mhz} {width} {centre_mhz}", kind.number(), hex(&cell.name))
 }
 
 /// Reads a line; `None` for one that none of us wrote.
@@ -60,20 +50,21 @@ pub(super) fn read(line: &str) -> Option<InterfaceChange> {
         ["no-address", prefix] => What::Remove(prefix.parse().ok()?),
         ["route", message] => What::Route(bytes(message)?),
         ["type", kind] => What::Kind(InterfaceType::of(number(kind)?)),
-        ["join", kind, ref cell @ ..] => What::Join(InterfaceType::of(number(kind)?), read_cell(cell)?),
+        ["join", kind, name, mhz, width, centre_mhz] => {
+            let (mhz, width, centre_mhz) = (number(mhz)?, number(width)?, number(centre_mhz)?);
+            let channel = ChannelSetting { mhz, width, centre_mhz };
+            What::Join(InterfaceType::of(number(kind)?), MeshCell::told(bytes(name)?, channel))
+        }
         ["leave", kind] => What::Leave(InterfaceType::of(number(kind)?)),
         ["rates", mhz, legacy, mcs] => {
             What::Rates(number(mhz)?, Rates { legacy: bytes(legacy)?, mcs: bytes(mcs)? })
         }
-        ["power", hundredths] => What::Power(maybe(hundredths)?),
-        ["power-save", is_on] => What::PowerSave(flag(is_on)?),
         ["blocked", is_on] => What::Blocked(flag(is_on)?),
         ["offloads", is_on, names] => {
             What::Offloads(names.split(',').map(str::to_owned).collect(), flag(is_on)?)
         }
         ["switch", key, value] => What::Switch(key.to_owned(), value.to_owned()),
-        ["queue", packets] => What::Queue(number(packets)?),
-        ["radio", name, value] => What::Radio(name.to_owned(), number(value)?),
+        ["setting", name, value] => What::Setting(name.to_owned(), number(value)?),
         ["run", command] => What::Run(String::from_utf8(bytes(command)?).ok()?),
         ["country", code] => What::Country(code.to_owned()),
         ["manager", has, name] => What::Managed(Manager::read(name)?, flag(has)?),
@@ -82,33 +73,12 @@ pub(super) fn read(line: &str) -> Option<InterfaceChange> {
     Some(InterfaceChange::new(number(index)?, what))
 }
 
-fn read_cell(words: &[&str]) -> Option<MeshCell> {
-    let [name, mhz, width, centre_mhz, bssid, basic, multicast, forwards] = *words else { return None };
-    let bssid = if bssid == NONE { None } else { Some(bytes(bssid)?.try_into().ok()?) };
-    Some(MeshCell {
-        name: bytes(name)?,
-        channel: ChannelSetting {
-            mhz: mhz.parse().ok()?,
-            width: width.parse().ok()?,
-            centre_mhz: centre_mhz.parse().ok()?,
-        },
-        bssid,
-        basic: bytes(basic)?,
-        multicast: maybe(multicast)?,
-        forwards: flag(forwards)?,
-    })
-}
-
 fn flag(word: &str) -> Option<bool> {
     match word {
         "0" => Some(false),
         "1" => Some(true),
         _ => None,
     }
-}
-
-fn maybe(word: &str) -> Option<Option<u32>> {
-    if word == NONE { Some(None) } else { word.parse().ok().map(Some) }
 }
 
 /// Bytes as one word.
@@ -157,15 +127,8 @@ mod tests {
 
     #[test]
     fn every_change_comes_back_from_its_line() {
-        let cell = MeshCell {
-            name: b"a name".to_vec(),
-            channel: ChannelSetting { mhz: 5_180, width: 2, centre_mhz: 5_190 },
-            bssid: Some([2, 0, 0, 0, 0, 9]),
-            basic: vec![12],
-            multicast: Some(60),
-            forwards: true,
-        };
-        let bare = MeshCell { bssid: None, basic: vec![], multicast: None, forwards: false, ..cell.clone() };
+        let channel = ChannelSetting { mhz: 5_180, width: 2, centre_mhz: 5_190 };
+        let cell = MeshCell::told(b"a name".to_vec(), channel);
         let prefix = |text: &str| text.parse().expect("a prefix");
         for what in [
             What::Link(true),
@@ -175,17 +138,13 @@ mod tests {
             What::Route(vec![1, 2, 3, 4]),
             What::Kind(InterfaceType::MESH),
             What::Join(InterfaceType::IBSS, cell),
-            What::Join(InterfaceType::MESH, bare),
             What::Leave(InterfaceType::IBSS),
             What::Rates(2_412, Rates { legacy: vec![2, 11], mcs: vec![] }),
-            What::Power(None),
-            What::Power(Some(1_050)),
-            What::PowerSave(false),
             What::Blocked(true),
             What::Offloads(vec!["rx-gro".into(), "tx-tcp-segmentation".into()], false),
             What::Switch("ipv4/conf/{}/forwarding".into(), "1".into()),
-            What::Queue(48),
-            What::Radio("rts_threshold".into(), u32::MAX),
+            What::Setting("rts_threshold".into(), u32::MAX),
+            What::Switch("ipv4/ip_local_reserved_ports".into(), String::new()),
             What::Run("iw dev wlan0 set mcast_rate 24".into()),
             What::Country("DE".into()),
             What::Managed(Manager::WpaSupplicant, true),

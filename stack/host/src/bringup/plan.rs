@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use super::change::{InterfaceChange, StepError, What, told};
 use super::managers::Manager;
+use super::setting;
 use super::{Network, WantedInterface, WantedState};
 use crate::netlink::device::{self, NamedDevice, OwnAddress};
 use crate::netlink::{self, features};
@@ -264,8 +265,9 @@ impl<'a> StepsInMaking<'a> {
             self.step(What::Kind(network.kind), vec![What::Kind(state.kind)]);
         }
         self.step(What::Link(true), vec![What::Link(false)]);
-        if network.power.is_some() {
-            self.step(What::Power(network.power), vec![What::Power(None)]);
+        if let Some(power) = network.power {
+            let of = |power| What::Setting("tx_power".to_owned(), power);
+            self.step(of(power), vec![of(setting::OFF)]);
         }
         if network.rates != Rates::default() {
             let mhz = network.cell.channel.mhz;
@@ -279,7 +281,8 @@ impl<'a> StepsInMaking<'a> {
     /// Changes whether the radio sleeps, if its driver tells it.
     fn sleep(&mut self, now: Option<bool>, wanted: Option<bool>) {
         if let Some((now, wanted)) = now.zip(wanted).filter(|(now, wanted)| now != wanted) {
-            self.step(What::PowerSave(wanted), vec![What::PowerSave(now)]);
+            let of = |is_on| What::Setting("power_save".to_owned(), u32::from(is_on));
+            self.step(of(wanted), vec![of(now)]);
         }
     }
 
@@ -395,8 +398,7 @@ impl<'a> StepsInMaking<'a> {
 fn rejoined(state: &RadioState) -> Option<What> {
     let (name, channel) = (state.ssid.clone()?, state.channel?);
     let is_ibss = state.kind == InterfaceType::IBSS && !name.is_empty();
-    let cell = MeshCell { name, channel, bssid: None, basic: Vec::new(), multicast: None, forwards: false };
-    is_ibss.then_some(What::Join(state.kind, cell))
+    is_ibss.then(|| What::Join(state.kind, MeshCell::told(name, channel)))
 }
 
 /// The name of the interface that has this address.
@@ -477,7 +479,8 @@ mod tests {
             let steps = making.steps.into_iter();
             steps.map(|step| (step.change.what, step.undo[0].what.clone())).collect::<Vec<_>>()
         };
-        assert_eq!(of(Some(true), Some(false)), [(What::PowerSave(false), What::PowerSave(true))]);
+        let saves = |is_on| What::Setting("power_save".to_owned(), is_on);
+        assert_eq!(of(Some(true), Some(false)), [(saves(0), saves(1))]);
         for (now, wanted) in [(Some(false), Some(false)), (None, Some(false)), (Some(true), None)] {
             assert_eq!(of(now, wanted), [], "{now:?} {wanted:?}");
         }

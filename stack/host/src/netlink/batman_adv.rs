@@ -1,4 +1,4 @@
-//! The kernel's batman-adv: the nodes that it knows, and a setting of it (linux/batman_adv.h).
+//! The kernel's batman-adv: the nodes that it knows, and settings of it (linux/batman_adv.h).
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,9 +8,10 @@ use hopwise_core::StationAddress;
 use rustix::net::netlink::GENERIC;
 
 use super::ask::{ask, open};
-use super::message::{DUMP, GENERIC_HEADER, NetlinkMessage, attribute};
+use super::message::{DUMP, GENERIC_HEADER, NetlinkMessage, attribute, word};
 use crate::nl80211;
 
+const GET_MESH: u8 = 1;
 /// The addresses behind nodes, and the nodes to which there is a path.
 const GET_GLOBAL_ADDRESSES: u8 = 7;
 const GET_ORIGINATORS: u8 = 8;
@@ -18,6 +19,7 @@ const SET_MESH: u8 = 15;
 const MESH_INTERFACE: u16 = 3;
 const ORIGINATOR: u16 = 9;
 const AVOIDS_BRIDGE_LOOPS: u16 = 46;
+const ORIGINATOR_INTERVAL: u16 = 57;
 
 /// The radios of the nodes to which a mesh has a path, and whose own addresses it has learned, by the number of its
 /// device. Packets reach a node once it is one of them. Fails with `NotFound` if this kernel has no batman-adv.
@@ -38,9 +40,29 @@ pub fn originators(device: u32) -> io::Result<Vec<StationAddress>> {
 /// Ends the avoidance of bridge loops of a mesh, by the number of its device. With it a node that has met others keeps
 /// broadcasts back for up to half a minute, in case that both were bridged to one more network.
 pub fn end_avoidance_of_bridge_loops(device: u32) -> io::Result<()> {
+    set(device, AVOIDS_BRIDGE_LOOPS, &[0])
+}
+
+/// The milliseconds between originator messages of a mesh, by the number of its device.
+pub(crate) fn originator_interval(device: u32) -> io::Result<Option<u32>> {
+    let (socket, family) = opened()?;
+    let question = NetlinkMessage::new(family, 0, 0).fixed(&[GET_MESH, 0, 0, 0]);
+    let mut found = None;
+    ask(&socket, question.attribute(MESH_INTERFACE, &device.to_ne_bytes()), |heard| {
+        let all = heard.body.get(GENERIC_HEADER..).unwrap_or_default();
+        found = found.or_else(|| word(attribute(all, ORIGINATOR_INTERVAL)?, 0));
+    })?;
+    Ok(found)
+}
+
+pub(crate) fn set_originator_interval(device: u32, ms: u32) -> io::Result<()> {
+    set(device, ORIGINATOR_INTERVAL, &ms.to_ne_bytes())
+}
+
+fn set(device: u32, kind: u16, value: &[u8]) -> io::Result<()> {
     let (socket, family) = opened()?;
     let order = NetlinkMessage::new(family, 0, 0).fixed(&[SET_MESH, 0, 0, 0]);
-    let order = order.attribute(MESH_INTERFACE, &device.to_ne_bytes()).attribute(AVOIDS_BRIDGE_LOOPS, &[0]);
+    let order = order.attribute(MESH_INTERFACE, &device.to_ne_bytes()).attribute(kind, value);
     ask(&socket, order, |_| {})
 }
 

@@ -26,8 +26,10 @@ const INDEX: usize = 4;
 const FLAGS: usize = 8;
 const UP: u32 = 1;
 const LINK_NAME: u16 = 3;
-const LINK_MTU: u16 = 4;
-const LINK_QUEUE: u16 = 13;
+/// The longest packet in bytes, and the number of packets that may wait in its queue.
+pub(crate) const MTU: u16 = 4;
+pub(crate) const QUEUE: u16 = 13;
+const LINK_MASTER: u16 = 10;
 
 /// A struct ifaddrmsg, and its attributes.
 const ADDRESS_HEADER: usize = 8;
@@ -58,6 +60,8 @@ pub(crate) struct NamedDevice {
     pub(crate) mtu: u32,
     /// The packets that may wait in its queue (txqueuelen).
     pub(crate) queue: u32,
+    /// The number of the bridge or of the device of batman-adv that has taken it in.
+    pub(crate) master: Option<u32>,
 }
 
 /// An address of a device, with the kernel's message about it.
@@ -78,9 +82,9 @@ pub(crate) fn device(index: u32) -> io::Result<NamedDevice> {
         let name = attribute(all, LINK_NAME).map(|name| String::from_utf8_lossy(name));
         let name = name.map(|name| name.trim_end_matches('\0').to_owned());
         let number = |kind| attribute(all, kind).and_then(|value| word(value, 0));
-        let queue = number(LINK_QUEUE).unwrap_or(0);
-        if let (Some(name), Some(mtu), Some(flags)) = (name, number(LINK_MTU), word(heard.body, FLAGS)) {
-            found = Some(NamedDevice { name, is_up: flags & UP != 0, mtu, queue });
+        let (queue, master) = (number(QUEUE).unwrap_or(0), number(LINK_MASTER));
+        if let (Some(name), Some(mtu), Some(flags)) = (name, number(MTU), word(heard.body, FLAGS)) {
+            found = Some(NamedDevice { name, is_up: flags & UP != 0, mtu, queue, master });
         }
     })?;
     found.ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -105,16 +109,8 @@ pub(crate) fn set_link(index: u32, is_up: bool) -> Result<(), KernelRefusal> {
     tell(NetlinkMessage::new(NEW_LINK, 0, 0).fixed(&link_header(index, flags, UP)))
 }
 
-pub(crate) fn set_mtu(index: u32, mtu: u32) -> Result<(), KernelRefusal> {
-    set_number(index, LINK_MTU, mtu)
-}
-
-/// Sets the number of packets that may wait in a device's queue.
-pub(crate) fn set_queue(index: u32, packets: u32) -> Result<(), KernelRefusal> {
-    set_number(index, LINK_QUEUE, packets)
-}
-
-fn set_number(index: u32, kind: u16, value: u32) -> Result<(), KernelRefusal> {
+/// Sets a number of a device: [`MTU`], or [`QUEUE`].
+pub(crate) fn set_number(index: u32, kind: u16, value: u32) -> Result<(), KernelRefusal> {
     let message = NetlinkMessage::new(NEW_LINK, 0, 0).fixed(&link_header(index, 0, 0));
     tell(message.attribute(kind, &value.to_ne_bytes()))
 }

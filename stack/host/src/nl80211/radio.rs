@@ -52,12 +52,16 @@ impl Radio {
     /// The abilities of the interface's radio.
     pub fn abilities(&self, index: u32) -> io::Result<Abilities> {
         let mut abilities = Abilities::default();
-        // The kernel tells a radio in several parts.
-        let question = NetlinkMessage::new(self.family, DUMP, 0).fixed(&[wire::GET_WIPHY, 0, 0, 0]);
-        let question = question.attribute(INTERFACE, &index.to_ne_bytes());
-        ask(&self.socket, question.attribute(wire::SPLIT_DUMP, &[]), |heard| abilities.add(heard.body))?;
+        self.each_part(index, |heard| abilities.add(heard.body))?;
         abilities.frequencies.sort_unstable_by_key(|frequency| frequency.mhz);
         Ok(abilities)
+    }
+
+    /// The kernel tells a radio in several parts.
+    fn each_part(&self, index: u32, sink: impl FnMut(&NetlinkReply<'_>)) -> io::Result<()> {
+        let question = NetlinkMessage::new(self.family, DUMP, 0).fixed(&[wire::GET_WIPHY, 0, 0, 0]);
+        let question = question.attribute(INTERFACE, &index.to_ne_bytes());
+        ask(&self.socket, question.attribute(wire::SPLIT_DUMP, &[]), sink)
     }
 
     /// Gives the interface another type. It has to be down.
@@ -96,15 +100,22 @@ impl Radio {
         self.tell(wire::power(self.message(wire::SET_WIPHY, index), hundredths))
     }
 
-    /// A number of the radio, such as its RTS threshold; `None` if the kernel does not tell it.
+    /// A number of the radio, such as its RTS threshold; `None` if there is no radio, or it does not tell.
     pub(crate) fn number(&self, index: u32, number: RadioNumber) -> io::Result<Option<u32>> {
+        if self.state(index)?.is_none() {
+            // The kernel tells the numbers of all radios if it is asked about an interface without a radio.
+            return Ok(None);
+        }
         let mut found = None;
-        let question = NetlinkMessage::new(self.family, DUMP, 0).fixed(&[wire::GET_WIPHY, 0, 0, 0]);
-        let question = question.attribute(INTERFACE, &index.to_ne_bytes());
-        ask(&self.socket, question.attribute(wire::SPLIT_DUMP, &[]), |heard| {
-            found = found.or_else(|| number.read(heard.body));
-        })?;
-        Ok(found)
+        let sink = |heard: &NetlinkReply<'_>| found = found.or_else(|| number.read(heard.body));
+        let asked = match number.get {
+            wire::GET_WIPHY => self.each_part(index, sink),
+            get => ask(&self.socket, self.message(get, index), sink),
+        };
+        match asked {
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
+            done => done.map(|()| found),
+        }
     }
 
     /// Gives a number of the radio this value.
@@ -114,25 +125,12 @@ impl Radio {
         number: RadioNumber,
         value: u32,
     ) -> Result<(), KernelRefusal> {
-        self.tell(number.write(self.message(wire::SET_WIPHY, index), value))
+        self.tell(number.write(self.message(number.set, index), value))
     }
 
     /// Returns whether the radio sleeps between frames; `None` if the driver does not tell.
     pub fn power_save(&self, index: u32) -> io::Result<Option<bool>> {
-        let mut found = None;
-        let asked = ask(&self.socket, self.message(wire::GET_POWER_SAVE, index), |heard| {
-            found = found.or_else(|| wire::power_save(heard.body));
-        });
-        match asked {
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
-            done => done.map(|()| found),
-        }
-    }
-
-    /// Lets the radio sleep between frames, or not.
-    pub fn set_power_save(&self, index: u32, is_on: bool) -> Result<(), KernelRefusal> {
-        let state = u32::from(is_on).to_ne_bytes();
-        self.tell(self.message(wire::SET_POWER_SAVE, index).attribute(wire::POWER_SAVE, &state))
+        Ok(self.number(index, RadioNumber::POWER_SAVE)?.map(|state| state != 0))
     }
 
     /// The networks that the interface has heard lately, its own included. No scan begins: a radio hears the beacons of
@@ -189,8 +187,7 @@ impl Radio {
 }
 
 fn country(heard: &NetlinkReply<'_>) -> Option<String> {
-    let all = heard.body.get(GENERIC_HEADER..)?;
-    let code = String::from_utf8_lossy(attribute(all, wire::COUNTRY)?);
+    let code = String::from_utf8_lossy(attribute(heard.body.get(GENERIC_HEADER..)?, wire::COUNTRY)?);
     Some(code.trim_end_matches('\0').to_owned())
 }
 

@@ -12,12 +12,14 @@ pub(in crate::nl80211) const GET_INTERFACE: u8 = 5;
 pub(super) const SET_INTERFACE: u8 = 6;
 pub(in crate::nl80211) const NEW_INTERFACE: u8 = 7;
 pub(super) const SET_DOMAIN: u8 = 27;
+const GET_MESH: u8 = 28;
+const SET_MESH: u8 = 29;
 pub(super) const GET_DOMAIN: u8 = 31;
 pub(super) const JOIN_IBSS: u8 = 43;
 pub(super) const LEAVE_IBSS: u8 = 44;
 pub(super) const SET_RATES: u8 = 57;
-pub(super) const SET_POWER_SAVE: u8 = 61;
-pub(super) const GET_POWER_SAVE: u8 = 62;
+const SET_POWER_SAVE: u8 = 61;
+const GET_POWER_SAVE: u8 = 62;
 pub(super) const JOIN_MESH: u8 = 68;
 pub(super) const LEAVE_MESH: u8 = 69;
 /// Attributes.
@@ -32,7 +34,7 @@ pub(in crate::nl80211) const FREQUENCY: u16 = 38;
 const SSID: u16 = 52;
 const FIXED_FREQUENCY: u16 = 60;
 const TX_RATES: u16 = 90;
-pub(super) const POWER_SAVE: u16 = 93;
+const POWER_SAVE: u16 = 93;
 const POWER_SETTING: u16 = 97;
 const POWER_LEVEL: u16 = 98;
 const MULTICAST_RATE: u16 = 107;
@@ -134,6 +136,11 @@ pub struct MeshCell {
 }
 
 impl MeshCell {
+    /// A network that an interface was in, as far as the kernel tells it.
+    pub(crate) fn told(name: Vec<u8>, channel: ChannelSetting) -> MeshCell {
+        MeshCell { name, channel, bssid: None, basic: Vec::new(), multicast: None, forwards: false }
+    }
+
     pub(super) fn write(&self, message: NetlinkMessage, kind: InterfaceType) -> NetlinkMessage {
         let is_mesh = kind == InterfaceType::MESH;
         let ChannelSetting { mhz, width, centre_mhz } = self.channel;
@@ -191,34 +198,49 @@ pub(super) fn power(message: NetlinkMessage, hundredths: Option<u32>) -> Netlink
     }
 }
 
-/// A number of a radio: its attribute, and the bytes that its value has.
+/// A number of a radio, of its interface or of its mesh: the commands that tell it and set it, its attribute, and the
+/// bytes that its value has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RadioNumber {
+    pub(super) get: u8,
+    pub(super) set: u8,
     attribute: u16,
     bytes: usize,
 }
 
 impl RadioNumber {
-    pub(crate) const SHORT_RETRIES: RadioNumber = RadioNumber { attribute: 61, bytes: 1 };
-    pub(crate) const LONG_RETRIES: RadioNumber = RadioNumber { attribute: 62, bytes: 1 };
-    pub(crate) const FRAGMENTATION: RadioNumber = RadioNumber { attribute: 63, bytes: 4 };
-    pub(crate) const RTS_THRESHOLD: RadioNumber = RadioNumber { attribute: 64, bytes: 4 };
-    pub(crate) const COVERAGE_CLASS: RadioNumber = RadioNumber { attribute: 89, bytes: 1 };
+    pub(crate) const POWER_SAVE: RadioNumber =
+        RadioNumber { get: GET_POWER_SAVE, set: SET_POWER_SAVE, attribute: POWER_SAVE, bytes: 4 };
+
+    pub(crate) const fn of_radio(attribute: u16, bytes: usize) -> RadioNumber {
+        RadioNumber { get: GET_WIPHY, set: SET_WIPHY, attribute, bytes }
+    }
+
+    pub(crate) const fn of_mesh(attribute: u16, bytes: usize) -> RadioNumber {
+        RadioNumber { get: GET_MESH, set: SET_MESH, attribute, bytes }
+    }
 
     pub(super) fn read(self, body: &[u8]) -> Option<u32> {
-        let value = attribute(body.get(GENERIC_HEADER..)?, self.attribute)?;
-        if self.bytes == 1 { value.first().map(|byte| u32::from(*byte)) } else { word(value, 0) }
+        let all = body.get(GENERIC_HEADER..)?;
+        let all = if self.get == GET_MESH { attribute(all, MESH_CONFIG)? } else { all };
+        match *attribute(all, self.attribute)? {
+            [byte] => Some(byte.into()),
+            [first, second] => Some(u16::from_ne_bytes([first, second]).into()),
+            ref value => word(value, 0),
+        }
     }
 
     pub(super) fn write(self, message: NetlinkMessage, value: u32) -> NetlinkMessage {
-        let bytes = value.to_le_bytes();
-        let bytes = if self.bytes == 1 { bytes[..1].to_vec() } else { value.to_ne_bytes().to_vec() };
+        let bytes = match self.bytes {
+            1 => value.to_le_bytes()[..1].to_vec(),
+            2 => u16::try_from(value).unwrap_or(u16::MAX).to_ne_bytes().to_vec(),
+            _ => value.to_ne_bytes().to_vec(),
+        };
+        if self.set == SET_MESH {
+            return message.nest(MESH_CONFIG, |config| config.attribute(self.attribute, &bytes));
+        }
         message.attribute(self.attribute, &bytes)
     }
-}
-
-pub(super) fn power_save(body: &[u8]) -> Option<bool> {
-    Some(word(attribute(body.get(GENERIC_HEADER..)?, POWER_SAVE)?, 0)? != 0)
 }
 
 /// The state of an interface with a radio.
@@ -415,12 +437,31 @@ mod tests {
         assert_eq!(abilities.open_mhz(), "2412");
     }
 
+    #[test]
+    fn a_number_is_written_with_its_bytes_and_that_of_a_mesh_stands_among_the_settings_of_the_mesh() {
+        for (number, value, bytes) in [
+            (RadioNumber::of_radio(61, 1), 7, vec![7]),
+            (RadioNumber::of_radio(64, 4), u32::MAX, vec![255; 4]),
+            (RadioNumber::of_mesh(1, 2), 200, 200_u16.to_ne_bytes().to_vec()),
+            (RadioNumber::of_mesh(20, 4), (-70_i32).cast_unsigned(), (-70_i32).to_ne_bytes().to_vec()),
+        ] {
+            let body = body(number.set, |message| number.write(message, value));
+            assert_eq!(number.read(&body), Some(value), "{number:?}");
+            let all = &body[GENERIC_HEADER..];
+            let of_mesh = attribute(all, MESH_CONFIG).unwrap_or_default();
+            let found = attribute(if number.get == GET_MESH { of_mesh } else { all }, number.attribute);
+            assert_eq!(found, Some(&bytes[..]), "{number:?}");
+        }
+        assert_eq!(RadioNumber::of_mesh(14, 1).read(&body(0, |message| message.attribute(14, &[1]))), None);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
         fn nonsense_is_no_radio_and_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
             Abilities::default().add(&bytes);
-            let _ = (state(&bytes), power_save(&bytes));
+            let numbers = [RadioNumber::POWER_SAVE, RadioNumber::of_mesh(14, 1), RadioNumber::of_radio(64, 4)];
+            let _ = (state(&bytes), numbers.map(|number| number.read(&bytes)));
         }
     }
 }
