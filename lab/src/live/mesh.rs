@@ -3,7 +3,7 @@
 //! A host looks at its radio and at its kernel's routes once a second, and tells all looks at the end: no message of a
 //! trial crosses the air during a run. Facts that no driver or kernel tells are absent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
@@ -114,6 +114,10 @@ pub struct HostRow {
     /// Its first hops to the other nodes, and each change of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<RouteRow>,
+    /// The changes of its neighbours and first hops in words, since the end of the run before on these hosts. Those of
+    /// the first run are since its first look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
 }
 
 /// A clock against the trial's, by messages there and back.
@@ -205,17 +209,44 @@ impl HostNames {
         let by_station = stations.filter_map(|(station, node)| Some((station?, node))).collect();
         HostNames { nodes: nodes.to_vec(), by_address, by_station }
     }
+
+    fn of_hop(&self, hop: Ipv4Addr) -> String {
+        self.by_address.get(&hop).cloned().unwrap_or_else(|| hop.to_string())
+    }
+
+    fn of_station(&self, station: &str) -> String {
+        self.by_station.get(station).cloned().unwrap_or_else(|| station.to_owned())
+    }
 }
 
 impl HostObservations {
-    /// Adds what was seen to the row of the node of that number.
-    pub fn add_to(&self, row: &mut HostRow, node: usize, names: &HostNames) {
+    /// Adds what was seen to the row of the node of that number. `before` is the last look of the run before.
+    pub fn add_to(&self, row: &mut HostRow, node: usize, names: &HostNames, before: Option<&Look>) {
         row.interface.clone_from(&self.interface);
         row.kernel.clone_from(&self.kernel);
         row.channel = channel(&self.looks);
         row.links = links(&self.looks, names);
         row.routes = routes(&self.looks, node, names);
+        let ends = before.or(self.looks.first()).zip(self.looks.last());
+        row.changed = ends.map(|(was, is)| changes(was, is, node, names)).unwrap_or_default();
     }
+}
+
+/// The changes from one look to another.
+fn changes(was: &Look, is: &Look, node: usize, names: &HostNames) -> Vec<String> {
+    let heard = |look: &Look| -> BTreeSet<_> {
+        look.stations.iter().map(|look| names.of_station(&look.station)).collect()
+    };
+    let (heard_before, heard_now) = (heard(was), heard(is));
+    let came = heard_now.difference(&heard_before).map(|name| format!("{name} is a new neighbour"));
+    let went = heard_before.difference(&heard_now).map(|name| format!("{name} is no neighbour any more"));
+    let hops = names.nodes.iter().zip(was.hops.iter().zip(&is.hops)).enumerate();
+    let moved = hops.filter(|(to, (_, (was, is)))| *to != node && was != is).map(|(_, (to, (was, is)))| {
+        let name =
+            |hop: &Option<Ipv4Addr>| hop.map_or_else(|| "no route".to_owned(), |hop| names.of_hop(hop));
+        format!("the way to {to} is by {}, and was by {}", name(is), name(was))
+    });
+    came.chain(went).chain(moved).collect()
 }
 
 /// The shares of the time before the run, and during it.
@@ -256,7 +287,7 @@ fn links(looks: &[Look], names: &HostNames) -> Vec<StationLink> {
             last.checked_sub(first)
         };
         StationLink {
-            to: names.by_station.get(station).cloned().unwrap_or_else(|| station.to_owned()),
+            to: names.of_station(station),
             signal_dbm: (!signals.is_empty()).then(|| sum / signals.len() as f64),
             weakest_dbm: signals.iter().min().copied(),
             strongest_dbm: signals.iter().max().copied(),
@@ -278,13 +309,10 @@ fn routes(looks: &[Look], node: usize, names: &HostNames) -> Vec<RouteRow> {
             if known.insert(to, *via) == Some(*via) {
                 continue;
             }
-            let name = |address: Ipv4Addr| {
-                names.by_address.get(&address).cloned().unwrap_or_else(|| address.to_string())
-            };
             rows.push(RouteRow {
                 at_s: look.at_ms as f64 / 1e3,
                 to: names.nodes.get(to).cloned().unwrap_or_default(),
-                via: via.map(name),
+                via: via.map(|hop| names.of_hop(hop)),
             });
         }
     }
@@ -320,7 +348,7 @@ mod tests {
 
     fn row_of(looks: Vec<Look>) -> HostRow {
         let mut row = HostRow::default();
-        HostObservations { looks, ..HostObservations::default() }.add_to(&mut row, 0, &names());
+        HostObservations { looks, ..HostObservations::default() }.add_to(&mut row, 0, &names(), None);
         row
     }
 
@@ -340,6 +368,28 @@ mod tests {
             (4.0, "n2", Some("10.66.0.9")),
         ];
         assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn neighbours_and_first_hops_are_compared_with_the_end_of_the_run_before_or_else_with_the_first_look() {
+        let [direct, over] = [3, 2].map(|last| Some(Ipv4Addr::new(10, 66, 0, last)));
+        let look = |station: &str, via| Look {
+            stations: vec![StationLook { station: station.to_owned(), ..StationLook::default() }],
+            hops: vec![None, over, via],
+            ..Look::default()
+        };
+        let looks = vec![look("bb", direct), look("zz", None), look("cc", over)];
+        let seen = HostObservations { looks, ..HostObservations::default() };
+        let told = |before: Option<&Look>| {
+            let mut row = HostRow::default();
+            seen.add_to(&mut row, 0, &names(), before);
+            row.changed
+        };
+        let since_the_first =
+            ["n2 is a new neighbour", "n1 is no neighbour any more", "the way to n2 is by n1, and was by n2"];
+        assert_eq!(told(None), since_the_first);
+        assert_eq!(told(Some(&look("cc", None))), ["the way to n2 is by n1, and was by no route"]);
+        assert_eq!(told(Some(&look("cc", over))), [""; 0]);
     }
 
     #[test]

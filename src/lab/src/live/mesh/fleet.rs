@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use hopwise_host::wait_to_read;
+use hopwise_lab::live::mesh::HostObservations;
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::units::Time;
 use hopwise_lab::world::World;
@@ -59,6 +60,8 @@ pub(crate) struct Fleet {
     runtime: Runtime,
     wait: Duration,
     lost: Mutex<Option<LostHost>>,
+    /// The addresses of the hosts of the last run, and what they saw.
+    pub(super) last: Mutex<(Vec<Ipv4Addr>, Vec<HostObservations>)>,
 }
 
 impl Fleet {
@@ -89,7 +92,8 @@ impl Fleet {
                 return Err(Failure::refused("--inventory", problem));
             }
         }
-        Ok(Fleet { hosts: reached, connections, runtime, wait: of.wait.0, lost: Mutex::default() })
+        let (lost, last) = (Mutex::default(), Mutex::default());
+        Ok(Fleet { hosts: reached, connections, runtime, wait: of.wait.0, lost, last })
     }
 
     /// The hosts that are the nodes of a plan, in the order of nodes.

@@ -46,7 +46,8 @@ pub(in crate::live) fn play(
         }
     };
     drop(children);
-    Ok(result(run, &nodes, &ended, &clocks))
+    let hosts = rows(fleet, (run.prepared, &nodes), &ended, &clocks);
+    Ok(result(run, &ended, hosts))
 }
 
 /// Starts a process on each host, and lets all of them run.
@@ -66,7 +67,7 @@ fn on_hosts(
         let part = NodePart { node, mesh: Some(mesh), ..run.part.clone() };
         children.start_far(fleet.command(&reached.host, &["part"]), Far { name, capture }, &part)?;
     }
-    children.wait_until_ready(PATIENCE, ends)?;
+    children.wait_until_ready(PATIENCE + run.prepared.host.settle, ends)?;
     let before = children.clocks(PATIENCE, ends)?;
     pause(ends)?;
     children.begin()?;
@@ -85,7 +86,7 @@ fn pause(ends: &OwnedFd) -> Result<(), Failure> {
     }
 }
 
-fn result(run: &Run<'_>, nodes: &[&Reached], ended: &[NodeResults], clocks: &Clocks) -> RunResult {
+fn result(run: &Run<'_>, ended: &[NodeResults], hosts: Vec<HostRow>) -> RunResult {
     let plan = &run.prepared.plan;
     let end_of =
         |node: u32, flow: u16| ended.get(node as usize)?.ends.iter().find(|end| end.flow == flow).cloned();
@@ -101,7 +102,7 @@ fn result(run: &Run<'_>, nodes: &[&Reached], ended: &[NodeResults], clocks: &Clo
     let live = Live {
         programs_late_ms: Duration::from_micros(late_us).as_secs_f64() * 1e3,
         lost: ended.iter().map(|ended| ended.lost).sum(),
-        mesh: Some(MeshRun { hosts: rows(run.prepared, nodes, ended, clocks), again: Vec::new() }),
+        mesh: Some(MeshRun { hosts, again: Vec::new() }),
         ..by_node(run.prepared, (0..).zip(ended))
     };
     let result = RunResult::new(&run.part.scenario, run.world.name(), run.prepared, &results);
@@ -109,11 +110,18 @@ fn result(run: &Run<'_>, nodes: &[&Reached], ended: &[NodeResults], clocks: &Clo
     RunResult { air: Air::default(), routing: RoutingResult::default(), live: Some(live), ..result }
 }
 
-fn rows(prepared: &Prepared, nodes: &[&Reached], ended: &[NodeResults], clocks: &Clocks) -> Vec<HostRow> {
+fn rows(
+    fleet: &Fleet,
+    (prepared, nodes): (&Prepared, &[&Reached]),
+    ended: &[NodeResults],
+    clocks: &Clocks,
+) -> Vec<HostRow> {
     let seen: Vec<HostObservations> =
         ended.iter().map(|ended| ended.seen.clone().unwrap_or_default()).collect();
     let addresses: Vec<_> = nodes.iter().map(|reached| reached.address).collect();
     let names = HostNames::new(&prepared.names, &addresses, &seen);
+    let before = std::mem::replace(&mut *fleet.last.lock(), (addresses.clone(), seen.clone()));
+    let before = Some(before).filter(|(of, _)| *of == addresses).map(|(_, seen)| seen).unwrap_or_default();
     let row = |(nth, reached): (usize, &&Reached)| {
         let place = prepared.plan.positions.get(nth).copied().flatten();
         // The trial's own machine has its clock.
@@ -129,7 +137,7 @@ fn rows(prepared: &Prepared, nodes: &[&Reached], ended: &[NodeResults], clocks: 
             }),
             ..HostRow::default()
         };
-        seen[nth].add_to(&mut row, nth, &names);
+        seen[nth].add_to(&mut row, nth, &names, before.get(nth).and_then(|seen| seen.looks.last()));
         row
     };
     nodes.iter().enumerate().map(row).collect()
