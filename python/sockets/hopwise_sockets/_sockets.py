@@ -26,6 +26,9 @@ T = TypeVar("T")
 #: The most that one call hands over. More would only be copied twice: it is no more than a buffer takes at once.
 PIECE = 1 << 18
 
+#: The seconds after which a call that waits looks whether it is still in the process of its network.
+LONGEST_POLL = 0.5
+
 
 class _Waits:
     """What connections and listeners have in common: a descriptor, and the way in which calls wait for it."""
@@ -77,11 +80,15 @@ class _Waits:
             self._wait(event, deadline)
 
     def _wait(self, event: int, deadline: float | None) -> None:
+        """Waits for an event. A signal's handler may fork meanwhile: in its child there is nothing to wait for."""
         poll = select.poll()
         poll.register(self.fileno(), event)
-        rest = None if deadline is None else math.ceil(max(0.0, deadline - time.monotonic()) * 1000)
-        if not poll.poll(rest):
-            raise TimeoutError(errno.ETIMEDOUT, "timed out")
+        while True:
+            rest = LONGEST_POLL if deadline is None else min(deadline - time.monotonic(), LONGEST_POLL)
+            if poll.poll(math.ceil(max(0.0, rest) * 1000)) or self.fileno() < 0:
+                return
+            if rest <= 0.0:
+                raise TimeoutError(errno.ETIMEDOUT, "timed out")
 
     def _end(self, end: tuple[str, int]) -> tuple[Any, ...]:
         """An address as Python's sockets write it: with two numbers more for IPv6."""

@@ -96,6 +96,32 @@ HELD = """
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 """
 
+# Python goes on to wait once a handler has returned, in the child as well.
+HANDLER = """
+    parent = os.getpid()
+
+    def forks(number, frame):
+        global child
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(60)
+        else:
+            far.sendall(b"DDDD")
+
+    signal.signal(signal.SIGALRM, forks)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    near.settimeout({timeout})
+    try:
+        came = near.recv(64)
+    except OSError as error:
+        os._exit(0 if os.getpid() != parent and error.errno == errno.EBADF else 1)
+    if os.getpid() != parent:
+        os._exit(2)
+    assert came == b"DDDD", came
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
 PROCESS = """
     def child(sock):
         is_unknown(sock.sendall, b"x")
@@ -136,6 +162,11 @@ def test_a_forked_child_does_nothing_to_its_parents_connections(act: str) -> Non
 
 def test_a_lock_that_is_held_at_the_fork_holds_up_no_child() -> None:
     run(HELD)
+
+
+@pytest.mark.parametrize("timeout", ["None", "2"])
+def test_a_call_that_waits_while_a_signals_handler_forks_is_an_error_in_the_child(timeout: str) -> None:
+    run(HANDLER.replace("{timeout}", timeout))
 
 
 def test_a_process_of_multiprocessing_has_no_network_of_its_parent() -> None:

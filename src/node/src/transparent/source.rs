@@ -22,8 +22,9 @@ const ANOTHER_PORT_AFTER: Duration = Duration::from_millis(200);
 /// The time after which a connection with this node's own address is tried beside those with the client's. The other
 /// port has had an answer by then, unless the client is answered elsewhere.
 const OWN_AFTER: Duration = Duration::from_millis(400);
-/// The time after which a client's address is tried again.
-const KNOWN_FOR: Duration = Duration::from_secs(600);
+/// The time after which a client's address is tried again. It is short, since a port of a server whose queue is full
+/// answers a client for a moment as if it were answered elsewhere.
+const KNOWN_FOR: Duration = Duration::from_secs(60);
 /// Clients whose answers do not come here, each at a destination; beyond this the oldest is forgotten.
 const MOST_KNOWN: usize = 4096;
 
@@ -66,13 +67,13 @@ pub(super) struct Connected {
 }
 
 /// Clients that a destination does not answer through this node, and since when that is known. One client says nothing
-/// of another one: its address may be made up.
+/// of another one: its address may be made up. One port of a server says nothing of another port, whose queue has room.
 #[derive(Debug, Default)]
-struct Elsewhere(BTreeMap<(IpAddr, IpAddr), Instant>);
+struct Elsewhere(BTreeMap<(SocketAddr, IpAddr), Instant>);
 
 impl Elsewhere {
     fn has(&self, told: &Told, now: Instant) -> bool {
-        let since = self.0.get(&(told.to.ip(), told.from.ip()));
+        let since = self.0.get(&(told.to, told.from.ip()));
         since.is_some_and(|since| now.duration_since(*since) < KNOWN_FOR)
     }
 
@@ -82,7 +83,7 @@ impl Elsewhere {
         {
             self.0.remove(&oldest);
         }
-        self.0.insert((told.to.ip(), told.from.ip()), now);
+        self.0.insert((told.to, told.from.ip()), now);
     }
 }
 
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_is_answered_elsewhere_says_nothing_of_others_and_is_tried_again() {
+    async fn a_client_that_is_answered_elsewhere_says_nothing_of_others_nor_of_other_ports_and_is_tried_again() {
         let told = |client: [u8; 4]| Told {
             from: SocketAddr::from((client, 40_000)),
             to: SocketAddr::from(([10, 2, 0, 2], 80)),
@@ -208,6 +209,8 @@ mod tests {
         let mut elsewhere = Elsewhere::default();
         elsewhere.add(&made_up, Instant::now());
         assert!(elsewhere.has(&made_up, Instant::now()) && !elsewhere.has(&honest, Instant::now()));
+        let other_port = Told { to: SocketAddr::from(([10, 2, 0, 2], 81)), ..made_up };
+        assert!(!elsewhere.has(&other_port, Instant::now()));
         sleep(KNOWN_FOR).await;
         assert!(!elsewhere.has(&made_up, Instant::now()));
     }
