@@ -17,7 +17,6 @@ use super::*;
 
 /// The header of tables whose verdicts an earlier rule made.
 const EARLIER: &str = "| blocks | outcome |";
-const TODAY: &str = "| seeds | outcome |";
 const OF_PRINTED: &str = " of what is printed";
 /// Words behind a verdict that an earlier rule made.
 const BY_EARLIER: &str = " (rule before 29 November)";
