@@ -151,16 +151,22 @@ impl MetricsPage {
         self.0
     }
 
-    /// A counter with a line for each value of a label.
-    pub fn counter_by<'a>(
+    /// A family with one line, which has no labels.
+    pub fn alone(&mut self, name: &str, kind: &str, help: &str, value: impl fmt::Display) {
+        self.family(name, kind, help);
+        self.line(name, format_args!(""), value);
+    }
+
+    /// A family with a line for each value of its only label.
+    pub fn by<L: fmt::Display, N: fmt::Display>(
         &mut self,
-        name: &str,
-        help: &str,
-        counts: impl IntoIterator<Item = (&'a str, &'a str, u64)>,
+        [name, kind, help]: [&str; 3],
+        label: &str,
+        lines: impl IntoIterator<Item = (L, N)>,
     ) {
-        self.family(name, "counter", help);
-        for (label, value, count) in counts {
-            self.line(name, format_args!("{label}=\"{value}\""), count);
+        self.family(name, kind, help);
+        for (of, value) in lines {
+            self.line(name, format_args!("{label}=\"{}\"", escaped(&of.to_string())), value);
         }
     }
 

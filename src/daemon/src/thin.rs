@@ -37,17 +37,12 @@ impl ThinSnapshot {
         let mut page = MetricsPage::default();
         let fates = [("left", self.left()), ("replaced", self.replaced), ("ridden", self.ridden)];
         let help = "Pure ACKs of followed flows, by fate; ridden: dropped as data left with a newer number.";
-        page.counter_by("hopwise_thin_acks_total", help, fates.map(|(fate, count)| ("fate", fate, count)));
+        page.by(["hopwise_thin_acks_total", "counter", help], "fate", fates);
         let passed = [("news", self.news), ("not-understood", self.untouched), ("no-room", self.no_room)];
         let help = "Packets that passed at once, by cause.";
-        page.counter_by("hopwise_thin_passed_total", help, passed.map(|(why, count)| ("cause", why, count)));
-        for (family, help, count) in [
-            ("hopwise_thin_flows", "Flows that are followed.", self.flows),
-            ("hopwise_thin_held", "ACKs that wait.", self.held),
-        ] {
-            page.family(family, "gauge", help);
-            page.line(family, format_args!(""), count);
-        }
+        page.by(["hopwise_thin_passed_total", "counter", help], "cause", passed);
+        page.alone("hopwise_thin_flows", "gauge", "Flows that are followed.", self.flows);
+        page.alone("hopwise_thin_held", "gauge", "ACKs that wait.", self.held);
         page.text()
     }
 

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
@@ -15,11 +14,12 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::config::{Forward, HostPort, NodeConfig, Side};
+use super::counts::{ClientCounts, count};
 use super::hangup;
 use super::log_limit::LogLimit;
 use super::lookups::Names;
 use super::origin::Origin;
-use super::relay::{self, RelayEnd, Relayed};
+use super::relay::{self, Relayed};
 use super::seats::weights;
 use super::seats::{Seat, Seats};
 use super::stage::{self, Stage};
@@ -48,21 +48,6 @@ enum Listening {
     Inward { listen: HostPort, to: HostPort },
 }
 
-/// Counters of all forwards.
-#[derive(Debug, Default)]
-pub(super) struct ForwardCounts {
-    pub(super) accepted: AtomicU64,
-    /// Clients without a free seat, while too many waited.
-    pub(super) refused: AtomicU64,
-    /// Clients that were quiet, or of the source with the most, while another client needed the seat.
-    pub(super) gave_way: AtomicU64,
-    /// Clients that were quiet for `idle`.
-    pub(super) idle: AtomicU64,
-    /// Clients whose target could not be reached, or that hung up before.
-    pub(super) not_connected: AtomicU64,
-    pub(super) open: AtomicU64,
-}
-
 /// The state that all forwards share; each client has a copy.
 #[derive(Clone)]
 pub(super) struct ForwardContext {
@@ -70,7 +55,7 @@ pub(super) struct ForwardContext {
     pub(super) names: Names,
     pub(super) users: Users,
     pub(super) relayed: Arc<Relayed>,
-    pub(super) counts: Arc<ForwardCounts>,
+    pub(super) counts: Arc<ClientCounts>,
 }
 
 pub(super) fn bind_all(config: &NodeConfig) -> Result<Vec<BoundForward>, Failure> {
@@ -181,7 +166,7 @@ impl ClientSource for MeshListener {
 /// reset. So are all that still wait at the end.
 async fn serve<I: ClientSource, F: Future<Output = ()> + Send + 'static>(
     incoming: I,
-    (seats, counts): (Arc<Seats>, Arc<ForwardCounts>),
+    (seats, counts): (Arc<Seats>, Arc<ClientCounts>),
     carry: impl Fn(I::Client, Seat) -> F + Send,
     mut stage: watch::Receiver<Stage>,
 ) -> usize {
@@ -194,7 +179,7 @@ async fn serve<I: ClientSource, F: Future<Output = ()> + Send + 'static>(
                 waiting.push_back(come);
                 if waiting.len() > MOST_WAITING {
                     waiting.remove(newest_of_most(&waiting));
-                    counts.refused.fetch_add(1, Ordering::Relaxed);
+                    count(&counts.refused);
                 }
                 waiting.len() - 1..waiting.len()
             }
@@ -253,14 +238,14 @@ impl ForwardContext {
         to: &HostPort,
         seat: &Seat,
     ) -> Option<S> {
-        self.counts.accepted.fetch_add(1, Ordering::Relaxed);
+        count(&self.counts.accepted);
         let connected = tokio::select! {
             connected = connecting => connected,
             () = hangs_up => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the client hung up")),
             () = seat.sitter().told_to_go() => Err(io::Error::other("another client needs the seat")),
         };
         let connected = connected.inspect_err(|error| {
-            self.counts.not_connected.fetch_add(1, Ordering::Relaxed);
+            count(&self.counts.not_connected);
             tracing::warn!(%error, host = to.host, port = to.port, "forward");
         });
         connected.ok()
@@ -273,14 +258,9 @@ async fn carry(
     context: &ForwardContext,
     (seat, idle): &TimedSeat,
 ) {
-    let counts = &context.counts;
-    counts.open.fetch_add(1, Ordering::Relaxed);
-    match relay::carry(local, mesh, &context.relayed, seat.sitter(), *idle).await {
-        RelayEnd::GaveWay => drop(counts.gave_way.fetch_add(1, Ordering::Relaxed)),
-        RelayEnd::Quiet => drop(counts.idle.fetch_add(1, Ordering::Relaxed)),
-        RelayEnd::InOrder | RelayEnd::BrokeOff => {}
-    }
-    counts.open.fetch_sub(1, Ordering::Relaxed);
+    count(&context.counts.open);
+    let end = relay::carry(local, mesh, &context.relayed, seat.sitter(), *idle).await;
+    context.counts.has_ended(end);
 }
 
 async fn connect_mesh(context: &ForwardContext, to: &HostPort, seat: &Seat) -> io::Result<MeshStream> {
@@ -304,7 +284,7 @@ async fn connect_local(context: &ForwardContext, to: &HostPort, seat: &Seat) -> 
 mod tests {
     use std::net::IpAddr;
     use std::sync::Mutex;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use tokio::time::Instant;
 
@@ -352,7 +332,7 @@ mod tests {
             }
         };
         let (_end, stage) = watch::channel(Stage::Open);
-        let counts = Arc::new(ForwardCounts::default());
+        let counts = Arc::new(ClientCounts::default());
         let seats = Arc::new(Seats::new(2, Duration::from_secs(30), None));
         let seats = (seats, Arc::clone(&counts));
         let now = || served.lock().expect("nobody panics").clone();

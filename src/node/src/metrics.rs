@@ -17,7 +17,7 @@ use hopwise_core::trace::text::EVENT_NAMES;
 use hopwise_host::CaptureCounts;
 use tokio::net::TcpListener;
 
-use super::counts::OPEN;
+use super::counts::{OPEN, value};
 use super::snapshot::{LinkSnapshot, Snapshot};
 use super::users::Users;
 use hopwise_daemon::table::{MetricsPage, escaped};
@@ -25,8 +25,8 @@ use hopwise_daemon::table::{MetricsPage, escaped};
 pub(super) use server::serve;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) use server::verdict;
+use sums::RTT_BOUNDS_US;
 pub(super) use sums::{Adder, Sums};
-use sums::{RTT_BOUNDS_US, value};
 
 /// Serves the page of a daemon that has no names besides its addresses.
 pub async fn serve_page(listener: TcpListener, page: impl Fn() -> String + Send + Sync + 'static) {
@@ -36,20 +36,15 @@ pub async fn serve_page(listener: TcpListener, page: impl Fn() -> String + Send 
 /// The text for a scrape; `captured` covers all captures since the start.
 pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -> String {
     let mut page = MetricsPage::default();
-    page.family("hopwise_trace_events_total", "counter", "Trace events, by name.");
-    for (name, counter) in EVENT_NAMES.iter().zip(&sums.events) {
-        page.line("hopwise_trace_events_total", format_args!("event=\"{name}\""), value(counter));
-    }
+    let events = EVENT_NAMES.iter().zip(sums.events.iter().map(value));
+    page.by(["hopwise_trace_events_total", "counter", "Trace events, by name."], "event", events);
     acks(&mut page, sums);
     rtt(&mut page, sums);
     totals(&mut page, snapshot);
-    page.family("hopwise_drops_total", "counter", "Packets that went no further, by reason.");
-    for (reason, count) in &snapshot.drops {
-        page.line("hopwise_drops_total", format_args!("reason=\"{reason}\""), *count);
-    }
+    let help = "Packets that went no further, by reason.";
+    page.by(["hopwise_drops_total", "counter", help], "reason", &snapshot.drops);
     links(&mut page, snapshot);
-    page.family("hopwise_connections", "gauge", "Connections in the table.");
-    page.line("hopwise_connections", format_args!(""), snapshot.connections_open as u64);
+    page.alone("hopwise_connections", "gauge", "Connections in the table.", snapshot.connections_open);
     bounds(&mut page, snapshot);
     relays(&mut page, snapshot);
     captures(&mut page, snapshot, captured);
@@ -91,23 +86,18 @@ fn totals(page: &mut MetricsPage, snapshot: &Snapshot) {
             &totals.undone,
         ),
     ] {
-        page.counter_by(family, help, counts.iter().map(|(value, count)| (label, value.as_str(), *count)));
+        page.by([family, "counter", help], label, counts);
     }
     let of = |what: SentWhat| totals.segments_sent.get(what.name()).copied().unwrap_or(0);
     let again = [("fast-retransmit", of(SentWhat::Resent)), ("timeout", of(SentWhat::AfterTimeout))];
     let help = "Segments sent again, by cause; probes are not counted.";
-    page.counter_by("hopwise_segments_retransmitted_total", help, again.map(of_cause));
+    page.by(["hopwise_segments_retransmitted_total", "counter", help], "cause", again);
     let first = totals.timeouts.saturating_sub(totals.timeouts_repeated);
     let help =
         "Retransmission timers that ran out: first after an ACK of new data, or repeated after another one.";
     let timeouts = [("first", first), ("repeated", totals.timeouts_repeated)];
-    page.counter_by("hopwise_timeouts_total", help, timeouts.map(of_cause));
-    page.family("hopwise_acks_sent_total", "counter", "ACKs that left alone.");
-    page.line("hopwise_acks_sent_total", format_args!(""), totals.pure_acks_sent);
-}
-
-fn of_cause((cause, count): (&'static str, u64)) -> (&'static str, &'static str, u64) {
-    ("cause", cause, count)
+    page.by(["hopwise_timeouts_total", "counter", help], "cause", timeouts);
+    page.alone("hopwise_acks_sent_total", "counter", "ACKs that left alone.", totals.pure_acks_sent);
 }
 
 fn captures(page: &mut MetricsPage, snapshot: &Snapshot, captured: &CaptureCounts) {
@@ -117,8 +107,7 @@ fn captures(page: &mut MetricsPage, snapshot: &Snapshot, captured: &CaptureCount
         ("hopwise_capture_running", "Whether a capture runs.", running.is_some()),
         ("hopwise_capture_failed", "Whether the running capture could not write something.", has_failed),
     ] {
-        page.family(family, "gauge", help);
-        page.line(family, format_args!(""), u8::from(is_so));
+        page.alone(family, "gauge", help, u8::from(is_so));
     }
     for (family, help, count) in [
         ("hopwise_capture_packets_total", "Packets that captures wrote.", captured.packets_written),
@@ -130,18 +119,11 @@ fn captures(page: &mut MetricsPage, snapshot: &Snapshot, captured: &CaptureCount
             captured.events_missed,
         ),
     ] {
-        page.family(family, "counter", help);
-        page.line(family, format_args!(""), count);
+        page.alone(family, "counter", help, count);
     }
-    let family = "hopwise_capture_packets_lost_total";
-    page.family(
-        family,
-        "counter",
-        "Packets that captures lost, because they came too fast or the disk refused.",
-    );
-    for (reason, count) in [("too-fast", captured.packets_missed), ("disk", captured.packets_unwritten)] {
-        page.line(family, format_args!("reason=\"{reason}\""), count);
-    }
+    let help = "Packets that captures lost, because they came too fast or the disk refused.";
+    let lost = [("too-fast", captured.packets_missed), ("disk", captured.packets_unwritten)];
+    page.by(["hopwise_capture_packets_lost_total", "counter", help], "reason", lost);
 }
 
 fn bounds(page: &mut MetricsPage, snapshot: &Snapshot) {
@@ -166,24 +148,17 @@ fn bounds(page: &mut MetricsPage, snapshot: &Snapshot) {
             &bounds.gave_way,
         ),
     ] {
-        page.family(family, kind, help);
-        for (what, count) in counts {
-            page.line(family, format_args!("what=\"{}\"", escaped(what)), *count);
-        }
+        page.by([family, kind, help], "what", counts);
     }
 }
 
 fn relays(page: &mut MetricsPage, snapshot: &Snapshot) {
-    page.family("hopwise_relay_total", "counter", "Events of SOCKS5 and of forwards, by name.");
-    for (what, count) in snapshot.relays.iter().filter(|(what, _)| !what.ends_with(OPEN)) {
-        page.line("hopwise_relay_total", format_args!("what=\"{what}\""), *count);
-    }
-    page.family("hopwise_relays_open", "gauge", "Connections that SOCKS5 and forwards carry.");
-    for (what, count) in &snapshot.relays {
-        if let Some(service) = what.strip_suffix(OPEN) {
-            page.line("hopwise_relays_open", format_args!("service=\"{service}\""), *count);
-        }
-    }
+    let events = snapshot.relays.iter().filter(|(what, _)| !what.ends_with(OPEN));
+    let help = "Events of SOCKS5 and of forwards, by name.";
+    page.by(["hopwise_relay_total", "counter", help], "what", events);
+    let open = snapshot.relays.iter().filter_map(|(what, count)| Some((what.strip_suffix(OPEN)?, count)));
+    let help = "Connections that SOCKS5 and forwards carry.";
+    page.by(["hopwise_relays_open", "gauge", help], "service", open);
 }
 
 fn acks(page: &mut MetricsPage, sums: &Sums) {
@@ -194,16 +169,12 @@ fn acks(page: &mut MetricsPage, sums: &Sums) {
             page.line("hopwise_acks_decided_total", labels, value(counter));
         }
     }
-    page.family("hopwise_acks_held_total", "counter", "Segments not acknowledged at once, by rule.");
-    for (rule, counter) in AckRule::ALL.iter().zip(&sums.held).filter(|(_, counter)| value(counter) > 0) {
-        page.line("hopwise_acks_held_total", format_args!("rule=\"{}\"", rule.name()), value(counter));
-    }
-    let (family, help) =
-        ("hopwise_shadow_acks_total", "ACKs that shadows would have sent, by place in the list, from 0.");
-    page.family(family, "counter", help);
-    for (shadow, counter) in sums.shadow_acks.iter().enumerate().filter(|(_, counter)| value(counter) > 0) {
-        page.line(family, format_args!("shadow=\"{shadow}\""), value(counter));
-    }
+    let held = AckRule::ALL.iter().map(|rule| rule.name()).zip(sums.held.iter().map(value));
+    let help = "Segments not acknowledged at once, by rule.";
+    page.by(["hopwise_acks_held_total", "counter", help], "rule", held.filter(|(_, count)| *count > 0));
+    let shadows = sums.shadow_acks.iter().map(value).enumerate().filter(|(_, count)| *count > 0);
+    let help = "ACKs that shadows would have sent, by place in the list, from 0.";
+    page.by(["hopwise_shadow_acks_total", "counter", help], "shadow", shadows);
 }
 
 fn rtt(page: &mut MetricsPage, sums: &Sums) {

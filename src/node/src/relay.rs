@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use carrier::{ByChunk, Carrier, InPlace};
 
+use super::counts::count;
 use super::hangup;
 use super::seats::Sitter;
 use super::unfinished::Unfinished;
@@ -129,7 +130,7 @@ pub(crate) async fn carry(
             }
             Err(cut) => {
                 tracing::debug!(error = %cut.error(), %peer, "a relay broke off");
-                relayed.broken.fetch_add(1, Ordering::Relaxed);
+                count(&relayed.broken);
                 if let Cut::Gone(_) = cut {
                     local.has_ended();
                     mesh.has_ended();

@@ -9,7 +9,7 @@ mod protocol;
 mod translated;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,13 +23,14 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::counts::{ClientCounts, count};
 use super::hangup;
 use super::log_limit::LogLimit;
 use super::lookups::Names;
 use super::origin::Origin;
 use super::places::Places;
-use super::relay::{self, RelayEnd, Relayed};
-use super::seats::{Seats, Sitter};
+use super::relay::{self, Relayed};
+use super::seats::Seats;
 use super::stage::{self, Stage};
 use super::unfinished::Unfinished;
 use super::users::Users;
@@ -47,20 +48,11 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 /// Counters of the server.
 #[derive(Debug, Default)]
 pub(super) struct Socks5Counts {
-    pub(super) accepted: AtomicU64,
-    /// Clients with a bad or unsupported request, or without a free seat.
-    pub(super) refused: AtomicU64,
+    pub(super) clients: ClientCounts,
     /// Clients that were too slow to send their request.
     pub(super) too_slow: AtomicU64,
-    /// Clients that were quiet, or of the source with the most, while another client needed the seat.
-    pub(super) gave_way: AtomicU64,
-    /// Clients that were quiet for `idle`.
-    pub(super) idle: AtomicU64,
     /// Clients from a forbidden address, without a right login, or with a forbidden target.
     pub(super) not_allowed: AtomicU64,
-    /// Clients whose connection could not be made.
-    pub(super) not_connected: AtomicU64,
-    pub(super) open: AtomicU64,
     /// Clients that have not sent their request yet.
     pub(super) handshakes: AtomicU64,
     /// Clients that made room for another client before they had sent their request.
@@ -117,7 +109,7 @@ pub(super) async fn serve(
         tokio::select! {
             accepted = next => match accepted {
                 Ok((client, from)) => {
-                    count(&server.counts.accepted);
+                    count(&server.counts.clients.accepted);
                     if server.access.takes(from.ip()) {
                         let origin = Origin::of(&server.users, &client, from.ip());
                         let handshake = handshakes.spawn(heard(Arc::clone(&server), client, origin));
@@ -131,8 +123,10 @@ pub(super) async fn serve(
                 Err(error) => failed.not_accepted("socks5", &error).await,
             },
             Some(asked) = handshakes.join_next() => match asked {
-                Ok(Ok((client, request))) => seat(&server, &mut relays, client, request),
-                Ok(Err(Missed::Refused)) => count(&server.counts.refused),
+                Ok(Ok((client, request))) => {
+                    relays.spawn(serve_one(Arc::clone(&server), client, request));
+                }
+                Ok(Err(Missed::Refused)) => count(&server.counts.clients.refused),
                 Ok(Err(Missed::NotAllowed)) => count(&server.counts.not_allowed),
                 Ok(Err(Missed::TooSlow)) | Err(_) => count(&server.counts.too_slow),
             },
@@ -146,54 +140,37 @@ pub(super) async fn serve(
     stage::finish(relays, stage).await
 }
 
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
-fn seat(server: &Arc<SocksServer>, relays: &mut JoinSet<()>, client: TcpStream, request: ConnectRequest) {
-    let server = Arc::clone(server);
-    relays.spawn(async move { serve_one(&server, client, request).await });
-}
-
-async fn serve_one(server: &SocksServer, mut client: TcpStream, request: ConnectRequest) {
+async fn serve_one(server: Arc<SocksServer>, mut client: TcpStream, request: ConnectRequest) {
     let from = client.peer_addr().map_or(IpAddr::from([127, 0, 0, 1]), |from| from.ip());
     let from = Origin::of(&server.users, &client, from);
     let seat = server.seats.take(from);
     let connected = match &seat {
         // An idle relay does not keep what connecting took.
         Some(seat) => tokio::select! {
-            connected = Box::pin(connect(server, from, request)) => connected,
+            connected = Box::pin(connect(&server, from, request)) => connected,
             () = hangup::by_local(&client, hangup::WHILE_CONNECTING) => Err(SocksReply::Failure),
             () = seat.sitter().told_to_go() => Err(SocksReply::Failure),
         },
         None => {
-            count(&server.counts.refused);
+            count(&server.counts.clients.refused);
             Err(SocksReply::Failure)
         }
     };
     let (reply, bound) = match &connected {
         Ok(mesh) => (SocksReply::Succeeded, Some(mesh.local_addr())),
         Err(reply) => {
-            count(&server.counts.not_connected);
+            count(&server.counts.clients.not_connected);
             (*reply, None)
         }
     };
     let answered = timeout(server.handshake_within, client.write_all(&protocol::answer(reply, bound))).await;
     let mesh = connected.map(Unfinished::new);
     if let (Some(seat), Ok(mesh), Ok(Ok(()))) = (&seat, mesh, answered) {
-        count(&server.counts.open);
-        carry(server, client, mesh, seat.sitter()).await;
-        server.counts.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-async fn carry(server: &SocksServer, client: TcpStream, mesh: Unfinished<MeshStream>, sitter: &Sitter) {
-    relay::bound_send_buffer(&client);
-    let client = Unfinished::even_if_killed(client);
-    match relay::carry(client, mesh, &server.relayed, sitter, server.idle).await {
-        RelayEnd::GaveWay => count(&server.counts.gave_way),
-        RelayEnd::Quiet => count(&server.counts.idle),
-        RelayEnd::InOrder | RelayEnd::BrokeOff => {}
+        count(&server.counts.clients.open);
+        relay::bound_send_buffer(&client);
+        let client = Unfinished::even_if_killed(client);
+        let end = relay::carry(client, mesh, &server.relayed, seat.sitter(), server.idle).await;
+        server.counts.clients.has_ended(end);
     }
 }
 
@@ -336,9 +313,10 @@ async fn connect(
             last = SocksReply::NotAllowed;
             continue;
         }
-        match connect_one(&server.shards, address, &options).await {
-            Ok(stream) => return Ok(stream),
-            Err(reply) => last = reply,
+        match timeout(CONNECT_WITHIN, server.shards.connect(address, &options)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => last = reply_to(&error),
+            Err(_) => last = SocksReply::TimedOut,
         }
     }
     Err(last)
@@ -350,15 +328,6 @@ fn reply_to_lookup(error: &io::Error) -> SocksReply {
         io::ErrorKind::TimedOut => SocksReply::TimedOut,
         _ => SocksReply::HostUnreachable,
     }
-}
-
-async fn connect_one(
-    shards: &Shards,
-    address: SocketAddr,
-    options: &ConnectOptions,
-) -> Result<MeshStream, SocksReply> {
-    let connecting = timeout(CONNECT_WITHIN, shards.connect(address, options)).await;
-    connecting.map_err(|_| SocksReply::TimedOut)?.map_err(|error| reply_to(&error))
 }
 
 fn reply_to(error: &ConnectError) -> SocksReply {

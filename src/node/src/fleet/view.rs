@@ -7,7 +7,7 @@ use hopwise_lab::plain;
 use hopwise_lab::units::Size;
 
 use super::report::{HostReport, NeighbourReport, Reports};
-use hopwise_daemon::table::{self, MetricsPage, escaped, known};
+use hopwise_daemon::table::{self, MetricsPage, known};
 
 pub(crate) const COLUMNS: [&str; 13] = [
     "host",
@@ -213,12 +213,8 @@ pub fn metrics(reports: &Reports) -> String {
     ];
     let mut page = MetricsPage::default();
     for (name, help, value) in families {
-        page.family(name, "gauge", help);
-        for host in &reports.hosts {
-            if let Some(value) = value(host) {
-                page.line(name, format_args!("host=\"{}\"", escaped(&host.host)), value);
-            }
-        }
+        let hosts = reports.hosts.iter().filter_map(|host| Some((&host.host, value(host)?)));
+        page.by([name, "gauge", help], "host", hosts);
     }
     page.text()
 }

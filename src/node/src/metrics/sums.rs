@@ -9,6 +9,8 @@ use hopwise_core::trace::text::EVENT_NAMES;
 use hopwise_core::trace::{TraceEvent, TraceKind};
 use hopwise_host::{Observer, SeenPacket};
 
+use crate::counts::{count, value};
+
 /// Upper bounds of the round-trip histogram, in microseconds.
 pub(super) const RTT_BOUNDS_US: [u32; 12] =
     [100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000];
@@ -69,42 +71,34 @@ impl Sums {
         let name = event.kind.name();
         if let Some(counter) = EVENT_NAMES.iter().position(|known| *known == name).map(|at| &self.events[at])
         {
-            one(counter);
+            count(counter);
         }
         let rule_of = |rule| AckRule::ALL.iter().position(|known| *known == rule);
         match event.kind {
             TraceKind::AckDecided { by, why, .. } => {
                 let decider = By::ALL.iter().position(|known| *known == by);
                 if let Some((decider, rule)) = decider.zip(rule_of(why.rule)) {
-                    one(&self.decided[decider][rule]);
+                    count(&self.decided[decider][rule]);
                 }
             }
             TraceKind::AckHeld { why, .. } => {
                 if let Some(rule) = rule_of(why.rule) {
-                    one(&self.held[rule]);
+                    count(&self.held[rule]);
                 }
             }
             TraceKind::ShadowAck { shadow, .. } => {
                 if let Some(counter) = self.shadow_acks.get(usize::from(shadow)) {
-                    one(counter);
+                    count(counter);
                 }
             }
             TraceKind::Rtt { sample_us, .. } => {
                 let bucket = RTT_BOUNDS_US.iter().position(|bound| sample_us <= *bound);
-                one(&self.rtt_counts[bucket.unwrap_or(RTT_BOUNDS_US.len())]);
+                count(&self.rtt_counts[bucket.unwrap_or(RTT_BOUNDS_US.len())]);
                 self.rtt_sum_us.fetch_add(u64::from(sample_us), Ordering::Relaxed);
             }
             _ => {}
         }
     }
-}
-
-fn one(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
-pub(super) fn value(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
 }
 
 impl Observer for Adder {
