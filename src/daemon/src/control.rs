@@ -17,9 +17,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
+use super::failure::Failure;
 use super::privileges::NOBODY;
 
 /// A request to a daemon.
@@ -74,6 +76,19 @@ impl BoundSocket {
         let listener = listen(path)?;
         let inode = std::os::unix::fs::MetadataExt::ino(&fs::symlink_metadata(path)?);
         Ok(BoundSocket { listener, path: path.to_owned(), inode, folder })
+    }
+
+    /// The socket of a daemon that does not run without it.
+    pub fn bind(path: &Path) -> Result<BoundSocket, Failure> {
+        BoundSocket::new(path).map_err(|error| {
+            Failure::failed("make the control socket", format_args!("{}: {error}", path.display()))
+        })
+    }
+
+    /// Its listener, for tasks of a runtime.
+    pub fn listen(&self, runtime: &Runtime) -> io::Result<UnixListener> {
+        let _inside = runtime.enter();
+        self.listener.try_clone().and_then(UnixListener::from_std)
     }
 }
 

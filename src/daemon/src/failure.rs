@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use hopwise_lab::located::{LoadError, Refusal};
 use hopwise_lab::store::StoreError;
 use miette::{Diagnostic as _, MietteHandler, MietteHandlerOpts};
+use serde::Serialize;
 use textwrap::{WordSeparator, WordSplitter};
 
 use crate::log;
@@ -113,6 +114,11 @@ impl From<StoreError> for Failure {
 /// A remark on standard error.
 pub fn remark(line: &str) {
     log::tell(&format!("hopwise: {}\n", hopwise_lab::plain::text(&line.replace('\n', " "))));
+}
+
+/// A result for a program, as one line of JSON.
+pub fn json(result: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(result).map_err(|error| Failure::failed("write JSON", error))
 }
 
 /// One line on standard output.

@@ -8,11 +8,11 @@ use hopwise_host::Clock;
 use hopwise_lab::live::part::{BEGIN, CLOCK, PartMessage};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, json};
 
 /// Tells the trial.
 pub fn say(what: &impl Serialize) -> Result<(), Failure> {
-    let line = serde_json::to_string(what).map_err(|error| Failure::failed("write JSON", error))?;
+    let line = json(what)?;
     let mut out = io::stdout().lock();
     let said = writeln!(out, "{line}").and_then(|()| out.flush());
     said.map_err(|error| Failure::failed("tell the trial", error))

@@ -18,6 +18,13 @@ use rustix::io::Errno;
 
 /// The interval at which the part of a daemon that is watched has to show that it works.
 pub const BEAT_EVERY: Duration = Duration::from_millis(200);
+/// Tells a part of a daemon something at an interval, until the part has ended.
+pub async fn repeat(every: Duration, tell: impl Fn() -> bool) {
+    while tell() {
+        tokio::time::sleep(every).await;
+    }
+}
+
 /// A silence counts after this number of waits in a row without a beat. A machine that slept makes one wait end early,
 /// not all.
 const PARTS: u32 = 4;

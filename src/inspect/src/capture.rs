@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hopwise_daemon::failure::{Failure, say};
+use hopwise_daemon::failure::{self, Failure, say};
 use hopwise_node::control::client::Control;
 use hopwise_node::control::{Request, Response};
 use hopwise_node::snapshot::CaptureSnapshot;
@@ -39,9 +39,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             if !json {
                 return say(summary.page().trim_end());
             }
-            let text =
-                serde_json::to_string(&summary).map_err(|error| Failure::failed("write JSON", error))?;
-            say(&text)
+            say(&failure::json(&summary)?)
         }
         CaptureAction::Trace(arguments) => trace::run(arguments),
         CaptureAction::Merge(arguments) => merge::run(arguments),

@@ -10,7 +10,7 @@ use hopwise_lab::named;
 use serde::Serialize;
 
 use super::record::NodeName;
-use hopwise_daemon::failure::{Failure, remark, say};
+use hopwise_daemon::failure::{self, Failure, remark, say};
 use hopwise_daemon::table;
 
 /// The largest file that is read, as for a trace of a channel.
@@ -85,8 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let report = MergeReport::of(merged, out, &names);
     report.remarks().iter().for_each(|line| remark(line));
     if *json {
-        let text = serde_json::to_string(&report).map_err(|error| Failure::failed("write JSON", error))?;
-        return say(&text);
+        return say(&failure::json(&report)?);
     }
     say(&report.page())
 }

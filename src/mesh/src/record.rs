@@ -22,7 +22,7 @@ use hopwise_host::{Clock, clock_is_synchronised, wait_for};
 use hopwise_lab::units::Time;
 use rustix::event::{PollFd, PollFlags};
 
-use hopwise_daemon::failure::{Failure, remark, say};
+use hopwise_daemon::failure::{Failure, json, remark, say};
 use hopwise_daemon::signals;
 use hopwise_node::fleet::here;
 
@@ -113,8 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     summary.out = arguments.out.as_ref().map(|out| out.display().to_string());
     summary.every_s = every.0.as_secs_f64();
     if arguments.json {
-        let text = serde_json::to_string(&summary).map_err(|error| Failure::failed("write JSON", error))?;
-        say(&text)?;
+        say(&json(&summary)?)?;
     } else {
         summary.lines().iter().for_each(|line| remark(line));
     }

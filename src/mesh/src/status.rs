@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use hopwise_lab::units::Time;
 
-use hopwise_daemon::failure::{Failure, print, say};
+use hopwise_daemon::failure::{Failure, json, print, say};
 use hopwise_daemon::signals;
 use hopwise_daemon::table::{self, known};
 use hopwise_node::fleet::ask::Asking;
@@ -55,25 +55,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let asking = Asking::new(hosts, arguments.within.0)?;
     runtime.block_on(async {
-        let reports = tokio::select! {
-            reports = asking.round() => Some(reports),
-            () = ending.next() => None,
-        };
-        asking.close().await;
-        match reports {
-            Some(reports) => {
-                show(arguments, &reports).await?;
-                reports.ended("mesh status", arguments.exit_zero)
-            }
-            None => Err(Failure::failed("ask the hosts", "a signal ended it")),
-        }
+        let reports = asking.answers(Asking::round, &mut ending).await?;
+        show(arguments, &reports).await?;
+        reports.ended("mesh status", arguments.exit_zero)
     })
 }
 
 async fn show(arguments: &Arguments, reports: &Reports) -> Result<(), Failure> {
     if arguments.json {
-        let text = serde_json::to_string(reports).map_err(|error| Failure::failed("write JSON", error))?;
-        return print(text + "\n").await;
+        return print(json(reports)? + "\n").await;
     }
     if arguments.metrics {
         return print(view::metrics(reports)).await;
@@ -100,8 +90,7 @@ pub(crate) fn hosts(arguments: &HostsArguments) -> Result<(), Failure> {
         return Err(Failure::refused("--inventory", "expected the file that names the hosts"));
     };
     if arguments.json {
-        let text = serde_json::to_string(&hosts).map_err(|error| Failure::failed("write JSON", error))?;
-        return say(&text);
+        return say(&json(&hosts)?);
     }
     let columns = ["host", "ssh", "user", "port", "identity", "control", "command", "groups", "address"];
     say(&table::lines(&columns, &hosts.iter().map(cells).collect::<Vec<_>>()).join("\n"))

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::control::client::Control;
 use crate::control::{Request, Response};
 use crate::snapshot::Snapshot;
-use hopwise_daemon::failure::Failure;
+use hopwise_daemon::failure::{Failure, json};
 
 pub(super) mod printing;
 pub(super) mod watch;
@@ -53,20 +53,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::refused("--inventory", "expected --watch --fleet beside it"));
     }
     let text = match arguments.control.ask(&Request::Status)? {
-        Response::Status(snapshot) if arguments.json => json(&snapshot)?,
+        Response::Status(snapshot) if arguments.json => json(&snapshot)? + "\n",
         Response::Status(snapshot) => page(&snapshot, arguments.verbose),
-        Response::Routing(snapshot) if arguments.json => json(&snapshot)?,
+        Response::Routing(snapshot) if arguments.json => json(&snapshot)? + "\n",
         Response::Routing(snapshot) => snapshot.page(),
-        Response::Thin(snapshot) if arguments.json => json(&snapshot)?,
+        Response::Thin(snapshot) if arguments.json => json(&snapshot)? + "\n",
         Response::Thin(snapshot) => snapshot.page(),
         _ => return Err(Failure::failed("ask the daemon", "it answered another question")),
     };
     hopwise_daemon::failure::printed(hopwise_lab::plain::out().write_all(text.as_bytes()))
-}
-
-fn json(snapshot: &impl serde::Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string(snapshot).map_err(|error| Failure::failed("write JSON", error))?;
-    Ok(text + "\n")
 }
 
 /// The state of a node.

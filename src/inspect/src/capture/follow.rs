@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use hopwise_lab::plain;
 
-use hopwise_daemon::failure::{Failure, say};
+use hopwise_daemon::failure::{self, Failure, say};
 
 use super::packets::{AirFrame, layers};
 use super::radiotap;
@@ -44,8 +44,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let found = follow(&arguments.file, &arguments.segment)?;
     if arguments.json {
-        let text = serde_json::to_string(&found).map_err(|error| Failure::failed("write JSON", error))?;
-        return say(&text);
+        return say(&failure::json(&found)?);
     }
     say(found.page().trim_end())
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use hopwise_daemon::failure::{Failure, remark, say};
+use hopwise_daemon::failure::{self, Failure, remark, say};
 
 use super::source::{CaptureItem, CaptureSource};
 use align::{Aligned, Alignment};
@@ -104,8 +104,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let joints = joints(files, &sources, &alignment, &first_times, *no_align);
     let merged = write(out, sources, &alignment, joints)?;
     if *json {
-        let text = serde_json::to_string(&merged).map_err(|error| Failure::failed("write JSON", error))?;
-        return say(&text);
+        return say(&failure::json(&merged)?);
     }
     say(&merged.page())
 }

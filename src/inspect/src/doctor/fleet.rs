@@ -55,15 +55,8 @@ pub(super) fn run(arguments: &Arguments, inventory: &Path) -> Result<(), Failure
     let hosts = chosen.hosts()?.unwrap_or_default();
     let (runtime, mut ending) = signals::runtime()?;
     let asking = Asking::new(hosts.clone(), arguments.within.0)?;
-    let reports = runtime.block_on(async {
-        let reports = tokio::select! {
-            reports = examine(&asking, &hosts, arguments) => Some(reports),
-            () = ending.next() => None,
-        };
-        asking.close().await;
-        reports
-    });
-    let Some(report) = reports else { return Err(Failure::failed("ask the hosts", "a signal ended it")) };
+    let examined = async |asking: &Asking| examine(asking, &hosts, arguments).await;
+    let report = runtime.block_on(asking.answers(examined, &mut ending))?;
     print(&if arguments.json { printing::json(&report)? } else { printing::fleet(&report) })?;
     let silent = report.hosts.iter().filter(|host| host.problem.is_some()).count();
     if silent > 0 && !arguments.exit_zero {

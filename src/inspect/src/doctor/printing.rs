@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::finding::{CheckVerdict, Finding};
 use super::fleet::{CheckedHost, FleetReport, worst};
-use hopwise_daemon::failure::Failure;
+use hopwise_daemon::failure::{self, Failure};
 use hopwise_daemon::table;
 
 /// The lines of findings.
@@ -23,8 +23,7 @@ pub(super) fn line(finding: &Finding) -> String {
 }
 
 pub(super) fn json(report: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string(report).map_err(|error| Failure::failed("write JSON", error))?;
-    Ok(text + "\n")
+    Ok(failure::json(report)? + "\n")
 }
 
 const COLUMNS: [&str; 6] = ["host", "verdict", "failures", "warnings", "skipped", "faults"];

@@ -20,7 +20,6 @@ use hopwise_host::netlink::Detour;
 use hopwise_host::own_file::begin_own;
 use hopwise_host::{Driver, Iteration, Observer, Poller, SeenPacket};
 use hopwise_mesh::{Proxy, ProxyConfig, TimedEvent};
-use tokio::net::UnixListener;
 
 use super::config::{By, Forecast, MOBILE, ProxySettings};
 use super::control::{ProxyRequest, ProxyResponse, ProxyStatus, with_stations};
@@ -33,7 +32,7 @@ use hopwise_daemon::notify;
 use hopwise_daemon::privileges::Privileges;
 use hopwise_daemon::signals::{self, Ending};
 use hopwise_daemon::spawn;
-use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher};
+use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher, repeat};
 
 /// Events kept between two iterations of the driver, which drains them each time.
 const TRACE_EVENTS: usize = 4096;
@@ -93,10 +92,7 @@ pub(super) fn run(config: &ProxySettings) -> Result<(), Failure> {
     let observers = trace.into_iter().map(|trace| Box::new(trace) as Box<dyn Observer>).collect();
     let driver =
         Driver::new(proxy, links, observers).map_err(|error| Failure::failed("drive the devices", error))?;
-    let bound = BoundSocket::new(&config.control).map_err(|error| {
-        let shown = config.control.display();
-        Failure::failed("make the control socket", format_args!("{shown}: {error}"))
-    })?;
+    let bound = BoundSocket::bind(&config.control)?;
     let (commands, waiting) = channel();
     let teller = CommandSender { commands, poller: driver.poller() };
     let (sources, reports) = sources::open(config, driver.clock())?;
@@ -152,28 +148,17 @@ fn keep_time(
     let has_forecast = config.forecast.is_some();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
-    let listener = {
-        let _inside = runtime.enter();
-        bound.listener.try_clone().and_then(UnixListener::from_std)
-    };
-    let listener = listener.map_err(|error| Failure::failed("serve the control socket", error))?;
+    let listener =
+        bound.listen(&runtime).map_err(|error| Failure::failed("serve the control socket", error))?;
     spawn("signals", move || {
         runtime.block_on(async {
             tokio::spawn(control::serve(listener, answer));
             let ticker = teller.clone();
             if has_forecast {
-                tokio::spawn(async move {
-                    while ticker.tell(ProxyCommand::Tick) {
-                        tokio::time::sleep(TICK).await;
-                    }
-                });
+                tokio::spawn(repeat(TICK, move || ticker.tell(ProxyCommand::Tick)));
             }
             let heart = teller.clone();
-            tokio::spawn(async move {
-                while heart.tell(ProxyCommand::Beat) {
-                    tokio::time::sleep(BEAT_EVERY).await;
-                }
-            });
+            tokio::spawn(repeat(BEAT_EVERY, move || heart.tell(ProxyCommand::Beat)));
             ending.next().await;
             teller.tell(ProxyCommand::End);
         });

@@ -28,6 +28,7 @@ use super::stations::{LossWatch, MeshPort};
 use super::status::{self, RouteFacts, StatusBoard, StatusSource};
 use super::switches::UnfencedForwarding;
 use hopwise_daemon::confine::{AccessNeeds, confine, folders_of};
+use hopwise_daemon::control::BoundSocket;
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::notify;
 use hopwise_daemon::signals::SignalWatch;
@@ -86,7 +87,7 @@ pub(super) fn run(config: RoutingConfiguration, keys: Option<Keys>, has_trial: b
     let mut daemon = RoutingDaemon::open(config, keys, hangups)?;
     daemon.poller.add(ends.as_fd(), ENDS, Interest::Read).map_err(system)?;
     daemon.poller.add(daemon.hangups.as_fd(), HANGUPS, Interest::Read).map_err(system)?;
-    let bound = daemon.config.control.as_deref().map(status::bind).transpose()?;
+    let bound = daemon.config.control.as_deref().map(BoundSocket::bind).transpose()?;
     let _confined = confine(daemon.config.confine, &privileges, &daemon.needs())?;
     if let Some(bound) = &bound {
         status::serve(bound, daemon.known())?;

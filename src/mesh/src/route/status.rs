@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hopwise_core::StationAddress;
 use hopwise_host::Clock;
 use hopwise_host::nl80211::Board;
 use hopwise_lab::version;
-use tokio::net::UnixListener;
 
 use hopwise_daemon::control::{self, BoundSocket};
 use hopwise_daemon::failure::Failure;
@@ -73,20 +71,11 @@ impl StatusSource {
     }
 }
 
-pub(super) fn bind(path: &Path) -> Result<BoundSocket, Failure> {
-    BoundSocket::new(path).map_err(|error| {
-        Failure::failed("make the control socket", format_args!("{}: {error}", path.display()))
-    })
-}
-
 /// Answers until the process ends.
 pub(super) fn serve(bound: &BoundSocket, known: StatusSource) -> Result<(), Failure> {
     let failed = |error| Failure::failed("serve the control socket", error);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let listener = {
-        let _inside = runtime.enter();
-        bound.listener.try_clone().and_then(UnixListener::from_std).map_err(failed)?
-    };
+    let listener = bound.listen(&runtime).map_err(failed)?;
     let answer = move |request| known.answer(&request);
     let serve = move || runtime.block_on(control::serve(listener, answer));
     spawn("control", serve)

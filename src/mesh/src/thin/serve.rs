@@ -17,7 +17,6 @@ use hopwise_lab::live::part::{PartMessage, ThinnedAcks};
 use hopwise_lab::version;
 use hopwise_mesh::{Thin, ThinConfig, ThinCounts};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
-use tokio::net::UnixListener;
 
 use super::Arguments;
 use super::captured::AckCapture;
@@ -32,7 +31,7 @@ use hopwise_daemon::signals::{self, Ending, ring};
 use hopwise_daemon::spawn;
 use hopwise_daemon::talk;
 use hopwise_daemon::thin::ThinSnapshot;
-use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher};
+use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher, repeat};
 use hopwise_node::control::{Request, Response};
 use hopwise_node::serve_page;
 
@@ -91,10 +90,7 @@ pub(super) fn run(settings: &Arguments, config: ThinConfig) -> Result<(), Failur
     let watcher =
         watcher.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the daemon hangs")).ok();
     // Before ACKs come, which wait until they are judged.
-    let bound = BoundSocket::new(&settings.control).map_err(|error| {
-        let shown = settings.control.display();
-        Failure::failed("make the control socket", format_args!("{shown}: {error}"))
-    })?;
+    let bound = BoundSocket::bind(&settings.control)?;
     let listen = |at| TcpListener::bind(at).and_then(|own| own.set_nonblocking(true).map(|()| own));
     let scrapes = settings
         .metrics
@@ -153,7 +149,7 @@ fn keep_time(
     let listeners = {
         let _inside = runtime.enter();
         let scrapes = scrapes.map(tokio::net::TcpListener::from_std).transpose();
-        bound.listener.try_clone().and_then(UnixListener::from_std).and_then(|own| Ok((own, scrapes?)))
+        bound.listen(&runtime).and_then(|own| Ok((own, scrapes?)))
     };
     let (listener, scrapes) =
         listeners.map_err(|error| Failure::failed("serve the control socket and the metrics", error))?;
@@ -161,11 +157,7 @@ fn keep_time(
         runtime.block_on(async {
             let (asks, heart) = (teller.clone(), teller.clone());
             tokio::spawn(control::serve(listener, move |request: Request| asks.answer(&request)));
-            tokio::spawn(async move {
-                while heart.tell(ThinCommand::Beat) {
-                    tokio::time::sleep(BEAT_EVERY).await;
-                }
-            });
+            tokio::spawn(repeat(BEAT_EVERY, move || heart.tell(ThinCommand::Beat)));
             if let Some(scrapes) = scrapes {
                 let asks = teller.clone();
                 let page = move || asks.ask().map_or_else(String::new, |told| told.metrics());

@@ -12,6 +12,7 @@ use super::inventory::Host;
 use super::report::{ClockReport, HostReport, Reports};
 use super::ssh::{SshConnections, Unreached};
 use hopwise_daemon::failure::Failure;
+use hopwise_daemon::signals::Ending;
 
 /// Hosts that are asked at one time.
 const MOST_AT_ONCE: usize = 32;
@@ -91,6 +92,20 @@ impl Asking {
             following.spawn_on(asking, runtime.handle());
         }
         following
+    }
+
+    /// Asks the hosts until a signal comes, and ends the connections.
+    pub async fn answers<T>(
+        self,
+        ask: impl AsyncFnOnce(&Asking) -> T,
+        ending: &mut Ending,
+    ) -> Result<T, Failure> {
+        let answers = tokio::select! {
+            answers = ask(&self) => Ok(answers),
+            () = ending.next() => Err(Failure::failed("ask the hosts", "a signal ended it")),
+        };
+        self.close().await;
+        answers
     }
 
     /// Ends the connections.

@@ -80,12 +80,7 @@ fn watch_fleet(arguments: &WatchArguments, hosts: Vec<Host>) -> Result<(), Failu
     let asking = Asking::new(hosts, arguments.within.0)?;
     if arguments.once {
         return runtime.block_on(async {
-            let reports = tokio::select! {
-                reports = asking.round() => Ok(reports),
-                () = ending.next() => Err(Failure::failed("ask the hosts", "a signal ended it")),
-            };
-            asking.close().await;
-            let reports = reports?;
+            let reports = asking.answers(Asking::round, &mut ending).await?;
             print(view::page(&reports)).await?;
             reports.ended("status", arguments.exit_zero)
         });

@@ -10,15 +10,14 @@ use super::Arguments;
 use super::report::{FlowReport, MeasurementReport, ProcessCost, RequestRoundTrips, Total};
 use crate::measure::protocol::{FlowWork, MeasurementPlan};
 use crate::measure::{rate, rate_of};
-use hopwise_daemon::failure::Failure;
+use hopwise_daemon::failure::{Failure, json};
 
 /// The result as a page, or as one JSON object.
 pub(super) fn result(report: &MeasurementReport, is_json: bool) -> Result<String, Failure> {
     if !is_json {
         return Ok(page(report));
     }
-    let json = serde_json::to_string(report).map_err(|error| Failure::failed("write JSON", error))?;
-    Ok(json + "\n")
+    Ok(json(report)? + "\n")
 }
 
 const COLUMNS: [&str; 10] =
