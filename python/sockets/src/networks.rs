@@ -40,7 +40,6 @@ impl Network {
 #[pymethods]
 impl Network {
     #[staticmethod]
-    #[pyo3(signature = (addresses, kernel, name, mtu, receiver, senders))]
     fn tun(
         python: Python<'_>,
         addresses: Vec<String>,
@@ -64,7 +63,6 @@ impl Network {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (name, addresses, gateway, receiver, senders))]
     fn device(
         python: Python<'_>,
         name: &str,
@@ -88,7 +86,6 @@ impl Network {
         Ok((Network(Open::new(near)), Network(Open::new(far))))
     }
 
-    #[pyo3(signature = (receiver, senders))]
     fn set_agents(
         &self,
         python: Python<'_>,
@@ -99,7 +96,6 @@ impl Network {
         python.detach(|| network.set_agents(&agents)).map_err(not_opened)
     }
 
-    #[pyo3(signature = (ip, port, receiver, senders))]
     fn connect(
         &self,
         python: Python<'_>,
@@ -114,7 +110,6 @@ impl Network {
         stream.map(Stream::of).map_err(|error| raised(&error))
     }
 
-    #[pyo3(signature = (ip, port, receiver, senders))]
     fn listen(
         &self,
         python: Python<'_>,

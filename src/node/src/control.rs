@@ -51,7 +51,6 @@ pub struct PathNews {
     /// Links to the peer, if there is a route.
     pub hops: Option<u8>,
     /// The bit rate of the link to the next hop, if its driver reports one.
-    #[serde(default)]
     pub link_bps: Option<u64>,
 }
 

@@ -175,7 +175,6 @@ pub struct ConnSnapshot {
     /// Pure ACKs for each received data segment; `None` before the first.
     pub(crate) acks_per_segment: Option<f64>,
     /// The facts about our own link on the way to the peer, if a driver tells them.
-    #[serde(default)]
     pub(crate) link: Option<StationSnapshot>,
 }
 

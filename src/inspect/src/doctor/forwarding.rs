@@ -27,9 +27,7 @@ pub(crate) struct ForwardingFacts {
     #[serde(default)]
     pub(super) through: Vec<IpAddr>,
     /// The switches, where the kernel shows them.
-    #[serde(default)]
     pub(super) v4: Option<bool>,
-    #[serde(default)]
     pub(super) v6: Option<bool>,
 }
 

@@ -26,9 +26,7 @@ pub const WITHOUT_LINK_LAYER: &str = "65534";
 pub(crate) struct InterfaceFacts {
     pub name: String,
     /// Its own Ethernet address.
-    #[serde(default)]
     pub station: Option<String>,
-    #[serde(default)]
     pub mtu: Option<u32>,
     /// Its addresses with their subnets.
     #[serde(default)]

@@ -21,33 +21,23 @@ pub struct Reports {
 pub struct HostReport {
     pub host: String,
     /// Why the host gave no report.
-    #[serde(default)]
     pub problem: Option<String>,
     pub version: Option<String>,
     /// The host's time of day at the end of its report, in seconds since 1970.
-    #[serde(default)]
     pub(crate) told_at_s: Option<f64>,
     /// Its address in the mesh.
-    #[serde(default)]
     pub address: Option<Ipv4Addr>,
-    #[serde(default)]
     pub(crate) neighbours: Option<Vec<NeighbourReport>>,
     /// The number of valid routes, and the first of them.
-    #[serde(default)]
     pub routes_valid: Option<usize>,
     #[serde(default)]
     pub routes: Vec<RouteSnapshot>,
-    #[serde(default)]
     pub(crate) queue: Option<QueueReport>,
-    #[serde(default)]
     pub(crate) airtime: Option<AirtimeReport>,
-    #[serde(default)]
     pub(crate) connections: Option<usize>,
     /// Connections by their agents.
-    #[serde(default)]
     pub(crate) agents: Option<BTreeMap<String, usize>>,
     /// The difference between the host's clock and that of the asking machine.
-    #[serde(default)]
     pub(crate) clock: Option<ClockReport>,
     /// The reasons of absent facts, by their names.
     #[serde(default)]

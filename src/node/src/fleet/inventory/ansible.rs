@@ -51,14 +51,12 @@ struct Meta {
     hostvars: BTreeMap<String, Variables>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Group {
-    #[serde(default)]
     hosts: Vec<String>,
-    #[serde(default)]
     children: Vec<String>,
     /// Variables that Ansible has not given to the hosts, which `--export` makes it do.
-    #[serde(default)]
     vars: Variables,
 }
 
