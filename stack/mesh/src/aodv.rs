@@ -23,7 +23,7 @@ use hopwise_core::Instant;
 
 use crate::constants::RuleSet;
 use crate::on_demand::ack_seq::AckSeqs;
-use crate::on_demand::rates::Origins;
+use crate::on_demand::rates::{Origins, RequestNews};
 use crate::on_demand::{AuthForm, BufferBounds, Desk, Manners, Outbox};
 use crate::protocol::{DaemonProtocol, LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::routing::Routing;
@@ -87,16 +87,8 @@ struct SeenRequest {
     origins: Origins,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AodvRequest {
-    New,
-    Repeated,
-    /// Its origin sends more requests than it may.
-    Flood,
-}
-
 impl SeenRequest {
-    fn note(&mut self, now: Instant, key: (Ipv4Addr, u32), memory: Duration, rate: u32) -> AodvRequest {
+    fn note(&mut self, now: Instant, key: (Ipv4Addr, u32), memory: Duration, rate: u32) -> RequestNews {
         while let Some((until, oldest)) = self.until.front().copied()
             && (until <= now || self.until.len() >= MOST)
         {
@@ -104,10 +96,10 @@ impl SeenRequest {
             self.known.remove(&oldest);
         }
         if !self.known.insert(key) {
-            return AodvRequest::Repeated;
+            return RequestNews::Redundant;
         }
         self.until.push_back((now + memory, key));
-        if rate > 0 && self.origins.count(now, key.0) > rate { AodvRequest::Flood } else { AodvRequest::New }
+        self.origins.news(now, key.0, rate)
     }
 
     #[cfg(test)]
@@ -127,10 +119,10 @@ mod tests {
         let mut seen = SeenRequest::default();
         let key = (Ipv4Addr::new(10, 0, 0, 1), 7);
         let mut note = |s, key| seen.note(Instant::from_secs(s), key, MEMORY, 0);
-        assert_eq!(note(0, key), AodvRequest::New);
-        assert_eq!(note(5, key), AodvRequest::Repeated);
-        assert_eq!(note(5, (key.0, 8)), AodvRequest::New);
-        assert_eq!(note(6, key), AodvRequest::New);
+        assert_eq!(note(0, key), RequestNews::New);
+        assert_eq!(note(5, key), RequestNews::Redundant);
+        assert_eq!(note(5, (key.0, 8)), RequestNews::New);
+        assert_eq!(note(6, key), RequestNews::New);
     }
 
     #[test]
@@ -138,7 +130,7 @@ mod tests {
         let mut seen = SeenRequest::default();
         let origin = Ipv4Addr::new(10, 0, 0, 1);
         let news = (0..100).map(|id| seen.note(Instant::ZERO, (origin, id), MEMORY, 20));
-        assert_eq!(news.filter(|news| *news == AodvRequest::New).count(), 20);
+        assert_eq!(news.filter(|news| *news == RequestNews::New).count(), 20);
         for id in 0..50_000 {
             seen.note(Instant::ZERO, (Ipv4Addr::from_bits(id), id), MEMORY, 20);
         }

@@ -31,7 +31,8 @@ use crate::on_demand::rank::{Wish, is_answer};
 use crate::on_demand::rates::{Errors, Throttle};
 use crate::on_demand::searches::Searches;
 use crate::on_demand::{
-    Auth, AuthForm, BufferBounds, Desk, Key, Manners, OnDemand, Outbox, RouteChange, all_changed, path_of, v4,
+    Auth, AuthForm, BufferBounds, Desk, Key, Manners, OnDemand, Outbox, RouteChange, Via, all_changed,
+    path_of, v4,
 };
 use crate::protocol::{DaemonProtocol, LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::rfc5444::{ALL_ROUTERS, PORT, Packet, Rfc5444Message, TooLong, icv};
@@ -94,13 +95,6 @@ pub struct Aodvv2 {
     wakes_at: Instant,
 }
 
-/// The neighbour and the link that a message came from.
-#[derive(Clone, Copy, Debug)]
-struct MessageVia {
-    from: Ipv4Addr,
-    link: LinkId,
-}
-
 impl Aodvv2 {
     /// A node without routes, at time 0.
     pub fn new(settings: Settings, setup: RoutingSetup) -> Aodvv2 {
@@ -147,7 +141,7 @@ impl Aodvv2 {
     }
 
     /// Returns whether one more message may be sent because of that neighbour's messages.
-    fn may_answer(&mut self, now: Instant, via: MessageVia) -> bool {
+    fn may_answer(&mut self, now: Instant, via: Via) -> bool {
         let may = self.answers.take(now, via.from);
         if !may {
             self.desk.dropped(DropReason::RoutingRateLimited, 0);
@@ -162,7 +156,7 @@ impl Aodvv2 {
         }
     }
 
-    fn tell_neighbour(&mut self, via: MessageVia, messages: Vec<Rfc5444Message>) {
+    fn tell_neighbour(&mut self, via: Via, messages: Vec<Rfc5444Message>) {
         match (Packet { messages, ..Packet::default() }).bytes() {
             Ok(bytes) => self.desk.tell_neighbour(via.link, via.from, HOP_LIMIT, &bytes),
             Err(TooLong) => self.desk.dropped(DropReason::RoutingRefused, 0),
@@ -185,7 +179,7 @@ impl Aodvv2 {
         let Some(route) = self.table.get_mut(now, dst) else { return };
         route.note_use(now);
         if let Some(OfferedRoute { next_hop, link, .. }) = route.valid().copied() {
-            self.neighbours.note_use(now, MessageVia { from: next_hop, link }, &self.settings);
+            self.neighbours.note_use(now, Via { from: next_hop, link }, &self.settings);
         }
     }
 
@@ -207,7 +201,7 @@ impl Aodvv2 {
     fn take_message(
         &mut self,
         cx: &Cx<'_>,
-        via: MessageVia,
+        via: Via,
         message: &Rfc5444Message,
     ) -> Result<(), MessageRefusal> {
         match message.kind {
@@ -262,7 +256,7 @@ impl OnDemand for Aodvv2 {
     }
 
     fn lose(&mut self, now: Instant, link: LinkId, neighbour: Ipv4Addr) {
-        self.lose_neighbour(now, MessageVia { from: neighbour, link });
+        self.lose_neighbour(now, Via { from: neighbour, link });
     }
 
     fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)> {
@@ -342,7 +336,7 @@ impl Routing for Aodvv2 {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
-        let via = MessageVia { from, link: control.link };
+        let via = Via { from, link: control.link };
         if !self.heard.take(cx.now, from) {
             self.desk.dropped(DropReason::RoutingRateLimited, 0);
             return;
@@ -368,7 +362,7 @@ impl Routing for Aodvv2 {
 
     fn on_undelivered(&mut self, cx: &Cx<'_>, (link, to): Hop, packet: &RoutedPacket<'_>) -> Undelivered {
         let (Some(from), Some(dst)) = (v4(to), v4(packet.dst)) else { return Undelivered::Drop };
-        self.take_failure(cx, MessageVia { from, link }, dst, packet)
+        self.take_failure(cx, Via { from, link }, dst, packet)
     }
 
     fn handle_timeout(&mut self, cx: &Cx<'_>) {

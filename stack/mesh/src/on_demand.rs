@@ -94,6 +94,13 @@ pub trait OnDemand: Routing {
     fn changes(&mut self, now: Instant) -> Vec<RouteChange>;
 }
 
+/// The neighbour and the link that a message came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Via {
+    pub(crate) from: Ipv4Addr,
+    pub(crate) link: LinkId,
+}
+
 /// The state of a protocol apart from its routes and its messages.
 #[derive(Debug)]
 pub(crate) struct Desk {

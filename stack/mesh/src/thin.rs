@@ -135,7 +135,9 @@ impl fmt::Display for AckFate {
             AckFate::NoAck => f.write_str("passed: no pure ACK"),
             AckFate::NotFollowed => f.write_str("passed: its flow is not followed"),
             AckFate::First => f.write_str("passed: one of the first of its flow, or after a pause"),
-            AckFate::Growing => f.write_str("passed: it acknowledges much of what its flow has brought so far"),
+            AckFate::Growing => {
+                f.write_str("passed: it acknowledges much of what its flow has brought so far")
+            }
             AckFate::News(what) => write!(f, "passed: {what}"),
             AckFate::Agent => f.write_str("left: the agent wants an ACK"),
             AckFate::Ceiling => f.write_str("left: the longest wait is over"),

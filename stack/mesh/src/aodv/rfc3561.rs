@@ -31,14 +31,14 @@ use super::{PORT, ack_seq, desk, icv};
 use crate::on_demand::rank::{Wish, is_answer};
 use crate::on_demand::rates::{Errors, Throttle};
 use crate::on_demand::searches::Searches;
-use crate::on_demand::{Auth, Desk, OnDemand, RouteChange, all_changed, path_of, v4};
+use crate::on_demand::{Auth, Desk, OnDemand, RouteChange, Via, all_changed, path_of, v4};
 use crate::protocol::RoutingSetup;
 use crate::routing::{
     ControlMessage, Cx, Hop, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
 };
 use discovery::Plan;
 use links::Links;
-use table::{Offer, OwnUse, Route, State, Table, Taken};
+use table::{Offer, OwnUse, Route, State, Table};
 
 /// The TTL of messages for one neighbour, which the RFC leaves open.
 const NEAR: u8 = 255;
@@ -71,13 +71,6 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The largest number of delete periods by which the wait of a node that has lost its numbers is put off.
 const MOST_PUT_OFF: u32 = 3;
-
-/// The neighbour and the link that a message came from.
-#[derive(Clone, Copy, Debug)]
-struct Via {
-    from: Ipv4Addr,
-    link: LinkId,
-}
 
 impl Aodv {
     /// A node without routes, at time 0.

@@ -11,7 +11,7 @@ use super::messages::{RouteMessage, statement};
 use super::table::is_newer;
 use super::{Aodvv2, Cx, Route, v4};
 use crate::on_demand::rank::Wish;
-use crate::on_demand::rates::Origins;
+use crate::on_demand::rates::{Origins, RequestNews};
 use crate::on_demand::searches::SearchStart;
 
 impl Aodvv2 {
@@ -97,14 +97,6 @@ pub(super) struct ProcessedRequests {
     origins: Origins,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestNews {
-    New,
-    Redundant,
-    /// Its origin sends more requests than it may.
-    Flood,
-}
-
 impl ProcessedRequests {
     pub(super) fn note(
         &mut self,
@@ -131,7 +123,7 @@ impl ProcessedRequests {
         }
         self.known.insert(pair, (seq, metric, now + memory));
         self.until.push_back((now + memory, pair));
-        if rate > 0 && self.origins.count(now, pair.0) > rate { RequestNews::Flood } else { RequestNews::New }
+        self.origins.news(now, pair.0, rate)
     }
 }
 

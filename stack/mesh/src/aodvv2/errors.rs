@@ -9,7 +9,7 @@ use hopwise_core::{Instant, NextHop, QueueClass};
 
 use super::messages::{MessageRefusal, Rerr};
 use super::table::is_newer;
-use super::{Aodvv2, Cx, MessageVia, PORT, RoutedPacket, RoutingOrder, Undelivered};
+use super::{Aodvv2, Cx, PORT, RoutedPacket, RoutingOrder, Undelivered, Via};
 use crate::on_demand::is_message;
 use crate::on_demand::rates::Cause;
 use crate::rfc5444::Rfc5444Message;
@@ -40,7 +40,7 @@ impl Aodvv2 {
     pub(super) fn take_failure(
         &mut self,
         cx: &Cx<'_>,
-        via: MessageVia,
+        via: Via,
         dst: Ipv4Addr,
         packet: &RoutedPacket<'_>,
     ) -> Undelivered {
@@ -73,13 +73,13 @@ impl Aodvv2 {
         Undelivered::Kept
     }
 
-    fn break_link(&mut self, now: Instant, via: MessageVia) {
+    fn break_link(&mut self, now: Instant, via: Via) {
         self.lose_neighbour(now, via);
         self.desk.outbox.push(RoutingOrder::Reroute { link: via.link, via: via.from.into() });
     }
 
     /// Gives up all routes over a neighbour, and reports the routes in use to all neighbours.
-    pub(super) fn lose_neighbour(&mut self, now: Instant, via: MessageVia) {
+    pub(super) fn lose_neighbour(&mut self, now: Instant, via: Via) {
         self.neighbours.lost(via.from);
         let gone = self.table.over(via.from);
         self.desk.failures += u64::from(!gone.is_empty());
@@ -110,7 +110,7 @@ impl Aodvv2 {
             seq = route.seq();
         }
         let back = src.and_then(|src| self.table.valid(now, src));
-        let to = back.map(|route| MessageVia { from: route.next_hop, link: route.link });
+        let to = back.map(|route| Via { from: route.next_hop, link: route.link });
         self.tell_of((now, Cause::Data), src, to, &[(dst, seq)]);
     }
 
@@ -118,7 +118,7 @@ impl Aodvv2 {
     pub(super) fn take_error(
         &mut self,
         now: Instant,
-        via: MessageVia,
+        via: Via,
         message: &Rfc5444Message,
     ) -> Result<(), MessageRefusal> {
         let rerr = Rerr::parse(message)?;
@@ -140,7 +140,7 @@ impl Aodvv2 {
             return Ok(());
         }
         let back = rerr.pkt_source.and_then(|src| self.table.valid(now, src));
-        let to = back.map(|route| MessageVia { from: route.next_hop, link: route.link });
+        let to = back.map(|route| Via { from: route.next_hop, link: route.link });
         self.tell_of((now, Cause::Break), rerr.pkt_source, to, &active);
         Ok(())
     }
@@ -150,7 +150,7 @@ impl Aodvv2 {
         &mut self,
         (now, cause): (Instant, Cause),
         pkt_source: Option<Ipv4Addr>,
-        to: Option<MessageVia>,
+        to: Option<Via>,
         unreachable: &[(Ipv4Addr, Option<u16>)],
     ) {
         let rest = self.settings.rerr_timeout;

@@ -9,7 +9,7 @@ use hopwise_core::{Instant, LinkId};
 
 use super::Settings;
 use super::messages::rrep_ack;
-use super::{Aodvv2, Cx, MessageVia};
+use super::{Aodvv2, Cx, Via};
 use crate::on_demand::shares::{MOST_NEIGHBOURS as MOST, NeighbourStanding, gives_way};
 use crate::rfc5444::Rfc5444Message;
 
@@ -68,7 +68,7 @@ struct NextHopWatch {
 pub(super) struct Neighbours(BTreeMap<Ipv4Addr, NeighbourState>);
 
 impl Neighbours {
-    pub(super) fn heard(&mut self, now: Instant, via: MessageVia) {
+    pub(super) fn heard(&mut self, now: Instant, via: Via) {
         if self.0.len() >= MOST && !self.0.contains_key(&via.from) && !self.give_up_oldest() {
             return;
         }
@@ -149,7 +149,7 @@ impl Neighbours {
     }
 
     /// Probes a next hop in use, if no link layer reports losses.
-    pub(super) fn note_use(&mut self, now: Instant, via: MessageVia, settings: &Settings) {
+    pub(super) fn note_use(&mut self, now: Instant, via: Via, settings: &Settings) {
         if !settings.hello {
             return;
         }
@@ -183,7 +183,7 @@ impl Neighbours {
 
 impl Aodvv2 {
     /// A neighbour acknowledges that our frames reach it.
-    pub(super) fn take_ack(&mut self, cx: &Cx<'_>, via: MessageVia) {
+    pub(super) fn take_ack(&mut self, cx: &Cx<'_>, via: Via) {
         if self.neighbours.settle(via.from) {
             self.confirm(cx, via);
         } else {
@@ -192,7 +192,7 @@ impl Aodvv2 {
     }
 
     /// Requests an acknowledgement of a neighbour, unless one is due, and holds its newest request until then.
-    pub(super) fn hold(&mut self, now: Instant, via: MessageVia, request: &Rfc5444Message) {
+    pub(super) fn hold(&mut self, now: Instant, via: Via, request: &Rfc5444Message) {
         if !self.neighbours.is_asked(via.from) {
             if !self.may_answer(now, via) {
                 return;
@@ -207,7 +207,7 @@ impl Aodvv2 {
     }
 
     /// Routes that waited for this neighbour are used now, and its request is processed.
-    pub(super) fn confirm(&mut self, cx: &Cx<'_>, via: MessageVia) {
+    pub(super) fn confirm(&mut self, cx: &Cx<'_>, via: Via) {
         let held = self.neighbours.confirm(via.from);
         for dst in self.table.confirm(cx.now, via.from) {
             self.found(cx.now, dst);
@@ -219,7 +219,7 @@ impl Aodvv2 {
     }
 
     /// Our frames do not reach a neighbour: its messages are ignored for a while.
-    fn blacklist(&mut self, cx: &Cx<'_>, via: MessageVia) {
+    fn blacklist(&mut self, cx: &Cx<'_>, via: Via) {
         let until = cx.now + self.settings.max_blacklist_time;
         self.lose_neighbour(cx.now, via);
         if let Some(known) = self.neighbours.0.get_mut(&via.from) {
@@ -240,7 +240,7 @@ impl Aodvv2 {
         let of = |(from, known): (&Ipv4Addr, &NeighbourState)| {
             let is_late = known.awaited.as_ref().is_some_and(|awaited| awaited.until <= now);
             let is_to_ask = known.watched.is_some_and(|watch| watch.asks_at <= now);
-            (is_late || is_to_ask).then_some((MessageVia { from: *from, link: known.link }, is_late))
+            (is_late || is_to_ask).then_some((Via { from: *from, link: known.link }, is_late))
         };
         let due: Vec<_> = self.neighbours.0.iter().filter_map(of).collect();
         for (via, is_late) in due {
@@ -252,7 +252,7 @@ impl Aodvv2 {
         }
     }
 
-    fn ask_again(&mut self, cx: &Cx<'_>, via: MessageVia) {
+    fn ask_again(&mut self, cx: &Cx<'_>, via: Via) {
         let wait = self.settings.rrep_ack_sent_timeout;
         let Some(known) = self.neighbours.0.get_mut(&via.from) else { return };
         let Some(awaited) = known.awaited.as_mut() else { return };
@@ -268,7 +268,7 @@ impl Aodvv2 {
         }
     }
 
-    fn ask_for_life(&mut self, now: Instant, via: MessageVia) {
+    fn ask_for_life(&mut self, now: Instant, via: Via) {
         let (interval, most) = (self.settings.hello_interval, self.settings.allowed_hello_loss);
         let Some(known) = self.neighbours.0.get_mut(&via.from) else { return };
         let Some(watch) = &mut known.watched else { return };

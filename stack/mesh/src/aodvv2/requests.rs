@@ -3,17 +3,18 @@
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::discovery::RequestNews;
 use super::messages::{MessageRefusal, RouteMessage, passed_on, rrep_ack};
-use super::table::{OfferResult, OfferedRoute, is_newer};
-use super::{Aodvv2, Cx, MessageVia};
+use super::table::{OfferedRoute, is_newer};
+use super::{Aodvv2, Cx, Via};
+use crate::on_demand::rates::RequestNews;
+use crate::on_demand::shares::OfferResult;
 use crate::rfc5444::Rfc5444Message;
 
 impl Aodvv2 {
     pub(super) fn take_request(
         &mut self,
         cx: &Cx<'_>,
-        via: MessageVia,
+        via: Via,
         message: &Rfc5444Message,
     ) -> Result<(), MessageRefusal> {
         let now = cx.now;
@@ -73,7 +74,7 @@ impl Aodvv2 {
     pub(super) fn learn(
         &mut self,
         now: Instant,
-        via: MessageVia,
+        via: Via,
         message: &RouteMessage,
         metric: u8,
     ) -> OfferResult {
@@ -89,7 +90,7 @@ impl Aodvv2 {
         taken
     }
 
-    fn answer(&mut self, cx: &Cx<'_>, via: MessageVia, rreq: &RouteMessage) {
+    fn answer(&mut self, cx: &Cx<'_>, via: Via, rreq: &RouteMessage) {
         if let Some(asked) = rreq.other_seq
             && is_newer(asked, self.seq)
         {
@@ -106,7 +107,7 @@ impl Aodvv2 {
 /// Received RREPs are passed on, each to one neighbour. An unconfirmed neighbour has to acknowledge it.
 impl Aodvv2 {
     /// Sends a reply to a neighbour; with a request for an acknowledgement if our frames may not reach it.
-    pub(super) fn send_reply(&mut self, now: Instant, to: MessageVia, reply: Rfc5444Message) {
+    pub(super) fn send_reply(&mut self, now: Instant, to: Via, reply: Rfc5444Message) {
         let mut messages = vec![reply.clone()];
         if !self.neighbours.is_confirmed(to.from) {
             messages.push(rrep_ack(true));
@@ -118,7 +119,7 @@ impl Aodvv2 {
     pub(super) fn take_reply(
         &mut self,
         cx: &Cx<'_>,
-        via: MessageVia,
+        via: Via,
         message: &Rfc5444Message,
     ) -> Result<(), MessageRefusal> {
         let now = cx.now;
@@ -144,7 +145,7 @@ impl Aodvv2 {
         }
         let back = self.table.get_mut(now, rrep.other).and_then(|route| route.newest().copied());
         if let Some(back) = back.filter(|back| back.next_hop != via.from) {
-            let to = MessageVia { from: back.next_hop, link: back.link };
+            let to = Via { from: back.next_hop, link: back.link };
             self.send_reply(now, to, passed_on(message, rrep.hop_limit - 1, metric));
         }
         Ok(())

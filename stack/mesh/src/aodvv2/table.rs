@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkId};
 
-use crate::on_demand::shares::{Changes, Shares};
+use crate::on_demand::shares::{Changes, OfferResult, Shares};
 
 /// A route in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +45,6 @@ pub(super) struct Route {
     pub(super) reported_hops: Option<u8>,
     /// The neighbour that first reported it, unless the node itself searched for it.
     brought_by: Option<Ipv4Addr>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OfferResult {
-    Yes,
-    /// The known route is as good or better, or there is no room for one more.
-    No,
 }
 
 /// Sequence numbers are compared around the circle.

@@ -73,6 +73,15 @@ impl Errors {
     }
 }
 
+/// What a node has to make of a request that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestNews {
+    New,
+    Redundant,
+    /// Its origin sends more requests than it may.
+    Flood,
+}
+
 /// The largest number of origins that are counted at once.
 const MOST_ORIGINS: usize = 8_192;
 
@@ -95,6 +104,11 @@ impl Origins {
         }
         *count += 1;
         *count
+    }
+
+    /// Counts a request that was not seen before, of which its origin may send `rate` in a second; 0 sets no limit.
+    pub(crate) fn news(&mut self, now: Instant, origin: Ipv4Addr, rate: u32) -> RequestNews {
+        if rate > 0 && self.count(now, origin) > rate { RequestNews::Flood } else { RequestNews::New }
     }
 
     #[cfg(test)]

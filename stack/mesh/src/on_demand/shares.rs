@@ -42,6 +42,15 @@ impl Shares {
     }
 }
 
+/// What became of a route that a message offers to a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OfferResult {
+    /// It is taken.
+    Yes,
+    /// The known route is as good or better, or there is no room for one more.
+    No,
+}
+
 /// The largest number of neighbours of which a node keeps something.
 pub(crate) const MOST_NEIGHBOURS: usize = 4_096;
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkId};
 
+use super::super::ack_seq;
 use super::super::messages::{AodvMessage, Extensions, Rrep, Rreq, bytes_of};
-use super::super::{AodvRequest, ack_seq};
 use super::table::{Flag, INFINITE};
 use super::{BUFFER_GAP, Ns2Aodv, REVERSE_ROUTE_LIFE};
+use crate::on_demand::rates::RequestNews;
 use crate::routing::{ControlMessage, Cx};
 
 impl Ns2Aodv {
@@ -23,7 +24,7 @@ impl Ns2Aodv {
         let memory = self.settings.path_discovery_time();
         if rreq.origin == self.desk.own
             || self.seen.note(cx.now, (rreq.origin, rreq.id), memory, self.settings.relay_ratelimit)
-                != AodvRequest::New
+                != RequestNews::New
         {
             return;
         }

@@ -8,8 +8,9 @@ use hopwise_core::trace::DropReason;
 
 use super::super::messages::{AodvMessage, Extensions, HELLO_INTERVAL, Rrep, bytes_of};
 use super::requests::millis;
-use super::{Aodv, Cx, Offer, Taken, Via};
+use super::{Aodv, Cx, Offer, Via};
 use crate::on_demand::MessageReceiver;
+use crate::on_demand::shares::OfferResult;
 
 /// The shortest interval between hellos.
 const SHORTEST_HELLO: Duration = Duration::from_millis(10);
@@ -47,7 +48,7 @@ impl Aodv {
         };
         // A destination's own reply is judged before the destination counts as met: meeting it makes its route active,
         // and a reply with the route's number then goes no further.
-        let is_taken = !self.is_mine(rrep.dst) && self.table.offer(now, rrep.dst, &offer) == Taken::Yes;
+        let is_taken = !self.is_mine(rrep.dst) && self.table.offer(now, rrep.dst, &offer) == OfferResult::Yes;
         self.meet(now, via);
         if rrep.wants_ack && self.may_answer(now, via) {
             self.tell_neighbour(via.link, via.from, &bytes_of(&AodvMessage::RrepAck, &[]));
@@ -99,7 +100,7 @@ impl Aodv {
         let lives_until = now + life;
         let offer =
             Offer { seq: Some(rrep.dst_seq), hops: 1, link: via.link, next_hop: via.from, lives_until };
-        if self.table.offer(now, via.from, &offer) == Taken::Yes {
+        if self.table.offer(now, via.from, &offer) == OfferResult::Yes {
             self.found(now, via.from);
         } else {
             self.meet(now, via);

@@ -6,10 +6,12 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
+use super::super::ack_seq;
 use super::super::messages::{AodvMessage, Extensions, Rrep, Rreq, bytes_of};
-use super::super::{AodvRequest, ack_seq};
 use super::table::is_newer;
-use super::{Aodv, Cx, Offer, Taken, Via};
+use super::{Aodv, Cx, Offer, Via};
+use crate::on_demand::rates::RequestNews;
+use crate::on_demand::shares::OfferResult;
 
 impl Aodv {
     pub(super) fn take_request(
@@ -33,9 +35,9 @@ impl Aodv {
         }
         let memory = self.settings.path_discovery_time();
         match self.seen.note(now, (rreq.origin, rreq.id), memory, self.settings.relay_ratelimit) {
-            AodvRequest::New => {}
-            AodvRequest::Repeated => return,
-            AodvRequest::Flood => {
+            RequestNews::New => {}
+            RequestNews::Redundant => return,
+            RequestNews::Flood => {
                 self.desk.dropped(DropReason::RoutingRateLimited, 0);
                 return;
             }
@@ -61,7 +63,7 @@ impl Aodv {
     pub(super) fn meet(&mut self, now: Instant, via: Via) {
         let lives_until = now + self.settings.active_route_timeout;
         let offer = Offer { seq: None, hops: 1, link: via.link, next_hop: via.from, lives_until };
-        if self.table.offer(now, via.from, &offer) == Taken::Yes {
+        if self.table.offer(now, via.from, &offer) == OfferResult::Yes {
             self.found(now, via.from);
         } else if let Some(route) = self.table.valid(now, via.from)
             && route.next_hop == via.from
@@ -76,7 +78,7 @@ impl Aodv {
         let lives_until = now + (2 * settings.net_traversal_time()).saturating_sub(spent);
         let offer =
             Offer { seq: Some(rreq.origin_seq), hops, link: via.link, next_hop: via.from, lives_until };
-        if self.table.offer(now, rreq.origin, &offer) == Taken::Yes {
+        if self.table.offer(now, rreq.origin, &offer) == OfferResult::Yes {
             self.found(now, rreq.origin);
         } else if let Some(route) = self.table.valid(now, rreq.origin) {
             route.lives_at_least(lives_until);

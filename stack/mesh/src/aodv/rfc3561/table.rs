@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use hopwise_core::{Instant, LinkId};
 
 use crate::on_demand::rank::Wish;
-use crate::on_demand::shares::{Changes, Shares};
+use crate::on_demand::shares::{Changes, OfferResult, Shares};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -60,14 +60,6 @@ pub(super) struct Offer {
     pub(super) link: LinkId,
     pub(super) next_hop: Ipv4Addr,
     pub(super) lives_until: Instant,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// It is the route now.
-    Yes,
-    /// The known route is as good, or there is no room for one more.
-    No,
 }
 
 /// Sequence numbers are compared around the circle (RFC 3561 §6.1).
@@ -190,21 +182,21 @@ impl Table {
         self.get_mut(now, dst).filter(|route| route.is_valid())
     }
 
-    pub(super) fn offer(&mut self, now: Instant, dst: Ipv4Addr, offer: &Offer) -> Taken {
+    pub(super) fn offer(&mut self, now: Instant, dst: Ipv4Addr, offer: &Offer) -> OfferResult {
         if let Some(route) = self.get_mut(now, dst) {
             if !route.yields_to(offer) {
-                return Taken::No;
+                return OfferResult::No;
             }
             let still = if route.is_valid() { route.lives_until } else { Instant::ZERO };
             route.state = State::Valid;
             route.seq = offer.seq.or(route.seq);
             (route.hops, route.link, route.next_hop) = (offer.hops, offer.link, offer.next_hop);
             route.lives_until = offer.lives_until.max(still);
-            return Taken::Yes;
+            return OfferResult::Yes;
         }
         let by = Some(offer.next_hop);
         if !self.makes_room(now, by) {
-            return Taken::No;
+            return OfferResult::No;
         }
         self.shares.add(by);
         self.changes.note(dst);
@@ -213,7 +205,7 @@ impl Table {
             dst,
             Route { state: State::Valid, hops, link, next_hop, ..Route::none(seq, lives_until, by) },
         );
-        Taken::Yes
+        OfferResult::Yes
     }
 
     /// Returns whether there is room for one more, after expired routes are forgotten.
@@ -300,18 +292,18 @@ mod tests {
 
     fn table(seq: Option<u32>, hops: u8) -> Table {
         let mut table = Table::new(16, Duration::from_secs(15));
-        assert_eq!(table.offer(Instant::ZERO, DST, &offer(seq, hops, VIA)), Taken::Yes);
+        assert_eq!(table.offer(Instant::ZERO, DST, &offer(seq, hops, VIA)), OfferResult::Yes);
         table
     }
 
     #[test]
     fn a_route_changes_for_a_newer_number_or_the_same_one_with_fewer_hops() {
         for (seq, hops, taken) in [
-            (11, 9, Taken::Yes),
-            (10, 3, Taken::Yes),
-            (10, 4, Taken::No),
-            (10, 5, Taken::No),
-            (9, 1, Taken::No),
+            (11, 9, OfferResult::Yes),
+            (10, 3, OfferResult::Yes),
+            (10, 4, OfferResult::No),
+            (10, 5, OfferResult::No),
+            (9, 1, OfferResult::No),
         ] {
             let mut table = table(Some(10), 4);
             assert_eq!(
@@ -320,7 +312,7 @@ mod tests {
                 "{seq}/{hops}"
             );
         }
-        assert_eq!(table(None, 1).offer(Instant::ZERO, DST, &offer(Some(1), 5, OTHER)), Taken::Yes);
+        assert_eq!(table(None, 1).offer(Instant::ZERO, DST, &offer(Some(1), 5, OTHER)), OfferResult::Yes);
     }
 
     #[test]
@@ -335,7 +327,7 @@ mod tests {
             assert_eq!(is_newer(seq, than), newer, "{seq:x} than {than:x}");
         }
         let mut table = table(Some(u32::MAX), 4);
-        assert_eq!(table.offer(Instant::ZERO, DST, &offer(Some(0), 9, OTHER)), Taken::Yes);
+        assert_eq!(table.offer(Instant::ZERO, DST, &offer(Some(0), 9, OTHER)), OfferResult::Yes);
     }
 
     #[test]
@@ -344,8 +336,8 @@ mod tests {
         let now = Instant::from_secs(4);
         assert_eq!(table.valid(now, DST).map(|route| route.hops), None);
         assert_eq!(table.get(DST).and_then(|route| route.seq), Some(11));
-        assert_eq!(table.offer(now, DST, &offer(Some(10), 5, OTHER)), Taken::No);
-        assert_eq!(table.offer(now, DST, &offer(Some(11), 5, OTHER)), Taken::Yes);
+        assert_eq!(table.offer(now, DST, &offer(Some(10), 5, OTHER)), OfferResult::No);
+        assert_eq!(table.offer(now, DST, &offer(Some(11), 5, OTHER)), OfferResult::Yes);
     }
 
     #[test]
@@ -364,13 +356,13 @@ mod tests {
         let mut taken = |by: Ipv4Addr, from: u32| {
             let offer = offer(Some(1), 1, by);
             let all = (from..from + 100).map(|n| table.offer(Instant::ZERO, Ipv4Addr::from_bits(n), &offer));
-            all.filter(|taken| *taken == Taken::Yes).count()
+            all.filter(|taken| *taken == OfferResult::Yes).count()
         };
         assert_eq!(taken(VIA, 0), 3, "a neighbour has a quarter");
         assert_eq!((taken(OTHER, 100), taken(DST, 200), taken(Ipv4Addr::LOCALHOST, 300)), (4, 4, 0));
         let wanted = Ipv4Addr::from_bits(999);
         table.want(Instant::ZERO, wanted);
-        assert_eq!(table.offer(Instant::ZERO, wanted, &offer(Some(1), 1, VIA)), Taken::Yes);
+        assert_eq!(table.offer(Instant::ZERO, wanted, &offer(Some(1), 1, VIA)), OfferResult::Yes);
         // A forgotten route makes room again.
         let late = Instant::from_secs(40);
         table.sweep(late, &mut |_| {});
@@ -378,6 +370,6 @@ mod tests {
         assert_eq!(table.len(), 0);
         let offer = Offer { lives_until: Instant::from_secs(99), ..offer(Some(1), 1, VIA) };
         let again = (0..9).map(|n| table.offer(Instant::from_secs(80), Ipv4Addr::from_bits(n), &offer));
-        assert_eq!(again.filter(|taken| *taken == Taken::Yes).count(), 4);
+        assert_eq!(again.filter(|taken| *taken == OfferResult::Yes).count(), 4);
     }
 }
