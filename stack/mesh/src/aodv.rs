@@ -23,8 +23,8 @@ use hopwise_core::Instant;
 
 use crate::constants::RuleSet;
 use crate::on_demand::ack_seq::AckSeqs;
-use crate::on_demand::rates::{Origins, RequestNews};
-use crate::on_demand::{AuthForm, BufferBounds, Desk, Manners, Outbox};
+use crate::on_demand::rates::{Limits, Origins, RequestNews};
+use crate::on_demand::{AuthForm, BufferBounds, Desk, Manners};
 use crate::protocol::{DaemonProtocol, LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::routing::Routing;
 
@@ -67,12 +67,13 @@ pub fn routing(settings: Settings, setup: RoutingSetup) -> Box<dyn Routing> {
 const BUFFER_TIME: Duration = Duration::from_secs(30);
 
 fn desk(settings: &Settings, setup: RoutingSetup) -> Desk {
-    let RoutingSetup { interfaces, seed, counter, trust, .. } = setup;
-    let outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, seed);
+    let counter = setup.counter;
+    let manners = Manners { port: PORT, everyone: Ipv4Addr::BROADCAST };
     let is_shared = settings.rules == RuleSet::Standard;
     let bounds = BufferBounds { packets: settings.buffer_packets, time: BUFFER_TIME, is_shared };
     let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key, counter);
-    Desk::new(interfaces, outbox, bounds, ack_seqs).with_trust(trust, FORM, counter)
+    let limits = Limits::new(settings.message_ratelimit, settings.answer_ratelimit, settings.rerr_ratelimit);
+    Desk::new(setup, manners, bounds, ack_seqs).with_limits(limits).signed(FORM, counter)
 }
 
 /// The largest number of remembered requests; beyond it the oldest are forgotten.

@@ -28,11 +28,10 @@ use hopwise_core::{Instant, LinkId, NextHop};
 use crate::constants::{ConstantForm, MOST_PACKETS, MOST_ROUTES, OFF, OnlySimulated, constants};
 use crate::on_demand::ack_seq::AckSeqs;
 use crate::on_demand::rank::{Wish, is_answer};
-use crate::on_demand::rates::{Errors, Throttle};
+use crate::on_demand::rates::Limits;
 use crate::on_demand::searches::Searches;
 use crate::on_demand::{
-    Auth, AuthForm, BufferBounds, Desk, Key, Manners, OnDemand, Outbox, RouteChange, Via, all_changed,
-    path_of, v4,
+    Auth, AuthForm, BufferBounds, Desk, Key, Manners, OnDemand, RouteChange, Via, all_changed, path_of, v4,
 };
 use crate::protocol::{DaemonProtocol, LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::rfc5444::{ALL_ROUTERS, PORT, Packet, Rfc5444Message, TooLong, icv};
@@ -78,7 +77,6 @@ pub static DESCRIPTOR: RoutingProtocol = RoutingProtocol {
 pub struct Aodvv2 {
     settings: Settings,
     desk: Desk,
-    serves: Vec<Ipv4Addr>,
     /// Never 0, which stands for an unknown number.
     seq: u16,
     table: RouteTable,
@@ -86,26 +84,23 @@ pub struct Aodvv2 {
     searches: Searches<u8>,
     neighbours: Neighbours,
     seen: ProcessedRequests,
-    errors: Errors,
-    /// Limits on messages of neighbours, and on messages that these cause.
-    heard: Throttle,
-    answers: Throttle,
     latest: LatestErrors,
     next_sweep: Instant,
-    wakes_at: Instant,
 }
 
 impl Aodvv2 {
     /// A node without routes, at time 0.
     pub fn new(settings: Settings, setup: RoutingSetup) -> Aodvv2 {
-        let RoutingSetup { interfaces, serves, seq, seed, counter, wakes_at, trust, .. } = setup;
-        let mut outbox = Outbox::new(Manners { port: PORT, everyone: ALL_ROUTERS }, seed);
-        let next_sweep = Instant::ZERO + outbox.chance.up_to(SWEEP_INTERVAL);
         let bounds = BufferBounds { packets: settings.buffer_packets, time: BUFFER_TIME, is_shared: true };
+        let (seq, counter) = (setup.seq, setup.counter);
         let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key, counter);
+        let manners = Manners { port: PORT, everyone: ALL_ROUTERS };
+        let limits =
+            Limits::new(settings.message_ratelimit, settings.answer_ratelimit, settings.rerr_ratelimit);
+        let mut desk = Desk::new(setup, manners, bounds, ack_seqs).with_limits(limits).signed(FORM, counter);
         Aodvv2 {
-            desk: Desk::new(interfaces, outbox, bounds, ack_seqs).with_trust(trust, FORM, counter),
-            serves,
+            next_sweep: Instant::ZERO + desk.outbox.chance.up_to(SWEEP_INTERVAL),
+            desk,
             seq,
             table: RouteTable::new(
                 settings.most_routes,
@@ -116,12 +111,7 @@ impl Aodvv2 {
             searches: Searches::new(settings.rreq_ratelimit),
             neighbours: Neighbours::default(),
             seen: ProcessedRequests::default(),
-            errors: Errors::new(settings.rerr_ratelimit),
-            heard: Throttle::new(settings.message_ratelimit),
-            answers: Throttle::new(settings.answer_ratelimit),
             latest: LatestErrors::default(),
-            next_sweep,
-            wakes_at,
             settings,
         }
     }
@@ -130,23 +120,6 @@ impl Aodvv2 {
     fn next_seq(&mut self) -> u16 {
         self.seq = self.seq.checked_add(1).unwrap_or(1);
         self.seq
-    }
-
-    fn is_mine(&self, address: Ipv4Addr) -> bool {
-        self.serves.contains(&address) || self.desk.has_address(address)
-    }
-
-    fn is_asleep(&self, now: Instant) -> bool {
-        now < self.wakes_at
-    }
-
-    /// Returns whether one more message may be sent because of that neighbour's messages.
-    fn may_answer(&mut self, now: Instant, via: Via) -> bool {
-        let may = self.answers.take(now, via.from);
-        if !may {
-            self.desk.dropped(DropReason::RoutingRateLimited, 0);
-        }
-        may
     }
 
     fn tell_everyone(&mut self, at: Option<Instant>, message: Rfc5444Message) {
@@ -236,11 +209,7 @@ impl OnDemand for Aodvv2 {
     }
 
     fn note_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr) {
-        for (here, there) in [(dst, src), (src, dst)] {
-            if self.is_mine(here) {
-                self.desk.note_named(now, (here, there));
-            }
-        }
+        self.desk.note_came(now, src, dst);
     }
 
     fn number(&self) -> Option<u16> {
@@ -332,19 +301,17 @@ impl Routing for Aodvv2 {
         };
         let is_off_link = control.from.is_some_and(|neighbour| neighbour != control.src);
         let has_travelled = control.hop_limit != HOP_LIMIT;
-        if is_off_link || has_travelled || self.is_mine(from) || !self.desk.trust.covers(from) {
+        if is_off_link || has_travelled || self.desk.is_mine(from) || !self.desk.trust.covers(from) {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
         let via = Via { from, link: control.link };
-        if !self.heard.take(cx.now, from) {
-            self.desk.dropped(DropReason::RoutingRateLimited, 0);
+        if !self.desk.may_hear(cx.now, from) {
             return;
         }
         self.neighbours.heard(cx.now, via);
         for message in &packet.messages {
-            if !self.heard.take(cx.now, from) {
-                self.desk.dropped(DropReason::RoutingRateLimited, 0);
+            if !self.desk.may_hear(cx.now, from) {
                 return;
             }
             match self.take_message(cx, via, message) {
@@ -355,7 +322,7 @@ impl Routing for Aodvv2 {
         }
         let asks =
             |message: &Rfc5444Message| message.kind == messages::RREP_ACK && messages::is_request(message);
-        if packet.messages.iter().any(asks) && self.may_answer(cx.now, via) {
+        if packet.messages.iter().any(asks) && self.desk.may_answer(cx.now, via.from) {
             self.tell_neighbour(via, vec![messages::rrep_ack(false)]);
         }
     }
@@ -380,7 +347,7 @@ impl Routing for Aodvv2 {
         let times = [
             self.desk.buffer.next(),
             self.desk.outbox.next(),
-            self.searches.next(self.wakes_at),
+            self.searches.next(self.desk.wakes_at),
             self.neighbours.next(),
         ];
         times.into_iter().flatten().chain([self.next_sweep]).min()

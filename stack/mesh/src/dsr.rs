@@ -26,7 +26,7 @@ use crate::constants::{ConstantForm, MOST_PACKETS, OFF, ON, constants};
 use crate::on_demand::ack_seq::AckSeqs;
 use crate::on_demand::rank::Wish;
 use crate::on_demand::rates::{EventRate, Origins};
-use crate::on_demand::{BufferBounds, Desk, Manners, Outbox, header_of_message, is_host, path_of, v4};
+use crate::on_demand::{BufferBounds, Desk, Manners, header_of_message, is_host, path_of, v4};
 use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::routing::{
     ControlMessage, Cx, Hop, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
@@ -104,15 +104,14 @@ pub struct Dsr {
 impl Dsr {
     /// A node without routes, at time 0.
     pub fn new(settings: Settings, setup: RoutingSetup) -> Dsr {
-        let RoutingSetup { interfaces, seed, .. } = setup;
         // DSR builds its own packets, so that the outbox needs no port.
-        let outbox = Outbox::new(Manners { port: 0, everyone: Ipv4Addr::BROADCAST }, seed);
+        let manners = Manners { port: 0, everyone: Ipv4Addr::BROADCAST };
         let bounds = BufferBounds {
             packets: SEND_BUFFER_PACKETS,
             time: settings.send_buffer_timeout,
             is_shared: false,
         };
-        let desk = Desk::new(interfaces, outbox, bounds, AckSeqs::new(settings.ack_seq, None, 0));
+        let desk = Desk::new(setup, manners, bounds, AckSeqs::new(settings.ack_seq, None, 0));
         let (asked, overheard) = (settings.cache_asked, settings.cache_overheard);
         Dsr {
             cache: Cache::new(desk.own, asked, overheard, settings.route_cache_timeout),

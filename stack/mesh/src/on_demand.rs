@@ -33,9 +33,11 @@ pub(crate) use key::TAG_BYTES;
 pub use outbox::Interface;
 pub(crate) use outbox::{Chance, Manners, MessageReceiver, Outbox, header_of_message};
 use rank::Wish;
+use rates::{Cause, Limits};
 pub use trust::Trust;
 use trust::{RequestPair, RequestedRoutes};
 
+use crate::protocol::RoutingSetup;
 use crate::routing::{ControlMessage, RoutedPacket, Routing, RoutingOrder};
 
 /// A destination whose route may have changed, with its next hop, link and hops if there is one.
@@ -107,6 +109,11 @@ pub(crate) struct Desk {
     pub(crate) interfaces: Vec<Interface>,
     /// The first interface's address is the node's name.
     pub(crate) own: Ipv4Addr,
+    /// Other addresses that this node makes reachable and searches for.
+    serves: Vec<Ipv4Addr>,
+    /// Until then a node that has lost its numbers forwards nothing (RFC 3561 §6.13).
+    pub(crate) wakes_at: Instant,
+    limits: Limits,
     pub(crate) buffer: Buffer,
     pub(crate) outbox: Outbox,
     pub(crate) ack_seqs: AckSeqs,
@@ -123,18 +130,22 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new(
-        interfaces: Vec<Interface>,
-        outbox: Outbox,
+        setup: RoutingSetup,
+        manners: Manners,
         bounds: BufferBounds,
         ack_seqs: AckSeqs,
     ) -> Desk {
+        let RoutingSetup { interfaces, serves, seed, wakes_at, trust, .. } = setup;
         Desk {
             own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
             interfaces,
+            serves,
+            wakes_at,
             buffer: Buffer::new(bounds),
-            outbox,
+            outbox: Outbox::new(manners, seed),
             ack_seqs,
-            trust: Trust::default(),
+            limits: Limits::new(0, 0, 0),
+            trust,
             auth: None,
             asked: RequestedRoutes::default(),
             asked_for_others: RequestedRoutes::default(),
@@ -144,10 +155,52 @@ impl Desk {
         }
     }
 
-    /// Time stamps begin above `counter`.
-    pub(crate) fn with_trust(self, trust: Trust, form: AuthForm, counter: u64) -> Desk {
-        let auth = trust.keys.clone().map(|keys| Auth::new(keys, form, counter));
-        Desk { trust, auth, ..self }
+    pub(crate) fn with_limits(self, limits: Limits) -> Desk {
+        Desk { limits, ..self }
+    }
+
+    /// Messages are signed where there are keys. Time stamps begin above `counter`.
+    pub(crate) fn signed(self, form: AuthForm, counter: u64) -> Desk {
+        let auth = self.trust.keys.clone().map(|keys| Auth::new(keys, form, counter));
+        Desk { auth, ..self }
+    }
+
+    pub(crate) fn is_asleep(&self, now: Instant) -> bool {
+        now < self.wakes_at
+    }
+
+    pub(crate) fn is_mine(&self, address: Ipv4Addr) -> bool {
+        self.serves.contains(&address) || self.has_address(address)
+    }
+
+    /// The address in whose name the node searches for the destination of a packet.
+    pub(crate) fn origin(&self, src: IpAddr) -> Ipv4Addr {
+        v4(src).filter(|src| self.serves.contains(src)).unwrap_or(self.own)
+    }
+
+    /// Returns whether one more message of that neighbour may be read.
+    pub(crate) fn may_hear(&mut self, now: Instant, neighbour: Ipv4Addr) -> bool {
+        let may = self.limits.heard.take(now, neighbour);
+        self.count_limited(may)
+    }
+
+    /// Returns whether one more message may be sent because of that neighbour's messages.
+    pub(crate) fn may_answer(&mut self, now: Instant, neighbour: Ipv4Addr) -> bool {
+        let may = self.limits.answers.take(now, neighbour);
+        self.count_limited(may)
+    }
+
+    /// Returns whether one more route error may be sent.
+    pub(crate) fn may_report(&mut self, now: Instant, cause: Cause) -> bool {
+        let may = self.limits.errors.take(now, cause);
+        self.count_limited(may)
+    }
+
+    fn count_limited(&mut self, may: bool) -> bool {
+        if !may {
+            self.dropped(DropReason::RoutingRateLimited, 0);
+        }
+        may
     }
 
     pub(crate) fn is_signed(&self) -> bool {
@@ -194,9 +247,18 @@ impl Desk {
         Wish::of(packet.packet, is_own, is_known, is_named)
     }
 
+    /// A packet came in from a neighbour.
+    pub(crate) fn note_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr) {
+        for (here, there) in [(dst, src), (src, dst)] {
+            if self.is_mine(here) {
+                self.note_named(now, (here, there));
+            }
+        }
+    }
+
     /// Notes that a stranger can cause packets from the first address, which is here, to the second one: it has sent a
     /// packet the other way, or in the name of the first.
-    pub(crate) fn note_named(&mut self, now: Instant, pair: RequestPair) {
+    fn note_named(&mut self, now: Instant, pair: RequestPair) {
         if !self.named.has(now + NAMED_FOR / 2, pair) {
             self.named.note(now, pair, NAMED_FOR);
         }

@@ -16,7 +16,6 @@ mod replies;
 mod requests;
 mod table;
 
-use std::mem::take;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -29,7 +28,6 @@ use super::messages::{AodvMessage, Extensions, MOST_HOPS, Rrep, Rreq};
 use super::settings::Settings;
 use super::{PORT, ack_seq, desk, icv};
 use crate::on_demand::rank::{Wish, is_answer};
-use crate::on_demand::rates::{Errors, Throttle};
 use crate::on_demand::searches::Searches;
 use crate::on_demand::{Auth, Desk, OnDemand, RouteChange, Via, all_changed, path_of, v4};
 use crate::protocol::RoutingSetup;
@@ -48,21 +46,14 @@ const NEAR: u8 = 255;
 pub struct Aodv {
     settings: Settings,
     desk: Desk,
-    serves: Vec<Ipv4Addr>,
     seq: u32,
     request_id: u32,
     table: Table,
     searches: Searches<Plan>,
     links: Links,
     seen: SeenRequest,
-    errors: Errors,
-    /// Limits on messages of neighbours, and on messages that these cause.
-    heard: Throttle,
-    answers: Throttle,
     next_sweep: Instant,
-    /// Until then a node that has lost its numbers forwards nothing (§6.13).
-    wakes_at: Instant,
-    /// Data puts that wait off no further.
+    /// Data puts the wait of a node that has lost its numbers off no further (§6.13).
     wakes_by: Instant,
 }
 
@@ -74,25 +65,19 @@ const MOST_PUT_OFF: u32 = 3;
 
 impl Aodv {
     /// A node without routes, at time 0.
-    pub fn new(settings: Settings, mut setup: RoutingSetup) -> Aodv {
-        let (serves, wakes_at) = (take(&mut setup.serves), setup.wakes_at);
+    pub fn new(settings: Settings, setup: RoutingSetup) -> Aodv {
         let mut desk = desk(&settings, setup);
         let next_sweep = Instant::ZERO + desk.outbox.chance.up_to(SWEEP_INTERVAL);
         Aodv {
-            serves,
             seq: 0,
             request_id: 0,
             table: Table::new(settings.most_routes, settings.delete_period()),
             searches: Searches::new(settings.rreq_ratelimit),
             links: Links::new(desk.outbox.chance.up_to(settings.hello_interval)),
             seen: SeenRequest::default(),
-            errors: Errors::new(settings.rerr_ratelimit),
-            heard: Throttle::new(settings.message_ratelimit),
-            answers: Throttle::new(settings.answer_ratelimit),
-            desk,
             next_sweep,
-            wakes_at,
-            wakes_by: wakes_at + settings.delete_period() * MOST_PUT_OFF,
+            wakes_by: desk.wakes_at + settings.delete_period() * MOST_PUT_OFF,
+            desk,
             settings,
         }
     }
@@ -171,25 +156,12 @@ impl Aodv {
         }
     }
 
-    /// Returns whether one more message may be sent because of that neighbour's messages.
-    fn may_answer(&mut self, now: Instant, via: Via) -> bool {
-        let may = self.answers.take(now, via.from);
-        if !may {
-            self.desk.dropped(DropReason::RoutingRateLimited, 0);
-        }
-        may
-    }
-
     /// Returns whether only a neighbour can have sent it. Routers do not pass broadcasts on, and every router lowers
     /// the TTL that messages to one node have (RFC 5082). A RREQ is always broadcast (§6.3), whatever its TTL.
     fn is_near(&self, control: &ControlMessage<'_>, message: &AodvMessage) -> bool {
         let is_for_one = control.cast != Cast::ToAll && control.dst != IpAddr::V4(Ipv4Addr::BROADCAST);
         let is_right = !is_for_one || (control.hop_limit == NEAR && !matches!(message, AodvMessage::Rreq(_)));
         is_right || !self.settings.gtsm
-    }
-
-    fn is_asleep(&self, now: Instant) -> bool {
-        now < self.wakes_at
     }
 }
 
@@ -200,11 +172,7 @@ impl OnDemand for Aodv {
     }
 
     fn note_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr) {
-        for (here, there) in [(dst, src), (src, dst)] {
-            if self.is_mine(here) {
-                self.desk.note_named(now, (here, there));
-            }
-        }
+        self.desk.note_came(now, src, dst);
     }
 
     /// §6.13 keeps no number across restarts.
@@ -294,13 +262,12 @@ impl Routing for Aodv {
             return;
         };
         let is_off_link = control.from.is_some_and(|neighbour| neighbour != control.src);
-        let is_own = self.is_mine(from);
+        let is_own = self.desk.is_mine(from);
         if is_off_link || is_own || !self.desk.trust.covers(from) || !self.is_near(control, &message) {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
-        if !self.heard.take(cx.now, from) {
-            self.desk.dropped(DropReason::RoutingRateLimited, 0);
+        if !self.desk.may_hear(cx.now, from) {
             return;
         }
         let via = Via { from, link: control.link };
@@ -347,7 +314,7 @@ impl Routing for Aodv {
         let times = [
             self.desk.buffer.next(),
             self.desk.outbox.next(),
-            self.searches.next(self.wakes_at),
+            self.searches.next(self.desk.wakes_at),
             self.links.next(&self.settings),
         ];
         times.into_iter().flatten().chain([self.next_sweep]).min()
@@ -388,7 +355,7 @@ impl Routing for Aodv {
         }
         let has_own = numbers.iter().any(|(node, _)| *node == self.desk.own);
         if has_own {
-            (self.wakes_at, self.wakes_by) = (now, now);
+            (self.desk.wakes_at, self.wakes_by) = (now, now);
         }
         has_own
     }

@@ -9,7 +9,7 @@ use hopwise_core::Instant;
 
 use super::messages::{RouteMessage, statement};
 use super::table::is_newer;
-use super::{Aodvv2, Cx, Route, v4};
+use super::{Aodvv2, Cx, Route};
 use crate::on_demand::rank::Wish;
 use crate::on_demand::rates::{Origins, RequestNews};
 use crate::on_demand::searches::SearchStart;
@@ -17,7 +17,7 @@ use crate::on_demand::searches::SearchStart;
 impl Aodvv2 {
     /// Starts a search for a destination, unless one is under way.
     pub(super) fn search(&mut self, cx: &Cx<'_>, src: IpAddr, (dst, wish): (Ipv4Addr, Wish)) {
-        let origin = v4(src).filter(|src| self.serves.contains(src)).unwrap_or(self.desk.own);
+        let origin = self.desk.origin(src);
         match self.searches.begin(dst, origin, wish, 1) {
             SearchStart::Already => return,
             SearchStart::Refused => self.give_search_up(dst),
@@ -34,7 +34,7 @@ impl Aodvv2 {
     /// Sends the requests that may leave now.
     fn take_turns(&mut self, cx: &Cx<'_>) {
         let wait = self.settings.rreq_wait_time;
-        while !self.is_asleep(cx.now) {
+        while !self.desk.is_asleep(cx.now) {
             let patience = |attempts: &u8| wait * 2_u32.pow(u32::from((*attempts).clamp(1, 16) - 1));
             let Some((dst, origin, _)) = self.searches.next_request(cx.now, patience) else { return };
             self.request(cx, (origin, dst));

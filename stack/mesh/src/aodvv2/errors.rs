@@ -136,7 +136,7 @@ impl Aodvv2 {
             }
         }
         let active = self.give_up(now, &gone);
-        if rerr.hop_limit <= 1 || rerr.pkt_source.is_some_and(|src| self.is_mine(src)) {
+        if rerr.hop_limit <= 1 || rerr.pkt_source.is_some_and(|src| self.desk.is_mine(src)) {
             return Ok(());
         }
         let back = rerr.pkt_source.and_then(|src| self.table.valid(now, src));
@@ -159,8 +159,7 @@ impl Aodvv2 {
         let unreachable: Vec<_> = unreachable.iter().filter(is_new).copied().collect();
         let room = Rerr::room(self.desk.most_bytes());
         for part in unreachable.chunks(room) {
-            if !self.errors.take(now, cause) {
-                self.desk.dropped(DropReason::RoutingRateLimited, 0);
+            if !self.desk.may_report(now, cause) {
                 return;
             }
             let hop_limit = self.settings.max_hopcount;

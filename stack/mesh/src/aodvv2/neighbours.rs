@@ -194,7 +194,7 @@ impl Aodvv2 {
     /// Requests an acknowledgement of a neighbour, unless one is due, and holds its newest request until then.
     pub(super) fn hold(&mut self, now: Instant, via: Via, request: &Rfc5444Message) {
         if !self.neighbours.is_asked(via.from) {
-            if !self.may_answer(now, via) {
+            if !self.desk.may_answer(now, via.from) {
                 return;
             }
             self.neighbours.await_ack(via.from, now + self.settings.rrep_ack_sent_timeout, None);
@@ -263,7 +263,7 @@ impl Aodvv2 {
         awaited.tries += 1;
         awaited.until = cx.now + wait;
         let again = awaited.reply.clone().into_iter().chain([rrep_ack(true)]).collect();
-        if self.may_answer(cx.now, via) {
+        if self.desk.may_answer(cx.now, via.from) {
             self.tell_neighbour(via, again);
         }
     }

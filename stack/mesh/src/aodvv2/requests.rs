@@ -26,12 +26,12 @@ impl Aodvv2 {
             return Ok(());
         }
         let Some(metric) = self.longer(&rreq) else { return Ok(()) };
-        if self.is_mine(rreq.to) {
+        if self.desk.is_mine(rreq.to) {
             return Ok(());
         }
         // A node that took this route from us could be on our older route: the neighbour is to be confirmed first.
         let is_confirmed = self.neighbours.is_confirmed(via.from);
-        if !is_confirmed && !self.is_mine(rreq.other) && self.table.valid(now, rreq.to).is_some() {
+        if !is_confirmed && !self.desk.is_mine(rreq.other) && self.table.valid(now, rreq.to).is_some() {
             self.hold(now, via, message);
             return Ok(());
         }
@@ -45,12 +45,12 @@ impl Aodvv2 {
             }
         }
         if self.learn(now, via, &rreq, metric) == OfferResult::No
-            || self.is_asleep(now)
-            || !self.may_answer(now, via)
+            || self.desk.is_asleep(now)
+            || !self.desk.may_answer(now, via.from)
         {
             return Ok(());
         }
-        if self.is_mine(rreq.other) {
+        if self.desk.is_mine(rreq.other) {
             self.believe(rreq.other, rreq.to, message);
             self.answer(cx, via, &rreq);
         } else if rreq.hop_limit > 1 {
@@ -132,15 +132,19 @@ impl Aodvv2 {
         }
         // It answers our request, so that our frames reach it.
         self.confirm(cx, via);
-        let is_for_us = self.is_mine(rrep.other);
+        let is_for_us = self.desk.is_mine(rrep.other);
         if is_for_us {
             self.believe(rrep.other, rrep.to, message);
         }
         let Some(metric) = self.longer(&rrep) else { return Ok(()) };
-        if self.is_mine(rrep.to) || self.learn(now, via, &rrep, metric) == OfferResult::No {
+        if self.desk.is_mine(rrep.to) || self.learn(now, via, &rrep, metric) == OfferResult::No {
             return Ok(());
         }
-        if is_for_us || self.is_asleep(now) || rrep.hop_limit <= 1 || !self.may_answer(now, via) {
+        if is_for_us
+            || self.desk.is_asleep(now)
+            || rrep.hop_limit <= 1
+            || !self.desk.may_answer(now, via.from)
+        {
             return Ok(());
         }
         let back = self.table.get_mut(now, rrep.other).and_then(|route| route.newest().copied());
@@ -153,7 +157,7 @@ impl Aodvv2 {
 
     /// Returns whether it answers a request that this node made or passed on.
     fn is_awaited(&self, now: Instant, rrep: &RouteMessage) -> bool {
-        let is_looked_for = self.is_mine(rrep.other) && self.searches.has(rrep.to);
+        let is_looked_for = self.desk.is_mine(rrep.other) && self.searches.has(rrep.to);
         is_looked_for || self.desk.was_asked(now, (rrep.other, rrep.to))
     }
 }

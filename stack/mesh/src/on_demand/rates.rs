@@ -141,6 +141,22 @@ impl Throttle {
     }
 }
 
+/// The limits of a node, each for a second; 0 sets none.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    /// On messages of neighbours, and on messages that these cause.
+    pub(crate) heard: Throttle,
+    pub(crate) answers: Throttle,
+    pub(crate) errors: Errors,
+}
+
+impl Limits {
+    pub(crate) fn new(heard: u32, answers: u32, errors: u32) -> Limits {
+        let (heard, answers) = (Throttle::new(heard), Throttle::new(answers));
+        Limits { heard, answers, errors: Errors::new(errors) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

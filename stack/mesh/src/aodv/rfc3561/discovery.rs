@@ -8,7 +8,7 @@ use hopwise_core::Instant;
 use super::super::ack_seq;
 use super::super::messages::{AodvMessage, Rreq, bytes_of};
 use super::super::settings::Settings;
-use super::{Aodv, Cx, v4};
+use super::{Aodv, Cx};
 use crate::on_demand::rank::{Rank, Wish};
 use crate::on_demand::searches::SearchStart;
 
@@ -79,7 +79,7 @@ impl Aodv {
             if last_hops > 0 { last_hops.saturating_add(settings.ttl_increment) } else { settings.ttl_start };
         let ttl = ring(first, settings);
         // Arrivals are known by the address that they came to.
-        let origin = v4(src).filter(|src| self.serves.contains(src)).unwrap_or(self.desk.own);
+        let origin = self.desk.origin(src);
         self.begin(now, (origin, dst), wish, Plan { ttl, retries: 0, is_repair: false })
     }
 
@@ -108,7 +108,7 @@ impl Aodv {
 
     /// Sends the requests that may leave now.
     pub(super) fn take_turns(&mut self, cx: &Cx<'_>) {
-        while !self.is_asleep(cx.now) {
+        while !self.desk.is_asleep(cx.now) {
             let settings = &self.settings;
             let next = self.searches.next_request(cx.now, |plan| plan.patience(settings));
             let Some((dst, origin, plan)) = next else { return };

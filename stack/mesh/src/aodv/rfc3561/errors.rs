@@ -80,9 +80,9 @@ impl Aodv {
 
     /// Reacts to data that cannot be forwarded.
     pub(super) fn refuse_data(&mut self, now: Instant, dst: Ipv4Addr) {
-        if self.is_asleep(now) {
+        if self.desk.is_asleep(now) {
             // §6.13: the wait starts again while data comes through here.
-            self.wakes_at = (now + self.settings.delete_period()).min(self.wakes_by);
+            self.desk.wakes_at = (now + self.settings.delete_period()).min(self.wakes_by);
         }
         let until = now + self.settings.delete_period();
         let mut seq = 0;
@@ -160,8 +160,7 @@ impl Aodv {
     ) {
         let room = Rerr::room(self.desk.most_bytes());
         for part in unreachable.chunks(room) {
-            if !self.errors.take(now, cause) {
-                self.desk.dropped(DropReason::RoutingRateLimited, 0);
+            if !self.desk.may_report(now, cause) {
                 return;
             }
             let rerr = AodvMessage::Rerr(Rerr { is_no_delete, unreachable: part.to_vec() });

@@ -261,8 +261,8 @@ fn that_a_link_broke_is_told_also_beside_a_flood_of_data() {
 #[test]
 fn data_of_strangers_keeps_no_node_silent_for_ever() {
     let mut alone = Alone::new(settings());
-    alone.router.wakes_at = alone.now + settings().delete_period();
-    alone.router.wakes_by = alone.router.wakes_at + settings().delete_period() * super::MOST_PUT_OFF;
+    alone.router.desk.wakes_at = alone.now + settings().delete_period();
+    alone.router.wakes_by = alone.router.desk.wakes_at + settings().delete_period() * super::MOST_PUT_OFF;
     let began = alone.now;
     let answers = |alone: &mut Alone, id| {
         let rreq = AodvMessage::Rreq(request(id, 2, 0, None));

@@ -149,7 +149,7 @@ impl Aodv {
             let has_spoken = self.links.spoke.is_some_and(|at| now.since(at) < self.settings.hello_interval);
             // §6.9: only a node on an active route sends hellos.
             let is_on_route = !self.routes(now).is_empty();
-            if is_on_route && !has_spoken && !self.is_asleep(now) {
+            if is_on_route && !has_spoken && !self.desk.is_asleep(now) {
                 self.say_hello();
             }
         }
@@ -161,7 +161,7 @@ impl Aodv {
     /// Notes a packet of this node for a search once its route is lost.
     pub(super) fn note_own_use(&mut self, now: Instant, packet: &RoutedPacket<'_>) {
         let (src, Some(dst)) = (packet.src, v4(packet.dst)) else { return };
-        if self.settings.search_at_once && v4(src).is_some_and(|src| self.is_mine(src)) {
+        if self.settings.search_at_once && v4(src).is_some_and(|src| self.desk.is_mine(src)) {
             let until = now + self.settings.active_route_timeout;
             let wish = self.desk.wish(now, packet, true);
             let route = self.table.get_mut(now, dst);

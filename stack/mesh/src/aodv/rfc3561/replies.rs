@@ -48,12 +48,13 @@ impl Aodv {
         };
         // A destination's own reply is judged before the destination counts as met: meeting it makes its route active,
         // and a reply with the route's number then goes no further.
-        let is_taken = !self.is_mine(rrep.dst) && self.table.offer(now, rrep.dst, &offer) == OfferResult::Yes;
+        let is_taken =
+            !self.desk.is_mine(rrep.dst) && self.table.offer(now, rrep.dst, &offer) == OfferResult::Yes;
         self.meet(now, via);
-        if rrep.wants_ack && self.may_answer(now, via) {
+        if rrep.wants_ack && self.desk.may_answer(now, via.from) {
             self.tell_neighbour(via.link, via.from, &bytes_of(&AodvMessage::RrepAck, &[]));
         }
-        let is_for_us = self.is_mine(rrep.origin);
+        let is_for_us = self.desk.is_mine(rrep.origin);
         if is_for_us {
             self.believe(rrep.origin, rrep.dst, extensions);
         }
@@ -62,7 +63,7 @@ impl Aodv {
         }
         self.mended(now, rrep.dst, before);
         self.found(now, rrep.dst);
-        if !is_for_us && !self.is_asleep(now) && self.may_answer(now, via) {
+        if !is_for_us && !self.desk.is_asleep(now) && self.desk.may_answer(now, via.from) {
             self.pass_reply_on(now, via, rrep, extensions);
         }
     }
@@ -70,7 +71,7 @@ impl Aodv {
     /// Returns whether it answers a request that this node made or passed on. A gratuitous RREP answers none (§6.6.3),
     /// so that it is taken only if the node itself requests gratuitous RREPs.
     fn is_awaited(&self, now: Instant, rrep: &Rrep) -> bool {
-        let is_looked_for = self.is_mine(rrep.origin) && self.searches.has(rrep.dst);
+        let is_looked_for = self.desk.is_mine(rrep.origin) && self.searches.has(rrep.dst);
         is_looked_for || self.settings.gratuitous || self.desk.was_asked(now, (rrep.origin, rrep.dst))
     }
 

@@ -30,7 +30,7 @@ impl Aodv {
             return;
         }
         self.meet(now, via);
-        if self.is_mine(rreq.origin) {
+        if self.desk.is_mine(rreq.origin) {
             return;
         }
         let memory = self.settings.path_discovery_time();
@@ -44,19 +44,15 @@ impl Aodv {
         }
         let hops = rreq.hop_count + 1;
         self.learn_way_back(now, via, rreq, hops);
-        if self.is_asleep(now) || !self.may_answer(now, via) {
+        if self.desk.is_asleep(now) || !self.desk.may_answer(now, via.from) {
             return;
         }
-        if self.is_mine(rreq.dst) {
+        if self.desk.is_mine(rreq.dst) {
             self.believe(rreq.dst, rreq.origin, extensions);
             self.answer_as_destination(cx, rreq);
         } else if !self.answer_from_table(now, via, rreq, extensions) {
             self.pass_on(now, ttl, *rreq, extensions);
         }
-    }
-
-    pub(super) fn is_mine(&self, address: Ipv4Addr) -> bool {
-        self.serves.contains(&address) || self.desk.has_address(address)
     }
 
     /// The sender of a message is a neighbour; its number is not known by that.
