@@ -160,7 +160,7 @@ impl Aodvv2 {
     fn report_route(&mut self, dst: Ipv4Addr) {
         if let Some(route) = self.table.peek_mut(dst).filter(|route| route.is_ours) {
             let hops = route.hops();
-            self.desk.report_route(dst, &mut route.reported_hops, hops);
+            self.desk.outbox.report_route(dst, &mut route.reported_hops, hops);
         }
     }
 

@@ -24,7 +24,7 @@ use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkId, NextHop};
 
 use crate::constants::{ConstantForm, ON, constants};
-use crate::on_demand::{Interface, Manners, MessageReceiver, Outbox, is_host, path_of, route_event, v4};
+use crate::on_demand::{Interface, Manners, MessageReceiver, Outbox, is_host, name_of, path_of, sender_of, v4};
 use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict};
 use message::{OGM_BYTES, Ogm};
@@ -104,7 +104,7 @@ impl Batman {
         let RoutingSetup { interfaces, seed, .. } = setup;
         let mut outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, seed);
         Batman {
-            own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
+            own: name_of(&interfaces),
             seq: 0,
             next_own: Instant::ZERO + outbox.chance.up_to(settings.orig_interval),
             beside_own: vec![Vec::new(); interfaces.len()],
@@ -199,9 +199,7 @@ impl Batman {
 
     /// The messages of a packet, and the neighbour that sent it.
     fn read(&self, control: &ControlMessage<'_>) -> Result<(LinkNeighbour, Vec<Ogm>), DropReason> {
-        let is_from = |from: &Ipv4Addr| control.from.is_none_or(|sender| sender == IpAddr::V4(*from));
-        let from = v4(control.src).filter(is_from).filter(|from| is_host(*from) && *from != self.own);
-        let from = from.ok_or(DropReason::RoutingRefused)?;
+        let from = sender_of(control, self.own)?;
         let ogms = message::read_all(control.message).ok_or(DropReason::RoutingMalformed)?;
         Ok(((control.link, from), ogms))
     }
@@ -274,14 +272,7 @@ impl Batman {
     fn report(&mut self, node: Ipv4Addr) {
         let Some(originator) = self.originators.get_mut(node) else { return };
         let hops = originator.hops(self.settings.ttl);
-        if let Some(event) = route_event(&mut originator.reported_hops, hops) {
-            self.outbox.push(RoutingOrder::Tell {
-                peer: node.into(),
-                ports: None,
-                event,
-                path: path_of(hops),
-            });
-        }
+        self.outbox.report_route(node, &mut originator.reported_hops, hops);
     }
 
     /// Passes a message on. Those of neighbours go back too, as their echo, also where they are not of the router.
@@ -338,7 +329,7 @@ impl Routing for Batman {
     fn handle_control(&mut self, cx: &Cx<'_>, control: &ControlMessage<'_>) {
         match self.read(control) {
             Ok((from, ogms)) => ogms.iter().for_each(|ogm| self.take(cx.now, from, ogm)),
-            Err(reason) => self.outbox.push(RoutingOrder::Dropped { reason, id: 0 }),
+            Err(reason) => self.outbox.dropped(reason, 0),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::constants::{ConstantForm, MOST_PACKETS, OFF, ON, constants};
 use crate::on_demand::ack_seq::AckSeqs;
 use crate::on_demand::rank::Wish;
 use crate::on_demand::rates::{EventRate, Origins};
-use crate::on_demand::{BufferBounds, Desk, Manners, header_of_message, is_host, path_of, v4};
+use crate::on_demand::{BufferBounds, Desk, Manners, is_host, packet_of_header, path_of, v4};
 use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::routing::{
     ControlMessage, Cx, Hop, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
@@ -167,11 +167,7 @@ impl Dsr {
     fn packet(&mut self, dst: Ipv4Addr, hop_limit: u8, options: Vec<DsrOption>) -> Vec<u8> {
         let message = OptionsHeader { next: NOTHING, options }.bytes();
         self.packets = self.packets.wrapping_add(1);
-        let ip = header_of_message((self.desk.own, dst), PROTOCOL, hop_limit, self.packets);
-        let mut packet = Vec::with_capacity(20 + message.len());
-        ip.emit(message.len(), &mut packet);
-        packet.extend_from_slice(&message);
-        packet
+        packet_of_header((self.desk.own, dst), PROTOCOL, hop_limit, self.packets, &message)
     }
 
     /// After changes of the cache: waiting packets leave, and connections learn of the new paths.
@@ -199,14 +195,13 @@ impl Dsr {
     }
 
     fn send(&mut self, via: Ipv4Addr, class: QueueClass, packet: Vec<u8>) {
-        let (link, to) = (self.link_of(via), NextHop::Neighbour(via.into()));
-        self.desk.outbox.push(RoutingOrder::Send { link, to, class, packet });
+        self.desk.outbox.send((self.link_of(via), via), class, packet);
     }
 
     fn report_route(&mut self, now: Instant, peer: Ipv4Addr) {
         let hops = self.cache.hops(now, peer);
         if let Some(reported) = self.peers.get_mut(&peer) {
-            self.desk.report_route(peer, reported, hops);
+            self.desk.outbox.report_route(peer, reported, hops);
         }
     }
 

@@ -20,7 +20,7 @@ use hopwise_core::wire::IpView;
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
 
 use crate::constants::{ConstantForm, ConstantValue, ON, Setting, constants};
-use crate::on_demand::{Interface, Manners, Outbox, header_of_message, is_host, path_of, v4};
+use crate::on_demand::{Interface, Manners, Outbox, is_host, name_of, packet_of_header, path_of, v4};
 use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::routing::{
     ControlMessage, Cx, Hop, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
@@ -126,7 +126,7 @@ impl Gpsr {
         // GPSR builds its own packets, so that the outbox needs no port.
         let mut outbox = Outbox::new(Manners { port: 0, everyone: Ipv4Addr::BROADCAST }, seed);
         Gpsr {
-            own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
+            own: name_of(&interfaces),
             interfaces,
             positions,
             neighbours: NeighbourPositions::new(settings.most_neighbours),
@@ -149,10 +149,8 @@ impl Gpsr {
         let Some(sender) = self.positions.locate(now, self.own) else { return };
         let beacon = Header { next: NOTHING, sender, body: Body::Beacon }.bytes();
         self.packets = self.packets.wrapping_add(1);
-        let ip = header_of_message((self.own, Ipv4Addr::BROADCAST), PROTOCOL, 1, self.packets);
-        let mut packet = Vec::with_capacity(ip.len() + beacon.len());
-        ip.emit(beacon.len(), &mut packet);
-        packet.extend_from_slice(&beacon);
+        let ends = (self.own, Ipv4Addr::BROADCAST);
+        let packet = packet_of_header(ends, PROTOCOL, 1, self.packets, &beacon);
         for interface in &self.interfaces {
             let (link, packet) = (interface.link, packet.clone());
             self.outbox.push(RoutingOrder::Send {
@@ -219,8 +217,7 @@ impl Gpsr {
     }
 
     fn send(&mut self, via: Ipv4Addr, packet: Vec<u8>) {
-        let (link, to) = (self.link_of(via), NextHop::Neighbour(via.into()));
-        self.outbox.push(RoutingOrder::Send { link, to, class: QueueClass::Data, packet });
+        self.outbox.send((self.link_of(via), via), QueueClass::Data, packet);
     }
 
     /// Notes the position of the frame's sender.
@@ -254,10 +251,6 @@ impl Gpsr {
         self.send(via, packet);
         Ok(None)
     }
-
-    fn dropped(&mut self, reason: DropReason) {
-        self.outbox.push(RoutingOrder::Dropped { reason, id: 0 });
-    }
 }
 
 impl Routing for Gpsr {
@@ -285,7 +278,7 @@ impl Routing for Gpsr {
 
     fn handle_wrapped(&mut self, cx: &Cx<'_>, rx: &Rx<'_>) -> Option<Vec<u8>> {
         self.take_packet(cx.now, rx).unwrap_or_else(|reason| {
-            self.dropped(reason);
+            self.outbox.dropped(reason, 0);
             None
         })
     }

@@ -28,7 +28,7 @@ use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
 use crate::constants::{ConstantForm, constants};
-use crate::on_demand::{Interface, Manners, MessageReceiver, Outbox, is_host, path_of, route_event, v4};
+use crate::on_demand::{Interface, Manners, MessageReceiver, Outbox, is_host, name_of, path_of, sender_of, v4};
 use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::routing::{
     ControlMessage, Cx, Hop, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,
@@ -91,7 +91,7 @@ impl Hwmp {
         let RoutingSetup { interfaces, first_kbps, seed, .. } = setup;
         let mut outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, seed);
         Hwmp {
-            own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
+            own: name_of(&interfaces),
             interfaces,
             next_beacon: Instant::ZERO + outbox.chance.up_to(settings.beacon_interval),
             next_housekeeping: Instant::ZERO + HOUSEKEEPING,
@@ -150,10 +150,9 @@ impl Hwmp {
         for (node, path) in self.paths.flush(neighbour) {
             self.failures += u64::from(path.is_active);
             if path.reported_hops.is_some() {
-                let (peer, event) = (node.into(), PathEvent::RouteFailed);
-                self.outbox.push(RoutingOrder::Tell { peer, ports: None, event, path: path_of(None) });
+                self.outbox.tell(node, None, PathEvent::RouteFailed, None);
             }
-            path.waiting.iter().for_each(|waiting| self.dropped(DropReason::NoRoute, waiting.id));
+            path.waiting.iter().for_each(|waiting| self.outbox.dropped(DropReason::NoRoute, waiting.id));
         }
     }
 
@@ -170,35 +169,21 @@ impl Hwmp {
     fn report(&mut self, node: Ipv4Addr) {
         let Some(path) = self.paths.known_mut(node).filter(|path| path.is_ours) else { return };
         let hops = path.via().map(|_| path.hops);
-        if let Some(event) = route_event(&mut path.reported_hops, hops) {
-            self.outbox.push(RoutingOrder::Tell {
-                peer: node.into(),
-                ports: None,
-                event,
-                path: path_of(hops),
-            });
-        }
+        self.outbox.report_route(node, &mut path.reported_hops, hops);
     }
 
     /// Sends the packets that have waited for a path.
     fn release(&mut self, node: Ipv4Addr) {
         let Some(path) = self.paths.known_mut(node) else { return };
         let Some((link, via)) = path.via() else { return };
-        let to = NextHop::Neighbour(via.into());
         for PathlessPacket { packet, .. } in std::mem::take(&mut path.waiting) {
-            self.outbox.push(RoutingOrder::Send { link, to, class: QueueClass::Data, packet });
+            self.outbox.send((link, via), QueueClass::Data, packet);
         }
-    }
-
-    fn dropped(&mut self, reason: DropReason, id: u64) {
-        self.outbox.push(RoutingOrder::Dropped { reason, id });
     }
 
     /// The neighbour that sent a message, and the frame in it.
     fn read(&self, control: &ControlMessage<'_>) -> Result<(PeerKey, Frame), DropReason> {
-        let is_from = |from: &Ipv4Addr| control.from.is_none_or(|sender| sender == IpAddr::V4(*from));
-        let from = v4(control.src).filter(is_from).filter(|from| is_host(*from) && *from != self.own);
-        let from = from.ok_or(DropReason::RoutingRefused)?;
+        let from = sender_of(control, self.own)?;
         let frame = Frame::read(control.message).ok_or(DropReason::RoutingMalformed)?;
         Ok(((control.link, from), frame))
     }
@@ -209,7 +194,7 @@ impl Hwmp {
             Frame::Open(said) => self.peers.on_open(now, from, said.own),
             Frame::Confirm(said) => self.peers.on_confirm(now, from, *said),
             Frame::Close(said) => self.peers.on_close(now, from, *said),
-            _ if !self.peers.is_peer(from) => return self.dropped(DropReason::RoutingRefused, 0),
+            _ if !self.peers.is_peer(from) => return self.outbox.dropped(DropReason::RoutingRefused, 0),
             Frame::Preq(preq) => return self.take_preq(now, from, preq),
             Frame::Prep(prep) => return self.take_prep(now, from, prep),
             Frame::Perr(perr) => return self.take_perr(now, from, perr),
@@ -269,7 +254,7 @@ impl Routing for Hwmp {
         path.is_ours = true;
         let oldest = path.keep(FRAME_QUEUE, PathlessPacket { id: packet.id, packet: packet.packet.to_vec() });
         if let Some(oldest) = oldest {
-            self.dropped(DropReason::RouteBufferFull, oldest.id);
+            self.outbox.dropped(DropReason::RouteBufferFull, oldest.id);
         }
         if !self.ask(cx.now, dst, false) {
             self.drop_waiting(dst);
@@ -283,7 +268,7 @@ impl Routing for Hwmp {
                 self.peers.note_heard(cx.now, from);
                 self.take(cx.now, from, &frame);
             }
-            Err(reason) => self.dropped(reason, 0),
+            Err(reason) => self.outbox.dropped(reason, 0),
         }
     }
 

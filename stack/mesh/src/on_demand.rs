@@ -17,7 +17,7 @@ mod trust;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use hopwise_core::agent::{HopSource, Path, PathEvent};
+use hopwise_core::agent::{HopSource, Path};
 use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{IpView, protocol};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
@@ -31,9 +31,9 @@ use buffer::{Buffer, HeldPackets};
 pub use key::Key;
 pub(crate) use key::TAG_BYTES;
 pub use outbox::Interface;
-pub(crate) use outbox::{Chance, Manners, MessageReceiver, Outbox, header_of_message};
+pub(crate) use outbox::{Chance, Manners, MessageReceiver, Outbox, packet_of_header};
 use rank::Wish;
-use rates::{Cause, Limits};
+use rates::{Cause, Limits, RequestNews};
 pub use trust::Trust;
 use trust::{RequestPair, RequestedRoutes};
 
@@ -137,7 +137,7 @@ impl Desk {
     ) -> Desk {
         let RoutingSetup { interfaces, serves, seed, wakes_at, trust, .. } = setup;
         Desk {
-            own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
+            own: name_of(&interfaces),
             interfaces,
             serves,
             wakes_at,
@@ -194,6 +194,11 @@ impl Desk {
     pub(crate) fn may_report(&mut self, now: Instant, cause: Cause) -> bool {
         let may = self.limits.errors.take(now, cause);
         self.count_limited(may)
+    }
+
+    /// Returns whether a request is to be processed.
+    pub(crate) fn is_new(&mut self, news: RequestNews) -> bool {
+        self.count_limited(news != RequestNews::Flood) && news == RequestNews::New
     }
 
     fn count_limited(&mut self, may: bool) -> bool {
@@ -269,7 +274,7 @@ impl Desk {
     }
 
     pub(crate) fn dropped(&mut self, reason: DropReason, id: u64) {
-        self.outbox.push(RoutingOrder::Dropped { reason, id });
+        self.outbox.dropped(reason, id);
     }
 
     /// Keeps a packet until there is a route.
@@ -360,41 +365,24 @@ impl Desk {
         match said {
             Ok(said) => {
                 for ((ours, theirs), event) in said {
-                    let path = path_of(hops);
-                    self.outbox.push(RoutingOrder::Tell {
-                        peer: peer.into(),
-                        ports: Some((theirs, ours)),
-                        event,
-                        path,
-                    });
+                    self.outbox.tell(peer, Some((theirs, ours)), event, hops);
                 }
             }
             Err(reason) => self.dropped(reason, 0),
         }
     }
-
-    /// Informs connections when a route that they use has become `now`. `reported` is the hop count that they last got.
-    pub(crate) fn report_route(&mut self, peer: Ipv4Addr, reported: &mut Option<u8>, now: Option<u8>) {
-        if let Some(event) = route_event(reported, now) {
-            self.outbox.push(RoutingOrder::Tell {
-                peer: peer.into(),
-                ports: None,
-                event,
-                path: path_of(now),
-            });
-        }
-    }
 }
 
-/// The news of a route that has become `now`. `reported` is the hop count that connections last got.
-pub(crate) fn route_event(reported: &mut Option<u8>, now: Option<u8>) -> Option<PathEvent> {
-    let before = std::mem::replace(reported, now);
-    match (before, now) {
-        (None, Some(_)) => Some(PathEvent::RouteFound),
-        (Some(_), None) => Some(PathEvent::RouteFailed),
-        (Some(before), Some(now)) if before != now => Some(PathEvent::HopsChanged),
-        _ => None,
-    }
+/// The first interface's address is the node's name.
+pub(crate) fn name_of(interfaces: &[Interface]) -> Ipv4Addr {
+    interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address)
+}
+
+/// The neighbour that sent a message straight to the node with the name `own`.
+pub(crate) fn sender_of(control: &ControlMessage<'_>, own: Ipv4Addr) -> Result<Ipv4Addr, DropReason> {
+    let is_from = |from: &Ipv4Addr| control.from.is_none_or(|sender| sender == IpAddr::V4(*from));
+    let from = v4(control.src).filter(is_from).filter(|from| is_host(*from) && *from != own);
+    from.ok_or(DropReason::RoutingRefused)
 }
 
 /// The protocols here name nodes by IPv4 addresses.

@@ -105,7 +105,7 @@ impl Ns2Aodv {
     fn report_route(&mut self, dst: Ipv4Addr) {
         if let Some(entry) = self.table.get_mut(dst).filter(|entry| entry.is_ours) {
             let hops = entry.usable_hops();
-            self.desk.report_route(dst, &mut entry.reported_hops, hops);
+            self.desk.outbox.report_route(dst, &mut entry.reported_hops, hops);
         }
     }
 

@@ -123,7 +123,7 @@ impl Aodv {
     fn report_route(&mut self, dst: Ipv4Addr) {
         if let Some(route) = self.table.peek_mut(dst).filter(|route| route.is_ours) {
             let hops = route.usable_hops();
-            self.desk.report_route(dst, &mut route.reported_hops, hops);
+            self.desk.outbox.report_route(dst, &mut route.reported_hops, hops);
         }
     }
 

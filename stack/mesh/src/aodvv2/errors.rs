@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use hopwise_core::trace::DropReason;
-use hopwise_core::{Instant, NextHop, QueueClass};
+use hopwise_core::{Instant, QueueClass};
 
 use super::messages::{MessageRefusal, Rerr};
 use super::table::is_newer;
@@ -52,9 +52,8 @@ impl Aodvv2 {
         }
         let other = self.table.valid(now, dst).filter(|route| route.next_hop != via.from);
         if let Some(route) = other {
-            let (link, to) = (route.link, NextHop::Neighbour(route.next_hop.into()));
-            let packet = packet.packet.to_vec();
-            self.desk.outbox.push(RoutingOrder::Send { link, to, class: QueueClass::Data, packet });
+            let way = (route.link, route.next_hop);
+            self.desk.outbox.send(way, QueueClass::Data, packet.packet.to_vec());
             self.break_link(now, via);
             return Undelivered::Kept;
         }

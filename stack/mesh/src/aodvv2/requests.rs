@@ -6,7 +6,6 @@ use hopwise_core::trace::DropReason;
 use super::messages::{MessageRefusal, RouteMessage, passed_on, rrep_ack};
 use super::table::{OfferedRoute, is_newer};
 use super::{Aodvv2, Cx, Via};
-use crate::on_demand::rates::RequestNews;
 use crate::on_demand::shares::OfferResult;
 use crate::rfc5444::Rfc5444Message;
 
@@ -36,15 +35,9 @@ impl Aodvv2 {
             return Ok(());
         }
         let (memory, rate) = (self.settings.rtemsg_entry_time, self.settings.relay_ratelimit);
-        match self.seen.note(now, (rreq.to, rreq.other), (rreq.seq, metric), memory, rate) {
-            RequestNews::New => {}
-            RequestNews::Redundant => return Ok(()),
-            RequestNews::Flood => {
-                self.desk.dropped(DropReason::RoutingRateLimited, 0);
-                return Ok(());
-            }
-        }
-        if self.learn(now, via, &rreq, metric) == OfferResult::No
+        let news = self.seen.note(now, (rreq.to, rreq.other), (rreq.seq, metric), memory, rate);
+        if !self.desk.is_new(news)
+            || self.learn(now, via, &rreq, metric) == OfferResult::No
             || self.desk.is_asleep(now)
             || !self.desk.may_answer(now, via.from)
         {

@@ -192,7 +192,7 @@ impl Hwmp {
     /// Drops the packets that wait for a path.
     pub(super) fn drop_waiting(&mut self, node: Ipv4Addr) {
         let waiting = self.paths.known_mut(node).map(|path| std::mem::take(&mut path.waiting));
-        waiting.into_iter().flatten().for_each(|waiting| self.dropped(DropReason::NoRoute, waiting.id));
+        waiting.into_iter().flatten().for_each(|waiting| self.outbox.dropped(DropReason::NoRoute, waiting.id));
     }
 
     /// Takes what a request or a reply tells of a node and of the neighbour that brought it. Returns the metric of the
@@ -233,7 +233,7 @@ impl Hwmp {
 
     pub(super) fn take_preq(&mut self, now: Instant, from: PeerKey, preq: &Preq) {
         if !is_host(preq.originator) || !is_host(preq.target) {
-            return self.dropped(DropReason::RoutingRefused, 0);
+            return self.outbox.dropped(DropReason::RoutingRefused, 0);
         }
         let told = ToldNode {
             node: preq.originator,
@@ -288,7 +288,7 @@ impl Hwmp {
 
     pub(super) fn take_prep(&mut self, now: Instant, from: PeerKey, prep: &Prep) {
         if !is_host(prep.originator) || !is_host(prep.target) {
-            return self.dropped(DropReason::RoutingRefused, 0);
+            return self.outbox.dropped(DropReason::RoutingRefused, 0);
         }
         let told = ToldNode {
             node: prep.target,

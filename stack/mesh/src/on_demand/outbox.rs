@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use hopwise_core::agent::PathEvent;
 use hopwise_core::random::SplitMix64;
+use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{IpHeader, IpView, UdpView, protocol, udp};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
-use super::{Envelope, v4};
+use super::{Envelope, path_of, v4};
 use crate::routing::RoutingOrder;
 
 /// A link of the protocol, and the node's address there.
@@ -81,6 +83,37 @@ impl Outbox {
         self.later.insert((at, self.filed), order);
     }
 
+    pub(crate) fn dropped(&mut self, reason: DropReason, id: u64) {
+        self.push(RoutingOrder::Dropped { reason, id });
+    }
+
+    /// Sends a whole packet to a neighbour.
+    pub(crate) fn send(&mut self, (link, via): (LinkId, Ipv4Addr), class: QueueClass, packet: Vec<u8>) {
+        self.push(RoutingOrder::Send { link, to: NextHop::Neighbour(via.into()), class, packet });
+    }
+
+    /// Informs connections when a route that they use has become `now`. `reported` is the hop count that they last got.
+    pub(crate) fn report_route(&mut self, peer: Ipv4Addr, reported: &mut Option<u8>, now: Option<u8>) {
+        let event = match (std::mem::replace(reported, now), now) {
+            (None, Some(_)) => PathEvent::RouteFound,
+            (Some(_), None) => PathEvent::RouteFailed,
+            (Some(before), Some(now)) if before != now => PathEvent::HopsChanged,
+            _ => return,
+        };
+        self.tell(peer, None, event, now);
+    }
+
+    /// Hands an event of the path to a peer to the connections with these ports, or to all of them.
+    pub(crate) fn tell(
+        &mut self,
+        peer: Ipv4Addr,
+        ports: Option<(u16, u16)>,
+        event: PathEvent,
+        hops: Option<u8>,
+    ) {
+        self.push(RoutingOrder::Tell { peer: peer.into(), ports, event, path: path_of(hops) });
+    }
+
     /// Moves due orders to the ready ones, then takes the first ready one.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<RoutingOrder> {
         while let Some(first) = self.later.first_entry()
@@ -114,7 +147,7 @@ impl Outbox {
 }
 
 /// The header of a packet with a message of routing, between two nodes.
-pub(crate) fn header_of_message(
+fn header_of_message(
     (src, dst): (Ipv4Addr, Ipv4Addr),
     protocol: u8,
     hop_limit: u8,
@@ -124,6 +157,21 @@ pub(crate) fn header_of_message(
     let dscp = 48;
     let plain = IpHeader::plain(src.into(), dst.into(), protocol);
     IpHeader { hop_limit, dscp, dont_fragment: false, id, ..plain }
+}
+
+/// A packet with a message of routing that has an IP protocol of its own.
+pub(crate) fn packet_of_header(
+    ends: (Ipv4Addr, Ipv4Addr),
+    protocol: u8,
+    hop_limit: u8,
+    id: u16,
+    message: &[u8],
+) -> Vec<u8> {
+    let header = header_of_message(ends, protocol, hop_limit, id);
+    let mut packet = Vec::with_capacity(header.len() + message.len());
+    header.emit(message.len(), &mut packet);
+    packet.extend_from_slice(message);
+    packet
 }
 
 fn packet_of(ends: (Ipv4Addr, Ipv4Addr), ttl: u8, id: u16, port: u16, message: &[u8]) -> Vec<u8> {

@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use hopwise_core::{Instant, NextHop, QueueClass};
+use hopwise_core::{Instant, QueueClass};
 
 use super::super::PORT;
 use super::table::State;
@@ -32,9 +32,8 @@ impl Aodv {
         if let Some(route) = self.table.valid(now, dst)
             && route.next_hop != via.from
         {
-            let (link, to) = (route.link, NextHop::Neighbour(route.next_hop.into()));
-            let packet = packet.packet.to_vec();
-            self.desk.outbox.push(RoutingOrder::Send { link, to, class: QueueClass::Data, packet });
+            let way = (route.link, route.next_hop);
+            self.desk.outbox.send(way, QueueClass::Data, packet.packet.to_vec());
             self.break_link(now, via, None);
             return Undelivered::Kept;
         }

@@ -10,7 +10,6 @@ use super::super::ack_seq;
 use super::super::messages::{AodvMessage, Extensions, Rrep, Rreq, bytes_of};
 use super::table::is_newer;
 use super::{Aodv, Cx, Offer, Via};
-use crate::on_demand::rates::RequestNews;
 use crate::on_demand::shares::OfferResult;
 
 impl Aodv {
@@ -34,13 +33,9 @@ impl Aodv {
             return;
         }
         let memory = self.settings.path_discovery_time();
-        match self.seen.note(now, (rreq.origin, rreq.id), memory, self.settings.relay_ratelimit) {
-            RequestNews::New => {}
-            RequestNews::Redundant => return,
-            RequestNews::Flood => {
-                self.desk.dropped(DropReason::RoutingRateLimited, 0);
-                return;
-            }
+        let news = self.seen.note(now, (rreq.origin, rreq.id), memory, self.settings.relay_ratelimit);
+        if !self.desk.is_new(news) {
+            return;
         }
         let hops = rreq.hop_count + 1;
         self.learn_way_back(now, via, rreq, hops);
