@@ -24,7 +24,9 @@ use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkId, NextHop};
 
 use crate::constants::{ConstantForm, ON, constants};
-use crate::on_demand::{Interface, Manners, MessageReceiver, Outbox, is_host, name_of, path_of, sender_of, v4};
+use crate::on_demand::{
+    Interface, Manners, MessageReceiver, Outbox, is_host, name_of, path_of, sender_of, v4,
+};
 use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::routing::{ControlMessage, Cx, RoutedPacket, Routing, RoutingOrder, RoutingVerdict};
 use message::{OGM_BYTES, Ogm};

@@ -193,8 +193,7 @@ impl Node {
     }
 
     fn enqueue(&mut self, now: Instant, link: LinkId, queued: Queued) {
-        let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
-        else {
+        let Some(queue) = self.queue_mut(link) else {
             self.dropped(now, queued.id, DropReason::NoRoute);
             return;
         };
@@ -299,7 +298,7 @@ impl Machine for Node {
 
     fn handle_link_event(&mut self, now: Instant, link: LinkId, event: &LinkEvent<'_>) {
         if let LinkEvent::NotDelivered { id, .. } | LinkEvent::Delivered { id, .. } = *event
-            && let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
+            && let Some(queue) = self.queue_mut(link)
         {
             queue.on_gone(id);
         }
@@ -328,10 +327,7 @@ impl Machine for Node {
         _: Payload,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let (_, queue) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)?;
-        let queued = queue.pop(now);
-        self.tell_lost(now, link);
-        Some(self.hand_over(now, link, queued?, out))
+        self.hand_over(now, link, out, |queue| queue.pop(now))
     }
 
     fn lent(&self) -> (&[u8], &[u8]) {
@@ -422,6 +418,10 @@ impl Node {
     /// The queue of an interface; `None` for a link that the node does not have.
     pub fn queue(&self, link: LinkId) -> Option<&InterfaceQueue> {
         self.interfaces.iter().find(|(interface, _)| interface.link == link).map(|(_, queue)| queue)
+    }
+
+    fn queue_mut(&mut self, link: LinkId) -> Option<&mut InterfaceQueue> {
+        self.interfaces.iter_mut().find(|(interface, _)| interface.link == link).map(|(_, queue)| queue)
     }
 
     /// Packets that interface queues have dropped.

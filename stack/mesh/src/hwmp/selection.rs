@@ -192,7 +192,10 @@ impl Hwmp {
     /// Drops the packets that wait for a path.
     pub(super) fn drop_waiting(&mut self, node: Ipv4Addr) {
         let waiting = self.paths.known_mut(node).map(|path| std::mem::take(&mut path.waiting));
-        waiting.into_iter().flatten().for_each(|waiting| self.outbox.dropped(DropReason::NoRoute, waiting.id));
+        waiting
+            .into_iter()
+            .flatten()
+            .for_each(|waiting| self.outbox.dropped(DropReason::NoRoute, waiting.id));
     }
 
     /// Takes what a request or a reply tells of a node and of the neighbour that brought it. Returns the metric of the

@@ -4,12 +4,12 @@ use hopwise_core::queue::{Beside, Category, Queued, Spent};
 use hopwise_core::{Cast, Instant, LinkId, Rx, Transmit};
 
 use super::Node;
-use crate::queue::WhenFull;
+use crate::queue::{InterfaceQueue, WhenFull};
 
 impl Node {
     /// From now on a link takes packets by category. Call it before there are any.
     pub fn divide(&mut self, link: LinkId) {
-        if let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link) {
+        if let Some(queue) = self.queue_mut(link) {
             queue.divide();
         }
     }
@@ -23,10 +23,7 @@ impl Node {
         (category, held): (Category, usize),
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let (_, queue) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)?;
-        let queued = queue.pop_in(now, category, held);
-        self.tell_lost(now, link);
-        Some(self.hand_over(now, link, queued?, out))
+        self.hand_over(now, link, out, |queue| queue.pop_in(now, category, held))
     }
 
     /// Appends to `out` the next packet for which the link has room, and returns its id. All leave in one frame.
@@ -37,16 +34,13 @@ impl Node {
         fits: &Beside,
         out: &mut Vec<u8>,
     ) -> Option<u64> {
-        let (_, queue) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)?;
-        let queued = queue.pop_beside(now, fits);
-        self.tell_lost(now, link);
-        Some(self.hand_over(now, link, queued?, out).id)
+        self.hand_over(now, link, out, |queue| queue.pop_beside(now, fits)).map(|left| left.id)
     }
 
     /// The link tells how much time a packet has taken. A link that tells it before a packet's fate makes queues of
     /// Linux share time in place of packets.
     pub fn on_spent(&mut self, link: LinkId, spent: &Spent) {
-        if let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link) {
+        if let Some(queue) = self.queue_mut(link) {
             queue.on_spent(spent);
         }
     }
@@ -56,8 +50,7 @@ impl Node {
     pub(super) fn note_heard(&mut self, rx: &Rx<'_>) {
         if self.has_fq_codel
             && let (Cast::ToUs, Some(from)) = (rx.cast, rx.from)
-            && let Some((_, queue)) =
-                self.interfaces.iter_mut().find(|(interface, _)| interface.link == rx.link)
+            && let Some(queue) = self.queue_mut(rx.link)
         {
             queue.on_heard(from, rx.packet);
         }
@@ -72,7 +65,7 @@ impl Node {
     }
 
     fn trace_lost(&mut self, now: Instant, link: LinkId) {
-        while let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
+        while let Some(queue) = self.queue_mut(link)
             && let Some((lost, reason)) = queue.poll_lost()
         {
             self.dropped(now, lost.id, reason);
@@ -80,14 +73,17 @@ impl Node {
         }
     }
 
-    /// A packet leaves its queue for the link.
+    /// The next packet that `pop` takes leaves its queue for the link.
     pub(super) fn hand_over(
         &mut self,
         now: Instant,
         link: LinkId,
-        mut queued: Queued,
         out: &mut Vec<u8>,
-    ) -> Transmit {
+        pop: impl FnOnce(&mut InterfaceQueue) -> Option<Queued>,
+    ) -> Option<Transmit> {
+        let queued = pop(self.queue_mut(link)?);
+        self.tell_lost(now, link);
+        let mut queued = queued?;
         let is_held = self
             .interfaces
             .iter()
@@ -99,6 +95,6 @@ impl Node {
             self.pull(now);
             self.obey_routing(now);
         }
-        Transmit { to: queued.to, class: queued.class, segment_bytes: None, id: queued.id }
+        Some(Transmit { to: queued.to, class: queued.class, segment_bytes: None, id: queued.id })
     }
 }
