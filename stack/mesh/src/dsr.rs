@@ -164,6 +164,12 @@ impl Dsr {
         Some(RoutingOrder::Send { link: self.link_of(via), to, class: QueueClass::Routing, packet })
     }
 
+    /// Sends options along this route.
+    fn send_along(&mut self, route: &[Ipv4Addr], options: Vec<DsrOption>) {
+        let order = self.control(route, options);
+        order.into_iter().for_each(|order| self.desk.outbox.push(order));
+    }
+
     fn packet(&mut self, dst: Ipv4Addr, hop_limit: u8, options: Vec<DsrOption>) -> Vec<u8> {
         let message = OptionsHeader { next: NOTHING, options }.bytes();
         self.packets = self.packets.wrapping_add(1);

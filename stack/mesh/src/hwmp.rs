@@ -28,9 +28,7 @@ use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
 use crate::constants::{ConstantForm, constants};
-use crate::on_demand::{
-    Interface, Manners, MessageReceiver, Outbox, is_host, name_of, path_of, sender_of, v4,
-};
+use crate::on_demand::{Interface, Manners, MessageReceiver, Outbox, name_of, path_of, sender_of, v4};
 use crate::protocol::{LiveRouter, PacketMark, RoutingProtocol, RoutingSetup};
 use crate::routing::{
     ControlMessage, Cx, Hop, RoutedPacket, Routing, RoutingOrder, RoutingVerdict, Undelivered,

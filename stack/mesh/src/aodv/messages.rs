@@ -3,6 +3,7 @@
 use hopwise_core::narrow::as_u8;
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 const RREQ: u8 = 1;
 const RREP: u8 = 2;
@@ -247,6 +248,11 @@ impl Rerr {
             out.extend(seq.to_be_bytes());
         }
     }
+}
+
+/// A lifetime as messages carry it.
+pub(super) fn millis(lifetime: Duration) -> u32 {
+    u32::try_from(lifetime.as_millis()).unwrap_or(u32::MAX)
 }
 
 /// The bytes of a message, and the extensions behind it.

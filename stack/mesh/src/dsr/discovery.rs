@@ -100,12 +100,8 @@ impl Dsr {
         // The last error goes on with the next request (§3.4.4).
         options.extend(self.last_error.take().map(DsrOption::Error));
         options.extend(self.arrivals_for(cx, dst));
-        self.ask_everyone(now, ttl, options);
-    }
-
-    fn ask_everyone(&mut self, at: Instant, ttl: u8, options: Vec<DsrOption>) {
         let packet = self.packet(Ipv4Addr::BROADCAST, ttl, options);
-        self.tell_everyone(at, &packet);
+        self.tell_everyone(now, &packet);
     }
 
     fn tell_everyone(&mut self, at: Instant, packet: &[u8]) {
@@ -182,9 +178,7 @@ impl Dsr {
         let reply = DsrOption::Reply(RouteReply { is_last_external: false, addresses });
         let arrivals = if self.settings.ack_seq_in_replies { self.arrivals_for(cx, *origin) } else { None };
         let options = std::iter::once(reply).chain(arrivals).collect();
-        if let Some(order) = self.control(back, options) {
-            self.desk.outbox.push(order);
-        }
+        self.send_along(back, options);
     }
 
     fn answer_or_pass_on(

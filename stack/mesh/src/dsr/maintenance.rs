@@ -85,9 +85,7 @@ impl Dsr {
             return;
         }
         let back = walk.back_from(walk.to - 1);
-        if let Some(order) = self.control(&back, vec![DsrOption::Error(error)]) {
-            self.desk.outbox.push(order);
-        }
+        self.send_along(&back, vec![DsrOption::Error(error)]);
     }
 
     /// An unknown option may request an error, and may end the packet's route (§6, §8.3.5).
@@ -103,9 +101,7 @@ impl Dsr {
             let (src, dst) = (self.desk.own, walk.nodes[0]);
             let problem = RouteErrorReason::NotSupported { option };
             let error = RouteError { salvage: walk.salvage, src, dst, problem };
-            if let Some(order) = self.control(&walk.back_from(walk.to), vec![DsrOption::Error(error)]) {
-                self.desk.outbox.push(order);
-            }
+            self.send_along(&walk.back_from(walk.to), vec![DsrOption::Error(error)]);
         }
         if parcel.read.is_to_be_dropped { Err(DropReason::RoutingRefused) } else { Ok(()) }
     }
@@ -179,9 +175,7 @@ impl Dsr {
         let Some(id) = asked else { return false };
         let to = parcel.walk().ok().flatten().map_or(parcel.src, |walk| walk.sender());
         let ack = DsrOption::Ack { id, src: self.desk.own, dst: to };
-        if let Some(order) = self.control(&[to], vec![ack]) {
-            self.desk.outbox.push(order);
-        }
+        self.send_along(&[to], vec![ack]);
         true
     }
 }
@@ -229,9 +223,7 @@ impl Dsr {
         self.shortcuts.insert(key, now + self.settings.grat_reply_holdoff);
         let addresses = walk.nodes[1..walk.to].iter().chain(&walk.nodes[at..]).copied().collect();
         let reply = DsrOption::Reply(RouteReply { is_last_external: false, addresses });
-        if let Some(order) = self.control(&walk.back_from(walk.to), vec![reply]) {
-            self.desk.outbox.push(order);
-        }
+        self.send_along(&walk.back_from(walk.to), vec![reply]);
     }
 
     /// Drops replies to an origin that already uses a route no longer than ours (§8.2.5).

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hopwise_core::{Instant, LinkId};
 
 use super::super::ack_seq;
-use super::super::messages::{AodvMessage, Extensions, Rrep, Rreq, bytes_of};
+use super::super::messages::{AodvMessage, Extensions, Rrep, Rreq, bytes_of, millis};
 use super::table::{Flag, INFINITE};
 use super::{BUFFER_GAP, Ns2Aodv, REVERSE_ROUTE_LIFE};
 use crate::on_demand::rates::RequestNews;
@@ -65,11 +65,8 @@ impl Ns2Aodv {
     fn answer_as_destination(&mut self, cx: &Cx<'_>, rreq: &Rreq) {
         let raised = self.seq.max(rreq.dst_seq.unwrap_or(0)).wrapping_add(1);
         self.seq = raised + raised % 2;
-        let rrep = Rrep::plain(
-            (self.desk.own, self.seq, 0),
-            rreq.origin,
-            milliseconds(self.settings.my_route_timeout()),
-        );
+        let rrep =
+            Rrep::plain((self.desk.own, self.seq, 0), rreq.origin, millis(self.settings.my_route_timeout()));
         let extension =
             ack_seq::write_in_reply(&mut self.desk.ack_seqs, &self.settings, cx, self.desk.own, rreq.origin);
         self.reply(rreq.origin, &rrep, &extension);
@@ -86,11 +83,8 @@ impl Ns2Aodv {
         // The rest of its life, in whole seconds. For a route in repair it is negative, and read as a huge number.
         let is_over = entry.expires < now;
         let left_s = if is_over { u64::from(u32::MAX / 1_000) } else { entry.expires.since(now).as_secs() };
-        let rrep = Rrep::plain(
-            (rreq.dst, entry.seq, entry.hops),
-            rreq.origin,
-            milliseconds(Duration::from_secs(left_s)),
-        );
+        let rrep =
+            Rrep::plain((rreq.dst, entry.seq, entry.hops), rreq.origin, millis(Duration::from_secs(left_s)));
         let forth = entry.next_hop;
         back.into_iter().for_each(|back| entry.add_precursor(back));
         self.table.entry(rreq.origin).add_precursor(forth);
@@ -104,11 +98,8 @@ impl Ns2Aodv {
     /// Sends the destination a route to the origin, and the arrivals in the request.
     fn tell_destination(&mut self, now: Instant, rreq: &Rreq, extensions: &Extensions<'_>) {
         let Some(back) = self.table.get(rreq.origin) else { return };
-        let rrep = Rrep::plain(
-            (rreq.origin, rreq.origin_seq, back.hops),
-            rreq.dst,
-            milliseconds(back.expires.since(now)),
-        );
+        let rrep =
+            Rrep::plain((rreq.origin, rreq.origin_seq, back.hops), rreq.dst, millis(back.expires.since(now)));
         self.reply(rreq.dst, &rrep, extensions.bytes());
     }
 
@@ -137,11 +128,6 @@ impl Ns2Aodv {
         let at = self.jittered(now);
         self.desk.tell_everyone(at, control.hop_limit - 1, &bytes_of(&passed, extensions.bytes()));
     }
-}
-
-/// A lifetime as messages carry it.
-fn milliseconds(time: Duration) -> u32 {
-    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 /// Received RREPs: taken and passed on only if they are newer, or as new and shorter.

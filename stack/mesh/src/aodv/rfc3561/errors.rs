@@ -3,7 +3,6 @@
 use std::net::Ipv4Addr;
 
 use hopwise_core::Instant;
-use hopwise_core::trace::DropReason;
 
 use super::super::messages::{AodvMessage, Rerr, bytes_of};
 use super::table::{State, is_newer};

@@ -6,8 +6,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::super::messages::{AodvMessage, Extensions, HELLO_INTERVAL, Rrep, bytes_of};
-use super::requests::millis;
+use super::super::messages::{AodvMessage, Extensions, HELLO_INTERVAL, Rrep, bytes_of, millis};
 use super::{Aodv, Cx, Offer, Via};
 use crate::on_demand::MessageReceiver;
 use crate::on_demand::shares::OfferResult;

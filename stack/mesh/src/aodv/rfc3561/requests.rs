@@ -1,13 +1,10 @@
 //! Received RREQs (RFC 3561 §6.5, §6.6): the reverse route is learned, then they are answered or passed on.
 
-use std::net::Ipv4Addr;
-use std::time::Duration;
-
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
 use super::super::ack_seq;
-use super::super::messages::{AodvMessage, Extensions, Rrep, Rreq, bytes_of};
+use super::super::messages::{AodvMessage, Extensions, Rrep, Rreq, bytes_of, millis};
 use super::table::is_newer;
 use super::{Aodv, Cx, Offer, Via};
 use crate::on_demand::shares::OfferResult;
@@ -148,8 +145,4 @@ impl Aodv {
         let ttl = (ttl - 1).min(self.settings.net_diameter);
         self.desk.tell_everyone(Some(at), ttl, &bytes_of(&passed, extensions.bytes()));
     }
-}
-
-pub(super) fn millis(duration: Duration) -> u32 {
-    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
