@@ -338,19 +338,14 @@ impl Grid {
         let mut grid = Grid { cells: std::collections::BTreeMap::new(), width_m };
         for (station, position) in positions.iter().enumerate() {
             let Some(position) = *position else { continue };
-            grid.cells.entry(grid.cell(position)).or_default().push(as_u32(station));
+            grid.cells.entry(position.square(width_m)).or_default().push(as_u32(station));
         }
         grid
     }
 
-    fn cell(&self, position: Position) -> (i64, i64) {
-        let square = |metres: f64| truncate::to_i64(libm::floor(metres / self.width_m));
-        (square(position.x), square(position.y))
-    }
-
     /// Stations in the order of their numbers; nothing depends on the grid's lines.
     fn around(&self, position: Position) -> Vec<u32> {
-        let (x, y) = self.cell(position);
+        let (x, y) = position.square(self.width_m);
         let cells = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (x + dx, y + dy)));
         let mut near: Vec<u32> = cells.filter_map(|cell| self.cells.get(&cell)).flatten().copied().collect();
         near.sort_unstable();

@@ -114,7 +114,7 @@ impl Walker {
 #[derive(Clone, Debug)]
 struct Mover {
     walker: Walker,
-    cell: GridSquare,
+    cell: (i64, i64),
 }
 
 impl Mover {
@@ -141,14 +141,12 @@ impl Mover {
     }
 }
 
-type GridSquare = (i64, i64);
-
 /// All nodes and the squares that they are in. A node is looked at when it changes its square or its leg, never because
 /// another node moved.
 #[derive(Clone, Debug)]
 pub(crate) struct Moving {
     movers: Vec<Option<Mover>>,
-    cells: BTreeMap<GridSquare, Vec<u32>>,
+    cells: BTreeMap<(i64, i64), Vec<u32>>,
     width_m: f64,
     looks: BinaryHeap<Reverse<(u64, u32)>>,
     /// When each sender's links were computed last; `u64::MAX`: never.
@@ -173,7 +171,7 @@ impl Moving {
         for ((position, track), node) in positions.iter().zip(tracks).zip(0..) {
             let mover = position.map(|position| {
                 let mut walker = Walker::new(position, track);
-                let mover = Mover { cell: moving.cell_of(walker.at(0)), walker };
+                let mover = Mover { cell: walker.at(0).square(width_m), walker };
                 moving.cells.entry(mover.cell).or_default().push(node);
                 moving.looks.extend(mover.next_look(0, width_m).map(|at| Reverse((at, node))));
                 mover
@@ -183,11 +181,6 @@ impl Moving {
         moving
     }
 
-    fn cell_of(&self, position: Position) -> GridSquare {
-        let square = |metres: f64| truncate::to_i64(libm::floor(metres / self.width_m));
-        (square(position.x), square(position.y))
-    }
-
     /// Puts all nodes into their squares of now.
     pub(crate) fn advance(&mut self, now: u64) {
         while let Some(Reverse((_, node))) = self.looks.peek().copied().filter(|Reverse((at, _))| *at <= now)
@@ -195,7 +188,7 @@ impl Moving {
             self.looks.pop();
             let Some(mover) = &mut self.movers[node as usize] else { continue };
             let (old, position) = (mover.cell, mover.walker.at(now));
-            let new = self.cell_of(position);
+            let new = position.square(self.width_m);
             if new != old {
                 if let Some(cell) = self.cells.get_mut(&old) {
                     cell.retain(|other| *other != node);

@@ -96,10 +96,11 @@ fn some(most: usize) -> DeviceQueue {
     DeviceQueue::Some { frames: VecDeque::new(), most, beside: 0, of_category: None }
 }
 
-/// An empty buffer.
-pub(crate) fn spare(spares: &mut Vec<Vec<u8>>) -> Vec<u8> {
+/// A copy of a frame, in a buffer that was kept.
+pub(crate) fn copy(spares: &mut Vec<Vec<u8>>, frame: &[u8]) -> Vec<u8> {
     let mut buffer = spares.pop().unwrap_or_default();
     buffer.clear();
+    buffer.extend_from_slice(frame);
     buffer
 }
 
@@ -182,8 +183,7 @@ impl OutsideDevices {
         if device.is_radio && frame[6..12] != self.mac {
             return Err(FrameRefusal::InAnothersName);
         }
-        let mut kept = spare(&mut self.spare);
-        kept.extend_from_slice(frame);
+        let kept = copy(&mut self.spare, frame);
         match &mut device.waiting {
             DeviceQueue::Some { frames, of_category: None, .. } => frames.push_back(kept),
             DeviceQueue::Some { frames, most, beside, of_category: Some(counts) } => {
@@ -255,18 +255,18 @@ impl OutsideDevices {
         more: &Beside,
         out: &mut Vec<u8>,
     ) -> Option<u64> {
-        let (id, frame) = match self.waiting(link)? {
+        let taken = match self.waiting(link)? {
             DeviceQueue::Some { frames, beside, of_category, .. } => {
                 let is_for_it = |frame: &[u8]| receiver(frame) == NextHop::Neighbour(more.to);
                 let next = take_from((frames, of_category), more.category, (is_for_it, more.bytes))?;
                 *beside = more.held;
-                (0, Some(next))
+                Some((0, next))
             }
-            DeviceQueue::All(queue) => queue
-                .pop_beside(now, more.category, (more.to, more.bytes))
-                .map_or((0, None), |queued| (queued.id, Some(queued.packet))),
+            DeviceQueue::All(queue) => {
+                queue.pop_beside(now, more.category, (more.to, more.bytes)).map(id_and_frame)
+            }
         };
-        self.hand_over(link, frame, out).map(|_| id)
+        self.hand_over(link, taken, out).map(|transmit| transmit.id)
     }
 
     /// Takes the next frame of a category while the radio holds earlier ones.
@@ -277,29 +277,30 @@ impl OutsideDevices {
         (category, held): (Category, usize),
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let (id, frame) = match self.waiting(link)? {
+        let taken = match self.waiting(link)? {
             DeviceQueue::Some { frames, beside, of_category, .. } => {
                 let next = take_from((frames, of_category), category, (|_: &[u8]| true, usize::MAX))?;
                 *beside = held;
-                (0, Some(next))
+                Some((0, next))
             }
-            DeviceQueue::All(queue) => {
-                queue.pop_in(now, category).map_or((0, None), |queued| (queued.id, Some(queued.packet)))
-            }
+            DeviceQueue::All(queue) => queue.pop_in(now, category).map(id_and_frame),
         };
-        let to = self.hand_over(link, frame, out)?;
-        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
+        self.hand_over(link, taken, out)
     }
 
-    /// Appends a frame that was taken from a queue to `out`, and returns its receiver. The queue may have lost other
-    /// frames meanwhile.
-    fn hand_over(&mut self, link: LinkId, frame: Option<Vec<u8>>, out: &mut Vec<u8>) -> Option<NextHop> {
+    /// Appends a frame that was taken from a queue to `out`. The queue may have lost other frames meanwhile.
+    fn hand_over(
+        &mut self,
+        link: LinkId,
+        taken: Option<(u64, Vec<u8>)>,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         self.count_lost(link);
-        let frame = frame?;
+        let (id, frame) = taken?;
         out.extend_from_slice(&frame);
         let to = receiver(&frame);
         give_back(&mut self.spare, frame);
-        Some(to)
+        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
     }
 
     /// Returns whether a frame has come.
@@ -331,9 +332,7 @@ impl Machine for OutsideDevices {
         {
             queue.on_heard(from, rx.packet);
         }
-        let mut frame = spare(&mut self.spare);
-        frame.extend_from_slice(rx.packet);
-        self.came.push_back((rx.link, frame));
+        self.came.push_back((rx.link, copy(&mut self.spare, rx.packet)));
     }
 
     fn handle_link_event(&mut self, _now: Instant, link: LinkId, event: &LinkEvent<'_>) {
@@ -360,16 +359,13 @@ impl Machine for OutsideDevices {
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let device = self.devices.iter_mut().find(|device| device.link == link)?;
-        let (id, frame) = match &mut device.waiting {
-            DeviceQueue::Some { frames, .. } => (0, frames.pop_front()),
-            DeviceQueue::All(queue) => {
-                queue.pop(now).map_or((0, None), |queued| (queued.id, Some(queued.packet)))
-            }
+        let taken = match &mut device.waiting {
+            DeviceQueue::Some { frames, .. } => frames.pop_front().map(|frame| (0, frame)),
+            DeviceQueue::All(queue) => queue.pop(now).map(id_and_frame),
         };
         let is_radio = device.is_radio;
-        let receiver = self.hand_over(link, frame, out)?;
-        let to = if is_radio { receiver } else { NextHop::Link };
-        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
+        let transmit = self.hand_over(link, taken, out)?;
+        Some(if is_radio { transmit } else { Transmit { to: NextHop::Link, ..transmit } })
     }
 
     fn lent(&self) -> (&[u8], &[u8]) {
@@ -401,6 +397,10 @@ fn category(frame: &[u8]) -> Category {
         Some([0x08, 0x00] | [0x86, 0xdd]) => Category::of_packet(&frame[ETHERNET_BYTES..]),
         _ => Category::BestEffort,
     }
+}
+
+fn id_and_frame(queued: Queued) -> (u64, Vec<u8>) {
+    (queued.id, queued.packet)
 }
 
 /// Takes the first frame of a category that is meant; without categories, the first that is meant.

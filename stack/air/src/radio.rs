@@ -1,5 +1,7 @@
 //! Positions of radios, their powers, and how these fall with distance.
 
+use crate::truncate;
+
 /// Powers in watts. The defaults are ns-2's: 250 m to decode, 550 m to sense.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Radio {
@@ -81,5 +83,11 @@ impl Position {
     pub fn distance_m(self, other: Position) -> f64 {
         let (dx, dy) = (self.x - other.x, self.y - other.y);
         (dx * dx + dy * dy).sqrt()
+    }
+
+    /// The square of a grid of squares this wide.
+    pub(crate) fn square(self, width_m: f64) -> (i64, i64) {
+        let of = |metres: f64| truncate::to_i64(libm::floor(metres / width_m));
+        (of(self.x), of(self.y))
     }
 }

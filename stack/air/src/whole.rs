@@ -14,7 +14,7 @@ use hopwise_core::queue::Beside;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
-use crate::outside::{FrameRefusal, give_back, receiver, spare};
+use crate::outside::{FrameRefusal, copy, give_back, receiver};
 use crate::phy::Phy;
 use crate::random::{NumberStream, Purpose};
 
@@ -79,8 +79,7 @@ impl WholeRadio {
         if frame[0] != BEACON && self.waiting.len() + self.beside >= self.most {
             return Err(FrameRefusal::NoRoom);
         }
-        let mut kept = spare(&mut self.spare);
-        kept.extend_from_slice(frame);
+        let kept = copy(&mut self.spare, frame);
         if frame[0] == BEACON {
             self.leave_beacon();
             self.beacon = Some((now + self.slot * self.stream.below(self.slots), id, kept));

@@ -198,19 +198,14 @@ impl From<Ipv4Addr> for Address {
 impl AddressBlock {
     /// The value that the first TLV of that type gives the address at `index`; empty if the TLV has none.
     pub fn said(&self, kind: u8, extension: u8, index: usize) -> Option<&[u8]> {
-        let covers = |tlv: &&AddressTlv| {
-            (tlv.kind, tlv.extension) == (kind, extension)
-                && (usize::from(tlv.first)..=usize::from(tlv.last)).contains(&index)
-        };
-        self.tlvs.iter().find(covers).map(|tlv| tlv.said(index))
+        let is_it = |tlv: &&AddressTlv| tlv.extension == extension && tlv.covers(kind, index);
+        self.tlvs.iter().find(is_it).map(|tlv| tlv.said(index))
     }
 
     /// The extension and the value of the first TLV of that kind for the address, whatever its extension.
     pub(crate) fn said_of_any(&self, kind: u8, index: usize) -> Option<(u8, &[u8])> {
-        let covers = |tlv: &&AddressTlv| {
-            tlv.kind == kind && (usize::from(tlv.first)..=usize::from(tlv.last)).contains(&index)
-        };
-        self.tlvs.iter().find(covers).map(|tlv| (tlv.extension, tlv.said(index)))
+        let found = self.tlvs.iter().find(|tlv| tlv.covers(kind, index));
+        found.map(|tlv| (tlv.extension, tlv.said(index)))
     }
 }
 
@@ -219,6 +214,11 @@ impl AddressTlv {
     pub fn of(kind: u8, extension: u8, index: u8, value: &[u8]) -> AddressTlv {
         let value = if value.is_empty() { TlvValue::None } else { TlvValue::Shared(value.to_vec()) };
         AddressTlv { kind, extension, first: index, last: index, value }
+    }
+
+    /// Returns whether it is of that type and about the address at `index`.
+    fn covers(&self, kind: u8, index: usize) -> bool {
+        self.kind == kind && (usize::from(self.first)..=usize::from(self.last)).contains(&index)
     }
 
     fn said(&self, index: usize) -> &[u8] {

@@ -72,6 +72,14 @@ impl GuardInterval {
             GuardInterval::Short => 3_600,
         }
     }
+
+    /// The guard intervals that are no shorter.
+    pub(super) const fn not_shorter(self) -> &'static [GuardInterval] {
+        match self {
+            GuardInterval::Long => &[GuardInterval::Long],
+            GuardInterval::Short => &[GuardInterval::Long, GuardInterval::Short],
+        }
+    }
 }
 
 /// The rate of an HT frame.
@@ -131,11 +139,7 @@ impl Ht {
     pub(super) fn groups(self) -> Vec<Vec<Rate>> {
         let up_to = |all: &[ChannelBandwidth]| all.iter().position(|width| *width == self.width).unwrap_or(0);
         let widths = [ChannelBandwidth::Mhz20, ChannelBandwidth::Mhz40];
-        let guards = if self.guard == GuardInterval::Short {
-            &[GuardInterval::Long, GuardInterval::Short][..]
-        } else {
-            &[GuardInterval::Long]
-        };
+        let guards = self.guard.not_shorter();
         let mut groups = Vec::new();
         for width in widths[..=up_to(&widths)].iter().copied() {
             for (guard, stream) in

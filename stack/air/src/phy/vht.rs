@@ -75,11 +75,7 @@ impl Vht {
     /// has one width, one guard interval and one number of streams.
     pub(super) fn groups(self) -> Vec<Vec<Rate>> {
         let widths = ChannelBandwidth::ALL.into_iter().take_while(|width| *width as u8 <= self.width as u8);
-        let guards = if self.guard == GuardInterval::Short {
-            &[GuardInterval::Long, GuardInterval::Short][..]
-        } else {
-            &[GuardInterval::Long]
-        };
+        let guards = self.guard.not_shorter();
         let guarded = widths.flat_map(|width| guards.iter().map(move |guard| (width, *guard)));
         let all = guarded.flat_map(|(width, guard)| (1..=self.streams).map(move |n| (width, guard, n)));
         all.map(|(width, guard, streams)| Vht { width, guard, streams, ..self }.up_to_this().collect())
