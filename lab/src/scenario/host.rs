@@ -28,10 +28,8 @@ const SIMULATED: &str = "rts_threshold";
 /// The keys that every kernel has. A Wi-Fi stack or batman-adv has the rest.
 const OF_KERNELS: [&str; 8] = ["txqueuelen", "gro", "gso", "tso", "sysctl", "before", "after", "settle"];
 /// The keys of a simulation in place of those of a host.
-const IN_SIMULATION: [(&str, &str); 6] = [
+const IN_SIMULATION: [(&str, &str); 4] = [
     ("txqueuelen", "radio.queue_packets"),
-    ("fq_limit", "radio.queue.packets"),
-    ("fq_quantum", "radio.queue.quantum"),
     ("mesh_path_refresh_time", "routing.hwmp.path_refresh_time"),
     ("mesh_hwmp_active_path_timeout", "routing.hwmp.active_path_timeout"),
     ("orig_interval", "routing.batman.orig_interval"),

@@ -38,12 +38,6 @@ pub(in crate::scenario) struct HostConfig {
     /// hwsim, and simulated radios keep theirs.
     #[schemars(extend("x-range" = "0 to 36", "x-unit" = "dBm"))]
     pub(in crate::scenario) tx_power: Option<u8>,
-    /// Packets of all stations in mac80211's FQ-CoDel (default: as it is). Only in worlds mesh and hwsim.
-    #[schemars(extend("x-range" = "1 to 1000000", "x-unit" = "packets"))]
-    pub(in crate::scenario) fq_limit: Option<u32>,
-    /// Bytes of a flow's turn in mac80211's FQ-CoDel (default: as it is). Only in worlds mesh and hwsim.
-    #[schemars(extend("x-range" = "1 to 65536", "x-unit" = "bytes"))]
-    pub(in crate::scenario) fq_quantum: Option<u32>,
     /// Time after which a station of an 802.11s mesh repeats a request to peer (default: as it is). Only in worlds mesh
     /// and hwsim.
     #[schemars(extend("x-range" = "1ms to 255ms"))]

@@ -72,7 +72,6 @@ fn what_a_world_lacks_is_refused_with_what_it_has() {
         "{of_queue}"
     );
     for (set, instead) in [
-        ("host={ fq_limit: 100 }", "radio.queue.packets, or world: hwsim or mesh"),
         ("host={ orig_interval: 1s }", "routing.batman.orig_interval, or world: hwsim or mesh"),
         ("host={ mesh_hwmp_rootmode: 4 }", "rts_threshold, or world: hwsim or mesh"),
     ] {

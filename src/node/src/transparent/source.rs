@@ -198,7 +198,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_is_answered_elsewhere_says_nothing_of_others_nor_of_other_ports_and_is_tried_again() {
+    async fn a_client_that_is_answered_elsewhere_says_nothing_of_others_nor_of_other_ports_and_is_tried_again()
+     {
         let told = |client: [u8; 4]| Told {
             from: SocketAddr::from((client, 40_000)),
             to: SocketAddr::from(([10, 2, 0, 2], 80)),

@@ -43,7 +43,7 @@ const TIME_UNIT: u32 = 1_024;
 
 /// The settings of interfaces, with nl80211's numbers of attributes and the bytes of their values (linux/nl80211.h). A
 /// name that begins with `net.` is a switch of the host (sysctl).
-const TABLE: [(&str, Way, Words); 19] = [
+const TABLE: [(&str, Way, Words); 17] = [
     ("rts_threshold", Way::Radio(RadioNumber::of_radio(64, 4)), Words::Number),
     ("fragmentation", Way::Radio(RadioNumber::of_radio(63, 4)), Words::Number),
     ("short_retries", Way::Radio(RadioNumber::of_radio(61, 1)), Words::Number),
@@ -51,8 +51,6 @@ const TABLE: [(&str, Way, Words); 19] = [
     ("coverage_class", Way::Radio(RadioNumber::of_radio(89, 1)), Words::Number),
     ("power_save", Way::Radio(RadioNumber::POWER_SAVE), Words::OnOff),
     ("tx_power", Way::Power, Words::Power),
-    ("fq_limit", Way::Radio(RadioNumber::of_radio(266, 4)), Words::Number),
-    ("fq_quantum", Way::Radio(RadioNumber::of_radio(268, 4)), Words::Number),
     ("mesh_retry_timeout", Way::Radio(RadioNumber::of_mesh(1, 2)), Words::Time(1_000)),
     ("mesh_path_refresh_time", Way::Radio(RadioNumber::of_mesh(9, 4)), Words::Time(1_000)),
     ("mesh_hwmp_active_path_timeout", Way::Radio(RadioNumber::of_mesh(11, 4)), Words::Time(TIME_UNIT)),
