@@ -264,7 +264,7 @@ fn figures_that_are_arithmetic_are_computed_with_the_papers_errata() {
         "ack_holding Fig. 2: ",
         "  claimed             at most 1\n  arithmetic          2: contradicted, the arithmetic says the opposite\n",
         "ack_holding Fig. 5: ",
-        "  arithmetic          3 … 12 in 8 readings: reproduced where μ0 = 3 s and σ0 = 1.5 s or μ0 = 5 s",
+        "  arithmetic          3 … 12 in 8 readings: reproduced in 2 of 8 readings, where μ0 = 3 s",
         "    μ0 = 1 s and σ0 = 0.3 s: 8: not reproduced",
         "ack_holding Fig. 8: ",
     ] {

@@ -16,8 +16,8 @@ const MOST_ROUTES: usize = 300;
 
 /// The section; nothing where no run was on hosts.
 pub(super) fn section(view: &View<'_>) -> String {
-    let runs: Vec<_> =
-        view.bundle.records.iter().filter_map(|record| Some((record, mesh_of(record)?))).collect();
+    let records = view.bundle.records.iter();
+    let runs: Vec<_> = records.filter_map(|of| Some((of, of.result.live.as_ref()?.mesh.as_ref()?))).collect();
     let Some((_, first)) = runs.first() else { return String::new() };
     format!(
         "<section id=\"mesh\"><h2>The mesh</h2><p class=\"lead\">What the hosts saw of their radios and routes beside \
@@ -28,10 +28,6 @@ pub(super) fn section(view: &View<'_>) -> String {
         routes(&runs),
         again(&runs)
     )
-}
-
-fn mesh_of(record: &Record) -> Option<&MeshRun> {
-    record.result.live.as_ref()?.mesh.as_ref()
 }
 
 type MeshRuns<'a> = [(&'a Record, &'a MeshRun)];

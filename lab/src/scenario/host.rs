@@ -27,6 +27,8 @@ const ALL: &str = "all";
 const SIMULATED: &str = "rts_threshold";
 /// The keys that every kernel has. A Wi-Fi stack or batman-adv has the rest.
 const OF_KERNELS: [&str; 8] = ["txqueuelen", "gro", "gso", "tso", "sysctl", "before", "after", "settle"];
+/// Ends of names: forwarding of all interfaces sets each interface, and the end of IPv6 removes addresses.
+const WIDE_ENDS: [&str; 3] = [".ip_forward", ".all.forwarding", ".disable_ipv6"];
 /// The keys of a simulation in place of those of a host.
 const IN_SIMULATION: [(&str, &str); 4] = [
     ("txqueuelen", "radio.queue_packets"),
@@ -128,7 +130,7 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Result<(), Box<
     for (name, value) in &host.sysctl {
         let (problem, accepted) = if !is_switch(name) {
             ("is no such switch", "a switch of the network, such as net.ipv4.tcp_slow_start_after_idle")
-        } else if changes_more(name) {
+        } else if name.starts_with("net.ipv6.conf.all.") || WIDE_ENDS.iter().any(|end| name.ends_with(end)) {
             let accepted =
                 "a switch of one interface, such as net.ipv4.conf.wlan0.forwarding, or `before` and `after`";
             ("changes more than itself, and its old value does not bring that back", accepted)
@@ -163,10 +165,4 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Result<(), Box<
         return Err(document.refuse_key(&at.key(key), problem, &format!("{instead}, or world: {worlds}")));
     }
     Ok(())
-}
-
-/// Forwarding of all interfaces sets each interface, and the end of IPv6 removes addresses.
-fn changes_more(name: &str) -> bool {
-    let ends = [".ip_forward", ".all.forwarding", ".disable_ipv6"];
-    name.starts_with("net.ipv6.conf.all.") || ends.iter().any(|end| name.ends_with(end))
 }

@@ -112,7 +112,8 @@ fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<(R
         // A run has only one observer of its frames.
         let is_watched = arguments.capture || arguments.frames;
         let frames = if is_watched { series::FrameStretches::Leave } else { series::FrameStretches::Keep };
-        files::write_series(out, &series::run(&mut simulation, &prepared.names, frames))?;
+        let series = series::run(&mut simulation, &prepared.names, frames);
+        files::write_one(out, "series.csv", series.as_bytes())?;
     } else {
         simulation.run_until(prepared.plan.end());
     }

@@ -39,12 +39,8 @@ pub(crate) fn write_air(folder: &Path, results: &Results, prepared: &Prepared) -
     write_one(folder, "air.csv", air(results, prepared).as_bytes())
 }
 
-/// series.csv.
-pub(crate) fn write_series(folder: &Path, series: &str) -> Result<(), Failure> {
-    write_one(folder, "series.csv", series.as_bytes())
-}
-
-fn write_one(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+/// One file of the results.
+pub(crate) fn write_one(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     folder::write(folder, name, bytes).map_err(|error| {
         Failure::failed("writing results", format_args!("{}: {error}", folder.join(name).display()))
     })
