@@ -174,16 +174,16 @@ fn with_record<T>(work: impl FnOnce(&mut Record) -> Result<T, Failure>) -> Resul
 }
 
 /// Gives one setting its value.
-fn set(setting: &Setting, wanted: &str) -> Result<SettingRow, Failure> {
+fn set(setting: &Setting, given: &str) -> Result<SettingRow, Failure> {
     let (interface, name) = (setting.interface.clone(), setting.name.clone());
     let before = value(setting)?.ok_or_else(|| {
         failed(&format!(
             "there is no {name} here, expected a switch that `sysctl -a` shows in this namespace"
         ))
     })?;
-    let wanted = setting.in_words(wanted).ok_or_else(|| failed(&format!("{wanted} is no {name}")))?;
+    let wanted = setting.in_words(given).ok_or_else(|| failed(&format!("{given} is no {name}")))?;
     if before != wanted {
-        let step = setting.step(&wanted).map_err(|error| failed(&error))?;
+        let step = setting.step(given).map_err(|error| failed(&error))?;
         let refused = |error: StepError| failed(&format!("{error}{}", driver_of(setting)));
         with_record(|record| record.make(&step).map_err(refused))?;
     }

@@ -112,7 +112,7 @@ fn ten_settings_of_a_guests_radios_are_taken_and_read_back() {
     assert!(refused.contains(words), "{refused}");
     fs::remove_dir_all(&guests.scenario.out).expect("it is there");
     let refused = said(&with("mesh_hwmp_rootmode: 4"));
-    let words = "wlan0 has no mesh_hwmp_rootmode, expected one of its settings: rts_threshold, fragmentation";
+    let words = "air0 has no mesh_hwmp_rootmode, expected one of its settings: rts_threshold, fragmentation";
     assert!(refused.contains(words), "{refused}");
 }
 
