@@ -3,7 +3,6 @@
 //!
 //! What a killed process left is undone by the next one here, or by `hopwise doctor --repair`.
 
-use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -19,9 +18,6 @@ use crate::host::interfaces_of;
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::spawn;
 use hopwise_daemon::talk::say;
-
-/// The time in which a look at a file ends.
-const A_LOOK: Duration = Duration::from_millis(50);
 
 /// The changes of this process. Whoever takes them undoes them.
 static CHANGED: Mutex<Option<Record>> = Mutex::new(None);
@@ -41,7 +37,7 @@ impl Settings {
             return Ok(settings);
         }
         forget_gone(folder);
-        let mut record = match open(&file) {
+        let mut record = match Record::open(&file) {
             // Whoever changes nothing needs no right to a file in which nothing stands.
             Err(_) if plan.is_empty() && file.metadata().is_ok_and(|facts| facts.len() == 0) => {
                 return Ok(settings);
@@ -102,18 +98,6 @@ impl Drop for Settings {
     fn drop(&mut self) {
         undo_or_warn();
     }
-}
-
-/// Opens the file. Whoever looks for files that killed processes left has each for a moment.
-#[expect(clippy::disallowed_methods, reason = "nothing is driven before the run")]
-fn open(file: &Path) -> io::Result<Record> {
-    for _ in 0..40 {
-        match Record::open(file) {
-            Err(taken) if taken.kind() == io::ErrorKind::ResourceBusy => thread::sleep(A_LOOK),
-            opened => return opened,
-        }
-    }
-    Record::open(file)
 }
 
 /// The places that have a setting of this name here: the host, or interfaces.

@@ -15,6 +15,9 @@ use hopwise_core::Instant;
 
 use crate::clock::Clock;
 
+/// Attempts to take what another process has, a second in all.
+const TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 /// The indexes of the eventfd that wakes, and of the timer. No link has these indexes.
 const WAKE: u64 = u64::MAX;
 const ALARM: u64 = u64::MAX - 1;
@@ -31,6 +34,20 @@ pub struct Poller {
 /// the program catches ends the wait with an error of the kind `Interrupted`.
 pub fn wait_for(fds: &mut [PollFd<'_>], most: Duration) -> io::Result<usize> {
     Ok(poll(fds, Some(&timespec(most)))?)
+}
+
+/// Takes something, and tries again for a second while another process has it (`ResourceBusy`): that process may be
+/// about to end, or only look.
+pub(crate) fn once_free<T>(take: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..TRIES {
+        match take() {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                drop(wait_for(&mut [], BETWEEN_TRIES));
+            }
+            done => return done,
+        }
+    }
+    take()
 }
 
 /// Waits until there is something to read. A signal begins the wait anew.

@@ -22,8 +22,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 use hopwise_core::ip::Prefix;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
@@ -31,6 +29,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_w
 use crate::netlink::NetlinkError;
 use crate::nfqueue::socket::NetfilterQueue;
 use crate::nft::{OwnedTable, nft};
+use crate::poller::once_free;
 use crate::routing::Switches;
 use crate::sys;
 
@@ -52,9 +51,6 @@ const MOST_WAITING: i32 = 4096;
 const MORE_ANSWERS: libc::c_int = 3;
 /// An address of each version of IP.
 const ANY: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
-/// Attempts to get a queue, a second in all.
-const TRIES: u32 = 20;
-const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// The SYNs that are held, and the numbers that no other program uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,20 +176,9 @@ fn look_up_late(file: &Path) -> Option<Switches> {
     set.inspect_err(|error| tracing::warn!(%error, "{without}")).ok()
 }
 
-/// The [`Bypass`] of a killed process ends a moment after it, and has the queue until then.
-#[expect(clippy::disallowed_methods, reason = "nothing is driven yet")]
-fn bind_queue(number: u16) -> io::Result<NetfilterQueue> {
-    for _ in 1..TRIES {
-        match NetfilterQueue::bind(number) {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(BETWEEN_TRIES),
-            done => return done,
-        }
-    }
-    NetfilterQueue::bind(number)
-}
-
 fn catch(config: &TransparentConfig) -> Result<Caught, TransparentError> {
-    let queue = bind_queue(config.queue).map_err(|error| match error.kind() {
+    // The [`Bypass`] of a killed process ends a moment after it, and has the queue until then.
+    let queue = once_free(|| NetfilterQueue::bind(config.queue)).map_err(|error| match error.kind() {
         io::ErrorKind::ResourceBusy => TransparentError::QueueTaken(config.queue),
         _ => failed("bind a netfilter queue")(error),
     })?;

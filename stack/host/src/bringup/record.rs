@@ -12,6 +12,7 @@ use super::change::{InterfaceChange, StepError, told};
 use super::line;
 use super::plan::BringupStep;
 use crate::journal::{self, Journal, OF_BRINGUP};
+use crate::poller::once_free;
 
 /// The progress of a bring-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,10 +76,11 @@ pub fn left_bringups(folder: &Path) -> Vec<PathBuf> {
 }
 
 impl Record {
-    /// Takes the file, and makes it if there is none. It fails with `ResourceBusy` while another process has it.
+    /// Takes the file, and makes it if there is none. It fails with `ResourceBusy` if another process keeps it.
     pub fn open(path: &Path) -> io::Result<Record> {
         let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
-        let (journal, lines) = folder.and_then(|()| Journal::open(path, &[]))?;
+        // Whoever looks for files that killed processes left has each for a moment.
+        let (journal, lines) = folder.and_then(|()| once_free(|| Journal::open(path, &[])))?;
         let mut record = Record {
             journal,
             path: path.to_owned(),
@@ -247,8 +249,11 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::bringup::change::What;
+    use crate::poller::wait_for;
 
     fn config(name: &str) -> Config {
         Config { name: name.to_owned(), text: format!("# {name}\nregulatory: DE\n") }
@@ -269,6 +274,19 @@ mod tests {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
+    }
+
+    #[test]
+    fn a_record_is_taken_once_whoever_looks_at_it_has_ended() {
+        let folder = Folder::new("record-looked-at");
+        let path = record_in(&folder.0, OF_MESH).expect("a namespace");
+        let looked_at = Record::open(&path).expect("it can be made");
+        let look = std::thread::spawn(move || {
+            drop(wait_for(&mut [], Duration::from_millis(100)));
+            drop(looked_at);
+        });
+        assert_eq!(Record::open(&path).expect("the look ends").phase(), Phase::Down);
+        look.join().expect("it has ended");
     }
 
     #[test]
