@@ -150,12 +150,13 @@ pub fn jointly(rows: &[ClaimRow]) -> Option<String> {
     let all: Vec<&Under> =
         rows.iter().filter(|row| !row.ours).filter_map(|row| row.results.first()).collect();
     let names: Vec<String> = all.first()?.readings.iter().map(Reading::name).collect();
-    let held = |name: &String| {
-        let is_met = |of: &Reading| of.judged.outcome == ClaimOutcome::Reproduced && of.name() == *name;
-        all.iter().filter(|under| under.readings.iter().any(is_met)).count()
-    };
-    let most = names.iter().map(held).max()?;
-    let best: Vec<&String> = names.iter().filter(|name| held(name) == most).collect();
+    let mut held: BTreeMap<String, usize> = BTreeMap::new();
+    for reading in all.iter().flat_map(|under| &under.readings) {
+        *held.entry(reading.name()).or_default() +=
+            usize::from(reading.judged.outcome == ClaimOutcome::Reproduced);
+    }
+    let most = names.iter().map(|name| held[name]).max()?;
+    let best: Vec<&String> = names.iter().filter(|name| held[*name] == most).collect();
     let place = match &best[..] {
         _ if most == 0 || names.len() == 1 => String::new(),
         [only] => format!(", in the reading: {only}"),

@@ -18,16 +18,16 @@ use rustix::io::Errno;
 
 /// The interval at which the part of a daemon that is watched has to show that it works.
 pub const BEAT_EVERY: Duration = Duration::from_millis(200);
+/// A silence counts after this number of waits in a row without a beat. A machine that slept makes one wait end early,
+/// not all.
+const PARTS: u32 = 4;
+
 /// Tells a part of a daemon something at an interval, until the part has ended.
 pub async fn repeat(every: Duration, tell: impl Fn() -> bool) {
     while tell() {
         tokio::time::sleep(every).await;
     }
 }
-
-/// A silence counts after this number of waits in a row without a beat. A machine that slept makes one wait end early,
-/// not all.
-const PARTS: u32 = 4;
 
 /// The daemon's side of the watcher. The watcher ends with it.
 #[derive(Debug)]

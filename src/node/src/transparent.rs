@@ -51,6 +51,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::config::{NodeConfig, Transparent};
+use super::counts::count;
 use super::relay::Relayed;
 use super::seats::Seats;
 use super::stage::Stage;
@@ -94,10 +95,6 @@ pub(super) struct TransparentCounts {
     /// Connections that had been here before.
     pub(super) looped: AtomicU64,
     pub(super) open: AtomicU64,
-}
-
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Counts an open connection, until this is dropped.

@@ -85,11 +85,9 @@ fn run_within(program: &mut Command, input: &str, (most, ends_rest): (Duration, 
     if ended.is_err() || ends_rest {
         running.kill();
     }
-    ended.map_err(
-        |error| {
-            if error.kind() == io::ErrorKind::TimedOut { silent(&name, most) } else { error }
-        },
-    )?;
+    let named =
+        |error: io::Error| if error.kind() == io::ErrorKind::TimedOut { silent(&name, most) } else { error };
+    ended.map_err(named)?;
     Ok(Output { status: running.child.wait()?, stdout: whole(&mut said)?, stderr: whole(&mut complained)? })
 }
 

@@ -59,18 +59,23 @@ pub(super) fn sums(
 ) -> io::Result<()> {
     let mut out = hopwise_lab::plain::out();
     let ours = rows.iter().filter(|row| row.ours).count();
-    let ours = format!("; {ours} of ours beside them").repeat(ours.min(1));
+    let ours = if_any(ours, format!("; {ours} of ours beside them"));
     let own = verdicts(counts(rows, None));
     let several = |count, one| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
-    let slow = format!("; {} left out by --quick", several(slow, "figure")).repeat(slow.min(1));
+    let slow = if_any(slow, format!("; {} left out by --quick", several(slow, "figure")));
     writeln!(out, "under the papers' own rules: {own}; {} not run{slow}{ours}", not_run.len())?;
     let Some((radio, left_out)) = radio else { return Ok(()) };
-    let left_out = format!("; not run in {}", several(left_out, "reading")).repeat(left_out.min(1));
+    let left_out = if_any(left_out, format!("; not run in {}", several(left_out, "reading")));
     writeln!(out, "over {radio}: {}{left_out}", verdicts(counts(rows, Some(radio))))
 }
 
+/// The words about a number; empty where it is 0.
+fn if_any(count: usize, words: String) -> String {
+    if count > 0 { words } else { String::new() }
+}
+
 fn verdicts([reproduced, in_part, undecided, not, contradicted]: [usize; 5]) -> String {
-    let some = |count, words| if count == 0 { String::new() } else { format!("{count} {words}, ") };
-    let (part, undecided) = (some(in_part, "reproduced in part"), some(undecided, "undecided"));
+    let part = if_any(in_part, format!("{in_part} reproduced in part, "));
+    let undecided = if_any(undecided, format!("{undecided} undecided, "));
     format!("{reproduced} reproduced, {part}{undecided}{not} not reproduced, {contradicted} contradicted")
 }
