@@ -128,7 +128,7 @@ impl Stack {
             return Err(StackError::Links { given: links.len(), described });
         }
         let answers = match config.endpoint.ack_merge() {
-            AckMerge::Off => Answers::EachPacket,
+            AckMerge::Off => Answers::EachFew,
             AckMerge::Read => Answers::EachIteration,
         };
         let endpoint = Endpoint::new(config.endpoint, maker).map_err(StackError::Agents)?;

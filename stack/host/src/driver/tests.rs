@@ -125,8 +125,9 @@ fn count_of(packet: &[u8]) -> usize {
 }
 
 #[test]
-fn what_follows_from_a_packet_leaves_before_the_next_is_read() {
-    assert_eq!(sent(Answers::EachPacket, 3), [[1; 3]]);
+fn answers_leave_after_a_few_packets_and_after_the_last() {
+    assert_eq!(sent(Answers::EachFew, 3), [[3]]);
+    assert_eq!(sent(Answers::EachFew, AT_ONE_TIME + 1), [[AT_ONE_TIME, 1]]);
 }
 
 #[test]
@@ -380,7 +381,7 @@ fn drops(driver: &Driver<Endpoint>) -> u64 {
 
 #[test]
 fn all_syns_that_are_due_in_one_turn_are_answered() {
-    for answers in [Answers::EachPacket, Answers::EachIteration] {
+    for answers in [Answers::EachFew, Answers::EachIteration] {
         let sent = Arc::default();
         let under = Waiting { packets: syns(), sent: Arc::clone(&sent), ..Waiting::default() };
         let mut driver = flooded(answers, under);
@@ -391,7 +392,7 @@ fn all_syns_that_are_due_in_one_turn_are_answered() {
 
 #[test]
 fn syns_whose_answers_find_no_room_are_counted() {
-    for answers in [Answers::EachPacket, Answers::EachIteration] {
+    for answers in [Answers::EachFew, Answers::EachIteration] {
         let (sent, is_full) = (Arc::default(), Arc::new(AtomicBool::new(true)));
         let under = Waiting {
             packets: syns(),
