@@ -203,7 +203,7 @@ impl Bridged {
         self.pieces.clear();
         let Ok(mut cutter) = Cutter::new(packet, segment_bytes) else { return false };
         let mut at = 0;
-        while cutter.cut(&mut self.pieces) {
+        while cutter.cut(packet, &mut self.pieces) {
             self.lengths.push(self.pieces.len() - at);
             at = self.pieces.len();
         }

@@ -154,7 +154,7 @@ impl<M: Machine> TwoHosts<M> {
         loop {
             let mut packet = self.spare.pop().unwrap_or_default();
             packet.clear();
-            if !cutter.cut(&mut packet) {
+            if !cutter.cut(&bundle, &mut packet) {
                 self.spare.push(packet);
                 break;
             }
@@ -278,7 +278,7 @@ impl<M: Machine> TwoHosts<M> {
 fn segment_size(bundle: &[u8], segment_bytes: u16) -> usize {
     let mut segment = Vec::new();
     if let Ok(mut cutter) = Cutter::new(bundle, segment_bytes) {
-        cutter.cut(&mut segment);
+        cutter.cut(bundle, &mut segment);
     }
     segment.len()
 }

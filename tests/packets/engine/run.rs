@@ -232,7 +232,7 @@ impl Run {
         let cutter = Cutter::new(bundle, segment_bytes);
         let mut cutter = cutter.map_err(|reason| problem!("a bundle cannot be cut: {reason:?}"))?;
         let mut packet = Vec::new();
-        while cutter.cut(&mut packet) {
+        while cutter.cut(bundle, &mut packet) {
             self.emitted(&packet, None)?;
             packet.clear();
         }

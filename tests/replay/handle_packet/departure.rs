@@ -12,11 +12,11 @@ pub(super) fn cut(packet: &[u8], segment_bytes: Option<u16>) -> Vec<Vec<u8>> {
     let mut cutter = Cutter::new(packet, segment_bytes).expect("bundles are whole TCP packets");
     let mut packets = Vec::new();
     loop {
-        let mut packet = Vec::new();
-        if !cutter.cut(&mut packet) {
+        let mut segment = Vec::new();
+        if !cutter.cut(packet, &mut segment) {
             return packets;
         }
-        packets.push(packet);
+        packets.push(segment);
     }
 }
 

@@ -17,20 +17,19 @@ pub(crate) const MOST_PACKET_BYTES: u32 = 65_535;
 
 /// Cuts a bundle into its segments and computes their checksums.
 #[derive(Clone, Debug)]
-pub struct Cutter<'a> {
-    headers: &'a [u8],
+pub struct Cutter {
     /// The start of the TCP header.
     tcp_at: usize,
-    payload: &'a [u8],
+    payload_at: usize,
     segment_bytes: usize,
     pseudo_header: Sum,
     /// The place of the next segment in the payload, while there is one.
     at: Option<usize>,
 }
 
-impl<'a> Cutter<'a> {
+impl Cutter {
     /// Fails unless `bundle` is a whole TCP packet. It ignores the checksum, which the link may have to fill in.
-    pub fn new(bundle: &'a [u8], segment_bytes: u16) -> Result<Cutter<'a>, DropReason> {
+    pub fn new(bundle: &[u8], segment_bytes: u16) -> Result<Cutter, DropReason> {
         let ip = IpView::parse(bundle)?;
         if ip.protocol != protocol::TCP || ip.fragment.is_some() {
             return Err(DropReason::NoProtocol);
@@ -43,25 +42,26 @@ impl<'a> Cutter<'a> {
             return Err(DropReason::TcpMalformed);
         }
         Ok(Cutter {
-            headers: &bundle[..ip.header_len + tcp_len],
             tcp_at: ip.header_len,
-            payload: &ip.payload[tcp_len..],
+            payload_at: ip.header_len + tcp_len,
             segment_bytes: usize::from(segment_bytes).max(1),
             pseudo_header: Sum::pseudo_header(ip.src, ip.dst, protocol::TCP, 0),
             at: Some(0),
         })
     }
 
-    /// Appends the next segment's packet to `out`, if there is one.
-    pub fn cut(&mut self, out: &mut Vec<u8>) -> bool {
+    /// Appends the packet of the bundle's next segment to `out`, if there is one.
+    pub fn cut(&mut self, bundle: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(at) = self.at else { return false };
-        let end = (at + self.segment_bytes).min(self.payload.len());
-        self.at = (end < self.payload.len()).then_some(end);
+        let (headers, payload) = bundle.split_at(self.payload_at);
+        let end = (at + self.segment_bytes).min(payload.len());
+        let is_last = end == payload.len();
+        self.at = (!is_last).then_some(end);
         let start = out.len();
-        out.extend_from_slice(self.headers);
-        self.address_segment(&mut out[start..], at, end);
-        let payload = &self.payload[at..end];
-        let tcp_len = as_u16(self.headers.len() - self.tcp_at + payload.len());
+        out.extend_from_slice(headers);
+        let payload = &payload[at..end];
+        self.address_segment(&mut out[start..], (at, payload.len()), is_last);
+        let tcp_len = as_u16(headers.len() - self.tcp_at + payload.len());
         let sum = self.pseudo_header.add(&tcp_len.to_be_bytes()).add(&out[start + self.tcp_at..]);
         let checksum = sum.append(payload, out).finish();
         let place = start + self.tcp_at + 16;
@@ -69,10 +69,9 @@ impl<'a> Cutter<'a> {
         true
     }
 
-    /// Turns a copy of the bundle's headers into those of the segment with `at..end` of the payload. The TCP checksum
+    /// Turns a copy of the bundle's headers into those of the segment with `payload_len` bytes at `at`. The TCP checksum
     /// stays zero.
-    fn address_segment(&self, headers: &mut [u8], at: usize, end: usize) {
-        let payload_len = end - at;
+    fn address_segment(&self, headers: &mut [u8], (at, payload_len): (usize, usize), is_last: bool) {
         let total = headers.len() + payload_len;
         let (ip, tcp) = headers.split_at_mut(self.tcp_at);
         if ip[0] >> 4 == 4 {
@@ -89,7 +88,7 @@ impl<'a> Cutter<'a> {
         }
         let seq = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]).wrapping_add(as_u32(at));
         tcp[4..8].copy_from_slice(&seq.to_be_bytes());
-        if end < self.payload.len() {
+        if !is_last {
             tcp[13] &= !(Flags::FIN | Flags::PSH).0;
         }
         if at > 0 {
@@ -138,7 +137,7 @@ mod tests {
         let mut segments = Vec::new();
         loop {
             let mut packet = Vec::new();
-            if !cutter.cut(&mut packet) {
+            if !cutter.cut(bundle, &mut packet) {
                 return segments;
             }
             segments.push(packet);

@@ -1,5 +1,5 @@
-//! The packets that the machine has given for a link: one, or the segments of a bundle that the link does not cut
-//! itself.
+//! What the machine has given for a link: a packet, or a bundle that the link does not cut itself. Each segment is cut
+//! when it leaves, into memory that is still warm from the segment before.
 
 use hopwise_core::wire::bundle::Cutter;
 use hopwise_core::{Instant, LinkId, Machine, Payload, Transmit};
@@ -11,18 +11,17 @@ use crate::link::{Gather, MAX_PACKET, Sent};
 pub(super) struct Outgoing {
     /// The instructions for all packets here.
     transmit: Option<Transmit>,
+    /// The next packet.
+    packet: Vec<u8>,
     bundle: Vec<u8>,
-    /// Packets one after the other, all but the last as long as `each`.
-    packets: Vec<u8>,
-    each: usize,
-    /// The offset of the next packet.
-    at: usize,
+    /// Has the segments of the bundle that follow the next packet.
+    cutter: Option<Cutter>,
 }
 
 impl Outgoing {
     pub(super) fn new() -> Outgoing {
-        let packets = Vec::with_capacity(MAX_PACKET);
-        Outgoing { transmit: None, bundle: Vec::new(), packets, each: 0, at: 0 }
+        let packet = Vec::with_capacity(MAX_PACKET);
+        Outgoing { transmit: None, packet, bundle: Vec::new(), cutter: None }
     }
 
     /// Returns whether all packets of the machine have left.
@@ -39,15 +38,14 @@ impl Outgoing {
         id: LinkId,
         link: &mut dyn Gather,
     ) -> Option<Sent> {
-        self.packets.clear();
-        let transmit = machine.poll_transmit(now, id, Payload::Lent, &mut self.packets)?;
+        self.packet.clear();
+        let transmit = machine.poll_transmit(now, id, Payload::Lent, &mut self.packet)?;
         let (front, back) = machine.lent();
-        let sent = link.transmit_pieces(&transmit, [&self.packets, front, back]);
+        let sent = link.transmit_pieces(&transmit, [&self.packet, front, back]);
         if sent == Sent::Full {
-            self.packets.extend_from_slice(front);
-            self.packets.extend_from_slice(back);
+            self.packet.extend_from_slice(front);
+            self.packet.extend_from_slice(back);
         }
-        (self.each, self.at) = (self.packets.len(), 0);
         self.transmit = Some(transmit);
         Some(sent)
     }
@@ -57,11 +55,10 @@ impl Outgoing {
         if !self.is_empty() {
             return;
         }
-        self.packets.clear();
-        let Some(transmit) = machine.poll_transmit(now, link, Payload::Inline, &mut self.packets) else {
+        self.packet.clear();
+        let Some(transmit) = machine.poll_transmit(now, link, Payload::Inline, &mut self.packet) else {
             return;
         };
-        (self.each, self.at) = (self.packets.len(), 0);
         let cut = transmit.segment_bytes.filter(|_| !link_cuts);
         let is_cut = cut.is_some_and(|segment_bytes| self.cut(segment_bytes));
         self.transmit = Some(if is_cut { Transmit { segment_bytes: None, ..transmit } } else { transmit });
@@ -69,28 +66,28 @@ impl Outgoing {
 
     /// A bundle that cannot be cut stays whole. The link refuses and counts it.
     fn cut(&mut self, segment_bytes: u16) -> bool {
-        std::mem::swap(&mut self.bundle, &mut self.packets);
-        let Ok(mut cutter) = Cutter::new(&self.bundle, segment_bytes) else {
-            std::mem::swap(&mut self.bundle, &mut self.packets);
+        self.cutter = Cutter::new(&self.packet, segment_bytes).ok();
+        if self.cutter.is_none() {
             return false;
-        };
-        self.packets.clear();
-        cutter.cut(&mut self.packets);
-        self.each = self.packets.len();
-        while cutter.cut(&mut self.packets) {}
-        true
+        }
+        std::mem::swap(&mut self.bundle, &mut self.packet);
+        self.cut_next()
+    }
+
+    /// Returns whether there was a segment.
+    fn cut_next(&mut self) -> bool {
+        self.packet.clear();
+        self.cutter.as_mut().is_some_and(|cutter| cutter.cut(&self.bundle, &mut self.packet))
     }
 
     pub(super) fn next(&self) -> Option<(&Transmit, &[u8])> {
-        let end = (self.at + self.each).min(self.packets.len());
-        Some((self.transmit.as_ref()?, &self.packets[self.at..end]))
+        Some((self.transmit.as_ref()?, &self.packet))
     }
 
     /// Drops the packet that has left, or was refused.
     pub(super) fn advance(&mut self) {
-        self.at += self.each;
-        if self.at >= self.packets.len() {
-            self.transmit = None;
+        if !self.cut_next() {
+            (self.transmit, self.cutter) = (None, None);
         }
     }
 }

@@ -84,7 +84,7 @@ impl Moody {
         assert!(bytes <= most_bytes as usize, "{bytes} bytes for a link that takes {most_bytes}");
         let mut cutter = Cutter::new(bundle, segment_bytes).expect("contract: bundles are TCP packets");
         let mut segment = Vec::new();
-        while cutter.cut(&mut segment) {
+        while cutter.cut(bundle, &mut segment) {
             self.check_transmit(now, &segment);
             segment.clear();
         }
