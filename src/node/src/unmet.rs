@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
+use hopwise_host::netlink::NetlinkError;
 use hopwise_host::transparent::TransparentError;
 use hopwise_lab::located::{Document, YamlPath};
 
@@ -86,8 +87,8 @@ fn transparent(document: &Document, error: &TransparentError) -> Failure {
     let as_root = shell::as_root().filter(|_| error.is_forbidden());
     let remedy = match error {
         TransparentError::QueueTaken(_) => Some("name a `queue` that no other program has"),
-        TransparentError::Routing(_) => Some("name a `table` without routes"),
-        TransparentError::System { .. } => None,
+        TransparentError::Step(NetlinkError::System { .. }) => None,
+        TransparentError::Step(_) => Some("name a `table` without routes"),
     };
     at(document, &at_key, &format!("carry connections: {error}"), as_root.as_deref().or(remedy))
 }

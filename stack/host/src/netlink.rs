@@ -50,6 +50,7 @@ pub use on_loan::{Repaired, device_of_loan, loans_left, repair_loan};
 pub(crate) use own::interfaces as all_interfaces;
 pub use own::{is_own_address, owns_address};
 use routes::{SubnetRoute, check_free, route_message};
+pub(crate) use routes::{all_of, new_route};
 pub use sockets::{is_abandoned, is_connected, is_unacknowledged, user_of};
 pub use way::{RouteTo, route_to};
 

@@ -35,7 +35,7 @@ use crate::nft::{self, OwnedTable, in_a_name};
 use crate::observer::Direction;
 use crate::own_file::{NameLock, lock_name};
 use crate::tun::check_ip;
-use crate::vnet::{IncomingBundle, WholePacket, finish, header_for, read_header};
+use crate::vnet::{IncomingBundle, WholePacket, finish, header_for, read_header, shifted};
 
 use ethernet::Tag;
 use ethernet::{ETHERNET, EthernetFrame, Mac, Protocol};
@@ -257,13 +257,7 @@ impl Raw {
     }
 
     fn put_packet(&mut self, to: Mac, transmit: &Transmit, packet: &[u8]) -> Sent {
-        let mut header = header_for(packet, transmit.segment_bytes);
-        if header.csum_offset > 0 {
-            header.csum_start += as_u16(ETHERNET);
-        }
-        if header.hdr_len > 0 {
-            header.hdr_len += as_u16(ETHERNET);
-        }
+        let header = shifted(header_for(packet, transmit.segment_bytes), as_u16(ETHERNET));
         self.frame.resize(VIRTIO_NET_HDR_LEN, 0);
         if header.encode(&mut self.frame).is_err() {
             self.tally.dropped(LinkDrop::Refused);

@@ -78,15 +78,8 @@ pub struct TransparentConfig {
 pub enum TransparentError {
     /// Another program has the queue.
     QueueTaken(u16),
-    /// A step failed.
-    System {
-        /// The attempt, in a few words.
-        doing: &'static str,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// The kernel refused a route or a rule.
-    Routing(NetlinkError),
+    /// A step failed, or the kernel refused a route or a rule.
+    Step(NetlinkError),
 }
 
 impl fmt::Display for TransparentError {
@@ -95,8 +88,7 @@ impl fmt::Display for TransparentError {
             TransparentError::QueueTaken(queue) => {
                 write!(f, "another program has the netfilter queue {queue}")
             }
-            TransparentError::System { doing, error } => write!(f, "{doing}: {error}"),
-            TransparentError::Routing(error) => error.fmt(f),
+            TransparentError::Step(error) => error.fmt(f),
         }
     }
 }
@@ -108,14 +100,16 @@ impl TransparentError {
     pub fn is_forbidden(&self) -> bool {
         match self {
             TransparentError::QueueTaken(_) => false,
-            TransparentError::System { error, .. } => error.kind() == io::ErrorKind::PermissionDenied,
-            TransparentError::Routing(error) => error.code() == Some(libc::EPERM),
+            TransparentError::Step(NetlinkError::System { error, .. }) => {
+                error.kind() == io::ErrorKind::PermissionDenied
+            }
+            TransparentError::Step(error) => error.code() == Some(libc::EPERM),
         }
     }
 }
 
 fn failed(doing: &'static str) -> impl Fn(io::Error) -> TransparentError {
-    move |error| TransparentError::System { doing, error }
+    move |error| TransparentError::Step(NetlinkError::System { doing, error })
 }
 
 /// The rules that lead packets here, and the switch. They go when this is dropped, in this order.
@@ -157,7 +151,7 @@ impl HeldQueue {
 /// Leads packets here. An error leaves nothing behind.
 pub fn open(config: &TransparentConfig) -> Result<(LedPackets, Option<Caught>), TransparentError> {
     let caught = if config.interfaces.is_empty() { None } else { Some(catch(config)?) };
-    let ways = HostWays::open(config.table).map_err(TransparentError::Routing)?;
+    let ways = HostWays::open(config.table).map_err(TransparentError::Step)?;
     let listeners = caught.iter().flat_map(|caught| &caught.listeners);
     let ports: io::Result<Vec<SocketAddr>> = listeners.map(TcpListener::local_addr).collect();
     let ports = ports.map_err(failed("look at a listener"))?;

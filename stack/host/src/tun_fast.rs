@@ -26,7 +26,7 @@ use crate::sys;
 use crate::tun::{
     IS_NO_TUN, TunConfig, before, check_ip, configure, not_opened, on_read_error, on_write_error,
 };
-use crate::vnet::{IncomingBundle, finish, header_for, read_header};
+use crate::vnet::{IncomingBundle, arrive, header_for};
 
 /// One queue of a TUN device with offload.
 #[derive(Debug)]
@@ -215,24 +215,7 @@ impl Link for TunFast {
             self.tally.dropped(LinkDrop::Fragment);
             return Received::Dropped;
         }
-        let Received::Packet(arrived) = check_ip(&into[..bytes], &mut self.tally) else {
-            return Received::Dropped;
-        };
-        let Some(header) = read_header(&header) else {
-            self.tally.dropped(LinkDrop::Malformed);
-            return Received::Dropped;
-        };
-        match finish(&header, &mut into[..bytes], &mut self.incoming) {
-            Ok(Some(segment_bytes)) => {
-                Received::Packet(crate::link::Arrived { segment_bytes: segment_bytes.get(), ..arrived })
-            }
-            // The bundle was cut, and its datagrams come one by one.
-            Ok(None) => self.receive(_now, into),
-            Err(reason) => {
-                self.tally.dropped(reason);
-                Received::Dropped
-            }
-        }
+        arrive(&header, (into, bytes), &mut self.incoming, &mut self.tally)
     }
 
     fn gathers(&mut self) -> Option<&mut dyn Gather> {

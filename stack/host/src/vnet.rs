@@ -7,7 +7,38 @@ use hopwise_core::narrow::{as_u16, as_u32};
 use hopwise_core::wire::{Checksums, Flags, IpView, Sum, TcpBytes, protocol};
 use tun_rs::{VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
-use crate::counters::LinkDrop;
+use crate::counters::{LinkDrop, LinkTally};
+use crate::link::{Arrived, Received};
+use crate::tun::check_ip;
+
+/// Hands on the packet behind that header, of `bytes`. A bundle of datagrams is cut, and they come one by one.
+pub(crate) fn arrive(
+    header: &[u8],
+    (into, bytes): (&mut [u8], usize),
+    incoming: &mut IncomingBundle,
+    tally: &mut LinkTally,
+) -> Received {
+    let Received::Packet(arrived) = check_ip(&into[..bytes], tally) else { return Received::Dropped };
+    let header = read_header(header).ok_or(LinkDrop::Malformed);
+    match header.and_then(|header| finish(&header, &mut into[..bytes], incoming)) {
+        Ok(Some(whole)) => Received::Packet(Arrived { segment_bytes: whole.get(), ..arrived }),
+        Ok(None) => incoming.next(into).map_or(Received::Dropped, |bytes| check_ip(&into[..bytes], tally)),
+        Err(reason) => {
+            tally.dropped(reason);
+            Received::Dropped
+        }
+    }
+}
+
+/// The header for a packet that stands behind a frame's header of so many bytes.
+pub(crate) fn shifted(header: VirtioNetHdr, by: u16) -> VirtioNetHdr {
+    let shift = |at: u16, is_set: bool| if is_set { at + by } else { at };
+    VirtioNetHdr {
+        csum_start: shift(header.csum_start, header.csum_offset > 0),
+        hdr_len: shift(header.hdr_len, header.hdr_len > 0),
+        ..header
+    }
+}
 
 pub(crate) fn read_header(bytes: &[u8]) -> Option<VirtioNetHdr> {
     VirtioNetHdr::decode(bytes.get(..VIRTIO_NET_HDR_LEN)?).ok()

@@ -208,7 +208,7 @@ pub(super) mod rules {
             Err(error) => return vec![Finding::skipped(CHECK, error.to_string())],
         };
         let mut findings: Vec<_> = left.of_devices.iter().map(|device| without_routes(device)).collect();
-        match left.count {
+        match left.count() {
             0 if !findings.is_empty() => {}
             0 => findings.push(Finding::ok(CHECK, "no killed proxy left any rule of routing")),
             _ if is_repair => findings.push(removed()),

@@ -34,11 +34,7 @@ pub(super) struct Started {
 
 /// The command, which waits for its beginning or runs.
 #[derive(Debug)]
-pub(super) struct RunningCommand {
-    signals: Signals,
-    child: EndingChild,
-    outer: Outer,
-}
+pub(super) struct RunningCommand(Started);
 
 /// A process that ends with its guard.
 #[derive(Debug)]
@@ -76,14 +72,14 @@ impl Started {
     /// Waits for the command's device.
     pub(super) fn take_device(self) -> Result<(Given, RunningCommand), Failure> {
         let given = self.outer.take().map_err(|error| Failure::failed("run the command", error))?;
-        Ok((given, RunningCommand { signals: self.signals, child: self.child, outer: self.outer }))
+        Ok((given, RunningCommand(self)))
     }
 }
 
 impl RunningCommand {
     /// Lets the command begin, and passes signals on until it ends. Later signals are for this process.
     pub(super) async fn until_its_end(self) -> Result<(CommandEnd, Afterwards), Failure> {
-        let RunningCommand { signals, mut child, outer } = self;
+        let Started { signals, mut child, outer } = self.0;
         let failed = |error| Failure::failed("wait for the command", error);
         let id = Pid::from_child(&child.0);
         let end = pidfd_open(id, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;

@@ -77,15 +77,14 @@ impl FlowSource<'_> {
 pub(crate) async fn send(stream: &mut Stream, source: FlowSource<'_>, moved: &AtomicU64) -> FlowSeen {
     let began = Instant::now();
     let mut seen = FlowSeen::default();
-    let sent = match source {
+    let mut ended = match source {
         FlowSource::Until(until) => send_until(stream, until, moved, &mut seen).await,
         FlowSource::Bytes(bytes) => send_bytes(stream, bytes, moved, &mut seen).await,
         FlowSource::File(path) => send_file(stream, path, moved, &mut seen).await,
     };
-    let ended = match sent {
-        Ok(()) => finish(stream).await,
-        Err(error) => Err(error),
-    };
+    if ended.is_ok() {
+        ended = finish(stream).await;
+    }
     close(seen, began, ended, stream)
 }
 
@@ -107,11 +106,10 @@ pub(crate) async fn receive(
     moved: &AtomicU64,
 ) -> FlowSeen {
     let mut seen = FlowSeen::default();
-    let ended = receive_all(stream, wanted, moved, &mut seen).await;
-    let ended = match ended {
-        Ok(()) => stream.shutdown().await,
-        Err(error) => Err(error),
-    };
+    let mut ended = receive_all(stream, wanted, moved, &mut seen).await;
+    if ended.is_ok() {
+        ended = stream.shutdown().await;
+    }
     close(seen, began, ended, stream)
 }
 

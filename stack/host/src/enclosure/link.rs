@@ -18,8 +18,8 @@ use super::NEAR_MAC;
 use super::{DEVICE, Given, Kind, MTU};
 use crate::counters::{LinkCounters, LinkDrop, LinkTally};
 use crate::link::{Arrived, Gather, Link, Received, Sent};
-use crate::tun::{check_ip, on_read_error, on_write_error};
-use crate::vnet::{IncomingBundle, finish, header_for, read_header};
+use crate::tun::{on_read_error, on_write_error};
+use crate::vnet::{IncomingBundle, arrive, header_for, shifted};
 
 /// An Ethernet header: two addresses and a type.
 const ETHERNET: usize = 14;
@@ -116,15 +116,7 @@ impl CommandDevice {
         let ethernet = ethernet_for(head);
         let frame = if self.kind == Kind::Pair { &ethernet[..] } else { &[] };
         let shift = u16::try_from(frame.len()).unwrap_or(0);
-        // The places in the header count from the first byte of the frame.
-        let mut header = *header;
-        if header.flags != 0 {
-            header.csum_start += shift;
-        }
-        if header.hdr_len > 0 {
-            header.hdr_len += shift;
-        }
-        header.encode(&mut described)?;
+        shifted(*header, shift).encode(&mut described)?;
         rustix::io::writev(&self.fd, &[&described[..], frame, head, a, b].map(IoSlice::new))?;
         Ok(())
     }
@@ -179,24 +171,9 @@ impl Link for Enclosed {
             }
             Err(error) => return on_read_error(error, &mut self.is_gone),
         };
-        let Received::Packet(_) = check_ip(&into[..bytes], &mut self.tally) else {
-            return Received::Dropped;
-        };
-        let Some(header) = read_header(&header) else {
-            self.tally.dropped(LinkDrop::Malformed);
-            return Received::Dropped;
-        };
-        match finish(&header, &mut into[..bytes], &mut self.incoming) {
-            Ok(Some(whole)) => self.sort(&into[..bytes], whole.get()),
-            // The bundle was cut, and its datagrams come one by one.
-            Ok(None) => match self.incoming.next(into) {
-                Some(bytes) => self.sort(&into[..bytes], None),
-                None => Received::Dropped,
-            },
-            Err(reason) => {
-                self.tally.dropped(reason);
-                Received::Dropped
-            }
+        match arrive(&header, (into, bytes), &mut self.incoming, &mut self.tally) {
+            Received::Packet(arrived) => self.sort(&into[..arrived.bytes], arrived.segment_bytes),
+            dropped => dropped,
         }
     }
 

@@ -19,10 +19,10 @@ use futures_util::TryStreamExt;
 use hopwise_core::ip::Prefix;
 use netlink_packet_route::route::{RouteAttribute, RouteMessage};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
-use rtnetlink::{Error, Handle, IpVersion, RouteMessageBuilder, RuleAddRequest};
+use rtnetlink::{Error, Handle, IpVersion, RuleAddRequest};
 
 use super::carrier::CarrierSocket;
-use super::routes::network_of;
+use super::routes::{all_of, network_of, new_route};
 use super::{BoundName, NetlinkError, OURS, blocking, index_of, kernel, names_with, way};
 use crate::firewall::{Between, Ruleset};
 use crate::nft::OwnedTable;
@@ -176,12 +176,8 @@ pub(crate) async fn check_table(handle: &Handle, table: u32, index: u32) -> Resu
     let is_others = |route: &RouteMessage| {
         table_of_route(route) == table && !route.attributes.contains(&RouteAttribute::Oif(index))
     };
-    for any in
-        [RouteMessageBuilder::<Ipv4Addr>::new().build(), RouteMessageBuilder::<Ipv6Addr>::new().build()]
-    {
-        let routes: Result<Vec<RouteMessage>, _> = handle.route().get(any).execute().try_collect().await;
-        let routes = routes.map_err(|error| kernel("list the routes", error))?;
-        if routes.iter().any(is_others) {
+    for version in [IpVersion::V4, IpVersion::V6] {
+        if all_of(handle, version).await?.iter().any(is_others) {
             return Err(NetlinkError::TableTaken(table));
         }
     }
@@ -215,13 +211,7 @@ fn in_use() -> Result<BTreeMap<u32, String>, NetlinkError> {
 
 async fn route(handle: &Handle, index: u32, is_v6: bool, table: u32) -> Result<(), NetlinkError> {
     let everywhere: IpAddr = if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-    let message = RouteMessageBuilder::<IpAddr>::new()
-        .destination_prefix(everywhere, 0)
-        .map(|builder| builder.output_interface(index).table_id(table).build())
-        .map_err(|error| NetlinkError::System {
-            doing: "write a route",
-            error: io::Error::new(io::ErrorKind::InvalidInput, error.to_string()),
-        })?;
+    let message = new_route(everywhere, 0, |route| route.output_interface(index).table_id(table))?;
     let request = handle.route().add(message).replace();
     request.execute().await.map_err(|error| kernel("add a detour's route", error))
 }
@@ -229,18 +219,22 @@ async fn route(handle: &Handle, index: u32, is_v6: bool, table: u32) -> Result<(
 /// Our rules whose table has no route.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftRules {
-    /// The number of rules that killed detours have left.
-    pub count: usize,
+    /// The rules that killed detours have left.
+    rules: Vec<RuleMessage>,
     /// Devices of detours in use without a route, because they are or were down.
     pub of_devices: BTreeSet<String>,
 }
 
+impl LeftRules {
+    /// The number of rules that killed detours have left.
+    pub fn count(&self) -> usize {
+        self.rules.len()
+    }
+}
+
 /// Counts rules of killed detours, which lead packets nowhere.
 pub fn left_rules() -> Result<LeftRules, NetlinkError> {
-    blocking(async move |handle| {
-        let LeftDetours { rules, of_devices } = left(&handle).await?;
-        Ok(LeftRules { count: rules.len(), of_devices })
-    })
+    blocking(async move |handle| left(&handle).await)
 }
 
 /// Removes the rules that killed detours have left, and returns their number.
@@ -258,33 +252,15 @@ pub fn remove_left_rules() -> Result<usize, NetlinkError> {
     Ok(count)
 }
 
-/// The same as [`LeftRules`], with the rules themselves.
-#[derive(Debug, Default)]
-struct LeftDetours {
-    rules: Vec<RuleMessage>,
-    of_devices: BTreeSet<String>,
-}
-
-async fn left(handle: &Handle) -> Result<LeftDetours, NetlinkError> {
-    let everywhere = [
-        (IpVersion::V4, RouteMessageBuilder::<Ipv4Addr>::new().build()),
-        (IpVersion::V6, RouteMessageBuilder::<Ipv6Addr>::new().build()),
-    ];
-    let mut left = LeftDetours::default();
+async fn left(handle: &Handle) -> Result<LeftRules, NetlinkError> {
+    let mut left = LeftRules::default();
     let in_use = in_use()?;
-    for (version, any) in everywhere {
-        let ours = rules_of_ours(handle, version).await?;
+    for version in [IpVersion::V4, IpVersion::V6] {
+        let ours = rules_of_ours(handle, version.clone()).await?;
         if ours.is_empty() {
             continue;
         }
-        let routes: Vec<RouteMessage> = handle
-            .route()
-            .get(any)
-            .execute()
-            .try_collect()
-            .await
-            .map_err(|e| kernel("list the routes", e))?;
-        let used: BTreeSet<u32> = routes.iter().map(table_of_route).collect();
+        let used: BTreeSet<u32> = all_of(handle, version).await?.iter().map(table_of_route).collect();
         for rule in ours {
             let Some(table) = table_of(&rule).filter(|table| !used.contains(table)) else { continue };
             match in_use.get(&table) {

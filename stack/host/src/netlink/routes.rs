@@ -3,13 +3,13 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use hopwise_core::ip::Prefix;
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteType,
 };
-use rtnetlink::{Handle, RouteMessageBuilder};
+use rtnetlink::{Handle, IpVersion, RouteMessageBuilder};
 
 use super::{DeviceSettings, NetlinkError, device, kernel};
 
@@ -168,14 +168,32 @@ fn devices_of(route: &RouteMessage) -> impl Iterator<Item = u32> {
 pub(super) fn route_message(index: u32, route: &Prefix) -> Result<RouteMessage, NetlinkError> {
     let bits = route.bits();
     let network = network_of(route);
-    RouteMessageBuilder::<IpAddr>::new()
-        .destination_prefix(network, bits)
-        // Without a metric, the kernel would remove the first route that it finds.
-        .map(|builder| builder.output_interface(index).priority(SubnetRoute::by_route(*route).metric).build())
-        .map_err(|error| NetlinkError::System {
-            doing: "write a route",
-            error: io::Error::new(io::ErrorKind::InvalidInput, error.to_string()),
-        })
+    // Without a metric, the kernel would remove the first route that it finds.
+    let metric = SubnetRoute::by_route(*route).metric;
+    new_route(network, bits, |route| route.output_interface(index).priority(metric))
+}
+
+/// A route to a network, with what `complete` adds.
+pub(crate) fn new_route(
+    network: IpAddr,
+    bits: u8,
+    complete: impl FnOnce(RouteMessageBuilder<IpAddr>) -> RouteMessageBuilder<IpAddr>,
+) -> Result<RouteMessage, NetlinkError> {
+    let route = RouteMessageBuilder::<IpAddr>::new().destination_prefix(network, bits);
+    route.map(|route| complete(route).build()).map_err(|error| NetlinkError::System {
+        doing: "write a route",
+        error: io::Error::new(io::ErrorKind::InvalidInput, error.to_string()),
+    })
+}
+
+/// All routes of a version of IP.
+pub(crate) async fn all_of(handle: &Handle, version: IpVersion) -> Result<Vec<RouteMessage>, NetlinkError> {
+    let any = match version {
+        IpVersion::V4 => RouteMessageBuilder::<Ipv4Addr>::new().build(),
+        IpVersion::V6 => RouteMessageBuilder::<Ipv6Addr>::new().build(),
+    };
+    let all = handle.route().get(any).execute().try_collect().await;
+    all.map_err(|error| kernel("list the routes", error))
 }
 
 /// The network of a prefix: the kernel refuses routes with host bits.

@@ -10,7 +10,7 @@ use netlink_packet_route::AddressFamily;
 use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteScope};
-use rtnetlink::{Handle, RouteMessageBuilder};
+use rtnetlink::{Handle, IpVersion, RouteMessageBuilder};
 use tokio::runtime::Runtime;
 
 use super::claim;
@@ -154,15 +154,7 @@ impl KernelRoutes {
 
 /// The routes of all daemons.
 pub(super) async fn all_of_ours(handle: &Handle) -> Result<Vec<RouteMessage>, NetlinkError> {
-    use futures_util::TryStreamExt;
-    let any = RouteMessageBuilder::<Ipv4Addr>::new().build();
-    let all: Vec<RouteMessage> = handle
-        .route()
-        .get(any)
-        .execute()
-        .try_collect()
-        .await
-        .map_err(|error| netlink::kernel("list the routes", error))?;
+    let all = netlink::all_of(handle, IpVersion::V4).await?;
     Ok(all.into_iter().filter(|route| route.header.protocol == OURS).collect())
 }
 

@@ -30,11 +30,6 @@ impl InIptables {
     }
 }
 
-/// The queues into which rules of killed processes lead.
-pub(super) fn queues_left() -> io::Result<BTreeSet<u16>> {
-    left_chains(CHAIN_OF)
-}
-
 /// Removes the rule into this queue.
 pub(super) fn remove_queue(queue: u16) {
     IPTABLES.iter().for_each(|program| clear_by(&clearing(program, queue)));
@@ -82,9 +77,9 @@ pub fn left() -> Result<LeftRulesAndRoutes, TransparentError> {
         let wanted = format!("table {}", chains::table(*table));
         standing.lines().any(|line| line == wanted)
     };
-    let mut tables = ways::tables().map_err(TransparentError::Routing)?;
+    let mut tables = ways::tables().map_err(TransparentError::Step)?;
     tables.retain(|table| !stands(table));
-    let queues = queues_left().map_err(failed("list the rules of iptables"))?;
+    let queues = left_chains(CHAIN_OF).map_err(failed("list the rules of iptables"))?;
     Ok(LeftRulesAndRoutes { tables, queues })
 }
 
@@ -92,7 +87,7 @@ pub fn left() -> Result<LeftRulesAndRoutes, TransparentError> {
 pub fn remove_left() -> Result<LeftRulesAndRoutes, TransparentError> {
     let LeftRulesAndRoutes { tables, queues } = left()?;
     queues.into_iter().for_each(remove_queue);
-    ways::remove(&tables).map_err(TransparentError::Routing)?;
+    ways::remove(&tables).map_err(TransparentError::Step)?;
     left()
 }
 

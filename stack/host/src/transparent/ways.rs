@@ -8,11 +8,11 @@ use std::net::IpAddr;
 
 use netlink_packet_route::route::{RouteMessage, RouteScope, RouteType};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
-use rtnetlink::{Error, Handle, IpVersion, RouteMessageBuilder};
+use rtnetlink::{Error, Handle, IpVersion};
 
 use super::{ANY, CAUGHT};
 use crate::netlink::{
-    NetlinkError, OURS, add_rule, blocking, check_table, index_of, kernel, rules_of_ours, table_of,
+    NetlinkError, OURS, add_rule, blocking, check_table, index_of, kernel, new_route, rules_of_ours, table_of,
 };
 
 #[derive(Debug)]
@@ -92,13 +92,9 @@ fn lacks_ipv6(error: &Error) -> bool {
 }
 
 fn route(any: IpAddr, loopback: u32, table: u32) -> Result<RouteMessage, NetlinkError> {
-    let built = RouteMessageBuilder::<IpAddr>::new().destination_prefix(any, 0).map(|builder| {
-        let to_here = builder.output_interface(loopback).table_id(table).kind(RouteType::Local);
-        to_here.scope(RouteScope::Host).protocol(OURS).build()
-    });
-    built.map_err(|error| NetlinkError::System {
-        doing: "write a route",
-        error: std::io::Error::new(std::io::ErrorKind::InvalidInput, error.to_string()),
+    new_route(any, 0, |route| {
+        let to_here = route.output_interface(loopback).table_id(table).kind(RouteType::Local);
+        to_here.scope(RouteScope::Host).protocol(OURS)
     })
 }
 
