@@ -3,6 +3,7 @@
 mod carrier;
 
 use std::io;
+use std::net::Ipv6Addr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,6 +21,7 @@ use carrier::{ByChunk, Carrier, InPlace};
 
 use super::counts::count;
 use super::hangup;
+use super::origin::Origin;
 use super::seats::Sitter;
 use super::unfinished::Unfinished;
 
@@ -87,6 +89,17 @@ pub(crate) fn mark(mesh: &MeshStream, dscp: u8) {
     set_options(mesh, |options| Options { dscp, ..options });
 }
 
+/// Counts a connection for the client that it is carried for: its peer may be one node for many clients.
+fn count_as(mesh: &MeshStream, client: Origin) {
+    let address = match client {
+        Origin::Host(address) => address,
+        // A range that no host has.
+        Origin::User(user) => Ipv6Addr::from_bits(u128::from(user) << 64).into(),
+        Origin::Unknown | Origin::Local => return,
+    };
+    mesh.stack().with(|_, endpoint| endpoint.count_as(mesh.id(), address));
+}
+
 fn set_options(mesh: &MeshStream, change: impl FnOnce(Options) -> Options) {
     mesh.stack().with(|now, endpoint| {
         if let Ok(options) = endpoint.options(mesh.id()) {
@@ -117,6 +130,7 @@ pub(crate) async fn carry(
     idle: Duration,
 ) -> RelayEnd {
     prepare(local.stream(), mesh.stream());
+    count_as(mesh.stream(), sitter.origin());
     let peer = mesh.stream().peer_addr();
     let carriers = (InPlace::default(), ByChunk::default());
     tokio::select! {

@@ -65,7 +65,7 @@ pub(crate) struct Share {
 
 /// The shares of sources, counted exactly. Each address counts in addition to its source, to find the flooding host in
 /// a network of many. Each change takes O(log n).
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Shares(BTreeMap<(Source, Option<IpAddr>), Share>);
 
 impl Shares {

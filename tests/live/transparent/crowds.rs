@@ -1,7 +1,7 @@
 //! More connections than seats, and a crowd of which some break off.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -103,6 +103,38 @@ fn one_address_that_floods_a_port_of_a_server_leaves_places_of_syns_that_are_dec
     let stream = connect_from(&chain, other, end(V4[1], PORT + 1)).expect("the server is reached");
     exchange_over(stream, 1000).expect("the connection holds");
     assert_eq!(chain.at_first("caught"), 9, "{}", chain.log(1));
+}
+
+/// Both nodes are one peer for each other. The data of the other host's connection has stood still for longest.
+#[test]
+fn a_host_that_spends_the_buffers_of_a_node_ends_no_connection_of_another_host() {
+    needs!(&TOOLS);
+    let chain = Chain::new("spent-buffers");
+    chain.serve(PORT);
+    chain.exchange(V4[1], 1000);
+    pour(&chain, PORT + 1);
+    chain.host.ip(&["addr", "add", "10.1.0.3/24", "dev", "lan0"]);
+    let [others, server] = [end("10.1.0.3", 40_000), end(V4[1], PORT + 1)];
+    let tight = format!("{FIRST}\nbounds: {{ memory: 4MiB }}");
+    let (_last, _first) = (chain.last(), chain.node(&chain.first, 1, &tight));
+    let mut still = connect_from(&chain, others, server).expect("the server is reached");
+    still.read_exact(&mut [0; 1000]).expect("the server sends");
+    let greedy: Vec<_> = (0..100).map(|_| chain.connect(V4[1], PORT + 1).expect("it is reached")).collect();
+    let bounds = || chain.status(&chain.first, 1)["bounds"].take();
+    within_patience(until(|| bounds()["gave_way"]["memory"].as_u64() > Some(0)));
+    still.read_exact(&mut vec![0; 3_000_000]).expect("it goes on");
+    assert_eq!(chain.at_first("straight"), 0, "{}", chain.log(1));
+    drop(greedy);
+}
+
+/// A server that sends without end.
+fn pour(chain: &Chain, port: u16) {
+    let listener = chain.server.run(|| TcpListener::bind(("::", port)).expect("the port is free"));
+    chain.server.spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            thread::spawn(move || while client.write_all(&[0; 16 << 10]).is_ok() {});
+        }
+    });
 }
 
 #[test]

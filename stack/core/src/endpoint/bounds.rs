@@ -3,8 +3,10 @@
 
 mod eviction;
 
-use super::Endpoint;
+use std::net::IpAddr;
+
 use super::table::{Entry, Owner, Table};
+use super::{ConnId, Endpoint};
 use crate::Instant;
 use crate::ip::{Share, Shares};
 use crate::narrow::{as_u32, as_usize};
@@ -260,7 +262,7 @@ impl Account {
         if let Some(shares) = &mut self.shares
             && was.share() != is.share()
         {
-            shares.change(entry.conn.ends().remote.ip, was.share(), is.share());
+            shares.change(entry.counted_as, was.share(), is.share());
         }
         self.change_bytes(was.bytes, bytes);
         self.orphan_bytes = self.orphan_bytes - was.orphan_bytes() + is.orphan_bytes();
@@ -312,6 +314,17 @@ impl Endpoint {
         self.account.weigh();
     }
 
+    /// Counts a connection for this address in place of its peer's, where the shares of sources are compared. A relay
+    /// thus tells for whom it has the connection: its peer may be one relay for many hosts.
+    pub fn count_as(&mut self, id: ConnId, address: IpAddr) {
+        let Some(entry) = self.table.resolve(id).and_then(|slot| self.table.get_mut(slot)) else { return };
+        let (before, share) = (std::mem::replace(&mut entry.counted_as, address), entry.footprint.share());
+        if let Some(shares) = &mut self.account.shares {
+            shares.change(before, share, Share::default());
+            shares.change(address, Share::default(), share);
+        }
+    }
+
     /// The number of connections that were given up because this resource was scarce.
     pub fn gave_way(&self, to: Scarce) -> u64 {
         u64::from(self.account.gave_way[to as usize])
@@ -352,7 +365,7 @@ impl Endpoint {
 fn shares_of(table: &Table) -> Shares {
     let mut shares = Shares::default();
     for (_, entry) in table.iter() {
-        shares.change(entry.conn.ends().remote.ip, Share::default(), entry.footprint.share());
+        shares.change(entry.counted_as, Share::default(), entry.footprint.share());
     }
     shares
 }

@@ -22,6 +22,8 @@ pub(super) struct Entry {
     /// The listener that has not handed out the connection yet.
     pub(super) listener: Option<ListenerId>,
     pub(super) owner: Owner,
+    /// The address whose share it is part of: the peer's, unless the program has named another one.
+    pub(super) counted_as: IpAddr,
     /// The handshake is unfinished and counts against the listener's queue.
     pub(super) is_half_open: bool,
     /// The SYN waits for the program's answer: nothing leaves before.

@@ -5,9 +5,10 @@
 //! none. A class that is no larger than the sample is compared as a whole.
 //!
 //! **Scarce memory.** An orphan behind a closed window goes first. Next is a connection of a source that holds more
-//! than a quarter of the memory. It goes also while its data moves. Last is an orphan, or a connection whose data
-//! stands still. If the data of all connections moves, they are left alone. A peer that has proven its address gets
-//! memory of a source that holds more than twice the memory of its own source, even if all its connections move.
+//! than a quarter of the memory, and there of the address with the most. It goes also while its data moves. Last is an
+//! orphan, or a connection whose data stands still. If the data of all connections moves, they are left alone. A peer
+//! that has proven its address gets memory of a source that holds more than twice the memory of its own source, even if
+//! all its connections move.
 //!
 //! **A full table.** A TIME-WAIT makes room for anyone. All else makes room only for our program and for a peer that
 //! has proven its address, else forged SYNs could end connections. The order is: a handshake that is overdue, then a
@@ -60,7 +61,7 @@ impl Draws {
 #[derive(Clone, Copy)]
 struct Candidate {
     slot: u32,
-    peer: IpAddr,
+    counted_as: IpAddr,
     footprint: Footprint,
 }
 
@@ -85,8 +86,8 @@ impl Shares {
     ) -> Option<u32> {
         let own = self.of(peer).map(weight);
         let weighed = sample.iter().filter_map(|candidate| {
-            let theirs = self.of(candidate.peer).map(weight);
-            let level = usize::from(Source::of(candidate.peer) == Source::of(peer));
+            let theirs = self.of(candidate.counted_as).map(weight);
+            let level = usize::from(Source::of(candidate.counted_as) == Source::of(peer));
             outweighs(theirs[level], own[level]).then_some((theirs, candidate.age(now)))
         });
         weighed.max().map(|(_, (_, Reverse(slot)))| slot)
@@ -106,7 +107,7 @@ impl Account {
         let count: usize = classes.iter().map(|class| members[*class as usize].len()).sum();
         let candidate = |slot: u32| {
             let entry = table.get(slot)?;
-            Some(Candidate { slot, peer: entry.conn.ends().remote.ip, footprint: entry.footprint })
+            Some(Candidate { slot, counted_as: entry.counted_as, footprint: entry.footprint })
         };
         if count <= SAMPLE {
             return slots().filter_map(candidate).collect();
@@ -179,10 +180,9 @@ impl Endpoint {
         let share = self.account.bounds.buffer_bytes / 4;
         let shares = self.account.count_by_source(&self.table);
         let weighed = sample.iter().map(|candidate| {
-            let [source, _] = shares.of(candidate.peer);
-            (source.bytes as u64, candidate.age(now))
+            (shares.of(candidate.counted_as).map(|share| share.bytes as u64), candidate.age(now))
         });
-        let greediest = weighed.max().filter(|(bytes, _)| *bytes > share);
+        let greediest = weighed.max().filter(|([of_source, _], _)| *of_source > share);
         Some(greediest.map_or(oldest, |(_, (_, Reverse(slot)))| slot))
     }
 
@@ -280,7 +280,8 @@ impl Endpoint {
         greediest.or_else(|| {
             let guests = |peer: IpAddr| shares.of(peer)[0].count;
             let quiet = sample.iter().filter(|candidate| {
-                candidate.footprint.age_ms(now) >= QUIET_FOR_MS && guests(candidate.peer) >= guests(peer)
+                candidate.footprint.age_ms(now) >= QUIET_FOR_MS
+                    && guests(candidate.counted_as) >= guests(peer)
             });
             quiet.map(|candidate| candidate.age(now)).max().map(|(_, Reverse(slot))| slot)
         })
@@ -304,7 +305,7 @@ mod tests {
             let began = Footprint::new(Instant::from_secs(slot.into()), true);
             let footprint = Footprint { class: Class::Live, ..began };
             shares.change(address(peer), began.share(), footprint.share());
-            sample.push(Candidate { slot, peer: address(peer), footprint });
+            sample.push(Candidate { slot, counted_as: address(peer), footprint });
         }
         (shares, sample)
     }
@@ -322,7 +323,7 @@ mod tests {
         // Its data moves.
         guests.1[1].footprint.since_ms = NOW.millis_u32();
         assert_eq!(greediest(&guests, "10.0.0.4"), Some(2));
-        guests.1.retain(|candidate| candidate.peer == address("10.0.0.3"));
+        guests.1.retain(|candidate| candidate.counted_as == address("10.0.0.3"));
         assert_eq!(greediest(&guests, "10.0.0.4"), None, "the sample has nothing of the greediest");
     }
 
@@ -337,9 +338,9 @@ mod tests {
     #[test]
     fn nothing_stays_of_a_guest_that_has_left() {
         let (mut shares, sample) = guests(&["10.0.0.3", "fd07::1", "fd07::2"]);
-        for Candidate { peer, footprint, .. } in sample {
+        for Candidate { counted_as, footprint, .. } in sample {
             shares.change(
-                peer,
+                counted_as,
                 footprint.share(),
                 Footprint { class: Class::Handshake, ..footprint }.share(),
             );

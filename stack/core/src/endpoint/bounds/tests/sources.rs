@@ -80,3 +80,27 @@ fn handshakes_and_fragments_are_held_within_their_bounds() {
     assert_eq!((held.fragments, most.fragments), (1, 256));
     assert!((8..1000).contains(&held.fragment_bytes) && most.fragment_bytes == 1 << 20);
 }
+
+/// Both nodes of a pair are one peer for each other: their programs tell the hosts. Hosts of one network of 64 bits are
+/// one source.
+#[test]
+fn of_the_hosts_behind_a_peer_the_one_that_holds_the_most_gives_way_first() {
+    for hosts in [["10.1.0.9", "10.1.0.8"], ["fd01::9", "fd01::8"]] {
+        let [slow, greedy] = hosts.map(|host| host.parse().expect("an address"));
+        let mut host = Host::new(Bounds { buffer_bytes: 1 << 20, ..bounds() });
+        let (quiet, _) = host.open(900, 0);
+        host.endpoint.count_as(quiet, slow);
+        assert_eq!(host.write(quiet, 64 << 10), 64 << 10);
+        host.wait(Duration::from_secs(10));
+        for port in 1000..1018 {
+            let (id, _) = host.open(port, 0);
+            // Some are told before shares are counted, and some after that.
+            host.endpoint.count_as(id, greedy);
+            host.write(id, 64 << 10);
+            host.check();
+        }
+        let gone = host.resets();
+        assert!(gone.starts_with(&[1000]) && !gone.contains(&900), "{gone:?}");
+        assert!(matches!(host.endpoint.state(quiet), Some((_, None))), "it stays");
+    }
+}
