@@ -160,3 +160,24 @@ fn a_syn_that_tracking_calls_invalid_comes_in() {
         assert_open(&chain, server, 3 * nth + 3);
     }
 }
+
+/// The acknowledgement alone shows no connection that goes straight on.
+#[test]
+fn packets_in_a_hosts_name_that_no_server_answers_lead_no_connection_past_the_node() {
+    needs!(&TOOLS);
+    let chain = Chain::new("unanswered");
+    chain.serve(PORT);
+    nft(&chain.first, STRICT);
+    let (_last, _first) = (chain.last(), chain.first());
+    for (nth, [host, server]) in [V4, V6].into_iter().enumerate() {
+        let ends = [end(host, 40_000), end(server, PORT)];
+        let nth = nth as u64;
+        assert_open(&chain, server, 3 * nth + 1);
+        send_ack(&chain, ends);
+        let stream = connect_from(&chain, ends[0], ends[1]).expect("the server is reached");
+        let seen = exchange_over(stream, 100_000).expect("the connection holds");
+        assert_eq!(seen.by_server.ip(), ends[0].ip());
+        assert_eq!((chain.at_first("straight"), chain.at_first("lost")), (0, 0), "{}", chain.log(1));
+        assert_open(&chain, server, 3 * nth + 3);
+    }
+}

@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use rustix::process::Signal;
 
 use super::clashes::{SILENT, connect_from, end, nft, send};
+use super::forged::{counter, has_come};
 use super::{Chain, PORT, TOOLS, V4, V6};
 use crate::field::text;
 use crate::flood::SYN;
@@ -88,9 +89,36 @@ fn nor_does_it_beside_a_firewall_that_drops_what_tracking_calls_invalid() {
             send(&chain.host, ends, seq, (SYN, 64));
             talk(&mut streams[nth]);
         }
+        within_patience(until(|| chain.at_first("straight") == 3 * (nth as u64 + 1)));
         chain.exchange(&ends[1].ip().to_string(), 1000);
         talk(&mut streams[nth]);
         assert_eq!(chain.at_first("caught"), nth as u64 + 1, "{}", chain.log(1));
+    }
+}
+
+/// Tracking has seen a packet of each end, since its rules are younger than the connection.
+#[test]
+fn nor_does_it_where_tracking_has_picked_the_connection_up_in_its_middle() {
+    needs!(&TOOLS);
+    let chain = Chain::new("picked");
+    chain.serve(PORT);
+    let both = [V4, V6].map(|both| ends_of(both, 40_000));
+    let mut streams = both.map(|[host, server]| connect_from(&chain, host, server).expect("it is reached"));
+    nft(&chain.first, STRICT);
+    let (_last, _first) = (chain.last(), chain.first());
+    for (nth, ends) in both.into_iter().enumerate() {
+        let stream = &mut streams[nth];
+        let name = format!("answered{nth}");
+        nft(&chain.first, &counter(&name, "tcp sport 5000 iifname mid0 tcp flags == ack"));
+        stream.write_all(b"who ").expect("it is open");
+        within_patience(until(|| has_come(&chain, &name)));
+        for seq in [7, 8, 7] {
+            send(&chain.host, ends, seq, (SYN, 64));
+        }
+        within_patience(until(|| chain.at_first("straight") == 3 * (nth as u64 + 1)));
+        stream.write_all(b"am I\n").expect("it is open");
+        talk(stream);
+        assert_eq!(chain.at_first("caught"), 0, "{}", chain.log(1));
     }
 }
 

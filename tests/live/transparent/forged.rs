@@ -36,14 +36,14 @@ fn witness(chain: &Chain) {
     within_patience(until(|| chain.at_first("not-let-in") > before + 1));
 }
 
-fn counter(name: &str, rule: &str) -> String {
+pub(super) fn counter(name: &str, rule: &str) -> String {
     format!(
         "table inet {name} {{ counter came {{ }}; chain early {{ type filter hook prerouting priority -300; {rule} \
          counter name came; }}; }}"
     )
 }
 
-fn has_come(chain: &Chain, name: &str) -> bool {
+pub(super) fn has_come(chain: &Chain, name: &str) -> bool {
     nft(&chain.first, &format!("list counter inet {name} came")).contains("packets 1 ")
 }
 

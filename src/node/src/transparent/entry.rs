@@ -71,6 +71,8 @@ struct Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Straight {
     NoSeat,
+    /// Connection tracking has seen both ends of its connection, or NAT changes one of them.
+    Known,
     /// The host would not take an answer without its signature.
     Signed,
     NoHops,
@@ -237,7 +239,7 @@ impl Entry {
             Straight::NoTarget => count(&counts.no_target),
             Straight::NotLetIn => count(&counts.not_let_in),
             Straight::Lost => count(&counts.lost),
-            Straight::NoSeat | Straight::Hung | Straight::Ending => {}
+            Straight::NoSeat | Straight::Known | Straight::Hung | Straight::Ending => {}
         }
     }
 
@@ -371,6 +373,10 @@ fn has_kernel((host, server): Ends) -> bool {
 
 fn heard(entry: &Arc<Entry>, held: HeldSyn, deciding: &mut JoinSet<()>) {
     let syn = held.syn;
+    if held.is_known() {
+        entry.counted(Straight::Known);
+        return entry.told(held.let_go());
+    }
     if !entry.is_new(&held) {
         return;
     }

@@ -74,8 +74,10 @@ const BEFORE_ENTERED: i32 = i32::MAX - 1;
 const NO_HOSTS: &str = "local, broadcast, multicast, anycast";
 /// A SYN whose entry in connection tracking is its own.
 const IS_FRESH: &str = "ct state new ct status & confirmed == 0";
-/// A SYN of a connection that tracking has seen, and that went straight on.
-const IS_KNOWN: &str = "ct status & confirmed != 0";
+/// SYNs of connections that tracking has seen both ends of, also from their middle, and of connections whose addresses
+/// NAT changes. One end's packets may be made up. A single answer to them leaves an entry for a minute at most.
+const IS_KNOWN: [&str; 2] =
+    ["ct status & (assured | snat | dnat) != 0", "ct status seen-reply ct expiration > 60s"];
 /// A SYN whose source is routed by the interface that it came by.
 const IS_ROUTED: &str = "fib saddr . iif oif exists";
 /// Words of rules that turn connection tracking on, in nft and in both forms of iptables.
@@ -169,7 +171,7 @@ pub(super) fn tries_queue(config: &TransparentConfig) -> String {
 ///
 /// A SYN in a frame that is not for this machine alone is left to the kernel: a firewall may tell it from the rest. So
 /// is a SYN of a connection that tracking knows and this machine has no socket of: tracking would follow an answer to
-/// the SYN, and take the packets of the connection for invalid.
+/// the SYN, and take the packets of the connection for invalid. Such a SYN gets both marks, and is held to be counted.
 fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> String {
     let others = others(ports);
     let catch = format!("meta mark set meta mark | {CAUGHT:#x}; ");
@@ -205,10 +207,7 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> Strin
             let _ = write!(rules, "{} daddr {spared} return; ", family(*spared));
         }
         if tracks {
-            let _ = write!(
-                rules,
-                "{from} socket transparent 1 meta mark set meta mark | {HELD:#x} accept; {from} {IS_KNOWN} accept; "
-            );
+            let _ = write!(rules, "{from} socket transparent 1 meta mark set meta mark | {HELD:#x} accept; ");
         }
         for network in &config.networks {
             let _ = write!(
@@ -217,6 +216,9 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> Strin
                 ports_of(config),
                 family(network.address())
             );
+        }
+        for known in IS_KNOWN.iter().filter(|_| tracks) {
+            let _ = write!(rules, "meta mark & {HELD:#x} == {HELD:#x} {known} {catch}");
         }
     }
     chain("hold", "prerouting", -151, &rules)
@@ -238,9 +240,13 @@ fn ports_of(config: &TransparentConfig) -> String {
 }
 
 /// Notes caught SYNs, each copy anew, and hands them to the listeners. A SYN that went on because nobody reads the
-/// queue loses its mark. `notrack` changes only packets for which connection tracking has found no place.
+/// queue loses its marks. `notrack` changes only packets for which connection tracking has found no place.
 fn end(ports: &[SocketAddr], tracks: bool) -> String {
-    let mut rules = format!("meta mark & {CAUGHT:#x} == {CAUGHT:#x} notrack; ");
+    let mut rules = format!(
+        "meta mark & {HELD:#x} == {HELD:#x} meta mark set meta mark & {:#x}; meta mark & {CAUGHT:#x} == {CAUGHT:#x} \
+         notrack; ",
+        !(HELD | CAUGHT)
+    );
     let (fresh, others) = (if tracks { IS_FRESH } else { "" }, others(ports));
     for listener in ports {
         let ((v, ends, most), syn) = (keys(listener.ip(), TO_SERVER), caught_syn(listener));
@@ -262,7 +268,6 @@ fn end(ports: &[SocketAddr], tracks: bool) -> String {
              {on} socket transparent 1 {pass}{on} {ends} @asked{v} {pass}"
         );
     }
-    let _ = write!(rules, "meta mark & {HELD:#x} == {HELD:#x} meta mark set meta mark & {:#x}; ", !HELD);
     chain("end", "prerouting", -149, &rules)
 }
 
@@ -445,10 +450,12 @@ mod tests {
         for rule in [
             "ip daddr 10.2.0.9 return; ",
             "anycast } socket transparent 1 meta mark set meta mark | 0x2000000 accept; ",
-            "anycast } ct status & confirmed != 0 accept; iifname { \"lan0\", \"lan1\" } meta pkttype host tcp flags & \
-             (fin | syn | rst | ack) == syn tcp dport != { 5000, 5001 } fib daddr type != local fib saddr type != { \
-             local, broadcast, multicast, anycast } tcp dport { 80, 8000-8100 } ip daddr 10.2.0.0/16 meta mark set \
-             meta mark | 0x2000000; ",
+            "anycast } tcp dport { 80, 8000-8100 } ip daddr 10.2.0.0/16 meta mark set meta mark | 0x2000000; ",
+            "meta mark & 0x2000000 == 0x2000000 ct status & (assured | snat | dnat) != 0 meta mark set meta mark | \
+             0x4000000; meta mark & 0x2000000 == 0x2000000 ct status seen-reply ct expiration > 60s meta mark set \
+             meta mark | 0x4000000; }; ",
+            "meta mark & 0x2000000 == 0x2000000 meta mark set meta mark & 0xf9ffffff; meta mark & 0x4000000 == \
+             0x4000000 notrack; ",
             "== syn delete @caught4 { ip saddr . tcp sport . ip daddr . tcp dport }; ",
             " ip6 daddr fd02::/64 meta mark set meta mark | 0x2000000; ",
             "meta mark & 0x2000000 == 0x2000000 queue flags bypass to 7300; ",
@@ -457,7 +464,6 @@ mod tests {
             "dport != @caught4 update @arrived4 { ip saddr . tcp sport . ip daddr . tcp dport }; ",
             "== syn tproxy ip to :5000 accept; ",
             "== syn tproxy ip6 to :5001 accept; ",
-            "meta mark set meta mark & 0xfdffffff; ",
             "set caught6 { typeof ip6 saddr . tcp sport . ip6 daddr . tcp dport; flags dynamic,timeout; timeout 16s; \
              size 65536; }; ",
             "== ack ip saddr . tcp sport . ip daddr . tcp ackseq @opening4 delete @opening4 { ip saddr . tcp sport . \

@@ -53,6 +53,11 @@ pub struct HeldSyn {
 }
 
 impl HeldSyn {
+    /// Returns whether it may be one of a connection that goes straight on, by connection tracking.
+    pub fn is_known(&self) -> bool {
+        self.mark & CAUGHT != 0
+    }
+
     /// Hands it to the listeners.
     pub fn catch(&self) -> io::Result<()> {
         self.judge.accept_with(self.id, self.mark & !HELD | CAUGHT)
@@ -93,7 +98,7 @@ impl HeldSyns {
             };
             match read(&queued) {
                 Some(syn) => return Ok(HeldSyn { syn, id: queued.id, mark: queued.mark, judge }),
-                None => judge.accept_with(queued.id, queued.mark & !HELD)?,
+                None => judge.accept_with(queued.id, queued.mark & !(HELD | CAUGHT))?,
             }
         }
     }
@@ -153,7 +158,7 @@ impl Bypass {
             }
             let judge = self.0.judge();
             while let Some(syn) = self.0.next()? {
-                judge.accept_with(syn.id, syn.mark & !HELD)?;
+                judge.accept_with(syn.id, syn.mark & !(HELD | CAUGHT))?;
                 gone += 1;
             }
         }
