@@ -20,7 +20,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::ops::RangeInclusive;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use hopwise_core::ip::Prefix;
@@ -189,26 +189,37 @@ fn catch(config: &TransparentConfig) -> Result<Caught, TransparentError> {
 }
 
 fn listen_for_others(any: IpAddr) -> io::Result<TcpListener> {
-    let family = if any.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    let socket = new_socket(any, true)?;
     if any.is_ipv6() {
         sockopt::set_ipv6_v6only(&socket, true)?;
     }
-    take_foreign_addresses(socket.as_fd(), any)?;
     sys::set_option(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_SYNCNT), MORE_ANSWERS)?;
     bind(&socket, &SocketAddr::new(any, 0))?;
     listen(&socket, MOST_WAITING)?;
     Ok(socket.into())
 }
 
-/// Lets a socket have the address of another host. `address` says which version of IP it has.
-pub fn take_foreign_addresses(socket: BorrowedFd<'_>, address: IpAddr) -> io::Result<()> {
-    let option = match address {
-        IpAddr::V4(_) => (libc::SOL_IP, libc::IP_TRANSPARENT),
-        IpAddr::V6(_) => (libc::SOL_IPV6, libc::IPV6_TRANSPARENT),
+/// A socket that does not block, with that version of IP. It may have addresses of other hosts if it `is_foreign`.
+fn new_socket(address: IpAddr, is_foreign: bool) -> io::Result<OwnedFd> {
+    let (family, option) = match address {
+        IpAddr::V4(_) => (AddressFamily::INET, (libc::SOL_IP, libc::IP_TRANSPARENT)),
+        IpAddr::V6(_) => (AddressFamily::INET6, (libc::SOL_IPV6, libc::IPV6_TRANSPARENT)),
     };
-    sys::set_option(socket, option, 1)
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    if is_foreign {
+        sys::set_option(socket.as_fd(), option, 1)?;
+    }
+    Ok(socket)
+}
+
+/// A socket with that address, of another host if it `is_foreign`. It gets its port when it connects, and the kernel
+/// then goes by both ends. Where a port is bound first, any connection in TIME-WAIT is in the way, whatever its server.
+pub fn socket_at(address: IpAddr, is_foreign: bool) -> io::Result<OwnedFd> {
+    let socket = new_socket(address, is_foreign)?;
+    sys::set_option(socket.as_fd(), (libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT), 1)?;
+    bind(&socket, &SocketAddr::new(address, 0))?;
+    Ok(socket)
 }
 
 /// Sets the table. A kernel whose nft has no queues gets that rule from iptables.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use hopwise_core::wire::IpView;
 use rustix::net::{AddressFamily, SocketType, connect, ipproto, socket, sockopt};
 
-use super::{Chain, LAST, TOOLS, V4, V6};
+use super::{Chain, LAST, PORT, TOOLS, V4, V6, exchange_over};
 use crate::namespace::Running;
 use crate::world::{PATIENCE, until, within_patience};
 
@@ -106,4 +106,34 @@ fn with_an_own_source_the_server_sees_the_last_nodes_address_at_once() {
         assert_eq!(arrived(&chain, server, (40, EXPEDITED)), (node, 32, EXPEDITED));
     }
     assert_eq!((chain.at_last("opened"), chain.at_last("opened-as-client")), (2, 0));
+}
+
+/// Connections that their hosts close first, more than the last node's machine has ports.
+#[test]
+fn connections_that_have_ended_keep_no_port_from_those_to_other_servers() {
+    needs!(&TOOLS);
+    for (source, client) in [("own", "10.2.0.1"), ("client", V4[0])] {
+        let chain = Chain::new(&format!("ports-{source}"));
+        (PORT..PORT + 2).for_each(|port| chain.serve(port));
+        chain.exchange(V4[1], 1000);
+        chain.last.sysctl("ipv4/ip_local_port_range", "33000 33015");
+        let last = LAST.replace("from", &format!("source: {source}, from"));
+        let (_last, _first) = (chain.node(&chain.last, 2, &last), chain.first());
+        while chain.at_last("not-opened") == 0 {
+            chain.exchange(V4[1], 1000);
+        }
+        let opened = chain.at_last("opened");
+        assert!((1..=16).contains(&opened), "{opened}: {}", chain.log(2));
+        let stream = chain.connect(V4[1], PORT + 1).expect("the server is reached");
+        let seen = exchange_over(stream, 1000).expect("the connection holds");
+        assert_eq!(seen.by_server.ip().to_string(), client);
+        assert_eq!(
+            (chain.at_last("opened"), chain.at_last("not-opened")),
+            (opened + 1, 1),
+            "{}",
+            chain.log(2)
+        );
+        let program = chain.last.run(|| TcpStream::connect((V4[1], PORT + 1)));
+        program.expect("programs of the machine find a port, too");
+    }
 }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::header::{BadHeader, Told};
-use super::source::{Connected, OpenedHere, Opener};
+use super::source::{OpenedHere, Opener};
 use super::{Carrying, Open, count, first_of};
 use crate::config::{NodeConfig, Source, Transparent};
 use crate::hangup;
@@ -156,7 +156,7 @@ async fn open(exit: &Exit, mut mesh: Unfinished<MeshStream>, told: Told) {
         connected = timeout(CONNECT_WITHIN, exit.opener.connect(&told)) => connected.ok().and_then(Result::ok),
         () = hangup::by_mesh(mesh.stream(), hangup::WHILE_CONNECTING) => None,
     };
-    let Some(Connected { stream, from, as_client }) = connected else {
+    let Some((stream, from)) = connected else {
         return count(&counts.not_opened);
     };
     let target = Unfinished::even_if_killed(stream);
@@ -166,7 +166,7 @@ async fn open(exit: &Exit, mut mesh: Unfinished<MeshStream>, told: Told) {
         return count(&counts.not_opened);
     }
     count(&counts.opened);
-    if as_client {
+    if from.ip() == told.from.ip() {
         count(&counts.opened_as_client);
     }
     let _line = exit.carrying.record.add((told.from, told.to));

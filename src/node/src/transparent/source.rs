@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
+use std::net::{self, IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_host::transparent::{Arrivals, take_foreign_addresses};
+use hopwise_host::transparent::{Arrivals, socket_at};
 use parking_lot::Mutex;
-use rustix::net::sockopt;
-use tokio::net::{TcpSocket, TcpStream};
+use rustix::io::Errno;
+use rustix::net::{connect, sockopt};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
 use super::decisions::Ends;
@@ -46,9 +46,17 @@ impl OpenedHere {
         self.0.lock().contains(&ends)
     }
 
-    fn list(&self, ends: Ends) -> Listed {
-        self.0.lock().insert(ends);
-        Listed { opened: self.clone(), ends }
+    /// Begins to connect. The SYN might come round at once, and the socket has its port only then: until the
+    /// connection is known, nobody looks whether it is.
+    fn connect(&self, socket: &net::TcpStream, to: SocketAddr) -> io::Result<Listed> {
+        let mut opened = self.0.lock();
+        match connect(socket, &to) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ends = (socket.local_addr()?, to);
+        opened.insert(ends);
+        Ok(Listed { opened: self.clone(), ends })
     }
 }
 
@@ -58,13 +66,8 @@ impl Drop for Listed {
     }
 }
 
-/// A connection to a destination.
-#[derive(Debug)]
-pub(super) struct Connected {
-    pub(super) stream: TcpStream,
-    pub(super) from: SocketAddr,
-    pub(super) as_client: bool,
-}
+/// A connection to a destination, and its address here.
+type Connected = (TcpStream, SocketAddr);
 
 /// Clients that a destination does not answer through this node, and since when that is known. One client says nothing
 /// of another one: its address may be made up. One port of a server says nothing of another port, whose queue has room.
@@ -121,7 +124,7 @@ impl Opener {
         match &connected {
             // A kernel that has no such sockets, or no right to them.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return as_self().await,
-            Ok(Connected { as_client: false, .. }) if has_left => {
+            Ok((_, from)) if from.ip() != told.from.ip() && has_left => {
                 self.elsewhere.lock().add(told, Instant::now());
             }
             _ => {}
@@ -138,11 +141,7 @@ impl Opener {
     }
 
     async fn connect_as(&self, from: IpAddr, told: &Told) -> io::Result<Connected> {
-        let socket = if told.to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        let as_client = from == told.from.ip();
-        if as_client {
-            take_foreign_addresses(socket.as_fd(), from)?;
-        }
+        let socket = net::TcpStream::from(socket_at(from, from == told.from.ip())?);
         let traffic_class = told.dscp << 2;
         match from {
             IpAddr::V4(_) => {
@@ -154,12 +153,10 @@ impl Opener {
                 sockopt::set_ipv6_tclass(&socket, traffic_class.into())?;
             }
         }
-        socket.bind(SocketAddr::new(from, 0))?;
-        let from = socket.local_addr()?;
-        // Before the first packet leaves, which might come round at once.
-        let _listed = self.opened.list((from, told.to));
-        let stream = socket.connect(told.to).await?;
-        Ok(Connected { stream, from, as_client })
+        let listed = self.opened.connect(&socket, told.to)?;
+        let stream = TcpStream::from_std(socket)?;
+        stream.writable().await?;
+        stream.take_error()?.map_or(Ok((stream, listed.ends.0)), Err)
     }
 }
 
@@ -188,13 +185,16 @@ mod tests {
 
     #[test]
     fn a_connection_is_known_while_it_is_opened() {
-        let ends =
-            |port: u16| (SocketAddr::from(([10, 1, 0, 2], port)), SocketAddr::from(([10, 2, 0, 2], 80)));
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let listener = net::TcpListener::bind((here, 0)).expect("a port");
+        let to = listener.local_addr().expect("bound");
+        let socket = net::TcpStream::from(socket_at(here, false).expect("a socket"));
         let opened = OpenedHere::default();
-        let listed = opened.list(ends(1));
-        assert!(opened.has(ends(1)) && !opened.has(ends(2)));
+        let listed = opened.connect(&socket, to).expect("it listens");
+        let ends = (listener.accept().expect("it has come").1, to);
+        assert!(opened.has(ends) && !opened.has((to, to)));
         drop(listed);
-        assert!(!opened.has(ends(1)));
+        assert!(!opened.has(ends));
     }
 
     #[tokio::test(start_paused = true)]
