@@ -154,7 +154,7 @@ class Socket(_Waits):
         _no_flags(flags)
         deadline = self._deadline()
         with memoryview(data) as whole, whole.cast("B") as view:
-            sent = 0
+            sent = self._send(view, 0, deadline)
             while sent < len(view):
                 sent += self._send(view, sent, deadline)
 

@@ -125,6 +125,7 @@ HANDLER = """
 PROCESS = """
     def child(sock):
         is_unknown(sock.sendall, b"x")
+        is_unknown(sock.sendall, b"")
         sock.close()
 
     process = multiprocessing.get_context("fork").Process(target=child, args=(near,))
