@@ -8,7 +8,8 @@
 //! the round trip or 40 ms, whichever is longer, and 200 ms at the most. A is 40 ms in the beginning. At a gap of up to
 //! 20 ms it becomes half of itself and 20 ms, and at a longer gap below A half of itself and the gap. Each wait that
 //! ends so doubles it. Quick-ACK mode covers the first 16 ACKs, or half as many as the window has segments if that is
-//! less. It begins anew after a pause of more than 200 ms and after a duplicate, and covers two ACKs after a mark.
+//! less. It begins anew after a duplicate, and if more than 200 ms pass without data in order, as behind a hole. It
+//! covers two ACKs after a mark.
 //! Batches behind a hole are acknowledged one by one up to the third. Further ones share an ACK for 1 ms, or a
 //! twentieth of the round trip if that is shorter. What fills a hole is acknowledged at the end of its batch.
 //!
@@ -155,6 +156,7 @@ impl Holds for Linux {
             Class::OutOfOrder => {}
             Class::FillsHole | Class::InOrder => {
                 self.told = 0;
+                self.learn(arrival, view);
                 return self.at_batch_end(arrival, why, view.mss);
             }
         }
@@ -272,5 +274,20 @@ mod tests {
              9ms     in    -> hold (count 2 of 2)
              9020us  timer -> ack 2 (deadline)
              10ms    dup   -> ack 0 (not-in-order)"
+
+        a_hole_that_lasts_brings_quick_acks_back: "linux:quick=2"
+            "0ms     in    -> hold (count 1 of 2)
+             20us    timer -> ack 1 (deadline)
+             1ms     in    -> hold (count 1 of 2)
+             1020us  timer -> ack 1 (deadline)
+             10ms    ooo   -> hold (not-in-order)
+             10020us timer -> ack 0 (deadline)
+             300ms   fill  -> hold (not-in-order)
+             300020us timer -> ack 1 (deadline)
+             310ms   in    -> hold (count 1 of 2)
+             310020us timer -> ack 1 (deadline)
+             320ms   in    -> hold (count 1 of 2)
+             360ms   timer -> ack 1 (deadline)
+             2000ms  wait"
     }
 }
