@@ -105,7 +105,7 @@ struct Interface {
     /// stays as it is).
     forwarding: Option<bool>,
     /// Offloads that join or cut segments (GRO, LRO, TSO, GSO) stay as they are. With false they are turned off: a
-    /// captured or counted segment is then one on the air, and all programs get less out of the radio.
+    /// captured or counted segment is then one on the air, and each takes more of the processor.
     #[serde(default = "as_they_are")]
     offloads: bool,
     /// Programs that configure interfaces (NetworkManager, systemd-networkd, dhcpcd, wpa_supplicant) keep this one.
