@@ -56,6 +56,7 @@ const PAGES: [(&str, &[(&str, Run)]); 8] = [
         "docs/notebook/today.md",
         &[
             ("hopwise trial configs/radios.yaml\n", Part("1/80")),
+            ("hopwise trial configs/radios.yaml --set run.baseline=linux", Part("1/20")),
             ("hopwise trial configs/radios-senders.yaml\n", Part("1/40")),
             ("hopwise trial configs/radios-senders.yaml --set radio.queue.kind=fq-codel", Part("1/40")),
             ("hopwise trial configs/radios.yaml --set 'matrix=", Part("1/6")),
@@ -82,7 +83,16 @@ const PAGES: [(&str, &[(&str, Run)]); 8] = [
             ("hopwise trial configs/live/chain4.yaml --world sim,netns", Not(LIVE)),
         ],
     ),
-    ("docs/notebook/linux.md", &[("hopwise trial configs/live/hops.yaml --world sim", Part("1/20"))]),
+    (
+        "docs/notebook/linux.md",
+        &[
+            (
+                "hopwise trial configs/live/hops.yaml --world sim --set radio.arp=true --set 'arms",
+                Part("1/20"),
+            ),
+            ("hopwise trial configs/live/hops.yaml --world sim --set radio.arp=true --set run", Part("1/20")),
+        ],
+    ),
 ];
 
 /// A command that a shell finds first: ours, with the words of `SHORTER` behind the words of a trial.
