@@ -1,6 +1,9 @@
 //! Rules that lead what leaves by some interfaces, and SYNs that arrive by them, into a queue. Without a listener,
 //! packets go on (`bypass`).
 //!
+//! No stranger makes packets wait: SYNs and RSTs that leave, which the kernel sends to anybody who asks, go past the
+//! queue, and of the SYNs that arrive so many alone are led there as the hops of new flows need.
+//!
 //! They come after the rules of the host's own firewall. A table of nft belongs to this process and goes with it. If
 //! the kernel's nft has no queues, iptables sets the rules, in `security` or, where that is missing, in `mangle`. A
 //! shell removes them when this process ends, however it ends.
@@ -25,6 +28,11 @@ use crate::running::UndoCommand;
 const TABLE_OF: &str = "hopwise_thin_";
 const CHAIN_OF: &str = "HOPWISE-A";
 const HOOKS: [&str; 3] = ["INPUT", "OUTPUT", "FORWARD"];
+/// The SYNs whose hop limits are looked at.
+const SYNS: &str = "tcp flags & syn == syn limit rate 200/second burst 200 packets";
+/// What leaves and what arrives, in the words of iptables.
+const LEAVES: &str = "-p tcp --tcp-flags SYN,RST NONE";
+const ARRIVES: &str = "-p tcp --tcp-flags SYN SYN -m limit --limit 200/s --limit-burst 200";
 /// Tables of iptables with these hooks, tried in turn.
 const TABLES: [&str; 2] = ["security", "mangle"];
 
@@ -66,8 +74,8 @@ fn chains(interfaces: &BTreeSet<String>, queue: u16) -> String {
     let names = names.join(", ");
     let chain = |hook: &str| {
         let matches = match hook {
-            "INPUT" => format!("iifname {{ {names} }} tcp flags & syn == syn"),
-            _ => format!("oifname {{ {names} }} meta l4proto tcp"),
+            "INPUT" => format!("iifname {{ {names} }} {SYNS}"),
+            _ => format!("oifname {{ {names} }} tcp flags & (syn | rst) == 0"),
         };
         let rule = format!("{matches} queue flags bypass to {queue};");
         let hook = hook.to_lowercase();
@@ -116,9 +124,7 @@ fn for_iptables(interfaces: &BTreeSet<String>, queue: u16, table: &str) -> Strin
     let chain = format!("{CHAIN_OF}{queue}");
     let mut rules = String::new();
     for interface in interfaces {
-        for matches in
-            [format!("-o {interface} -p tcp"), format!("-i {interface} -p tcp --tcp-flags SYN SYN")]
-        {
+        for matches in [format!("-o {interface} {LEAVES}"), format!("-i {interface} {ARRIVES}")] {
             // Writing to a String does not fail.
             let _ = writeln!(rules, "-A {chain} {matches} -j NFQUEUE --queue-num {queue} --queue-bypass");
         }
@@ -145,15 +151,19 @@ mod tests {
     fn what_leaves_goes_into_a_queue_that_lets_packets_go_on_where_nobody_listens() {
         let interfaces = ["wlan0", "wlan1"].map(str::to_owned).into();
         let script = chains(&interfaces, 7300);
-        let rule = "oifname { \"wlan0\", \"wlan1\" } meta l4proto tcp queue flags bypass to 7300;";
+        let rule =
+            "oifname { \"wlan0\", \"wlan1\" } tcp flags & (syn | rst) == 0 queue flags bypass to 7300;";
         assert_eq!(script.matches(rule).count(), 2, "{script}");
         let rule = "hook input priority filter + 1; policy accept; iifname { \"wlan0\", \"wlan1\" } \
-                    tcp flags & syn == syn queue flags bypass to 7300;";
+                    tcp flags & syn == syn limit rate 200/second burst 200 packets queue flags bypass to \
+                    7300;";
         assert!(script.contains(rule), "{script}");
         assert!(script.contains("hook output priority filter + 1;") && script.contains("hook forward"));
         let script = for_iptables(&interfaces, 7300, "security");
-        let rule = "-A HOPWISE-A7300 -o wlan1 -p tcp -j NFQUEUE --queue-num 7300 --queue-bypass\n";
-        let syns = "-A HOPWISE-A7300 -i wlan1 -p tcp --tcp-flags SYN SYN -j NFQUEUE --queue-num 7300 --queue-bypass\n";
+        let rule = "-A HOPWISE-A7300 -o wlan1 -p tcp --tcp-flags SYN,RST NONE -j NFQUEUE --queue-num 7300 \
+                    --queue-bypass\n";
+        let syns = "-A HOPWISE-A7300 -i wlan1 -p tcp --tcp-flags SYN SYN -m limit --limit 200/s \
+                    --limit-burst 200 -j NFQUEUE --queue-num 7300 --queue-bypass\n";
         assert!(script.contains(syns), "{script}");
         assert!(
             script.starts_with("*security\n:HOPWISE-A7300 - [0:0]\n") && script.contains(rule),
