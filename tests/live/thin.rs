@@ -289,6 +289,9 @@ fn what_cannot_be_served_is_refused_with_the_reason() {
     let again = [HOPWISE, "thin", "lo", "--queue", "7301", "--control", &socket];
     let error = network.mobile.output(&again).stderr;
     assert!(String::from_utf8_lossy(&error).contains("another daemon answers there"), "{error:?}");
+    let watch = [HOPWISE, "status", "--watch", "--once", "--control", &socket];
+    let error = network.mobile.output(&watch).stderr;
+    assert!(String::from_utf8_lossy(&error).contains("`watch hopwise status`"), "{error:?}");
     assert!(!thinned.has_no_rule_left(), "the first daemon's rules stand");
     thinned.end();
 }

@@ -68,9 +68,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 pub fn ask(control: &Control) -> Result<Snapshot, Failure> {
     match control.ask(&Request::Status)? {
         Response::Status(snapshot) => Ok(*snapshot),
-        Response::Routing(_) => {
-            Err(Failure::failed("ask the daemon", "it routes: `hopwise status` without --watch shows it"))
-        }
-        _ => Err(Failure::failed("ask the daemon", "it answered another question")),
+        _ => Err(Failure::failed("ask the daemon", "it is no node: `watch hopwise status` shows it")),
     }
 }
