@@ -218,7 +218,7 @@ def test_numbers_and_texts_of_a_matrix_are_columns(tmp_path: Path) -> None:
     trial = lab.load_trial(tmp_path)
     assert trial.runs["mac.rules"].dtype == "string"
     assert set(trial.runs["mac.rules"]) == {value["mac.rules"] for value in trial.points}
-    assert len(trial.compare()) == 4 * 4
+    assert len(trial.compare()) == 5 * 4
     assert json.loads((tmp_path / "summary.json").read_text())["points"][0]["point"] in trial.points
 
 
