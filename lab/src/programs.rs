@@ -19,7 +19,7 @@ use hopwise_core::endpoint::EventKind;
 use crate::sim::{FlowPlan, Plan, TrafficPlan};
 use client::ClientProgram;
 pub(crate) use datagrams::AHEAD;
-use datagrams::{DatagramSource, Sink};
+use datagrams::{DatagramSource, Sink, TimedSocket};
 pub(crate) use probe::NUMBER_BYTES;
 use probe::{Echo, ProbeProgram};
 pub(crate) use seen::INTERVALS;
@@ -157,18 +157,18 @@ impl<S: Sockets> FlowEnd<S> {
         let to = SocketAddr::new(name(flow.to), PORT + index);
         let times = (Instant::ZERO + flow.start, flow.stop.map_or(Instant::FAR, |stop| Instant::ZERO + stop));
         let seen = EndTotals::new::<S>(ArrivedBytes::new(plan.counts_from(), plan.interval()));
+        let timed = |marks| TimedSocket::new((to, marks), times, (plan.seed, index));
         Some(match (&flow.traffic, flow.from == node, flow.to == node) {
             (TrafficPlan::Tcp(tcp), true, _) => {
                 FlowEnd::Client(ClientProgram::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
             }
             (TrafficPlan::Tcp(tcp), _, true) => FlowEnd::Server(ServerProgram::new(Arc::clone(tcp), seen)),
             (&TrafficPlan::Datagrams { bytes, every, marks }, true, _) => {
-                FlowEnd::Source(DatagramSource::new(to, (bytes, marks), every, times, (plan.seed, index)))
+                FlowEnd::Source(DatagramSource::new(timed(marks), bytes, every))
             }
             (TrafficPlan::Datagrams { .. }, _, true) => FlowEnd::Sink(Sink::new(seen.tally)),
             (&TrafficPlan::Probe { bytes, every, marks }, true, _) => {
-                let times = (times.0, times.1, plan.counts_from());
-                FlowEnd::Probe(ProbeProgram::new(to, (bytes, marks), every, times, (plan.seed, index)))
+                FlowEnd::Probe(ProbeProgram::new(timed(marks), bytes, every, plan.counts_from()))
             }
             (&TrafficPlan::Probe { marks, .. }, _, true) => {
                 FlowEnd::Echo(Echo::new(SocketAddr::new(name(flow.from), PORT + index), marks, seen.tally))
@@ -202,9 +202,9 @@ impl<S: Sockets> ProgramFlow<S> {
         match &mut self.end {
             FlowEnd::Client(_) => {}
             FlowEnd::Server(server) => server.open(node, port),
-            FlowEnd::Source(source) => source.open(node, port),
+            FlowEnd::Source(source) => source.timed.open(node, port),
+            FlowEnd::Probe(probe) => probe.timed.open(node, port),
             FlowEnd::Sink(sink) => sink.open(node, port),
-            FlowEnd::Probe(probe) => probe.open(node, port),
             FlowEnd::Echo(echo) => echo.open(node, port),
         }
     }
@@ -213,8 +213,8 @@ impl<S: Sockets> ProgramFlow<S> {
     fn next(&self) -> Instant {
         match &self.end {
             FlowEnd::Client(client) => client.next(),
-            FlowEnd::Source(source) => source.next(),
-            FlowEnd::Probe(probe) => probe.next(),
+            FlowEnd::Source(source) => source.timed.next(),
+            FlowEnd::Probe(probe) => probe.timed.next(),
             FlowEnd::Server(_) | FlowEnd::Sink(_) | FlowEnd::Echo(_) => Instant::FAR,
         }
     }
@@ -360,8 +360,9 @@ impl<S: Sockets> ProgramFlow<S> {
         match &self.end {
             FlowEnd::Client(client) => client.counted(now, sockets),
             FlowEnd::Server(server) => server.counted(now, sockets),
-            FlowEnd::Source(source) => Counted { segments_sent: Some(source.sent()), ..S::nothing_counted() },
-            FlowEnd::Probe(probe) => Counted { segments_sent: Some(probe.sent()), ..S::nothing_counted() },
+            FlowEnd::Source(DatagramSource { timed, .. }) | FlowEnd::Probe(ProbeProgram { timed, .. }) => {
+                Counted { segments_sent: Some(timed.sent), ..S::nothing_counted() }
+            }
             FlowEnd::Sink(_) | FlowEnd::Echo(_) => S::nothing_counted(),
         }
     }

@@ -94,10 +94,6 @@ impl OfArm {
 fn agrees(verdict: ComparisonVerdict) -> &'static str {
     match verdict {
         ComparisonVerdict::NoDifference => "agrees",
-        ComparisonVerdict::Undecided => "undecided",
-        ComparisonVerdict::Faster => "faster",
-        ComparisonVerdict::Slower => "slower",
-        ComparisonVerdict::Better => "better",
-        ComparisonVerdict::Worse => "worse",
+        other => other.name(),
     }
 }

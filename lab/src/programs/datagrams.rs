@@ -17,64 +17,64 @@ pub(crate) const AHEAD: usize = 2;
 /// A saturated source looks also this often: routing may have dropped all its datagrams.
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
 
+/// A socket with something to do at intervals.
 #[derive(Debug)]
-pub(super) struct DatagramSource<S: Sockets> {
-    to: SocketAddr,
-    bytes: u16,
+pub(super) struct TimedSocket<S: Sockets> {
+    pub(super) to: SocketAddr,
     marks: Marks,
-    every: Option<Amount>,
     gaps: NumberStream,
     next: Instant,
     stop: Instant,
-    has_begun: bool,
-    socket: Option<S::Udp>,
-    sent: u64,
+    pub(super) socket: Option<S::Udp>,
+    pub(super) sent: u64,
 }
 
-impl<S: Sockets> DatagramSource<S> {
+impl<S: Sockets> TimedSocket<S> {
     pub(super) fn new(
-        to: SocketAddr,
-        (bytes, marks): (u16, Marks),
-        every: Option<Amount>,
+        (to, marks): (SocketAddr, Marks),
         (start, stop): (Instant, Instant),
         (seed, index): (u64, u16),
-    ) -> DatagramSource<S> {
+    ) -> TimedSocket<S> {
         let gaps = NumberStream::new(seed, u32::from(index), Purpose::ThinkTime);
-        DatagramSource {
-            to,
-            bytes,
-            marks,
-            every,
-            gaps,
-            next: start,
-            stop,
-            has_begun: false,
-            socket: None,
-            sent: 0,
-        }
+        TimedSocket { to, marks, gaps, next: start, stop, socket: None, sent: 0 }
     }
 
     pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
         self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, Some(self.marks)));
     }
 
-    pub(super) fn is_saturated(&self) -> bool {
-        self.every.is_none()
-    }
-
-    pub(super) fn sent(&self) -> u64 {
-        self.sent
-    }
-
     pub(super) fn next(&self) -> Instant {
         if self.socket.is_some() { self.next } else { Instant::FAR }
     }
 
+    /// Draws the time of the next one. Returns false at the end.
+    pub(super) fn goes_on(&mut self, now: Instant, every: Option<Amount>) -> bool {
+        let gap = every.map(|every| Duration::from_nanos(every.draw(&mut self.gaps)));
+        let is_over = now >= self.stop;
+        self.next = if is_over { Instant::FAR } else { now + gap.unwrap_or(LOOKS_EVERY) };
+        !is_over
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct DatagramSource<S: Sockets> {
+    pub(super) timed: TimedSocket<S>,
+    bytes: u16,
+    every: Option<Amount>,
+    has_begun: bool,
+}
+
+impl<S: Sockets> DatagramSource<S> {
+    pub(super) fn new(timed: TimedSocket<S>, bytes: u16, every: Option<Amount>) -> DatagramSource<S> {
+        DatagramSource { timed, bytes, every, has_begun: false }
+    }
+
+    pub(super) fn is_saturated(&self) -> bool {
+        self.every.is_none()
+    }
+
     pub(super) fn begin<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
-        let gap = self.every.map(|every| Duration::from_nanos(every.draw(&mut self.gaps)));
-        self.next = now + gap.unwrap_or(LOOKS_EVERY);
-        if now >= self.stop {
-            self.next = Instant::FAR;
+        if !self.timed.goes_on(now, self.every) {
             return;
         }
         if self.has_begun && self.is_saturated() {
@@ -87,14 +87,15 @@ impl<S: Sockets> DatagramSource<S> {
 
     /// Sends a datagram. One that does not fit is lost, as in any queue.
     fn send<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
-        let Some(socket) = self.socket else { return };
+        let Some(socket) = self.timed.socket else { return };
         let payload = &PAYLOAD[..usize::from(self.bytes)];
-        let sent = node.with(now, |sockets| sockets.udp_send(socket, self.to, payload));
-        self.sent += u64::from(sent);
+        let sent = node.with(now, |sockets| sockets.udp_send(socket, self.timed.to, payload));
+        self.timed.sent += u64::from(sent);
     }
 
     pub(super) fn refill<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
-        if !self.is_saturated() || !self.has_begun || self.socket.is_none() || now >= self.stop {
+        let TimedSocket { socket, stop, .. } = &self.timed;
+        if !self.is_saturated() || !self.has_begun || socket.is_none() || now >= *stop {
             return;
         }
         for _ in 0..AHEAD {

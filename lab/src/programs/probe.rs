@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hopwise_air::random::{NumberStream, Purpose};
 use hopwise_core::Instant;
 use serde::{Deserialize, Serialize};
 
+use super::datagrams::TimedSocket;
 use super::delays::Amount;
 use super::delays::{Delays, Spread};
 use super::seen::ArrivedBytes;
@@ -31,15 +31,9 @@ pub struct Probed {
 
 #[derive(Debug)]
 pub(super) struct ProbeProgram<S: Sockets> {
-    to: SocketAddr,
-    marks: Marks,
+    pub(super) timed: TimedSocket<S>,
     every: Amount,
-    gaps: NumberStream,
-    next: Instant,
-    stop: Instant,
     counts_from: Instant,
-    socket: Option<S::Udp>,
-    sent: u64,
     payload: Vec<u8>,
     /// The numbers of probes without an echo, and when they left.
     open: VecDeque<(u64, Instant)>,
@@ -48,56 +42,34 @@ pub(super) struct ProbeProgram<S: Sockets> {
 
 impl<S: Sockets> ProbeProgram<S> {
     pub(super) fn new(
-        to: SocketAddr,
-        (bytes, marks): (u16, Marks),
+        timed: TimedSocket<S>,
+        bytes: u16,
         every: Amount,
-        (start, stop, counts_from): (Instant, Instant, Instant),
-        (seed, index): (u64, u16),
+        counts_from: Instant,
     ) -> ProbeProgram<S> {
         ProbeProgram {
-            to,
-            marks,
+            timed,
             every,
-            gaps: NumberStream::new(seed, u32::from(index), Purpose::ThinkTime),
-            next: start,
-            stop,
             counts_from,
-            socket: None,
-            sent: 0,
             payload: vec![0; usize::from(bytes).max(NUMBER_BYTES)],
             open: VecDeque::new(),
             round_trips: Delays::default(),
         }
     }
 
-    pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
-        self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, Some(self.marks)));
-    }
-
-    pub(super) fn sent(&self) -> u64 {
-        self.sent
-    }
-
-    pub(super) fn next(&self) -> Instant {
-        if self.socket.is_some() { self.next } else { Instant::FAR }
-    }
-
     pub(super) fn begin<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
-        self.next = now + Duration::from_nanos(self.every.draw(&mut self.gaps));
-        if now >= self.stop {
-            self.next = Instant::FAR;
-            return;
-        }
-        let Some(socket) = self.socket else { return };
-        self.payload[..NUMBER_BYTES].copy_from_slice(&self.sent.to_be_bytes());
-        self.open.push_back((self.sent, now));
-        self.sent += 1;
+        let is_due = self.timed.goes_on(now, Some(self.every));
+        let TimedSocket { socket, sent, to, .. } = &mut self.timed;
+        let Some(socket) = socket.filter(|_| is_due) else { return };
+        self.payload[..NUMBER_BYTES].copy_from_slice(&sent.to_be_bytes());
+        self.open.push_back((*sent, now));
+        *sent += 1;
         // One that finds no room is lost, as anywhere else on its way.
-        node.with(now, |sockets| sockets.udp_send(socket, self.to, &self.payload));
+        node.with(now, |sockets| sockets.udp_send(socket, *to, &self.payload));
     }
 
     pub(super) fn read<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
-        let Some(socket) = self.socket else { return };
+        let Some(socket) = self.timed.socket else { return };
         let mut number = [0; NUMBER_BYTES];
         while let Some(bytes) = node.with(now, |sockets| sockets.udp_recv(socket, &mut number)) {
             let number = u64::from_be_bytes(number);
