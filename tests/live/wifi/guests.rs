@@ -131,14 +131,20 @@ fn settings_of_the_kernels_meshes_and_of_the_radios_below_them_are_taken_and_rea
              host: {{ {settings} }} }}"
         )
     };
-    let of_radio = "fragmentation: 1000";
-    let with = |arm: String| guests.trial(&["--set", &format!("arms={{ {arm} }}"), "--set", "matrix={}"]);
-    let refused = said(&with(arm("hwmp", "mesh_hwmp_rootmode: 4")));
-    assert!(refused.contains("air0: set its mesh_hwmp_rootmode to 4: Link has been severed"), "{refused}");
-    fs::remove_dir_all(&guests.scenario.out).expect("it is there");
-    let output = with(arm("batman", &format!("{of_radio}, orig_interval: 500ms")));
+    let of_radio = "fragmentation: 1000, short_retries: 4, long_retries: 9";
+    let of_mesh = "txqueuelen: 77, gro: false, mesh_retry_timeout: 50ms, mesh_path_refresh_time: 500ms, \
+                   mesh_hwmp_active_path_timeout: 3s, mesh_hwmp_rootmode: 4, mesh_rssi_threshold: -90";
+    // The command comes after all settings are undone. If it fails, the run does.
+    let is_undone = "after: { all: 'iw dev air0 get mesh_param mesh_hwmp_rootmode | grep -qx 0' }";
+    let arms = [
+        arm("batman", &format!("{of_radio}, orig_interval: 500ms")),
+        arm("hwmp", &format!("{of_radio}, {of_mesh}, {is_undone}")),
+    ];
+    let output = guests.trial(&["--set", &format!("arms={{ {} }}", arms.join(", "))]);
     assert!(output.status.success(), "{}", said(&output));
-    for (record, count) in guests.scenario.records().iter().zip([2]) {
+    let records = guests.scenario.records();
+    assert_eq!(records.len(), 2);
+    for (record, count) in records.iter().zip([4, 10]) {
         for node in ["n0", "n1", "n2"] {
             let rows = record["result"]["live"]["host"][node].as_array().expect("a list");
             assert_eq!(rows.len(), count, "{rows:?}");

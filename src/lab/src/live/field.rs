@@ -24,13 +24,13 @@ use hopwise_part::lost;
 pub(super) trait LiveField {
     fn namespace(&self, node: u32) -> &Namespace;
 
-    /// Does the work with the radios on the air, whose clock begins with it. `ends` is readable once the user wants no
-    /// more.
-    fn on_the_air<T: Send>(
+    /// Does the work with the radios on the air, whose clock begins with it. Before that it prepares, once the nodes have
+    /// joined each other. The descriptor is readable once the user wants no more.
+    fn on_the_air<P: Send, T: Send>(
         &self,
-        capture: Option<&Path>,
-        ends: &OwnedFd,
-        work: impl FnOnce() -> Result<T, Failure> + Send,
+        limits: (Option<&Path>, &OwnedFd),
+        prepare: impl FnOnce() -> Result<P, Failure> + Send,
+        work: impl FnOnce(P) -> Result<T, Failure> + Send,
     ) -> Result<(T, RadioCounters), Failure>;
 }
 
@@ -50,13 +50,13 @@ impl LiveField for HwsimNetwork<'_> {
         self.namespace(node)
     }
 
-    fn on_the_air<T: Send>(
+    fn on_the_air<P: Send, T: Send>(
         &self,
-        capture: Option<&Path>,
-        ends: &OwnedFd,
-        work: impl FnOnce() -> Result<T, Failure> + Send,
+        limits: (Option<&Path>, &OwnedFd),
+        prepare: impl FnOnce() -> Result<P, Failure> + Send,
+        work: impl FnOnce(P) -> Result<T, Failure> + Send,
     ) -> Result<(T, RadioCounters), Failure> {
-        let (done, carried) = self.on_the_air(capture, ends, work)?;
+        let (done, carried) = self.on_the_air(limits, prepare, work)?;
         let CarriedRadios { mut live, dropped, refusals, deaf } = carried;
         let queues = QueueTotals { drops: Some(dropped.by_queue.iter().sum()), ..QueueTotals::default() };
         let (air, lateness) = (air::totals(live.world(), queues), live.lateness());
@@ -85,12 +85,13 @@ impl LiveField for Netns<'_> {
         &self.stations.namespaces()[node as usize]
     }
 
-    fn on_the_air<T: Send>(
+    fn on_the_air<P: Send, T: Send>(
         &self,
-        capture: Option<&Path>,
-        ends: &OwnedFd,
-        work: impl FnOnce() -> Result<T, Failure> + Send,
+        (capture, ends): (Option<&Path>, &OwnedFd),
+        prepare: impl FnOnce() -> Result<P, Failure> + Send,
+        work: impl FnOnce(P) -> Result<T, Failure> + Send,
     ) -> Result<(T, RadioCounters), Failure> {
+        let prepared = prepare()?;
         let done = eventfd(0, EventfdFlags::CLOEXEC);
         let done = done.map_err(|error| Failure::failed("make an eventfd", error))?;
         let air = || {
@@ -105,7 +106,7 @@ impl LiveField for Netns<'_> {
             let air = scope.spawn(air);
             // Ends the radios, also after a panic of the work.
             let over = RingAtDrop(&done);
-            let worked = work();
+            let worked = work(prepared);
             drop(over);
             let heard = air.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok((worked?, heard))

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hopwise_core::Instant;
+use hopwise_host::Namespace;
 use hopwise_lab::folder;
 use hopwise_lab::live::air::stations;
 use hopwise_lab::live::guest::KeptFiles;
@@ -59,14 +60,19 @@ pub(super) fn play(
         let all = (0..).zip(&run.prepared.names).map(|(node, _)| node);
         nodes.extend(all.filter(|node| !is_end(plan, *node)));
     }
-    let mut children = started(field, run, (&nodes, out, ends))?;
-    let (busy, before) = (Busy::start(), lost::by_processors());
-    let work = || to_the_end(run, &mut children, ends);
-    let ((ended, routed), heard) = field.on_the_air(run.captures(), ends, work)?;
+    let namespaces: Vec<_> = (0..).zip(&run.prepared.names).map(|(node, _)| field.namespace(node)).collect();
+    let prepare = || {
+        let children = started(&namespaces, run, (&nodes, out, ends))?;
+        Ok((children, Busy::start(), lost::by_processors()))
+    };
+    let work =
+        |(mut children, busy, before)| Ok((to_the_end(run, &mut children, ends)?, children, busy, before));
+    let (((ended, routed), children, busy, before), heard) =
+        field.on_the_air((run.captures(), ends), prepare, work)?;
     if let Some(folder) = run.captures() {
         children.keep_logs(folder)?;
     }
-    let ended: Vec<_> = nodes.into_iter().zip(ended).collect();
+    let ended: Vec<_> = nodes.iter().copied().zip(ended).collect();
     drop(children);
     let by_programs: Option<u64> = ended.iter().map(|(_, ended)| ended.lost).sum();
     let by_processors = before.and_then(|before| Some(lost::by_processors()?.saturating_sub(before)));
@@ -102,7 +108,7 @@ pub(super) fn play(
 
 /// Starts the daemons of all nodes and the programs of end nodes, and waits until they have opened their sockets.
 fn started(
-    field: &impl LiveField,
+    namespaces: &[&Namespace],
     run: &Run<'_>,
     (nodes, out, ends): (&[u32], &Path, &OwnedFd),
 ) -> Result<Children, Failure> {
@@ -112,14 +118,14 @@ fn started(
             let config = routes::config_of(run.prepared, node, &station)?;
             children.start_daemon(
                 Does::Routing,
-                (field.namespace(node), run.prepared.name_of(node)),
+                (namespaces[node as usize], run.prepared.name_of(node)),
                 &config,
             )?;
         }
     }
     let captures = ends_folder(run)?;
     for node in nodes {
-        let (name, namespace) = (run.prepared.name_of(*node), field.namespace(*node));
+        let (name, namespace) = (run.prepared.name_of(*node), namespaces[*node as usize]);
         let is_end = is_end(plan, *node);
         let host = (plan.arm.transparent && is_end).then(|| carriers::host_of(*node)).transpose()?;
         let captures = captures.as_ref().filter(|_| is_end);

@@ -25,10 +25,11 @@ pub(super) fn run(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Res
     let program = program(arguments, prepared);
     let network = HwsimNetwork::open(prepared, ServedAddresses::Itself, arguments.monitor)?;
     let capture = arguments.capture.then_some(out);
-    let (status, carried) = network.on_the_air(capture, &ends, || {
+    let work = |()| {
         tracing::info!("ready");
         play(&program, &[&ends])
-    })?;
+    };
+    let (status, carried) = network.on_the_air((capture, &ends), || Ok(()), work)?;
     drop(network);
     let report = HwsimReport::of(prepared, carried);
     report.tell();

@@ -66,16 +66,18 @@ impl<'a> HwsimNetwork<'a> {
         self.field.namespace(node)
     }
 
-    /// Joins the nodes, and does `work` with the radios on the air, on a thread of its own. The radios' clock begins
-    /// with the work. All of it ends soon after `ends` is readable.
-    pub(crate) fn on_the_air<T: Send>(
+    /// Joins the nodes, prepares, and does `work` with the radios on the air, on a thread of its own. The radios' clock
+    /// begins with the work. All of it ends soon after `ends` is readable.
+    pub(crate) fn on_the_air<P: Send, T: Send>(
         &self,
-        capture: Option<&Path>,
-        ends: &OwnedFd,
-        work: impl FnOnce() -> Result<T, Failure> + Send,
+        (capture, ends): (Option<&Path>, &OwnedFd),
+        prepare: impl FnOnce() -> Result<P, Failure> + Send,
+        work: impl FnOnce(P) -> Result<T, Failure> + Send,
     ) -> Result<(T, CarriedRadios), Failure> {
         let (mut before, field) = (self.world(), &self.field);
-        let (deaf, _) = self.carry((&mut before, Clock::start()), ends, || gather(field, ends))?;
+        // A mesh of 802.11s has no settings before it is joined.
+        let gathered = || Ok((gather(field, ends)?, prepare()?));
+        let ((deaf, prepared), _) = self.carry((&mut before, Clock::start()), ends, gathered)?;
         let deaf = if self.prepared.plan.channel.outages.is_empty() { deaf } else { Vec::new() };
         let joined = self.hwsim.refusals();
         let mut live = self.world();
@@ -84,7 +86,7 @@ impl<'a> HwsimNetwork<'a> {
         let epoch = Epoch { begins: clock.wall_offset(), left_out: live.left_out() };
         let out = capture.unwrap_or(Path::new("."));
         let watch = RunWatch::begin(wanted, (live.world(), Framing::Whole), (self.prepared, epoch), out)?;
-        let (done, dropped) = self.carry((&mut live, clock), ends, work)?;
+        let (done, dropped) = self.carry((&mut live, clock), ends, || work(prepared))?;
         watch.end()?;
         Ok((done, CarriedRadios { live, dropped, refusals: self.hwsim.refusals().since(joined), deaf }))
     }
