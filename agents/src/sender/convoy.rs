@@ -5,20 +5,21 @@
 //! Rule: segments leave in bursts, back to back. Each carries the number of segments that are still to come before an
 //! ACK is due. A survey is a burst of zeros: the receiver acknowledges each run of segments that arrive together. The
 //! first bursts are surveys, of 10 segments and then of twice the longest run, at most 96, until two bring no longer
-//! run. A survey without a run of four counts as one in doubt, and as three if all of its segments came alone. More
-//! than eight in doubt make the flow one of `train`. Later A is the middle one of the last five surveys' longest runs.
-//! They have 2 A segments and come after 1, 2, 4 ACKs, in the end after each 64th. Whole: a burst has A segments, and
-//! the next one leaves when its ACK is in. Paced: a burst has .4 A segments, and the next one leaves a gap later;
-//! those of 100 ms are a group and share an ACK, at most ten and 255 segments. The queue is what a group's round trip
-//! has above the least one of 10 s, in segments at the gap. Each ACK changes the gap by .03 (queue − A)/A of itself,
-//! at most 1 % down and 10 % up. It begins near what a whole aggregate carried, and is .93 of itself after each ACK
-//! until A segments queue. That queue takes two such steps back, and so does each loss before. Other losses take
-//! nothing. All flows between two hosts together have in flight a group and a burst, or what the empty path holds and
-//! a burst. A flow begins with whole bursts. Over more than three hops it tries the other way after 1 s, 32 s and 512
-//! s, for 1 s, and keeps paced bursts if they bring 5 % more. It does so at once if its way comes to bring 5 % less
-//! than the other one last did. A second that brings 5 % more than the second before it decides nothing, and neither
-//! does the first one of a way. All flows between two hosts share this knowledge and take turns, each of them for a
-//! burst or for a group.
+//! run. Three surveys in a row that lose a segment do not fit into a queue: the next ones have at most three quarters
+//! of their segments, and an eighth more after each survey without a loss. A survey without a run of four counts as one
+//! in doubt, and as three if all of its segments came alone. More than eight in doubt make the flow one of `train`.
+//! Later A is the middle one of the last five surveys' longest runs. They have 2 A segments and come after 1, 2, 4
+//! ACKs, in the end after each 64th. Whole: a burst has A segments, and the next one leaves when its ACK is in. Paced:
+//! a burst has .4 A segments, and the next one leaves a gap later; those of 100 ms are a group and share an ACK, at
+//! most ten and 255 segments. The queue is what a group's round trip has above the least one of 10 s, in segments at
+//! the gap. Each ACK changes the gap by .03 (queue − A)/A of itself, at most 1 % down and 10 % up. It begins near what
+//! a whole aggregate carried, and is .93 of itself after each ACK until A segments queue. That queue takes two such
+//! steps back, and so does each loss before. Other losses take nothing. All flows between two hosts together have in
+//! flight a group and a burst, or what the empty path holds and a burst. A flow begins with whole bursts. Over more
+//! than three hops it tries the other way after 1 s, 32 s and 512 s, for 1 s, and keeps paced bursts if they bring 5 %
+//! more. It does so at once if its way comes to bring 5 % less than the other one last did. A second that brings 5 %
+//! more than the second before it decides nothing, and neither does the first one of a way. All flows between two hosts
+//! share this knowledge and take turns, each of them for a burst or for a group.
 //!
 //! Deviations: with a peer that takes no requests for ACKs after a number of segments, a flow is one of `cubic`. The
 //! RTO is at least 300 ms then, too, as with `train`: it is set before the peer is known.
@@ -338,7 +339,9 @@ impl SenderAgent for Convoy {
         self.count_flight(view.flight.bytes);
         if let Some(burst) = self.burst.as_mut().filter(|_| !is_without_flight(loss)) {
             burst.lost = true;
-            self.survey = None;
+            if let Some(survey) = self.survey.take() {
+                self.shared.path(|path| path.aggregate.on_lost(survey.planned));
+            }
             if burst.plan.regime == Regime::Paced {
                 self.shared.path(|path| path.paced.step_back());
             }

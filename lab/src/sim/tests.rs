@@ -165,6 +165,16 @@ fn segments_above_a_hole_are_a_share_of_all_that_arrived() {
     assert!(lossy > clean && lossy < 0.5, "{clean} {lossy}");
 }
 
+/// Its first surveys of whole aggregates have 56 segments.
+#[test]
+fn convoy_learns_its_bursts_through_a_queue_that_has_no_place_for_two_aggregates() {
+    let radio = "radio={ profile: ht20-mcs7, rts_threshold: off, queue_packets: 50 }";
+    let pair = "arms.x={ receiver: convoy, sender: [convoy] }";
+    let traffic = "traffic=[{ from: first, to: last, kind: bulk, segment_bytes: 1448 }]";
+    let run = ran(&[radio, pair, traffic, "mac.rules=standard", "topology.hops=4"]).1;
+    assert!(run.total.goodput_kbps > 12_000.0, "{} kbit/s", run.total.goodput_kbps);
+}
+
 /// Four flows over one hop of 802.11n with this queue, and a probe.
 fn queued(queue: &str, sets: &[&str]) -> RunResult {
     let radio =

@@ -10,6 +10,8 @@ const MOST_SURVEY: u32 = MOST_RUN * 3 / 2;
 const RECENT: usize = 5;
 /// So many surveys that bring no longer run end the beginning.
 const ENOUGH: u32 = 2;
+/// So many surveys in a row that lose a segment do not fit into a queue of the path.
+const OVERFULL: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregate {
@@ -22,11 +24,14 @@ pub(super) struct Aggregate {
     /// ACKs since the last survey, and the number of them that brings the next one.
     acks: u32,
     every: u32,
+    /// The most segments of a survey, and the surveys in a row that lost one.
+    room: u32,
+    lost: u32,
 }
 
 impl Default for Aggregate {
     fn default() -> Aggregate {
-        Aggregate { segments: 0, vain: 0, recent: None, acks: 0, every: 1 }
+        Aggregate { segments: 0, vain: 0, recent: None, acks: 0, every: 1, room: MOST_SURVEY, lost: 0 }
     }
 }
 
@@ -43,11 +48,19 @@ impl Aggregate {
 
     /// The segments of the next burst, if it is a survey.
     pub(super) fn survey(&self) -> Option<u32> {
-        let twice = (2 * self.segments()).min(MOST_SURVEY);
+        let twice = (2 * self.segments()).min(self.room);
         match self.recent {
             None if self.segments == 0 => Some(FIRST_SEGMENTS),
             None => Some(twice),
             Some(_) => (self.acks >= self.every).then_some(twice),
+        }
+    }
+
+    /// A survey of so many segments lost one of them.
+    pub(super) fn on_lost(&mut self, planned: u32) {
+        self.lost += 1;
+        if self.lost == OVERFULL {
+            (self.room, self.lost) = ((planned * 3 / 4).max(FIRST_SEGMENTS), 0);
         }
     }
 
@@ -63,6 +76,8 @@ impl Aggregate {
     /// A survey came in runs, the longest of which had so many segments.
     pub(super) fn on_survey(&mut self, longest: u32) {
         let longest = longest.min(MOST_RUN);
+        // Losses on the air are no lack of room.
+        (self.room, self.lost) = ((self.room + self.room / 8).min(MOST_SURVEY), 0);
         if let Some(recent) = &mut self.recent {
             self.every = (2 * self.every).min(SURVEY_EVERY);
             recent.rotate_left(1);
@@ -105,6 +120,28 @@ mod tests {
             assert_eq!(surveys(&mut aggregate, most), bursts);
             assert_eq!(aggregate.segments(), most);
         }
+    }
+
+    /// Surveys over radios with aggregates of 28, through a queue with so many places. Returns the segments of each.
+    fn through_queue(aggregate: &mut Aggregate, places: u32) -> Vec<u32> {
+        let mut sent = Vec::new();
+        while let Some(segments) = aggregate.survey().filter(|_| sent.len() < 20) {
+            sent.push(segments);
+            if segments > places {
+                aggregate.on_lost(segments);
+            } else {
+                aggregate.on_survey(segments.min(28));
+            }
+        }
+        sent
+    }
+
+    #[test]
+    fn surveys_that_a_queue_has_no_place_for_become_shorter() {
+        let mut aggregate = Aggregate::default();
+        assert_eq!(through_queue(&mut aggregate, 50), [10, 20, 40, 56, 56, 56, 42, 47]);
+        assert_eq!((aggregate.segments(), aggregate.is_starting()), (28, false));
+        assert_eq!(through_queue(&mut Aggregate::default(), 25)[..9], [10, 20, 40, 40, 40, 30, 30, 30, 22]);
     }
 
     /// A survey that is due. Returns its segments, and the length that is known after it.
