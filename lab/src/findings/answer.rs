@@ -21,7 +21,7 @@ impl Findings {
         let (Some(baseline), Some(kbps)) = (point.arms.first(), most.summary) else { return Vec::new() };
         let beside = match point.comparison(&most.arm, &GOODPUT) {
             Some(found) => gain(found),
-            None if most.arm == baseline.arm => "more than any other arm".to_owned(),
+            None if most.arm == baseline.arm => beside_all(point),
             None => String::new(),
         };
         let beside = if beside.is_empty() { beside } else { format!(", {beside}") };
@@ -89,6 +89,16 @@ impl Findings {
             said.push(format!("{open} of {} comparisons with {baseline} are undecided.", all().count()));
         }
         said
+    }
+}
+
+/// The baseline carries most. An arm that is not surely slower may carry as much.
+fn beside_all(point: &PointFindings) -> String {
+    let goodput = point.comparisons.iter().filter(|found| found.is_of(&GOODPUT));
+    let open = goodput.filter(|found| found.verdict != ComparisonVerdict::Slower);
+    match open.map(|found| found.arm.as_str()).collect::<Vec<_>>().join(" and ") {
+        none if none.is_empty() => "more than any other arm".to_owned(),
+        arms => format!("but {arms} may carry as much"),
     }
 }
 

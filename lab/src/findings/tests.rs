@@ -179,6 +179,7 @@ fn another_figure_that_decides_has_a_table_of_its_own_and_one_correction_for_all
     let verdicts: Vec<_> = both.points[0].comparisons.iter().map(|found| found.verdict.name()).collect();
     assert_eq!(verdicts, ["no difference", "better"]);
     assert!(line(&text, "dca  ")[0].ends_with("no difference"), "{text}");
+    assert!(text.starts_with("every carries most: 203.0 kbit/s, but dca may carry as much.\n"), "{text}");
     let corrected =
         "p and the verdicts are corrected for 2 comparisons at once (Holm): 1 arm by 2 figures.\n";
     assert!(text.contains(corrected), "{text}");
