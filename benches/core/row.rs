@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 /// Runs of each side; odd, so that the median is one of them.
 const RUNS: usize = 7;
+/// Student's factors of a 99 % interval, from two runs on.
+const STUDENT_99: [f64; 9] = [63.66, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250];
 pub(crate) const SMOLTCP: &str = "smoltcp 0.14";
 
 /// Which figure is the better one.
@@ -22,11 +24,13 @@ pub(crate) struct Row {
     peer: Option<(&'static str, f64, f64)>,
     /// The least ratio that is wanted; without a peer, the largest figure of ours.
     goal: Option<f64>,
+    /// The 99 % interval of the ratio, where runs were judged in pairs.
+    interval: Option<(f64, f64)>,
 }
 
 impl Row {
     pub(crate) fn alone(name: impl Into<String>, unit: &'static str, ours: f64) -> Row {
-        Row { name: name.into(), unit, ours, peer: None, goal: None }.printed()
+        Row { name: name.into(), unit, ours, peer: None, goal: None, interval: None }.printed()
     }
 
     pub(crate) fn beside(
@@ -40,7 +44,28 @@ impl Row {
             Better::More => ours / theirs,
             Better::Less => theirs / ours,
         };
-        Row { name: name.into(), unit, ours, peer: Some((peer, theirs, ratio)), goal: None }.printed()
+        let peer = Some((peer, theirs, ratio));
+        Row { name: name.into(), unit, ours, peer, goal: None, interval: None }.printed()
+    }
+
+    /// The ratio is of runs in pairs: their geometric mean, with Student's interval of the logarithms.
+    #[allow(dead_code, reason = "not every bench has pairs")]
+    pub(crate) fn in_pairs(
+        name: impl Into<String>,
+        unit: &'static str,
+        better: Better,
+        ours: &[f64],
+        (peer, theirs): (&'static str, &[f64]),
+    ) -> Row {
+        let sign = if better == Better::More { 1.0 } else { -1.0 };
+        let logs: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| sign * (a / b).ln()).collect();
+        let pairs = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / pairs;
+        let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+        let half = STUDENT_99[logs.len() - 2] * (squares / (pairs - 1.0) / pairs).sqrt();
+        let interval = Some(((mean - half).exp(), (mean + half).exp()));
+        let peer = Some((peer, median(theirs.to_vec()), mean.exp()));
+        Row { name: name.into(), unit, ours: median(ours.to_vec()), peer, goal: None, interval }.printed()
     }
 
     /// Sets the least ratio; without a peer, the largest figure of ours.
@@ -50,6 +75,17 @@ impl Row {
             eprintln!("    the goal of {goal:.2}: {met}");
         }
         row
+    }
+
+    /// Whether ours is surely better or worse than the peer, by all of the interval.
+    fn verdict(&self) -> Option<String> {
+        let (low, high) = self.interval?;
+        let word = match (low > 1.0, high < 1.0) {
+            (true, _) => "ahead",
+            (_, true) => "behind",
+            _ => "undecided",
+        };
+        Some(format!("{word} ({low:.2} to {high:.2})"))
     }
 
     /// The goal, and whether it is met.
@@ -67,7 +103,8 @@ impl Row {
                 eprintln!("  {name}: {ours:.1} {unit}, {peer} {theirs:.1}");
             }
             Some((peer, theirs, ratio)) => {
-                eprintln!("  {name}: {ours:.1} {unit}, {peer} {theirs:.1}, ratio {ratio:.2}");
+                let verdict = self.verdict().map(|verdict| format!(", {verdict}")).unwrap_or_default();
+                eprintln!("  {name}: {ours:.1} {unit}, {peer} {theirs:.1}, ratio {ratio:.2}{verdict}");
             }
             None => eprintln!("  {name}: {ours:.1} {unit}"),
         }
@@ -113,6 +150,10 @@ pub(crate) fn object(bench: &str, rows: &[Row]) -> String {
             if ratio.is_finite() {
                 write!(out, ",\"ratio\":{ratio:.3}").expect("a String grows");
             }
+        }
+        if let (Some((low, high)), Some(verdict)) = (row.interval, row.verdict()) {
+            write!(out, ",\"low\":{low:.3},\"high\":{high:.3},\"met\":\"{verdict}\"")
+                .expect("a String grows");
         }
         if let Some((goal, met)) = row.judged() {
             write!(out, ",\"goal\":{goal},\"met\":\"{met}\"").expect("a String grows");

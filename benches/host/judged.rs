@@ -21,21 +21,19 @@ const WARM_UP: u64 = 1_000;
 const SOCKETS_FOR_ONE: usize = 8;
 const SOCKETS: usize = 64;
 
-/// A figure of a case, with the least ratio that is wanted.
+/// A figure of a case.
 struct Figure {
     /// Stands before the name of the case.
     what: &'static str,
     unit: &'static str,
     better: Better,
-    goal: Option<f64>,
 }
 
-const fn figure(what: &'static str, unit: &'static str, better: Better, goal: f64) -> Figure {
-    Figure { what, unit, better, goal: Some(goal) }
+const fn figure(what: &'static str, unit: &'static str, better: Better) -> Figure {
+    Figure { what, unit, better }
 }
 
-/// The rows of a case: our stack and each other stack, figure by figure. The kernel is no user-level stack, and sets no
-/// goal.
+/// The rows of a case: our stack and each other stack, figure by figure.
 fn rows_of<const N: usize>(
     case: &str,
     figures: &[Figure; N],
@@ -43,17 +41,13 @@ fn rows_of<const N: usize>(
     measure: impl FnMut(Stack) -> [f64; N],
 ) -> Vec<Row> {
     let stacks = Stack::all_on(device);
-    let medians = in_turn(&stacks, RUNS, measure);
-    let (ours, others) = medians.split_first().expect("ours is one of them");
+    let measured = in_turn(&stacks, RUNS, measure);
+    let (ours, others) = measured.split_first().expect("ours is one of them");
     let mut rows = Vec::new();
-    for (nth, Figure { what, unit, better, goal }) in figures.iter().enumerate() {
+    for (nth, Figure { what, unit, better }) in figures.iter().enumerate() {
         for (stack, theirs) in stacks[1..].iter().zip(others) {
-            let row =
-                Row::beside(format!("{what}{case}"), unit, *better, ours[nth], (stack.name(), theirs[nth]));
-            rows.push(match goal {
-                Some(goal) if *stack != Stack::Kernel => row.meant_to_be(*goal),
-                _ => row,
-            });
+            let peer = (stack.name(), theirs[nth].as_slice());
+            rows.push(Row::in_pairs(format!("{what}{case}"), unit, *better, &ours[nth], peer));
         }
     }
     rows
@@ -75,8 +69,7 @@ pub(crate) fn bulk() -> Vec<Row> {
 }
 
 fn bulk_of(device: Device, connections: usize, mode: Mode) -> Vec<Row> {
-    const FIGURES: [Figure; 2] =
-        [figure("", "MB/s", Better::More, 1.0), figure("CPU, ", "ms/GB", Better::Less, 1.0)];
+    const FIGURES: [Figure; 2] = [figure("", "MB/s", Better::More), figure("CPU, ", "ms/GB", Better::Less)];
     let direction = if mode == Mode::Send { "to the kernel" } else { "from the kernel" };
     let plural = if connections == 1 { "" } else { "s" };
     let case = format!("{direction}, {}, {connections} connection{plural}", device.name());
@@ -134,12 +127,11 @@ pub(crate) fn messages() -> Vec<Row> {
 }
 
 fn round_trips(case: &str, device: Device) -> Vec<Row> {
-    // The goal for CPU time is at most 1.05 of a peer's.
     const FIGURES: [Figure; 4] = [
-        figure("round trips, ", "1/s", Better::More, 1.0),
-        figure("CPU of a round trip, ", "us", Better::Less, 0.95),
-        Figure { what: "p50 of a round trip, ", unit: "us", better: Better::Less, goal: None },
-        figure("p99 of a round trip, ", "us", Better::Less, 1.0),
+        figure("round trips, ", "1/s", Better::More),
+        figure("CPU of a round trip, ", "us", Better::Less),
+        figure("p50 of a round trip, ", "us", Better::Less),
+        figure("p99 of a round trip, ", "us", Better::Less),
     ];
     rows_of(case, &FIGURES, device, |stack| {
         let mut running = Running::start(stack, Task::echo(device, SOCKETS_FOR_ONE));
@@ -157,10 +149,8 @@ fn round_trips(case: &str, device: Device) -> Vec<Row> {
 }
 
 fn connections(case: &str, device: Device) -> Vec<Row> {
-    const FIGURES: [Figure; 2] = [
-        figure("connections, ", "1/s", Better::More, 1.0),
-        figure("CPU of a connection, ", "us", Better::Less, 1.0),
-    ];
+    const FIGURES: [Figure; 2] =
+        [figure("connections, ", "1/s", Better::More), figure("CPU of a connection, ", "us", Better::Less)];
     rows_of(case, &FIGURES, device, |stack| {
         let mut running = Running::start(stack, Task::echo(device, SOCKETS));
         running.go();

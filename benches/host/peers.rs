@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use crate::ours::PORT;
 use crate::peer;
 use crate::place::{BEYOND, Device, KERNELS, OURS, Other, ip};
-use crate::row::{SMOLTCP, median};
+use crate::row::SMOLTCP;
 use crate::task::Task;
 use crate::usage::resident_mib_of;
 
@@ -165,12 +165,12 @@ impl Drop for Running {
     }
 }
 
-/// The medians of the figures of each stack, measured in turn. The first turn warms up.
+/// The figures of each stack, run by run, measured in turn. The first turn warms up.
 pub(crate) fn in_turn<const N: usize>(
     stacks: &[Stack],
     runs: usize,
     mut measure: impl FnMut(Stack) -> [f64; N],
-) -> Vec<[f64; N]> {
+) -> Vec<[Vec<f64>; N]> {
     let mut all: Vec<[Vec<f64>; N]> = stacks.iter().map(|_| std::array::from_fn(|_| Vec::new())).collect();
     for run in 0..=runs {
         for (stack, figures) in stacks.iter().zip(&mut all) {
@@ -180,5 +180,5 @@ pub(crate) fn in_turn<const N: usize>(
             }
         }
     }
-    all.into_iter().map(|figures| figures.map(median)).collect()
+    all
 }
