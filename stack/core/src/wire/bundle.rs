@@ -69,8 +69,8 @@ impl Cutter {
         true
     }
 
-    /// Turns a copy of the bundle's headers into those of the segment with `payload_len` bytes at `at`. The TCP checksum
-    /// stays zero.
+    /// Turns a copy of the bundle's headers into those of the segment with `payload_len` bytes at `at`. The TCP
+    /// checksum stays zero.
     fn address_segment(&self, headers: &mut [u8], (at, payload_len): (usize, usize), is_last: bool) {
         let total = headers.len() + payload_len;
         let (ip, tcp) = headers.split_at_mut(self.tcp_at);
