@@ -24,8 +24,8 @@ use hopwise_part::lost;
 pub(super) trait LiveField {
     fn namespace(&self, node: u32) -> &Namespace;
 
-    /// Does the work with the radios on the air, whose clock begins with it. Before that it prepares, once the nodes
-    /// have joined each other. The descriptor is readable once the user wants no more.
+    /// Prepares once the nodes have joined each other. Then it does the work with the radios on the air, whose clock
+    /// begins with the work. The descriptor is readable once the user wants no more.
     fn on_the_air<P: Send, T: Send>(
         &self,
         limits: (Option<&Path>, &OwnedFd),
