@@ -211,9 +211,10 @@ fn an_agent_learns_the_hops_from_the_syn_that_arrives() {
     network.fixed.sysctl("ipv4/ip_default_ttl", "61");
     let mut thinned = Thinned::on_mobile(&network, "dca:far=4,far-limit=60000", "60s");
     network.transfer("cubic").wait_for(20_000_000);
-    // ACKs of slow start pass before the agent decides. Of further ACKs it holds eight in ten, if it knows the hops.
+    // ACKs of slow start pass before the agent decides. Of further ACKs it replaces about eight in ten, if it knows the
+    // hops, and otherwise half at most.
     let [acks, news, replaced] = ["acks", "news", "replaced"].map(|name| thinned.count(name));
-    assert!(replaced * 10 > (acks - news) * 8, "{replaced} of {acks}, {news} at once");
+    assert!(replaced * 3 > (acks - news) * 2, "{replaced} of {acks}, {news} at once");
     thinned.end();
 }
 
