@@ -139,7 +139,6 @@ impl Endpoint {
         };
         let mut cx = Cx::new(now, opening.number, packet, self.account.memory, &mut self.trace);
         cx.trace(TraceKind::Agents(chosen.by));
-        let counted_as = opening.flow.remote.ip();
         let (slot, entry) = self.table.insert(|id| Entry {
             conn: opening.make(origin),
             chosen,
@@ -147,7 +146,7 @@ impl Endpoint {
             id,
             listener,
             owner,
-            counted_as,
+            named: None,
             is_half_open: listener.is_some(),
             is_withheld: false,
             is_queued: false,

@@ -262,7 +262,7 @@ impl Account {
         if let Some(shares) = &mut self.shares
             && was.share() != is.share()
         {
-            shares.change(entry.counted_as, was.share(), is.share());
+            shares.change(entry.counted_as(), was.share(), is.share());
         }
         self.change_bytes(was.bytes, bytes);
         self.orphan_bytes = self.orphan_bytes - was.orphan_bytes() + is.orphan_bytes();
@@ -318,7 +318,8 @@ impl Endpoint {
     /// thus tells for whom it has the connection: its peer may be one relay for many hosts.
     pub fn count_as(&mut self, id: ConnId, address: IpAddr) {
         let Some(entry) = self.table.resolve(id).and_then(|slot| self.table.get_mut(slot)) else { return };
-        let (before, share) = (std::mem::replace(&mut entry.counted_as, address), entry.footprint.share());
+        let (before, share) = (entry.counted_as(), entry.footprint.share());
+        entry.named = Some(Box::new(address));
         if let Some(shares) = &mut self.account.shares {
             shares.change(before, share, Share::default());
             shares.change(address, Share::default(), share);
@@ -365,7 +366,7 @@ impl Endpoint {
 fn shares_of(table: &Table) -> Shares {
     let mut shares = Shares::default();
     for (_, entry) in table.iter() {
-        shares.change(entry.counted_as, Share::default(), entry.footprint.share());
+        shares.change(entry.counted_as(), Share::default(), entry.footprint.share());
     }
     shares
 }

@@ -22,8 +22,8 @@ pub(super) struct Entry {
     /// The listener that has not handed out the connection yet.
     pub(super) listener: Option<ListenerId>,
     pub(super) owner: Owner,
-    /// The address whose share it is part of: the peer's, unless the program has named another one.
-    pub(super) counted_as: IpAddr,
+    /// The address whose share it is part of, if the program has named one. On the heap, since few have one.
+    pub(super) named: Option<Box<IpAddr>>,
     /// The handshake is unfinished and counts against the listener's queue.
     pub(super) is_half_open: bool,
     /// The SYN waits for the program's answer: nothing leaves before.
@@ -36,6 +36,11 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// The address whose share it is part of: the peer's, unless the program has named another one.
+    pub(super) fn counted_as(&self) -> IpAddr {
+        self.named.as_deref().map_or(self.conn.ends().remote.ip, |named| *named)
+    }
+
     /// Returns whether it may send nothing yet. Once it is over, it may send a RST.
     pub(super) fn is_silenced(&self) -> bool {
         self.is_withheld && self.conn.closed.is_none()

@@ -107,7 +107,7 @@ impl Account {
         let count: usize = classes.iter().map(|class| members[*class as usize].len()).sum();
         let candidate = |slot: u32| {
             let entry = table.get(slot)?;
-            Some(Candidate { slot, counted_as: entry.counted_as, footprint: entry.footprint })
+            Some(Candidate { slot, counted_as: entry.counted_as(), footprint: entry.footprint })
         };
         if count <= SAMPLE {
             return slots().filter_map(candidate).collect();
