@@ -146,7 +146,6 @@ impl Endpoint {
             id,
             listener,
             owner,
-            named: None,
             is_half_open: listener.is_some(),
             is_withheld: false,
             is_queued: false,

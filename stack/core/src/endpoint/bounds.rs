@@ -255,14 +255,15 @@ impl Account {
     /// Must follow each change of a connection that [has changed its footprint](Entry::changed_footprint).
     #[inline(never)]
     pub(super) fn change(&mut self, table: &mut Table, slot: u32, class: Class, bytes: u32) {
+        let counted_as = self.shares.as_ref().and_then(|_| table.counted_as(slot));
         let Some(entry) = table.get_mut(slot) else { return };
         let was = entry.footprint;
         let is = Footprint { class, bytes, ..was };
         entry.footprint = is;
-        if let Some(shares) = &mut self.shares
+        if let (Some(shares), Some(address)) = (&mut self.shares, counted_as)
             && was.share() != is.share()
         {
-            shares.change(entry.counted_as(), was.share(), is.share());
+            shares.change(address, was.share(), is.share());
         }
         self.change_bytes(was.bytes, bytes);
         self.orphan_bytes = self.orphan_bytes - was.orphan_bytes() + is.orphan_bytes();
@@ -317,9 +318,10 @@ impl Endpoint {
     /// Counts a connection for this address in place of its peer's, where the shares of sources are compared. A relay
     /// thus tells for whom it has the connection: its peer may be one relay for many hosts.
     pub fn count_as(&mut self, id: ConnId, address: IpAddr) {
-        let Some(entry) = self.table.resolve(id).and_then(|slot| self.table.get_mut(slot)) else { return };
-        let (before, share) = (entry.counted_as(), entry.footprint.share());
-        entry.named = Some(Box::new(address));
+        let Some(slot) = self.table.resolve(id) else { return };
+        let (Some(before), Some(entry)) = (self.table.counted_as(slot), self.table.get(slot)) else { return };
+        let share = entry.footprint.share();
+        self.table.count_as(slot, address);
         if let Some(shares) = &mut self.account.shares {
             shares.change(before, share, Share::default());
             shares.change(address, Share::default(), share);
@@ -365,8 +367,10 @@ impl Endpoint {
 /// Counts the shares of all sources.
 fn shares_of(table: &Table) -> Shares {
     let mut shares = Shares::default();
-    for (_, entry) in table.iter() {
-        shares.change(entry.counted_as(), Share::default(), entry.footprint.share());
+    for (slot, entry) in table.iter() {
+        if let Some(address) = table.counted_as(slot) {
+            shares.change(address, Share::default(), entry.footprint.share());
+        }
     }
     shares
 }

@@ -1,6 +1,7 @@
 //! The connections of an endpoint, by handle and by flow. Hashing is keyed, so that outsiders cannot choose flows that
 //! collide. Iteration never follows the hash order.
 
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,8 +23,6 @@ pub(super) struct Entry {
     /// The listener that has not handed out the connection yet.
     pub(super) listener: Option<ListenerId>,
     pub(super) owner: Owner,
-    /// The address whose share it is part of, if the program has named one. On the heap, since few have one.
-    pub(super) named: Option<Box<IpAddr>>,
     /// The handshake is unfinished and counts against the listener's queue.
     pub(super) is_half_open: bool,
     /// The SYN waits for the program's answer: nothing leaves before.
@@ -36,11 +35,6 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The address whose share it is part of: the peer's, unless the program has named another one.
-    pub(super) fn counted_as(&self) -> IpAddr {
-        self.named.as_deref().map_or(self.conn.ends().remote.ip, |named| *named)
-    }
-
     /// Returns whether it may send nothing yet. Once it is over, it may send a RST.
     pub(super) fn is_silenced(&self) -> bool {
         self.is_withheld && self.conn.closed.is_none()
@@ -72,6 +66,8 @@ pub(super) struct Table {
     free: Vec<u32>,
     /// Slots by flow. Only the connection stores the flow; a packet reads the connection in any case.
     by_flow: HashTable<u32>,
+    /// The addresses that programs have named for [`counted_as`](Table::counted_as), by slot. Few connections have one.
+    counted_as: BTreeMap<u32, IpAddr>,
     hasher: KeyedState,
     /// The slot of the last packet, or of a newer connection, while it can be found by its flow.
     last_found: Option<u32>,
@@ -84,7 +80,8 @@ enum Slot {
 
 impl Table {
     pub(super) fn new(hasher: KeyedState) -> Table {
-        Table { slots: Vec::new(), free: Vec::new(), by_flow: HashTable::new(), hasher, last_found: None }
+        let (slots, free, by_flow) = (Vec::new(), Vec::new(), HashTable::new());
+        Table { slots, free, by_flow, counted_as: BTreeMap::new(), hasher, last_found: None }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -123,6 +120,17 @@ impl Table {
         let next_generation = entry.id.generation.wrapping_add(1);
         self.slots[slot as usize] = Slot::Free { next_generation };
         self.free.push(slot);
+        self.counted_as.remove(&slot);
+    }
+
+    /// The address whose share a connection is part of: the peer's, unless the program has named another one.
+    pub(super) fn counted_as(&self, slot: u32) -> Option<IpAddr> {
+        let peer = self.get(slot)?.conn.ends().remote.ip;
+        Some(*self.counted_as.get(&slot).unwrap_or(&peer))
+    }
+
+    pub(super) fn count_as(&mut self, slot: u32, address: IpAddr) {
+        self.counted_as.insert(slot, address);
     }
 
     /// Removes the flow of a connection, so that packets miss it and a new connection may take the flow.

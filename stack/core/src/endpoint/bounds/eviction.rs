@@ -106,8 +106,8 @@ impl Account {
         let slots = || classes.iter().flat_map(|class| &members[*class as usize]).copied();
         let count: usize = classes.iter().map(|class| members[*class as usize].len()).sum();
         let candidate = |slot: u32| {
-            let entry = table.get(slot)?;
-            Some(Candidate { slot, counted_as: entry.counted_as(), footprint: entry.footprint })
+            let counted_as = table.counted_as(slot)?;
+            Some(Candidate { slot, counted_as, footprint: table.get(slot)?.footprint })
         };
         if count <= SAMPLE {
             return slots().filter_map(candidate).collect();
