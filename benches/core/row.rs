@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use hopwise_lab::statistics::{MARGIN, paired};
+
 /// Runs of each side; odd, so that the median is one of them.
 const RUNS: usize = 7;
-/// Student's factors of a 99 % interval, from two runs on.
-const STUDENT_99: [f64; 9] = [63.66, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250];
+const CONFIDENCE: f64 = 0.99;
 pub(crate) const SMOLTCP: &str = "smoltcp 0.14";
 
 /// Which figure is the better one.
@@ -25,7 +26,7 @@ pub(crate) struct Row {
     /// The least ratio that is wanted; without a peer, the largest figure of ours.
     goal: Option<f64>,
     /// The 99 % interval of the ratio, where runs were judged in pairs.
-    interval: Option<(f64, f64)>,
+    interval: Option<[f64; 2]>,
 }
 
 impl Row {
@@ -48,7 +49,7 @@ impl Row {
         Row { name: name.into(), unit, ours, peer, goal: None, interval: None }.printed()
     }
 
-    /// The ratio is of runs in pairs: their geometric mean, with Student's interval of the logarithms.
+    /// The ratio is of runs in pairs, as a trial judges blocks.
     #[allow(dead_code, reason = "not every bench has pairs")]
     pub(crate) fn in_pairs(
         name: impl Into<String>,
@@ -57,14 +58,11 @@ impl Row {
         ours: &[f64],
         (peer, theirs): (&'static str, &[f64]),
     ) -> Row {
-        let sign = if better == Better::More { 1.0 } else { -1.0 };
-        let logs: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| sign * (a / b).ln()).collect();
-        let pairs = logs.len() as f64;
-        let mean = logs.iter().sum::<f64>() / pairs;
-        let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-        let half = STUDENT_99[logs.len() - 2] * (squares / (pairs - 1.0) / pairs).sqrt();
-        let interval = Some(((mean - half).exp(), (mean + half).exp()));
-        let peer = Some((peer, median(theirs.to_vec()), mean.exp()));
+        let (arm, baseline) = if better == Better::More { (ours, theirs) } else { (theirs, ours) };
+        let pairs: Vec<_> = arm.iter().copied().zip(baseline.iter().copied()).collect();
+        let judged = paired(&pairs, MARGIN);
+        let (ratio, interval) = (judged.ratio.expect("there are pairs"), judged.interval(CONFIDENCE));
+        let peer = Some((peer, median(theirs.to_vec()), ratio));
         Row { name: name.into(), unit, ours: median(ours.to_vec()), peer, goal: None, interval }.printed()
     }
 
@@ -79,7 +77,7 @@ impl Row {
 
     /// Whether ours is surely better or worse than the peer, by all of the interval.
     fn verdict(&self) -> Option<String> {
-        let (low, high) = self.interval?;
+        let [low, high] = self.interval?;
         let word = match (low > 1.0, high < 1.0) {
             (true, _) => "ahead",
             (_, true) => "behind",
@@ -151,7 +149,7 @@ pub(crate) fn object(bench: &str, rows: &[Row]) -> String {
                 write!(out, ",\"ratio\":{ratio:.3}").expect("a String grows");
             }
         }
-        if let (Some((low, high)), Some(verdict)) = (row.interval, row.verdict()) {
+        if let (Some([low, high]), Some(verdict)) = (row.interval, row.verdict()) {
             write!(out, ",\"low\":{low:.3},\"high\":{high:.3},\"met\":\"{verdict}\"")
                 .expect("a String grows");
         }

@@ -186,6 +186,13 @@ pub struct Paired {
     logs: Option<Location>,
 }
 
+impl Paired {
+    /// The ends of the ratio's interval with this confidence; none unless all pairs have a log.
+    pub fn interval(&self, confidence: f64) -> Option<[f64; 2]> {
+        Some(self.logs?.interval(confidence)?.map(libm::exp))
+    }
+}
+
 /// Returns whether a value is a measurement: negative values, infinities and NaN are left out.
 fn is_sound(value: f64) -> bool {
     value.is_finite() && value >= 0.0
