@@ -255,13 +255,13 @@ impl Account {
     /// Must follow each change of a connection that [has changed its footprint](Entry::changed_footprint).
     #[inline(never)]
     pub(super) fn change(&mut self, table: &mut Table, slot: u32, class: Class, bytes: u32) {
-        let counted_as = self.shares.as_ref().and_then(|_| table.counted_as(slot));
         let Some(entry) = table.get_mut(slot) else { return };
         let was = entry.footprint;
         let is = Footprint { class, bytes, ..was };
         entry.footprint = is;
-        if let (Some(shares), Some(address)) = (&mut self.shares, counted_as)
-            && was.share() != is.share()
+        if was.share() != is.share()
+            && let Some(shares) = &mut self.shares
+            && let Some(address) = table.counted_as(slot)
         {
             shares.change(address, was.share(), is.share());
         }
@@ -270,7 +270,9 @@ impl Account {
         if class == was.class {
             return;
         }
-        if let Some(joined) = self.members.get_mut(class as usize) {
+        if let Some(joined) = self.members.get_mut(class as usize)
+            && let Some(entry) = table.get_mut(slot)
+        {
             entry.footprint.index = as_u32(joined.len());
             joined.push(slot);
         }
