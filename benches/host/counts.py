@@ -5,11 +5,10 @@ Usage: counts.py BENCH
 
 BENCH is the program that `cargo bench --bench host --no-run` names. Each stack runs under Valgrind, in a process of its
 own, against the kernel's TCP in a network namespace that this script makes; it needs root. A row is the difference of a
-transfer and of one twice as long, for each 1,448 bytes. Counts of two runs differ a little, as
-the kernel joins segments differently.
+transfer and of a transfer twice as long, for each 1,448 bytes. The kernel joins segments differently from run to run:
+two runs of a row differ by up to 15 % in instructions.
 """
 
-import contextlib
 import ctypes
 import os
 import socket
@@ -66,8 +65,7 @@ def send(bytes_each):
 def count(bench, stack, mode, link, connections, size):
     """The counts of one transfer, by Valgrind's names of events."""
     each = size // connections
-    with tempfile.NamedTemporaryFile() as out, contextlib.ExitStack() as stack_of:
-        listener = stack_of.enter_context(socket.create_server(("0.0.0.0", 0), backlog=64))
+    with tempfile.NamedTemporaryFile() as out, socket.create_server(("0.0.0.0", 0), backlog=64) as listener:
         port = listener.getsockname()[1] if mode == "send" else PORT
         valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", "--branch-sim=yes", *CACHES]
         task = [bench, "--peer", stack, mode, link, str(connections), str(each), str(port)]
@@ -84,8 +82,8 @@ def count(bench, stack, mode, link, connections, size):
         child.stdin.flush()
         ends = []
         for _ in range(connections):
-            work = (drain, (listener.accept()[0],)) if mode == "send" else (send, (each,))
-            ends.append(threading.Thread(target=work[0], args=work[1]))
+            target, argument = (drain, listener.accept()[0]) if mode == "send" else (send, each)
+            ends.append(threading.Thread(target=target, args=(argument,)))
             ends[-1].start()
         for end in ends:
             end.join()
@@ -97,7 +95,10 @@ def count(bench, stack, mode, link, connections, size):
 def row(bench, stack, mode, link, connections):
     size = SIZES[connections]
     once, twice = (count(bench, stack, mode, link, connections, times * size) for times in (1, 2))
-    of = lambda *events: sum(twice[event] - once[event] for event in events) / size * SEGMENT
+
+    def of(*events):
+        return sum(twice[event] - once[event] for event in events) / size * SEGMENT
+
     return f"{of('Ir'):.0f} | {of('I1mr'):.1f} | {of('D1mr', 'D1mw'):.0f} | {of('Bcm', 'Bim'):.1f}"
 
 
