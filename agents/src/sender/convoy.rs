@@ -10,16 +10,16 @@
 //! in doubt, and as three if all of its segments came alone. More than eight in doubt make the flow one of `train`.
 //! Later A is the middle one of the last five surveys' longest runs. They have 2 A segments and come after 1, 2, 4
 //! ACKs, in the end after each 64th. Whole: a burst has A segments, and the next one leaves when its ACK is in. Paced:
-//! a burst has .4 A segments, and the next one leaves a gap later; those of 100 ms are a group and share an ACK, at
-//! most ten and 255 segments. The queue is what a group's round trip has above the least one of 10 s, in segments at
-//! the gap. Each ACK changes the gap by .03 (queue − A)/A of itself, at most 1 % down and 10 % up. It begins near what
-//! a whole aggregate carried, and is .93 of itself after each ACK until A segments queue. That queue takes two such
-//! steps back, and so does each loss before. Other losses take nothing. All flows between two hosts together have in
-//! flight a group and a burst, or what the empty path holds and a burst. A flow begins with whole bursts. Over more
-//! than three hops it tries the other way after 1 s, 32 s and 512 s, for 1 s, and keeps paced bursts if they bring 5 %
-//! more. It does so at once if its way comes to bring 5 % less than the other one last did. A second that brings 5 %
-//! more than the second before it decides nothing, and neither does the first one of a way. All flows between two hosts
-//! share this knowledge and take turns, each of them for a burst or for a group.
+//! a burst has .4 A segments, and the next burst leaves a gap later. The bursts of 100 ms are a group and share an ACK;
+//! a group has at most ten bursts and 255 segments. The queue is what a group's round trip has above the least one of
+//! 10 s, in segments at the gap. Each ACK changes the gap by .03 (queue − A)/A of itself, at most 1 % down and 10 % up.
+//! It begins near what a whole aggregate carried, and is .93 of itself after each ACK until A segments queue. That
+//! queue takes two such steps back, and so does each loss before. Other losses take nothing. All flows between two
+//! hosts together have in flight a group and a burst, or what the empty path holds and a burst. A flow begins with
+//! whole bursts. Over more than three hops it tries the other way after 1 s, 32 s and 512 s, for 1 s, and keeps paced
+//! bursts if they bring 5 % more. It does so at once if its way comes to bring 5 % less than the other one last did. A
+//! second that brings 5 % more than the second before it decides nothing, and neither does the first one of a way. All
+//! flows between two hosts share this knowledge and take turns, each of them for a burst or for a group.
 //!
 //! Deviations: with a peer that takes no requests for ACKs after a number of segments, a flow is one of `cubic`. The
 //! RTO is at least 300 ms then, too, as with `train`: it is set before the peer is known.

@@ -14,9 +14,9 @@ pub struct LinkId(pub u16);
 /// A machine handles packets without doing I/O.
 ///
 /// 1. `now` never decreases.
-/// 2. A driver makes one mutation. It then calls [`poll_transmit`](Machine::poll_transmit) for each link that has room
-///    until it returns `None`. It drains the trace and waits until [`poll_timeout`](Machine::poll_timeout). A full
-///    radio never stops a wire.
+/// 2. A driver makes one mutation, or hands over a bounded number of packets that it has read in a row. It then calls
+///    [`poll_transmit`](Machine::poll_transmit) for each link that has room until it returns `None`. It drains the
+///    trace and waits until [`poll_timeout`](Machine::poll_timeout). A full radio never stops a wire.
 /// 3. `poll_timeout` is pure, absolute and complete; it omits only work that waits for room. It may name an instant at
 ///    which there is nothing to do yet, but not again once it has passed.
 /// 4. A timeout may come early, late or twice.

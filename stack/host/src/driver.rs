@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //! - D1: after every mutation each link is filled until it is full, the machine has no more packets for it, or its turn
-//!   is over. In the last case its next deadline has come. The packets of one read count as one mutation, up
-//!   to [`Answers`].
+//!   is over. In the last case its next deadline has come. Packets read in a row count as one mutation, as many
+//!   as [`Answers`] says.
 //! - D2: a packet that a full link refused is kept, with the rest of its bundle. It is the first to leave when there is
 //!   room.
 

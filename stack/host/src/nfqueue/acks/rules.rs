@@ -1,8 +1,8 @@
 //! Rules that lead what leaves by some interfaces, and SYNs that arrive by them, into a queue. Without a listener,
 //! packets go on (`bypass`).
 //!
-//! No stranger makes packets wait: SYNs and RSTs that leave, which the kernel sends to anybody who asks, go past the
-//! queue, and of the SYNs that arrive so many alone are led there as the hops of new flows need.
+//! No stranger makes packets wait. The kernel sends SYNs and RSTs to anybody who asks: what it sends of them goes past
+//! the queue. SYNs that arrive tell the hops of new flows, and 200 of them a second are led into the queue.
 //!
 //! They come after the rules of the host's own firewall. A table of nft belongs to this process and goes with it. If
 //! the kernel's nft has no queues, iptables sets the rules, in `security` or, where that is missing, in `mangle`. A
