@@ -8,6 +8,7 @@ mod crowds;
 mod forged;
 mod freed;
 mod hangs;
+mod narrow;
 mod opened;
 mod programs;
 mod walled;
@@ -154,8 +155,12 @@ impl Chain {
     }
 
     fn connect(&self, to: &str, port: u16) -> std::io::Result<TcpStream> {
+        self.connect_by(&self.host, to, port)
+    }
+
+    fn connect_by(&self, host: &Namespace, to: &str, port: u16) -> std::io::Result<TcpStream> {
         let to = SocketAddr::new(to.parse::<IpAddr>().expect("an address"), port);
-        self.host.run(|| {
+        host.run(|| {
             let stream = TcpStream::connect_timeout(&to, PATIENCE)?;
             stream.set_read_timeout(Some(PATIENCE))?;
             stream.set_write_timeout(Some(PATIENCE))?;

@@ -181,3 +181,62 @@ fn packets_in_a_hosts_name_that_no_server_answers_lead_no_connection_past_the_no
         assert_open(&chain, server, 3 * nth + 3);
     }
 }
+
+/// Sends packets in the names of both ends of a connection to the first router: tracking takes it for one that stands.
+/// Each packet goes there by this gateway, and none reaches its end.
+fn play_both(chain: &Chain, by: &Namespace, gateway: &str, ends: [SocketAddr; 2]) {
+    let counted = format!(
+        "table inet seen; delete table inet seen; table inet seen {{ counter acks {{ }}; chain early {{ type filter \
+         hook prerouting priority -310; tcp flags == ack tcp sport . tcp dport {{ {0} . {1}, {1} . {0} }} counter name \
+         acks; }}; }}",
+        ends[0].port(),
+        ends[1].port()
+    );
+    nft(&chain.first, &counted);
+    let addresses = ends.map(|end| end.ip().to_string());
+    for to in &addresses {
+        by.ip(&["route", "add", to, "via", gateway]);
+    }
+    let [host, server] = ends;
+    for (nth, ends) in [[host, server], [server, host], [host, server]].into_iter().enumerate() {
+        send(by, ends, 8, (ACK, 2));
+        // The last router sends some of them back.
+        within_patience(until(|| {
+            !nft(&chain.first, "list counter inet seen acks").contains(&format!("packets {nth} "))
+        }));
+    }
+    for to in &addresses {
+        by.ip(&["route", "del", to, "via", gateway]);
+    }
+}
+
+/// The sender is on the hosts' link, and then on the mesh.
+#[test]
+fn a_sender_who_plays_a_host_and_its_server_leads_no_connection_past_the_node() {
+    needs!(&TOOLS);
+    let chain = Chain::new("played");
+    chain.serve(PORT);
+    nft(&chain.first, STRICT);
+    let (_last, _first) = (chain.last(), chain.first());
+    for (nth, [host, server]) in [["10.1.0.9", V4[1]], ["fd01::9", V6[1]]].into_iter().enumerate() {
+        let is_v4 = nth == 0;
+        assert_open(&chain, server, 3 * nth as u64 + 1);
+        let gateways = if is_v4 { ["10.1.0.1", "10.5.0.1"] } else { ["fd01::1", "fd05::1"] };
+        for (port, (by, gateway)) in (40_000..).zip([&chain.host, &chain.last].into_iter().zip(gateways)) {
+            play_both(&chain, by, gateway, [end(host, port), end(server, PORT)]);
+        }
+        let length = if is_v4 { 24 } else { 64 };
+        let address = format!("{host}/{length}");
+        chain
+            .host
+            .ip(&[&["addr", "add", &address, "dev", "lan0"][..], if is_v4 { &[] } else { &["nodad"] }]
+                .concat());
+        for port in 40_000..40_002 {
+            let ends = [end(host, port), end(server, PORT)];
+            let stream = connect_from(&chain, ends[0], ends[1]).expect("the server is reached");
+            let seen = exchange_over(stream, 100_000).expect("the connection holds");
+            assert_eq!(chain.at_first("straight"), 0, "{ends:?}: {}", chain.log(1));
+            assert_eq!(seen.by_server.ip(), ends[0].ip());
+        }
+    }
+}

@@ -38,6 +38,13 @@
 //! connection therefore stands in `calling`, and its socket gets a packet only if it acknowledges the SYN's number.
 //! The host gets any other packet. A reset that refuses the SYN takes the connection out as well.
 //!
+//! Two made-up packets, one in a host's name and one in a server's, make connection tracking know a connection that
+//! nobody has opened. Tracking sees no packet that comes by the hosts' interfaces in the name of a server that is
+//! routed elsewhere, and no packet of a host that comes by another interface than the hosts'.
+//!
+//! A router tells the sender of a packet that no frame of its link holds it (RFC 1191, RFC 8201). The sender is a
+//! socket of this machine, and the address a host's or a server's: the message has to find the socket.
+//!
 //! The kernel answers questions about the sets, not a program: a confined process may run none.
 
 use std::fmt::Write as _;
@@ -65,6 +72,8 @@ const NOTED_FOR_A_SEAT: usize = 64;
 /// The bounds of each set, whatever number of seats the node has. Few seats are taken and left as often as many.
 const LEAST_NOTED: usize = 1 << 16;
 const MOST_NOTED: usize = 1 << 20;
+/// The place of the first chain: connection tracking sees packets at -200.
+const BEFORE_TRACKED: i32 = -300;
 /// The place of the first chain that notes: NAT changes sources at 100.
 const BEFORE_NAT: i32 = 99;
 /// The place of the last chain: connection tracking enters connections at the greatest number.
@@ -80,6 +89,8 @@ const IS_KNOWN: [&str; 2] =
     ["ct status & (assured | snat | dnat) != 0", "ct status seen-reply ct expiration > 60s"];
 /// A SYN whose source is routed by the interface that it came by.
 const IS_ROUTED: &str = "fib saddr . iif oif exists";
+/// What a router tells the sender of a packet that goes no further, such as one that is larger than its link's frames.
+const UNREACHED: [&str; 2] = ["icmp type destination-unreachable", "icmpv6 type packet-too-big"];
 /// Words of rules that turn connection tracking on, in nft and in both forms of iptables.
 const TRACKING: &str =
     "ct masquerade snat dnat redirect netmap synproxy flow conntrack state connmark connlimit";
@@ -152,6 +163,9 @@ pub(super) fn of(config: &TransparentConfig, ports: &[SocketAddr], (queues, trac
             config.queue
         );
     }
+    if tracks && !config.interfaces.is_empty() {
+        chains += &keep_apart(config);
+    }
     sets(config) + &chains + &end(ports, tracks) + &arrive(ports) + &answer()
 }
 
@@ -163,6 +177,27 @@ pub(super) fn tries_queue(config: &TransparentConfig) -> String {
     format!(
         "table {table} {{}}\ndelete table {table}\ntable {table} {{\n {chain}\n}}\ndelete table {table}\n"
     )
+}
+
+/// Keeps packets from tracking whose source is on the other side of this machine. They go on untracked.
+fn keep_apart(config: &TransparentConfig) -> String {
+    let hosts = hosts_interfaces(config);
+    let mut rules = String::new();
+    for network in &config.networks {
+        let family = family(network.address());
+        // Writing to a String does not fail.
+        let _ = write!(
+            rules,
+            "meta l4proto tcp iifname {hosts} {family} saddr {network} fib saddr . iif oif missing notrack; \
+             meta l4proto tcp iifname != {hosts} {family} daddr {network} fib saddr oifname {hosts} notrack; "
+        );
+    }
+    chain("apart", "prerouting", BEFORE_TRACKED, &rules)
+}
+
+fn hosts_interfaces(config: &TransparentConfig) -> String {
+    let quoted: Vec<_> = config.interfaces.iter().map(|name| format!("\"{name}\"")).collect();
+    format!("{{ {} }}", quoted.join(", "))
 }
 
 /// A SYN is never taken for a packet of a known socket: its client may use a port anew. A packet that finds a listener
@@ -199,10 +234,12 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> Strin
         );
     }
     let _ = write!(rules, "{LATER} socket transparent 1{others} {catch}");
+    for unreached in UNREACHED {
+        let _ = write!(rules, "{unreached} socket transparent 1 {catch}");
+    }
     if !config.interfaces.is_empty() {
-        let quoted: Vec<_> = config.interfaces.iter().map(|name| format!("\"{name}\"")).collect();
         let hosts = format!("fib daddr type != local fib saddr type != {{ {NO_HOSTS} }}");
-        let from = format!("iifname {{ {} }} meta pkttype host {SYN}{others} {hosts}", quoted.join(", "));
+        let from = format!("iifname {} meta pkttype host {SYN}{others} {hosts}", hosts_interfaces(config));
         for spared in &config.spared {
             let _ = write!(rules, "{} daddr {spared} return; ", family(*spared));
         }
