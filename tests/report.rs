@@ -417,3 +417,29 @@ fn no_printed_page_but_the_last_is_left_half_empty() {
         }
     }
 }
+
+/// The part of the page's script that makes the numbers of a figure, over a figure and arms of this test.
+const NUMBERS: &str = "
+    const document = { querySelectorAll: () => ['=1+1', '-2'].map((name) => ({ textContent: name })) };
+    const numbered = { numbers: '=point|@A1\\nrun|mark a0|-2.5||+so|2\\nrun|mark a1|1||a \"b\", c|2' };
+    const svg = { dataset: numbered, getAttribute: () => '' };
+    const figure = { closest: () => null, querySelectorAll: () => [svg] };
+    const headingOf = () => '';
+";
+
+#[test]
+fn a_spreadsheet_takes_no_name_in_a_figures_numbers_for_a_formula() {
+    let page = html(&bundle());
+    let from = page.find("const COLUMNS =").expect("the page makes numbers");
+    let length = page[from..].find("function save(").expect("a function follows");
+    let script = format!("{NUMBERS}{};console.log(numbers(figure))", &page[from..from + length]);
+    let Ok(output) = Command::new("node").args(["-e", &script]).output() else {
+        println!("skipped: a figure's numbers: no node (on Debian: apt-get install nodejs)");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rows: Vec<_> = text.lines().skip(1).collect();
+    let wanted =
+        ["\"'@A1\",\"'=1+1\",run,-2.5,,2,,,,,,\"'+so\"", "\"'@A1\",-2,run,1,,2,,,,,,\"a \"\"b\"\", c\""];
+    assert_eq!(rows[..2], wanted, "{text}{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -125,10 +125,11 @@ impl<T: Default + Sync> PerProcess<T> {
     /// The value of a process, which is new unless it has made one.
     pub(crate) fn make(&self, process: u64) -> &'static T {
         loop {
+            // What another thread makes after this line changes `earlier`, so that the exchange below fails.
+            let earlier = self.last();
             if let Some(value) = self.find(process) {
                 return value;
             }
-            let earlier = self.last();
             let new = Box::leak(Box::new(OfProcess { process, value: T::default(), earlier }));
             let found = earlier.map_or(std::ptr::null_mut(), |of| std::ptr::from_ref(of).cast_mut());
             // If another thread is faster, its value counts, and this one, which is small, stays unused.

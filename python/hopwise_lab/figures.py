@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from importlib import import_module
@@ -94,11 +95,16 @@ def written(cells: pd.DataFrame, to: str) -> str:
         return str(rows.to_html(index=False, border=0))
     if to == "markdown":
         lines = [list(rows.columns), ["---"] * len(rows.columns), *rows.to_numpy().tolist()]
-        return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+        return "".join("| " + " | ".join(_of_markdown(cell) for cell in line) + " |\n" for line in lines)
     _module("jinja2", 'table(to="latex")')
     style = rows.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis="columns")
     text = style.to_latex(hrules=True, column_format="l" + "r" * len(cells.columns))
     return str(text).replace("±", r"$\pm$")
+
+
+def _of_markdown(cell: str) -> str:
+    """A name is text: it begins no line, no column and no HTML."""
+    return " ".join(html.escape(cell, quote=False).replace("|", "\\|").splitlines())
 
 
 def _module(name: str, of: str) -> Any:  # noqa: ANN401 - a module has no type of its own

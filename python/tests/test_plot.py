@@ -106,6 +106,8 @@ def test_latex_is_balanced_and_leaves_no_special_character_open() -> None:
     assert left.count("&") == 3, "one between the cells of each row"
     markdown = figures.written(cells.rename(index={"{c} #$~^\\": "a|b"}), "markdown")
     assert markdown.splitlines()[-1] == r"| a\|b | 2.00 ± 0.50 |"
+    markdown = figures.written(cells.rename(index={"{c} #$~^\\": "<img onerror=x>\n# & so"}), "markdown")
+    assert markdown.splitlines()[-1] == "| &lt;img onerror=x&gt; # &amp; so | 2.00 ± 0.50 |"
 
 
 @pytest.mark.parametrize(
