@@ -297,6 +297,28 @@ fn what_cannot_be_served_is_refused_with_the_reason() {
     thinned.end();
 }
 
+/// Neither a host without programs for rules starts a daemon, nor a host whose nft the kernel refuses.
+#[test]
+fn a_host_that_leads_no_packets_into_queues_hears_what_it_needs() {
+    needs!["nft"];
+    let network = Network::new("thin-without");
+    let refusing = network.path("nft");
+    fs::write(&refusing, "#!/bin/sh\necho 'Error: Could not process rule' >&2; exit 1\n").expect("a file");
+    fs::set_permissions(&refusing, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let socket = network.path("without.sock").display().to_string();
+    let folder = network.path("").display().to_string();
+    for (path, said) in
+        [("/nonexistent", "nft: No such file"), (&*folder, "nft: Error: Could not process rule")]
+    {
+        let words =
+            ["timeout", "60", "env", &format!("PATH={path}"), HOPWISE, "thin", "lo", "--control", &socket];
+        let done = network.mobile.output(&words);
+        let error = String::from_utf8_lossy(&done.stderr);
+        assert!(!done.status.success() && error.contains(said), "{error}");
+        assert!(error.contains("nft with CONFIG_NFT_QUEUE in the kernel, or iptables"), "{error}");
+    }
+}
+
 /// The number of the daemon's process: `ip netns exec` becomes it.
 fn within_thin(thinned: &Thinned<'_>) -> u32 {
     thinned.running.0.id()
