@@ -66,6 +66,10 @@ impl Chain {
             router.sysctl("ipv4/ip_forward", "1");
             router.sysctl("ipv6/conf/all/forwarding", "1");
         }
+        // A host's connection that goes straight on gets no answer while the last node has its port in the host's name.
+        for (namespace, ports) in [(&host, "32768 46767"), (&last, "46768 60999")] {
+            namespace.sysctl("ipv4/ip_local_port_range", ports);
+        }
         for (namespace, to, via) in [
             (&host, "default", "10.1.0.1"),
             (&host, "default", "fd01::1"),
