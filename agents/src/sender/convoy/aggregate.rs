@@ -69,6 +69,11 @@ impl Aggregate {
         self.acks = 0;
     }
 
+    /// The next surveys come as quickly as the first ones did.
+    pub(super) fn ask_anew(&mut self) {
+        self.every = 1;
+    }
+
     pub(super) fn count_ack(&mut self) {
         self.acks = self.acks.saturating_add(1);
     }

@@ -60,6 +60,16 @@ impl Comparison {
         self.due = hops.is_none_or(|hops| hops > SHORT_HOPS).then(|| now + BLOCK);
     }
 
+    /// Returns whether no trial is to come: over so few hops whole bursts fill the air.
+    pub(super) fn is_untried(&self) -> bool {
+        self.since.is_some() && self.due.is_none()
+    }
+
+    /// A wire behind few hops leaves the air idle.
+    pub(super) fn begin_over_wire(&mut self) {
+        self.due = self.since.map(|since| since + BLOCK);
+    }
+
     /// Data has arrived. `is_seeking` is true while the regime under way does not show yet what it can carry.
     pub(super) fn on_bytes(&mut self, now: Instant, bytes: u64, is_seeking: bool) {
         let Some(since) = self.since else { return };

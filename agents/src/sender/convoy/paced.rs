@@ -24,6 +24,7 @@ pub(super) struct Paced {
     target: f64,
     least: Least,
     is_steady: bool,
+    is_over_wire: bool,
     /// The next burst leaves then.
     pub(super) next: Instant,
 }
@@ -42,6 +43,16 @@ impl Paced {
             self.least.scale(ratio);
         }
         self.burst = burst;
+    }
+
+    /// An aggregate takes the air for so long, and the path is idle for the rest of its round trip.
+    pub(super) fn begin_at(&mut self, busy_s: f64) {
+        self.is_over_wire = true;
+        self.set_gap(busy_s / 2.0);
+    }
+
+    pub(super) fn is_over_wire(&self) -> bool {
+        self.is_over_wire
     }
 
     fn set_gap(&mut self, seconds: f64) {
@@ -72,10 +83,12 @@ impl Paced {
     }
 
     /// Segments that all flows together may have in flight: those that the empty path holds and a burst, or those that
-    /// share an ACK and a burst.
+    /// share an ACK and a burst. A wire holds the former beside a group: the group's ACK comes a round trip after its
+    /// last segment.
     pub(super) fn window(&self) -> u32 {
         let held = self.least_s() / self.gap_s.max(LEAST_GAP_S) * f64::from(self.burst);
-        (truncate::to_u32(held) + self.burst).max(self.burst * (self.parts() + 1))
+        let (held, group) = (truncate::to_u32(held), self.burst * self.parts());
+        self.burst + if self.is_over_wire { held + group } else { held.max(group) }
     }
 
     /// A burst of so many segments begins to leave. One that is late by less than a gap leaves the rhythm as it is.

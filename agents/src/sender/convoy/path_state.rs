@@ -9,6 +9,7 @@ use super::aggregate::Aggregate;
 use super::comparison::{Comparison, Regime};
 use super::constants::LEAST_RUN;
 use super::paced::Paced;
+use super::wire::Wire;
 
 /// Rate control begins at rates at which an aggregate has two packets, and a loss splits it. It has found better rates
 /// after so many bursts.
@@ -60,6 +61,7 @@ pub(crate) struct PathState {
     pub(super) comparison: Comparison,
     /// The round trip of a whole aggregate.
     round_trip_s: f64,
+    wire: Wire,
     /// The bytes that all flows have in flight.
     pub(super) in_flight: u64,
 }
@@ -89,14 +91,28 @@ impl PathState {
         match regime {
             Regime::Whole => {
                 self.round_trip_s = round_trip.as_secs_f64();
+                self.wire.on_whole(round_trip);
                 self.paced.fit(self.aggregate.segments(), self.round_trip_s);
             }
-            Regime::Paced => self.paced.on_ack(now, round_trip),
+            Regime::Paced => {
+                let was_starting = self.paced.is_starting();
+                self.paced.on_ack(now, round_trip);
+                // A wire spreads the bursts that arrive at the first radio. Behind a queue they show longer aggregates.
+                if was_starting && !self.paced.is_starting() && self.paced.is_over_wire() {
+                    self.aggregate.ask_anew();
+                }
+            }
         }
     }
 
-    /// A burst whose runs were asked for has arrived without a loss.
-    pub(super) fn on_survey(&mut self, survey: &Survey, now: Instant, hops: Option<u8>) {
+    /// A burst whose runs were asked for has arrived without a loss, its last segment after this round trip.
+    pub(super) fn on_survey(
+        &mut self,
+        survey: &Survey,
+        now: Instant,
+        round_trip: Option<Duration>,
+        hops: Option<u8>,
+    ) {
         if self.kind == Kind::Unknown && survey.sent >= LEAST_RUN {
             self.doubts += if survey.longest == 1 { ALONE_DOUBTS } else { 1 };
             if survey.longest >= LEAST_RUN {
@@ -108,6 +124,12 @@ impl PathState {
         // A burst that was shorter than planned does not show that aggregates are.
         if self.kind != Kind::Aggregates || survey.sent < survey.planned {
             return;
+        }
+        let aggregate = self.aggregate.segments();
+        let busy_s = round_trip.and_then(|rtt| self.wire.on_survey(survey.sent, aggregate, rtt));
+        if let Some(busy_s) = busy_s.filter(|_| self.comparison.is_untried()) {
+            self.comparison.begin_over_wire();
+            self.paced.begin_at(busy_s);
         }
         let was_starting = self.aggregate.is_starting();
         self.aggregate.on_survey(survey.longest);

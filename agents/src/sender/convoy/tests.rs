@@ -47,8 +47,15 @@ fn burst(bench: &mut Bench) -> Vec<u8> {
 
 /// A burst whose segments come in runs of at most `most`. Returns its length, and whether it was a survey.
 fn whole(bench: &mut Bench, most: u32) -> (usize, bool) {
+    whole_over_wire(bench, most, Duration::ZERO)
+}
+
+/// An aggregate of 28 segments takes `RTT` on the air, and each burst the wire's round trip beside its air.
+fn whole_over_wire(bench: &mut Bench, most: u32, wire: Duration) -> (usize, bool) {
     let numbers = burst(bench);
-    bench.wait(RTT);
+    let round_trip = wire + RTT * numbers.len() as u32 / 28;
+    bench.path.rtt.smoothed = Some(round_trip);
+    bench.wait(round_trip);
     while bench.flight.segments > 0 {
         bench.ack(bench.flight.segments.min(most));
     }
@@ -285,9 +292,7 @@ fn goodput(bench: &mut Bench, until: Duration, whole_rtt: Duration, paced_rtt: D
             groups += 1;
             group(bench, paced_rtt);
         } else {
-            bench.path.rtt.smoothed = Some(whole_rtt);
-            bench.wait(whole_rtt - RTT.min(whole_rtt));
-            whole(bench, 28);
+            whole_over_wire(bench, 28, whole_rtt - RTT.min(whole_rtt));
         }
     }
     groups
@@ -301,6 +306,37 @@ fn up_to_three_hops_no_paced_burst_is_tried_and_over_four_they_are_from_time_to_
     let tried = goodput(&mut long, Duration::from_secs(60), RTT, RTT * 20);
     assert!((1..60).contains(&tried), "{tried}");
     assert_eq!(long.gauge("burst_segments"), Some(28));
+}
+
+/// A flow over one hop behind a wire, once paced bursts are tried.
+fn in_paced_over_wire(wire: Duration) -> Bench {
+    let mut bench = bench(1);
+    let bursts = (0..1_000).take_while(|_| {
+        bench.gauge("burst_segments") != Some(12) && whole_over_wire(&mut bench, 28, wire).0 > 0
+    });
+    assert!((10..100).contains(&bursts.count()), "after a second and more");
+    bench
+}
+
+#[test]
+fn behind_a_wire_paced_bursts_keep_the_air_of_one_hop_busy() {
+    let wire = RTT * 4;
+    let mut bench = in_paced_over_wire(wire);
+    assert!((9_990..=10_000).contains(&gap_us(&bench)), "as for the air alone");
+    (0..3).for_each(|_| drop(group(&mut bench, wire + RTT)));
+    let held = (wire + RTT).as_micros() as u64 * 12 / gap_us(&bench);
+    let flight = bench.allowed().flight_bytes / u64::from(MSS);
+    assert!(flight.abs_diff(held + 120 + 12) < 2, "{flight}: the wire and a group are full");
+}
+
+#[test]
+fn behind_a_wire_the_first_queue_asks_for_longer_aggregates() {
+    let wire = RTT * 4;
+    let mut bench = in_paced_over_wire(wire);
+    group(&mut bench, wire + RTT);
+    assert_ne!(asked(&mut bench), 0);
+    group(&mut bench, (wire + RTT) * 4);
+    assert_eq!(asked(&mut bench), 0, "a survey");
 }
 
 #[test]
