@@ -38,6 +38,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "rtnetlink",
             "rustix",
             "seccompiler",
+            "thiserror",
             "tokio",
             "tracing",
             "tun-rs",
@@ -45,13 +46,13 @@ const ARROWS: [(&str, &[&str]); 17] = [
         ],
     ),
     ("stack/mesh/Cargo.toml", &["hmac", "hopwise-core", "sha2"]),
-    ("stack/air/Cargo.toml", &["hopwise-core", "libm"]),
+    ("stack/air/Cargo.toml", &["hopwise-core", "libm", "thiserror"]),
     // proptest is for its feature `testkit` alone.
     ("agents/Cargo.toml", &["hopwise-core", "proptest"]),
     // As a crate outside would be.
     ("examples/own-agent/Cargo.toml", &["hopwise"]),
     // One crate for programs: neither the command nor the laboratory.
-    ("stack/sockets/Cargo.toml", &["hopwise-agents", "hopwise-core", "hopwise-host", "libc"]),
+    ("stack/sockets/Cargo.toml", &["hopwise-agents", "hopwise-core", "hopwise-host", "libc", "thiserror"]),
     ("c/Cargo.toml", &["hopwise-sockets", "libc"]),
     ("python/sockets/Cargo.toml", &["hopwise-sockets", "pyo3"]),
     ("stack/testing/Cargo.toml", &["hopwise-agents", "hopwise-core"]),
@@ -75,6 +76,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "serde_yaml",
             "sha2",
             "statrs",
+            "thiserror",
         ],
     ),
     // Parts of the command: here only arrows between our own crates are held.

@@ -96,11 +96,12 @@ impl fmt::Display for YamlPath {
 }
 
 /// A problem in a file: the place, the problem, and the accepted values. Shown through miette.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}:{line}:{column}: {problem}", .file.name())]
 pub struct Refusal {
     problem: String,
     accepted: Option<String>,
-    source: NamedSource<String>,
+    file: NamedSource<String>,
     span: Range<usize>,
     line: usize,
     column: usize,
@@ -112,26 +113,25 @@ impl Refusal {
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         let shown = |text: &str| plain::text(&secrets::without_keys(text));
-        let source = NamedSource::new(plain::text(name), shown(text)).with_language("YAML");
+        let file = NamedSource::new(plain::text(name), shown(text)).with_language("YAML");
         let (problem, accepted) = (shown(&problem), accepted.as_deref().map(shown));
-        Refusal { problem, accepted, source, span, line, column }
+        Refusal { problem, accepted, file, span, line, column }
     }
 
     /// This refusal with another text in place of its own; both have one length.
     fn showing(self, text: &str) -> Refusal {
         let shown = plain::text(&secrets::without_keys(text));
-        let source = NamedSource::new(self.source.name(), shown).with_language("YAML");
-        Refusal { source, ..self }
+        let file = NamedSource::new(self.file.name(), shown).with_language("YAML");
+        Refusal { file, ..self }
     }
 
     /// The refusal at a part of its present text, if that part holds `text` unchanged.
     fn within(&self, text: &str, part: Range<usize>) -> Option<Box<Refusal>> {
-        let source = self.source.inner();
+        let source = self.file.inner();
         let at = self.span.start + source.get(self.span.clone())?.find(text)?;
         let span = at + part.start..at + part.end;
         let (problem, accepted) = (self.problem.clone(), self.accepted.clone());
-        (!part.is_empty())
-            .then(|| Box::new(Refusal::new(self.source.name(), source, span, problem, accepted)))
+        (!part.is_empty()).then(|| Box::new(Refusal::new(self.file.name(), source, span, problem, accepted)))
     }
 
     /// The line of the refused value, counted from 1.
@@ -145,21 +145,13 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.source.name(), self.line, self.column, self.problem)
-    }
-}
-
-impl std::error::Error for Refusal {}
-
 impl Diagnostic for Refusal {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         self.accepted.as_ref().map(|accepted| Box::new(accepted) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.source)
+        Some(&self.file)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {

@@ -2,8 +2,6 @@
 //!
 //! It finds changes by a disk or an editor. It is no signature: an attacker can compute it anew.
 
-use std::fmt;
-
 use sha2::{Digest, Sha256};
 
 use crate::hex;
@@ -11,21 +9,14 @@ use crate::hex;
 const NAME: &str = "\"sum\"";
 
 /// The reason why a text is not the written one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
     /// There is no checksum at the end.
+    #[error("it has no checksum (`sum`)")]
     Missing,
     /// The checksum belongs to another text.
+    #[error("it was changed since it was written: its checksum (`sum`) is another")]
     Other,
-}
-
-impl fmt::Display for SealError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SealError::Missing => "it has no checksum (`sum`)",
-            SealError::Other => "it was changed since it was written: its checksum (`sum`) is another",
-        })
-    }
 }
 
 /// The object with its sum; `json` is one object, compact or pretty.

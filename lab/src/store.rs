@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -47,9 +46,10 @@ pub enum StoreMode {
 }
 
 /// The reason why the folder does not serve.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another folder or other options would be accepted.
+    #[error("{}: {problem}", .folder.display())]
     Refused {
         /// The refused folder.
         folder: PathBuf,
@@ -57,6 +57,7 @@ pub enum StoreError {
         problem: String,
     },
     /// A call of the system failed.
+    #[error("{}: {error}", .path.display())]
     Failed {
         /// The path that the call was about.
         path: PathBuf,
@@ -64,17 +65,6 @@ pub enum StoreError {
         error: io::Error,
     },
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::Refused { folder, problem } => write!(f, "{}: {problem}", folder.display()),
-            StoreError::Failed { path, error } => write!(f, "{}: {error}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
 
 pub(super) const PLAN: &str = "trial.json";
 /// The file of a single run.

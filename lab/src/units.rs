@@ -26,7 +26,7 @@ pub struct Rate(pub u64);
 pub struct Share(pub u32);
 
 /// A text that is no value of its kind; the error names the accepted form.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct UnitError {
     text: String,
     wanted: &'static str,
@@ -40,8 +40,6 @@ impl fmt::Display for UnitError {
         write!(f, "`{}`{lack}, expected {}{sign}", self.text, self.wanted)
     }
 }
-
-impl std::error::Error for UnitError {}
 
 type UnitTable = &'static [(&'static str, u64)];
 

@@ -31,21 +31,14 @@ pub struct Bundle {
 }
 
 /// Why a folder cannot be read back.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {}", .place, .problem)]
 pub struct ReadError {
     /// The path of the folder or file.
     pub place: String,
     /// The fault, in words.
     pub problem: String,
 }
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.problem)
-    }
-}
-
-impl std::error::Error for ReadError {}
 
 /// Opens the folder of a trial. It stays the one that is read and written, whatever its path leads to by then.
 pub fn open(path: &Path) -> Result<Folder, ReadError> {

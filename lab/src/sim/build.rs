@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::fmt;
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -35,16 +34,9 @@ use crate::programs::Programs;
 const MTU: u16 = 1500;
 
 /// The reason why a plan cannot be built.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct Unbuildable(Box<dyn Error + Send + Sync>);
-
-impl fmt::Display for Unbuildable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Error for Unbuildable {}
 
 pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<SimHost>, Unbuildable> {
     let count = as_u32(plan.positions.len());

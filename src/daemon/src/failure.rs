@@ -13,17 +13,22 @@ use textwrap::{WordSeparator, WordSplitter};
 
 use crate::log;
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The input is at fault: its place, the problem, and what would be accepted.
+    #[error("{place}: {problem}")]
     Refused { place: String, problem: String },
     /// A file is at fault, and its text can be shown.
+    #[error("{0}")]
     Located(Box<Refusal>),
     /// The file is sound, but this machine lacks something that it needs there.
+    #[error("{place}: {problem}")]
     Unmet { place: String, problem: String },
     /// An address to listen at cannot be had, and the key that names it is not known yet.
+    #[error("listen: {address}: {error}")]
     Unbound { address: SocketAddr, error: io::Error },
     /// The input was fine, but the work could not be done.
+    #[error("{doing}: {problem}")]
     Failed { doing: &'static str, problem: String },
 }
 
@@ -71,21 +76,6 @@ fn at_spaces_alone() -> MietteHandler {
         .word_splitter(WordSplitter::NoHyphenation)
         .build()
 }
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Located(refusal) => write!(f, "{refusal}"),
-            Failure::Refused { place, problem } | Failure::Unmet { place, problem } => {
-                write!(f, "{place}: {problem}")
-            }
-            Failure::Unbound { address, error } => write!(f, "listen: {address}: {error}"),
-            Failure::Failed { doing, problem } => write!(f, "{doing}: {problem}"),
-        }
-    }
-}
-
-impl std::error::Error for Failure {}
 
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Failure {

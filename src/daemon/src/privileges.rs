@@ -46,38 +46,22 @@ struct Someone {
     gid: Gid,
 }
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum PrivilegeError {
+    #[error("there is no user `{0}` on this machine")]
     NoSuchUser(String),
     /// A daemon that is not root can become no other user.
+    #[error("only root can become `{0}`")]
     NotRoot(String),
     /// The kernel does not let root change its user, as in a container without these capabilities.
-    Kept {
-        name: String,
-        problem: String,
-    },
-    System {
-        doing: &'static str,
-        problem: String,
-    },
-}
-
-impl fmt::Display for PrivilegeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PrivilegeError::NoSuchUser(name) => write!(f, "there is no user `{name}` on this machine"),
-            PrivilegeError::NotRoot(name) => write!(f, "only root can become `{name}`"),
-            PrivilegeError::Kept { name, problem } => write!(
-                f,
-                "become `{name}`: {problem}; this takes the capabilities SETUID and SETGID: give them, or write \
+    #[error(
+        "become `{name}`: {problem}; this takes the capabilities SETUID and SETGID: give them, or write \
                  `user: root` to stay root"
-            ),
-            PrivilegeError::System { doing, problem } => write!(f, "{doing}: {problem}"),
-        }
-    }
+    )]
+    Kept { name: String, problem: String },
+    #[error("{doing}: {problem}")]
+    System { doing: &'static str, problem: String },
 }
-
-impl std::error::Error for PrivilegeError {}
 
 /// Identity and capabilities of a daemon while it opens its devices and files, until [`narrow`](Privileges::narrow).
 #[derive(Debug)]

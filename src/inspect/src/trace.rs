@@ -1,8 +1,8 @@
 //! `hopwise capture trace`: reads a trace, filters it, and prints it for people or programs.
 
+use std::io;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
-use std::{fmt, io};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -116,16 +116,9 @@ fn text_of(bytes: &[u8]) -> Option<&str> {
     Some(text.strip_suffix('\r').unwrap_or(text))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a time such as 1.5s, 200ms, 300us or, in seconds, 1.5")]
 struct NoTime;
-
-impl fmt::Display for NoTime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected a time such as 1.5s, 200ms, 300us or, in seconds, 1.5")
-    }
-}
-
-impl std::error::Error for NoTime {}
 
 /// Nanoseconds in each unit. The longer names come first, since several end in `s`.
 const UNITS: [(&str, u64); 5] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", SECOND), ("", SECOND)];

@@ -1,6 +1,5 @@
 //! Opens the links that a configuration names.
 
-use std::fmt;
 use std::time::Duration;
 
 use hopwise_core::endpoint::LinkConfig;
@@ -11,16 +10,11 @@ use hopwise_host::{Fault, Link, LinkError, Raw, RawConfig, Tun, TunConfig, TunFa
 use super::config::{self, LinkKind, MTU, NodeConfig, link_id};
 
 /// The link of the file that could not be opened, and why.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("links.{nth}: {error}")]
 pub(crate) struct Unopened {
     pub(crate) nth: usize,
     pub(crate) error: LinkError,
-}
-
-impl fmt::Display for Unopened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "links.{}: {}", self.nth, self.error)
-    }
 }
 
 /// The links of each shard, in the file's order.

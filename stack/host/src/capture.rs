@@ -133,13 +133,16 @@ struct RunningCapture {
 }
 
 /// The reason why no capture began or ended.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// A capture runs already, into this file.
+    #[error("a capture into {} is running: stop it first", .0.display())]
     AlreadyRuns(PathBuf),
     /// There is no capture to end.
+    #[error("no capture is running")]
     NoneRuns,
     /// A file of the capture could not be made.
+    #[error("{}: {error}", .path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -147,20 +150,6 @@ pub enum CaptureError {
         error: io::Error,
     },
 }
-
-impl fmt::Display for CaptureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CaptureError::AlreadyRuns(path) => {
-                write!(f, "a capture into {} is running: stop it first", path.display())
-            }
-            CaptureError::NoneRuns => f.write_str("no capture is running"),
-            CaptureError::File { path, error } => write!(f, "{}: {error}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for CaptureError {}
 
 /// Sees everything of one shard while a capture runs. While none does and no other observer watches, it loads one flag
 /// for each iteration and each step of a program.

@@ -11,10 +11,9 @@ mod enter;
 mod handover;
 mod link;
 
-use std::error::Error;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
-use std::{fmt, io};
 
 use hopwise_core::ip::Prefix;
 
@@ -77,11 +76,13 @@ pub enum Kind {
 }
 
 /// The reason why there is no namespace for the command.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum EnclosureError {
     /// The system forbids it.
+    #[error("{0}")]
     Forbidden(Forbidden),
     /// A step failed.
+    #[error("{doing}: {error}")]
     Step {
         /// The attempt, in a few words.
         doing: &'static str,
@@ -89,8 +90,10 @@ pub enum EnclosureError {
         error: io::Error,
     },
     /// The kernel refused a setting of the device.
+    #[error("{DEVICE}: {0}")]
     Device(NetlinkError),
     /// The reason that the inner process gave.
+    #[error("{0}")]
     Said(String),
 }
 
@@ -99,19 +102,6 @@ impl EnclosureError {
         move |error| EnclosureError::Step { doing, error }
     }
 }
-
-impl fmt::Display for EnclosureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EnclosureError::Forbidden(forbidden) => write!(f, "{forbidden}"),
-            EnclosureError::Step { doing, error } => write!(f, "{doing}: {error}"),
-            EnclosureError::Device(error) => write!(f, "{DEVICE}: {error}"),
-            EnclosureError::Said(text) => f.write_str(text),
-        }
-    }
-}
-
-impl Error for EnclosureError {}
 
 /// The Ethernet address of the command's end of a pair. The kernel sends all frames of a device without ARP to the
 /// device's own address.

@@ -1,7 +1,6 @@
 //! Links carry packets: the trait, and the types of its results.
 
-use std::error::Error;
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -161,27 +160,33 @@ pub fn describe(link: &dyn Link, id: LinkId, addresses: Vec<Prefix>) -> LinkConf
 }
 
 /// The reason why a link could not be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The attempt, the device, and the system's error.
+    // The kernel would have put a number in the place of `%d`.
+    #[error("{}: {doing}: {error}{}", .device.replace("%d", "N"), remedy(.error, .takes))]
     System {
         /// The attempt, such as `create the TUN device`.
         doing: &'static str,
         /// The name of the device.
         device: String,
         /// The system's error.
+        #[source]
         error: io::Error,
         /// The capabilities that it needs, for the error message.
         takes: &'static str,
     },
     /// The kernel refused a setting of the device.
+    #[error("{device}: {error}")]
     Configure {
         /// The name of the device.
         device: String,
         /// The kernel's refusal.
+        #[source]
         error: crate::netlink::NetlinkError,
     },
     /// A setting that cannot work.
+    #[error("{device}: {what}")]
     Setting {
         /// The name of the device.
         device: String,
@@ -214,31 +219,12 @@ impl LinkError {
     }
 }
 
-impl fmt::Display for LinkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LinkError::System { doing, device, error, takes } => {
-                // The kernel would have put a number there.
-                write!(f, "{}: {doing}: {error}", device.replace("%d", "N"))?;
-                match error.kind() {
-                    io::ErrorKind::PermissionDenied => write!(f, " (it takes {takes})"),
-                    io::ErrorKind::ResourceBusy => f.write_str(" (another process has it open)"),
-                    _ => Ok(()),
-                }
-            }
-            LinkError::Configure { device, error } => write!(f, "{device}: {error}"),
-            LinkError::Setting { device, what } => write!(f, "{device}: {what}"),
-        }
-    }
-}
-
-impl Error for LinkError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            LinkError::System { error, .. } => Some(error),
-            LinkError::Configure { error, .. } => Some(error),
-            LinkError::Setting { .. } => None,
-        }
+/// The remedy that some errors have.
+fn remedy(error: &io::Error, takes: &str) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!(" (it takes {takes})"),
+        io::ErrorKind::ResourceBusy => " (another process has it open)".to_owned(),
+        _ => String::new(),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Network namespaces that `ip netns` knows by their names.
 
-use std::error::Error;
 use std::ffi::CString;
 use std::fmt;
 use std::fs::{self, File, Metadata};
@@ -20,11 +19,13 @@ use crate::sys;
 pub(crate) const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 
 /// The reason why a namespace was not made, entered or removed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
     /// The command `ip` is missing, or cannot be run.
+    #[error("run `ip` (Debian: iproute2): {0}")]
     NoCommand(io::Error),
     /// The error text of `ip`.
+    #[error("{doing} {name}: {}", .said.trim())]
     Refused {
         /// The attempt, such as `make namespace`.
         doing: &'static str,
@@ -34,6 +35,7 @@ pub enum NamespaceError {
         said: String,
     },
     /// A call to the system failed.
+    #[error("{doing} {name}: {error}")]
     System {
         /// The attempt, such as `open namespace`.
         doing: &'static str,
@@ -43,18 +45,6 @@ pub enum NamespaceError {
         error: io::Error,
     },
 }
-
-impl fmt::Display for NamespaceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NamespaceError::NoCommand(error) => write!(f, "run `ip` (Debian: iproute2): {error}"),
-            NamespaceError::Refused { doing, name, said } => write!(f, "{doing} {name}: {}", said.trim()),
-            NamespaceError::System { doing, name, error } => write!(f, "{doing} {name}: {error}"),
-        }
-    }
-}
-
-impl Error for NamespaceError {}
 
 /// Identity of a namespace, which a later namespace of its name does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,8 +15,6 @@ mod routes;
 mod sockets;
 pub(crate) mod way;
 
-use std::error::Error;
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
@@ -76,11 +74,13 @@ pub struct DeviceSettings {
 }
 
 /// The reasons why a change failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NetlinkError {
     /// The kernel knows no device of this name.
+    #[error("there is no such device: {0}")]
     NoDevice(io::Error),
     /// A call to the system failed.
+    #[error("{doing}: {error}")]
     System {
         /// The attempt, in a few words.
         doing: &'static str,
@@ -88,6 +88,7 @@ pub enum NetlinkError {
         error: io::Error,
     },
     /// The kernel refused a request.
+    #[error("{doing}: {error}")]
     Kernel {
         /// The attempt, in a few words.
         doing: String,
@@ -95,6 +96,7 @@ pub enum NetlinkError {
         error: Box<rtnetlink::Error>,
     },
     /// A route to a subnet leads elsewhere.
+    #[error("a route to {subnet} leads elsewhere already{}", why_taken(.of.as_ref()))]
     RouteTaken {
         /// The subnet.
         subnet: Prefix,
@@ -102,53 +104,37 @@ pub enum NetlinkError {
         of: Option<(String, Prefix)>,
     },
     /// The routes of this table belong to another program.
+    #[error(
+        "table {0} has routes to another device (`ip route show table {0}` shows them): expected two tables without \
+         routes, such as `table: 7200`"
+    )]
     TableTaken(u32),
     /// The device has this address already, with another subnet.
+    #[error(
+        "the device has the address of {0} with another prefix length (`ip addr` shows it): take that one, or remove \
+         it"
+    )]
     OtherSubnet(Prefix),
     /// The device is no TUN, or a program has it open.
+    #[error("{0} is no TUN device, or a program has it open: end that program first")]
     InUse(String),
     /// With a smaller MTU than IPv6 needs, the kernel would remove addresses of a device that is not ours.
+    #[error(
+        "mtu: {0}: the device was there before and has addresses of IPv6, which the kernel takes away below \
+         {IPV6_MIN_MTU}: take that much, or remove them"
+    )]
     TooSmallForAddresses(u16),
 }
 
-impl fmt::Display for NetlinkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NetlinkError::NoDevice(error) => write!(f, "there is no such device: {error}"),
-            NetlinkError::System { doing, error } => write!(f, "{doing}: {error}"),
-            NetlinkError::Kernel { doing, error } => write!(f, "{doing}: {error}"),
-            NetlinkError::RouteTaken { subnet, of: None } => write!(
-                f,
-                "a route to {subnet} leads elsewhere already (`ip route` shows it): take another subnet, or remove it"
-            ),
-            NetlinkError::RouteTaken { subnet, of: Some((interface, address)) } => write!(
-                f,
-                "a route to {subnet} leads elsewhere already: {interface} has {address} (`ip addr` shows it); remove \
-                 that address (`addresses: []` in the file of `hopwise mesh up`), or take another subnet"
-            ),
-            NetlinkError::TableTaken(table) => write!(
-                f,
-                "table {table} has routes to another device (`ip route show table {table}` shows them): expected two \
-                 tables without routes, such as `table: 7200`"
-            ),
-            NetlinkError::OtherSubnet(address) => write!(
-                f,
-                "the device has the address of {address} with another prefix length (`ip addr` shows it): take that \
-                 one, or remove it"
-            ),
-            NetlinkError::InUse(device) => {
-                write!(f, "{device} is no TUN device, or a program has it open: end that program first")
-            }
-            NetlinkError::TooSmallForAddresses(mtu) => write!(
-                f,
-                "mtu: {mtu}: the device was there before and has addresses of IPv6, which the kernel takes away below \
-                 {IPV6_MIN_MTU}: take that much, or remove them"
-            ),
-        }
+fn why_taken(of: Option<&(String, Prefix)>) -> String {
+    match of {
+        None => " (`ip route` shows it): take another subnet, or remove it".to_owned(),
+        Some((interface, address)) => format!(
+            ": {interface} has {address} (`ip addr` shows it); remove that address (`addresses: []` in the file of \
+             `hopwise mesh up`), or take another subnet"
+        ),
     }
 }
-
-impl Error for NetlinkError {}
 
 impl NetlinkError {
     /// The kernel's error number, if the kernel refused.

@@ -16,7 +16,6 @@ mod iptables;
 mod likeness;
 mod ways;
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::ops::RangeInclusive;
@@ -74,26 +73,15 @@ pub struct TransparentConfig {
 }
 
 /// The reason why packets cannot be led here.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TransparentError {
     /// Another program has the queue.
+    #[error("another program has the netfilter queue {0}")]
     QueueTaken(u16),
     /// A step failed, or the kernel refused a route or a rule.
+    #[error("{0}")]
     Step(NetlinkError),
 }
-
-impl fmt::Display for TransparentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TransparentError::QueueTaken(queue) => {
-                write!(f, "another program has the netfilter queue {queue}")
-            }
-            TransparentError::Step(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for TransparentError {}
 
 impl TransparentError {
     /// Returns whether the system forbids it.

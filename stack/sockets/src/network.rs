@@ -3,9 +3,9 @@
 mod builder;
 
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
 
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{AgentChoice, EndpointConfig, Route, Rule};
@@ -112,9 +112,10 @@ fn config(link: &dyn Link, addresses: Vec<Prefix>, via: NextHop) -> Result<Endpo
 // The reasons why a network did not open.
 
 /// The reason why a network did not open, or did not take a setting.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
     /// A setting that cannot work.
+    #[error("{name} {given:?}: {problem}")]
     Setting {
         /// The setting, such as `kernel`.
         name: &'static str,
@@ -124,12 +125,16 @@ pub enum NetworkError {
         problem: String,
     },
     /// A spec that names no agent, or gives one a value that it does not take.
+    #[error("{0}")]
     Agents(Box<dyn Error + Send + Sync>),
     /// The device could not be opened.
+    #[error("{0}")]
     Link(LinkError),
     /// The stack could not be started.
+    #[error("{0}")]
     Stack(StackError),
     /// A call to the system failed.
+    #[error("{0}")]
     System(io::Error),
 }
 
@@ -146,20 +151,6 @@ impl NetworkError {
         }
     }
 }
-
-impl fmt::Display for NetworkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NetworkError::Setting { name, given, problem } => write!(f, "{name} {given:?}: {problem}"),
-            NetworkError::Agents(error) => write!(f, "{error}"),
-            NetworkError::Link(error) => write!(f, "{error}"),
-            NetworkError::Stack(error) => write!(f, "{error}"),
-            NetworkError::System(error) => write!(f, "{error}"),
-        }
-    }
-}
-
-impl Error for NetworkError {}
 
 impl From<NetworkError> for io::Error {
     fn from(error: NetworkError) -> io::Error {

@@ -5,8 +5,6 @@
 //! changes by `slope` before and after, up to the usual level, and no samples come in between. Each sample gets noise
 //! of its own, and shadows that last for half a second.
 
-use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use hopwise_agents::base_station::forecast::{ForecastSettings, Forecaster};
@@ -34,7 +32,8 @@ impl Default for Signal {
 }
 
 /// The number of a signal that is invalid.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{key}: {value}; accepted: from {least} to {most} {unit}")]
 pub struct SignalError {
     /// The key in the scenario.
     pub key: &'static str,
@@ -51,14 +50,6 @@ impl SignalError {
         format!("from {} to {} {}", self.least, self.most, self.unit)
     }
 }
-
-impl fmt::Display for SignalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}; accepted: {}", self.key, self.value, self.accepted())
-    }
-}
-
-impl Error for SignalError {}
 
 /// The interval of samples, as often as frames come.
 const EVERY: Duration = Duration::from_millis(20);

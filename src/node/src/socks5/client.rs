@@ -27,42 +27,27 @@ impl fmt::Debug for ClientWishes {
 }
 
 /// Why a server connects nothing.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerProblem {
-    Broken(io::Error),
+    #[error("{0}")]
+    Broken(#[from] io::Error),
     /// It is another server, or a node of an older version.
+    #[error(
+        "what answers there is no node of this version: expected the `socks5` address of a `hopwise node`"
+    )]
     NoNode,
+    #[error("the node asks for another login: expected --login FILE with NAME:PASSWORD")]
     Login,
+    #[error("the node does not know these agents: `hopwise agents` lists those of this version")]
     Agents,
+    #[error("the node has no route there")]
     NoRoute,
+    #[error("the destination refused")]
     Refused,
+    #[error("the node's `allow` has no such target")]
     NotAllowed,
+    #[error("the node could not connect")]
     Other,
-}
-
-impl From<io::Error> for ServerProblem {
-    fn from(error: io::Error) -> ServerProblem {
-        ServerProblem::Broken(error)
-    }
-}
-
-impl fmt::Display for ServerProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ServerProblem::Broken(error) => return write!(f, "{error}"),
-            ServerProblem::NoNode => {
-                "what answers there is no node of this version: expected the `socks5` address of a `hopwise node`"
-            }
-            ServerProblem::Login => "the node asks for another login: expected --login FILE with NAME:PASSWORD",
-            ServerProblem::Agents => {
-                "the node does not know these agents: `hopwise agents` lists those of this version"
-            }
-            ServerProblem::NoRoute => "the node has no route there",
-            ServerProblem::Refused => "the destination refused",
-            ServerProblem::NotAllowed => "the node's `allow` has no such target",
-            ServerProblem::Other => "the node could not connect",
-        })
-    }
 }
 
 /// Says who asks, and what for.

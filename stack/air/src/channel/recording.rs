@@ -111,7 +111,8 @@ impl fmt::Display for RecordedLink {
 }
 
 /// A recording that is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
 pub struct FieldError {
     /// Counted from 1.
     pub line: usize,
@@ -120,14 +121,6 @@ pub struct FieldError {
     /// The fault, and what would be accepted.
     pub problem: String,
 }
-
-impl fmt::Display for FieldError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problem)
-    }
-}
-
-impl std::error::Error for FieldError {}
 
 /// A row, as far as a field needs it.
 #[derive(Clone, Copy, Debug, PartialEq)]

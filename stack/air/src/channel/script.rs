@@ -2,8 +2,6 @@
 //!
 //! A dash means both directions, an arrow one. The reader of the script gives the nodes' numbers.
 
-use std::fmt;
-
 use super::Outage;
 use crate::truncate;
 
@@ -43,33 +41,24 @@ pub struct LinkChange {
 }
 
 /// The reason why a statement is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
     /// The text has none of the forms.
+    #[error("not understood")]
     NotUnderstood,
     /// It names a node that the scenario does not have.
+    #[error("no node is called `{0}`")]
     NoNode(String),
     /// This text stands in the place of a value, and is none.
+    #[error("`{0}` is no value here")]
     NoValue(String),
     /// The time ends before it begins.
+    #[error("the end is before the beginning")]
     Backwards,
     /// Both ends are one node.
+    #[error("a link has two ends")]
     Itself,
 }
-
-impl fmt::Display for ScriptError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ScriptError::NotUnderstood => f.write_str("not understood"),
-            ScriptError::NoNode(name) => write!(f, "no node is called `{name}`"),
-            ScriptError::NoValue(text) => write!(f, "`{text}` is no value here"),
-            ScriptError::Backwards => f.write_str("the end is before the beginning"),
-            ScriptError::Itself => f.write_str("a link has two ends"),
-        }
-    }
-}
-
-impl std::error::Error for ScriptError {}
 
 /// The largest gain that is believed, up or down.
 const MOST_DB: f64 = 200.0;

@@ -1,8 +1,6 @@
 //! Movement files: the first places of all nodes, then their ways. ns-2's and BonnMotion's look so different that the
 //! first line tells them apart.
 
-use std::fmt;
-
 use super::{NodeTrack, bonnmotion, setdest};
 use crate::radio::Position;
 use crate::truncate::quoted;
@@ -22,7 +20,8 @@ pub struct Movements {
 }
 
 /// A movement file that is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
 pub struct MovementError {
     /// Counted from 1.
     pub line: usize,
@@ -33,11 +32,13 @@ pub struct MovementError {
 }
 
 /// The fault of a movement file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MovementProblem {
     /// The line is not a place and not a movement.
+    #[error("`{0}` is neither a place nor a movement")]
     NotUnderstood(String),
     /// A word that should be a number is none.
+    #[error("`{text}` is no {what}")]
     NoNumber {
         /// The quantity that should stand there.
         what: &'static str,
@@ -45,6 +46,7 @@ pub enum MovementProblem {
         text: String,
     },
     /// A number is too large or too small.
+    #[error("`{text}` is out of range for a {what}")]
     OutOfRange {
         /// The quantity that should stand there.
         what: &'static str,
@@ -52,12 +54,16 @@ pub enum MovementProblem {
         text: String,
     },
     /// The last line has no end.
+    #[error("the file ends in the middle of a line: it was cut short")]
     CutShort,
     /// A node has no place although a line names it, or a node with a higher number.
+    #[error("node {0} has no X_ and Y_ to begin at")]
     NoPlace(u32),
     /// The file has no first position of any node.
+    #[error("the file places no node")]
     NoNodes,
     /// A line of BonnMotion's has a number of numbers that makes no waypoints.
+    #[error("{numbers} numbers{}", wanted_of_waypoints(*.each))]
     NoWaypoints {
         /// The numbers in the line.
         numbers: usize,
@@ -65,48 +71,22 @@ pub enum MovementProblem {
         each: usize,
     },
     /// A waypoint is no later than the one before it, and elsewhere.
+    #[error("a waypoint at `{0}` s, expected a time after that of the waypoint before it")]
     NotLater(String),
     /// A line of BonnMotion's between two nodes has no waypoint.
+    #[error("an empty line between two nodes, expected a node's waypoints")]
     Empty,
     /// The file has more waypoints than this.
+    #[error("more waypoints than {0}")]
     TooMany(usize),
 }
 
-impl fmt::Display for MovementProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MovementProblem::NotUnderstood(text) => write!(f, "`{text}` is neither a place nor a movement"),
-            MovementProblem::NoNumber { what, text } => write!(f, "`{text}` is no {what}"),
-            MovementProblem::OutOfRange { what, text } => write!(f, "`{text}` is out of range for a {what}"),
-            MovementProblem::CutShort => {
-                f.write_str("the file ends in the middle of a line: it was cut short")
-            }
-            MovementProblem::NoPlace(node) => write!(f, "node {node} has no X_ and Y_ to begin at"),
-            MovementProblem::NoNodes => f.write_str("the file places no node"),
-            MovementProblem::NoWaypoints { numbers, each: 3 } => {
-                write!(f, "{numbers} numbers, expected three for each waypoint: time, x and y")
-            }
-            MovementProblem::NoWaypoints { numbers, .. } => {
-                write!(f, "{numbers} numbers after #3D, expected four for each waypoint: time, x, y and z")
-            }
-            MovementProblem::NotLater(text) => {
-                write!(f, "a waypoint at `{text}` s, expected a time after that of the waypoint before it")
-            }
-            MovementProblem::Empty => {
-                f.write_str("an empty line between two nodes, expected a node's waypoints")
-            }
-            MovementProblem::TooMany(most) => write!(f, "more waypoints than {most}"),
-        }
+fn wanted_of_waypoints(each: usize) -> &'static str {
+    match each {
+        3 => ", expected three for each waypoint: time, x and y",
+        _ => " after #3D, expected four for each waypoint: time, x, y and z",
     }
 }
-
-impl fmt::Display for MovementError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.problem.fmt(f)
-    }
-}
-
-impl std::error::Error for MovementError {}
 
 /// A fault, with the part of a line that has it.
 pub(super) type MovementFault<'a> = (&'a str, MovementProblem);

@@ -52,7 +52,8 @@ pub(super) enum What {
 }
 
 /// A step that failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {answer}{}", .accepted.as_ref().map(|accepted| format!("; expected {accepted}")).unwrap_or_default())]
 pub struct StepError {
     /// The step, in words.
     pub step: String,
@@ -61,15 +62,6 @@ pub struct StepError {
     /// The values that would be accepted, if they are known.
     pub accepted: Option<String>,
 }
-
-impl fmt::Display for StepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.step, self.answer)?;
-        self.accepted.as_ref().map_or(Ok(()), |accepted| write!(f, "; expected {accepted}"))
-    }
-}
-
-impl std::error::Error for StepError {}
 
 impl InterfaceChange {
     pub(super) fn new(index: u32, what: What) -> InterfaceChange {

@@ -1,6 +1,5 @@
 //! The steps from what the kernel has to what a file wants.
 
-use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
@@ -49,13 +48,16 @@ pub struct Plan {
 }
 
 /// The reasons why there is no plan.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// This machine has no interface of that name.
+    #[error("no interface is called `{0}` here")]
     NoInterface(String),
     /// The interface has no radio.
+    #[error("{0} has no radio that the kernel knows (nl80211): expected `mode: wired`")]
     NoRadio(String),
     /// The driver has no interfaces of the wanted type.
+    #[error("{interface}: its driver has no mode {wanted}: it has {}", InterfaceType::list(.has))]
     NoKind {
         /// The interface.
         interface: String,
@@ -65,34 +67,12 @@ pub enum PlanError {
         has: Vec<InterfaceType>,
     },
     /// A button or the firmware has switched the radio off.
+    #[error("{0}: a button or the firmware has switched its radio off (hard block of rfkill)")]
     SwitchedOff(String),
     /// The state of the interface, or of the machine, could not be read.
+    #[error("{0}: {1}")]
     Unread(String, io::Error),
 }
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PlanError::NoInterface(name) => write!(f, "no interface is called `{name}` here"),
-            PlanError::NoRadio(name) => {
-                write!(f, "{name} has no radio that the kernel knows (nl80211): expected `mode: wired`")
-            }
-            PlanError::NoKind { interface, wanted, has } => {
-                let has: Vec<_> = has.iter().map(ToString::to_string).collect();
-                write!(f, "{interface}: its driver has no mode {wanted}: it has {}", has.join(", "))
-            }
-            PlanError::SwitchedOff(name) => {
-                write!(
-                    f,
-                    "{name}: a button or the firmware has switched its radio off (hard block of rfkill)"
-                )
-            }
-            PlanError::Unread(what, error) => write!(f, "{what}: {error}"),
-        }
-    }
-}
-
-impl Error for PlanError {}
 
 impl Plan {
     /// Looks at the machine, and changes nothing.

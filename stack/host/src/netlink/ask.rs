@@ -1,6 +1,5 @@
 //! Asks the kernel a question over netlink, and hands on the replies.
 
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -37,7 +36,8 @@ pub(crate) fn open_for_words(family: Option<Protocol>) -> io::Result<OwnedFd> {
 }
 
 /// The kernel's refusal of a request.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{error}{}", .said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
 pub struct KernelRefusal {
     /// The kernel's error.
     pub error: io::Error,
@@ -51,17 +51,6 @@ impl KernelRefusal {
         self.error.raw_os_error().is_some_and(|code| codes.contains(&code))
     }
 }
-
-impl fmt::Display for KernelRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.said {
-            Some(said) => write!(f, "{}: {said}", self.error),
-            None => write!(f, "{}", self.error),
-        }
-    }
-}
-
-impl std::error::Error for KernelRefusal {}
 
 impl From<io::Error> for KernelRefusal {
     fn from(error: io::Error) -> KernelRefusal {

@@ -6,7 +6,6 @@
 pub(crate) mod wire;
 
 use std::cell::Cell;
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -29,13 +28,16 @@ const RECEIVE_BUFFER: (libc::c_int, libc::c_int) = (libc::SOL_SOCKET, libc::SO_R
 const BUFFER: usize = 16 << 10;
 
 /// The reasons why there is no medium.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum HwsimError {
     /// The module is not loaded.
+    #[error("mac80211_hwsim is not loaded: expected `modprobe mac80211_hwsim radios=0` before")]
     NoModule,
     /// Another program is the medium.
+    #[error("another program is the medium of mac80211_hwsim: end that one first, such as wmediumd")]
     Taken,
     /// A call to the system failed.
+    #[error("{doing}: {error}")]
     System {
         /// The attempt, in a few words.
         doing: &'static str,
@@ -43,22 +45,6 @@ pub enum HwsimError {
         error: io::Error,
     },
 }
-
-impl fmt::Display for HwsimError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HwsimError::NoModule => f.write_str(
-                "mac80211_hwsim is not loaded: expected `modprobe mac80211_hwsim radios=0` before",
-            ),
-            HwsimError::Taken => f.write_str(
-                "another program is the medium of mac80211_hwsim: end that one first, such as wmediumd",
-            ),
-            HwsimError::System { doing, error } => write!(f, "{doing}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for HwsimError {}
 
 fn system(doing: &'static str) -> impl Fn(io::Error) -> HwsimError {
     move |error| HwsimError::System { doing, error }

@@ -1,7 +1,6 @@
 //! Reasons why a stack did not start, or a connection was not established.
 
 use std::error::Error;
-use std::fmt;
 use std::io;
 
 use hopwise_core::LinkId;
@@ -9,9 +8,10 @@ use hopwise_core::endpoint::ListenError;
 use hopwise_core::tcp::CloseReason;
 
 /// The reason why a stack did not start.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StackError {
     /// The endpoint's configuration and the links that were given do not agree.
+    #[error("{given} links were given and {} described: describe each in order, numbered from 0", .described.len())]
     Links {
         /// The number of links that were given.
         given: usize,
@@ -19,62 +19,36 @@ pub enum StackError {
         described: Vec<LinkId>,
     },
     /// A rule names agents that do not exist.
+    #[error("{0}")]
     Agents(Box<dyn Error + Send + Sync>),
     /// The stack should run in the caller's runtime, and there is none, or none with I/O.
+    #[error("a stack that a runtime drives is started inside of one with I/O")]
     NoRuntime,
     /// A call to the system failed.
+    #[error("the poll loop could not be set up: {0}")]
     System(io::Error),
 }
 
-impl fmt::Display for StackError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StackError::Links { given, described } => write!(
-                f,
-                "{given} links were given and {} described: describe each in order, numbered from 0",
-                described.len()
-            ),
-            StackError::Agents(error) => write!(f, "{error}"),
-            StackError::NoRuntime => {
-                f.write_str("a stack that a runtime drives is started inside of one with I/O")
-            }
-            StackError::System(error) => write!(f, "the poll loop could not be set up: {error}"),
-        }
-    }
-}
-
-impl Error for StackError {}
-
 /// The reason why there is no connection.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No SYN was sent.
-    Refused(hopwise_core::endpoint::ConnectError),
+    #[error("{0}")]
+    Refused(#[source] hopwise_core::endpoint::ConnectError),
     /// The attempt failed.
+    #[error("{}", why_failed(*.0))]
     Failed(CloseReason),
     /// The stack has been stopped.
+    #[error("the stack has been stopped")]
     Stopped,
 }
 
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConnectError::Refused(error) => write!(f, "{error}"),
-            ConnectError::Failed(CloseReason::Refused) => f.write_str("the peer refused the connection"),
-            ConnectError::Failed(CloseReason::TimedOut) => f.write_str("the peer did not answer"),
-            ConnectError::Failed(CloseReason::Unreachable) => f.write_str("the peer cannot be reached"),
-            ConnectError::Failed(reason) => write!(f, "the connection ended before it stood: {reason:?}"),
-            ConnectError::Stopped => f.write_str("the stack has been stopped"),
-        }
-    }
-}
-
-impl Error for ConnectError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            ConnectError::Refused(error) => Some(error),
-            _ => None,
-        }
+fn why_failed(reason: CloseReason) -> String {
+    match reason {
+        CloseReason::Refused => "the peer refused the connection".to_owned(),
+        CloseReason::TimedOut => "the peer did not answer".to_owned(),
+        CloseReason::Unreachable => "the peer cannot be reached".to_owned(),
+        _ => format!("the connection ended before it stood: {reason:?}"),
     }
 }
 

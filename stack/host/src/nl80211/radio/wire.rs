@@ -95,6 +95,11 @@ impl InterfaceType {
     pub fn number(self) -> u32 {
         self.0
     }
+
+    /// Several types, for people.
+    pub fn list(kinds: &[InterfaceType]) -> String {
+        kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
 }
 
 impl fmt::Display for InterfaceType {
