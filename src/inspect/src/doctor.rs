@@ -33,6 +33,7 @@ mod machine;
 mod power;
 mod printing;
 mod radio;
+mod sizes;
 mod stations;
 
 pub use finding::{CheckVerdict, Finding};
@@ -121,7 +122,7 @@ fn ended<'a>(arguments: &Arguments, findings: impl IntoIterator<Item = &'a Findi
 fn examine(arguments: &Arguments, config: Option<&NodeConfig>) -> MachineReport {
     let system = System::at(&arguments.root);
     let (names, others) = interfaces_of(&system, &arguments.interfaces, config);
-    let interfaces: Vec<_> = names.iter().map(|name| InterfaceFacts::of(&system, name)).collect();
+    let mut interfaces: Vec<_> = names.iter().map(|name| InterfaceFacts::of(&system, name)).collect();
     let mut findings = of_machine(&system, config);
     findings.extend(others);
     let is_named = !arguments.interfaces.is_empty();
@@ -130,7 +131,7 @@ fn examine(arguments: &Arguments, config: Option<&NodeConfig>) -> MachineReport 
     if let Some(folder) = &arguments.captures {
         findings.extend(captures::examine(folder, arguments.capture_rate.0));
     }
-    let of_mesh = of_interfaces(&system, &interfaces, arguments.look.0);
+    let of_mesh = of_interfaces(&system, &mut interfaces, arguments.look.0);
     let may_be_unused =
         !is_named && config.is_none() && names.iter().all(|name| stations::is_down(&system, name));
     if may_be_unused {
@@ -185,8 +186,7 @@ fn interfaces_of(
             }
             Ok(None) => findings
                 .push(faults::INTERFACE_MISSING.found(format!("no interface has the address {address}"))),
-            Err(error) => findings
-                .push(Finding::skipped(faults::INTERFACE_MISSING.check, format!("{address}: {error}"))),
+            Err(error) => findings.push(faults::INTERFACE_MISSING.skipped(format!("{address}: {error}"))),
         }
     }
     (names, findings)
@@ -214,34 +214,41 @@ fn of_machine(system: &System, config: Option<&NodeConfig>) -> Vec<Finding> {
 }
 
 /// Checks each interface of the mesh and its radio, and compares all interfaces.
-fn of_interfaces(system: &System, all: &[InterfaceFacts], look: Duration) -> Vec<Finding> {
+fn of_interfaces(system: &System, all: &mut [InterfaceFacts], look: Duration) -> Vec<Finding> {
     let mut findings: Vec<_> = all.iter().flat_map(|facts| interfaces::examine(system, facts)).collect();
     let places: Vec<_> = all.iter().map(|facts| InterfacePlace { host: "", facts }).collect();
     findings.extend(interfaces::same_mtu(&places));
     let mut radios = 0;
-    for name in all.iter().map(|facts| facts.name.as_str()) {
-        if stations::is_radio(system, name) {
+    for facts in all {
+        if stations::is_radio(system, &facts.name) {
             radios += 1;
-            findings.extend(of_radio(system, name, look));
+            findings.extend(of_radio(system, facts, look));
+            findings.extend(sizes::examine(system, facts));
         }
     }
     if radios == 0 {
-        findings.push(Finding::skipped(faults::DRIVER_ODD.check, "no interface is Wi-Fi or of hopwise air"));
+        findings.push(faults::DRIVER_ODD.skipped("no interface is Wi-Fi or of hopwise air"));
     }
     findings
 }
 
-fn of_radio(system: &System, name: &str, look: Duration) -> Vec<Finding> {
+/// Checks a radio, and adds what it hears to the facts of its interface.
+fn of_radio(system: &System, facts: &mut InterfaceFacts, look: Duration) -> Vec<Finding> {
+    let name = &facts.name.clone();
     let before = radio::channel_use(name);
-    let mut findings = stations::examine(name, stations::look(name, look));
+    let looked = stations::look(name, look);
+    let mut findings = stations::examine(name, &looked);
+    let heard = looked.map(|looked| looked.facts).unwrap_or_default();
+    facts.hears = heard.iter().map(|facts| facts.station.to_string()).collect();
+    facts.rts = radio::setting_of(name, "rts_threshold");
     if !stations::is_wifi(system, name) {
         return findings;
     }
     findings.push(radio::switch(system, name));
     findings.push(radio::busy(name, before, radio::channel_use(name)));
     match radio::RadioFacts::of(name) {
-        Ok(facts) => findings.extend(radio::examine(name, &facts)),
-        Err(error) => findings.push(Finding::skipped(faults::NO_AD_HOC.check, format!("{name}: {error}"))),
+        Ok(facts) => findings.extend(radio::examine(name, &facts, heard.len())),
+        Err(error) => findings.push(faults::NO_AD_HOC.skipped(format!("{name}: {error}"))),
     }
     findings
 }

@@ -101,14 +101,13 @@ fn connect(to: SocketAddr, within: Duration) -> io::Result<TcpStream> {
 
 /// The counts of data towards that machine.
 pub(super) fn finding(way: &str, counted: io::Result<ConnectionAcks>) -> Finding {
-    let check = faults::ACKS_MISSING.check;
     let ConnectionAcks { sent, heard, data, resent } = match counted {
         Ok(counts) => counts,
-        Err(error) => return Finding::skipped(check, format!("{way}: {error}")),
+        Err(error) => return faults::ACKS_MISSING.skipped(format!("{way}: {error}")),
     };
     let said = format!("{way}: {sent} ACKs sent, {heard} heard; {resent} of {data} data segments resent");
     if sent < LEAST {
-        return Finding::skipped(check, format!("{said}: too few"));
+        return faults::ACKS_MISSING.skipped(format!("{said}: too few"));
     }
     let missing = sent.saturating_sub(heard);
     let permille = |part: u32, of: u32| part.saturating_mul(1_000).checked_div(of).unwrap_or(0);
@@ -117,5 +116,5 @@ pub(super) fn finding(way: &str, counted: io::Result<ConnectionAcks>) -> Finding
     if missing >= MISSING && permille(missing, sent) > expected {
         return faults::ACKS_MISSING.found(said);
     }
-    Finding::ok(check, said)
+    faults::ACKS_MISSING.ok(said)
 }

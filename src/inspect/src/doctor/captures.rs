@@ -48,7 +48,7 @@ pub(super) fn of(folder: &Path, disk: Disk, wanted_bps: u64) -> Vec<Finding> {
     }
     if findings.is_empty() {
         let said = format!("{shown}: it takes {}, and has room for {minutes:.0} min", rate(takes));
-        findings.push(Finding::ok(faults::CAPTURES_SLOW.check, said));
+        findings.push(faults::CAPTURES_SLOW.ok(said));
     }
     findings
 }

@@ -195,6 +195,48 @@ faults! {
     found "the driver's setting (nl80211)"
     remedy "iw dev {IF} set power_save off, or power_save: false in the file of `hopwise mesh up`"
 
+    COUNTRY_UNSET "country-unset" of "country" Warning
+    spoils "the radio sends with little power, on few channels, and may begin no network on most of 5 GHz"
+    found "the regulatory domain (nl80211) is `00`, the world's"
+    remedy "iw reg set DE with your country's code, or country: DE in the file of `hopwise mesh up`"
+
+    COVERAGE_FAR "coverage-far" of "coverage-class" Warning
+    spoils "each slot and each wait for an ACK is 60 µs longer or more: airtime is lost on links below 9 km"
+    found "the coverage class of the radio (nl80211): 20 or more; one that is too small is not found"
+    remedy "iw phy $(cat /sys/class/net/{IF}/phy80211/name) set distance METRES, or \
+        host.coverage_class: 0 in a scenario"
+
+    MULTICAST_SLOW "multicast-slow" of "slowest-basic-rate" Warning
+    spoils "routing messages and ARP take up to eleven times the airtime that they take at 11 Mbit/s"
+    found "the slowest basic rate in the own beacon is 1 Mbit/s. The kernel tells no `multicast_rate` that was set"
+    remedy "basic_rates: [11mbit] in the file of `hopwise mesh up` of all hosts; multicast_rate: 11mbit mends it, too"
+
+    ALONE_UNHEARD "alone-unheard" of "mode" Warning
+    spoils "stations that start later may not find the network"
+    found "the driver is `mt76x2u`, its network is ad hoc (IBSS), and it hears no station"
+    remedy "start a station with another driver first, or take mode: mesh in the file of `hopwise mesh up` of all hosts"
+
+    SIGNAL_HOPELESS "signal-hopeless" of "signal" Warning
+    spoils "frames to the station go at the lowest rates or are lost, and take airtime from all others"
+    found "the mean signal of each station (nl80211): below -85 dBm"
+    remedy "a relay or another antenna; in 802.11s: iw dev {IF} set mesh_param mesh_rssi_threshold=-80"
+
+    RATE_STUCK "rate-stuck" of "signal" Warning
+    spoils "a frame takes many times the airtime that the link allows"
+    found "during `--look` no rate above 6.5 Mbit/s to a station, with -60 dBm or better and 100 packets or more"
+    remedy "iw dev {IF} set bitrates, without any rate; or another driver (docs/drivers.md)"
+
+    RTS_HIDDEN "rts-off-hidden" of "rts" Warning
+    spoils "frames of stations that do not hear each other collide at the station between them"
+    found "with `--fleet`: RTS is off, and a neighbour hears a station that this host does not hear"
+    remedy "iw phy $(cat /sys/class/net/{IF}/phy80211/name) set rts 500, or \
+        host.rts_threshold: 500 in a scenario; `hopwise trial --recipe rts` tells whether it helps"
+
+    LARGE_VANISH "large-packets-vanish" of "sizes" Warning
+    spoils "connections stand and carry nothing: handshakes pass, full segments do not"
+    found "pings of neighbours in `/proc/net/arp`: three of 64 bytes are answered, and none of three of the MTU"
+    remedy "ip link set {IF} mtu {MTU}, or mtu: {MTU} in the file of `hopwise mesh up`; below batman-adv an MTU of 1532"
+
     RATE_ROAMS "rate-roams" of "rate" Warning
     spoils "arms of a trial meet other rates: the rate control changes them while it runs"
     found "the rates of frames to each station, as the driver reports them during `--look`; traffic has to flow"

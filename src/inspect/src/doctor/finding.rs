@@ -77,6 +77,16 @@ pub(super) struct CheckFault {
 }
 
 impl CheckFault {
+    /// The check did not find it.
+    pub(super) fn ok(&self, found: impl Into<String>) -> Finding {
+        Finding::ok(self.check, found)
+    }
+
+    /// It could not be looked for.
+    pub(super) fn skipped(&self, why: impl Into<String>) -> Finding {
+        Finding::skipped(self.check, why)
+    }
+
     /// A finding of this fault.
     pub(super) fn found(&self, found: impl Into<String>) -> Finding {
         Finding {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Arguments;
 use super::finding::{CheckVerdict, Finding};
-use super::interfaces::{InterfaceFacts, InterfacePlace, duplicates, same_mtu};
+use super::interfaces::{InterfaceFacts, InterfacePlace, duplicates, hidden, same_mtu};
 use super::{MachineReport, ended, faults, forwarding, print, printing};
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::signals;
@@ -94,7 +94,7 @@ async fn acks(asking: &Asking, of: &[Host], hosts: &[CheckedHost]) -> Vec<Findin
         let sending = reached[(at + 1) % reached.len()];
         let way = format!("{} hears {}", hosts[*hearing].host, hosts[sending].host);
         let Some(address) = address(sending) else {
-            findings.push(Finding::skipped(faults::ACKS_MISSING.check, format!("{way}: it has no address")));
+            findings.push(faults::ACKS_MISSING.skipped(format!("{way}: it has no address")));
             continue;
         };
         let to = SocketAddr::new(address, ACKS_PORT).to_string();
@@ -118,7 +118,7 @@ fn heard(way: &str, said: Result<HostWords, Unreached>) -> Finding {
     });
     match found {
         Ok(finding) => Finding { found: format!("{way}: {}", finding.found), ..finding },
-        Err(Unreached(problem)) => Finding::skipped(faults::ACKS_MISSING.check, format!("{way}: {problem}")),
+        Err(Unreached(problem)) => faults::ACKS_MISSING.skipped(format!("{way}: {problem}")),
     }
 }
 
@@ -182,9 +182,10 @@ pub(super) fn together(hosts: &[CheckedHost]) -> Vec<Finding> {
         .collect();
     let mut findings = duplicates(&places);
     if findings.is_empty() && !places.is_empty() {
-        findings.push(Finding::ok(faults::DUPLICATE.check, "no two hosts have one address"));
+        findings.push(faults::DUPLICATE.ok("no two hosts have one address"));
     }
     findings.extend(same_mtu(&places));
+    findings.extend(hidden(&places));
     findings.extend(forwarding::together(hosts));
     findings.push(clocks(hosts));
     findings.push(versions(hosts));
@@ -192,7 +193,6 @@ pub(super) fn together(hosts: &[CheckedHost]) -> Vec<Finding> {
 }
 
 fn clocks(hosts: &[CheckedHost]) -> Finding {
-    let check = faults::CLOCK_SKEW.check;
     let known: Vec<_> = hosts.iter().filter_map(|host| Some((&host.host, host.clock?))).collect();
     let is_off = |clock: &ClockReport| clock.ahead_ms.abs() > clock.within_ms + SKEW_MS;
     let shown = |(host, ClockReport { ahead_ms, within_ms }): &(&String, ClockReport)| {
@@ -200,9 +200,9 @@ fn clocks(hosts: &[CheckedHost]) -> Finding {
     };
     let off: Vec<_> = known.iter().filter(|(_, clock)| is_off(clock)).map(shown).collect();
     match (known.is_empty(), off.is_empty()) {
-        (true, _) => Finding::skipped(check, "no host was reached by ssh"),
+        (true, _) => faults::CLOCK_SKEW.skipped("no host was reached by ssh"),
         (false, true) => {
-            Finding::ok(check, "all clocks agree with this machine's, as far as an exchange shows")
+            faults::CLOCK_SKEW.ok("all clocks agree with this machine's, as far as an exchange shows")
         }
         (false, false) => faults::CLOCK_SKEW.found(off.join(", ")),
     }
@@ -212,7 +212,7 @@ fn versions(hosts: &[CheckedHost]) -> Finding {
     let known: Vec<_> = hosts.iter().filter(|host| !host.report.version.is_empty()).collect();
     let first = known.first().map(|host| &host.report.version);
     if known.iter().all(|host| Some(&host.report.version) == first) {
-        return Finding::ok(faults::VERSIONS_DIFFER.check, first.cloned().unwrap_or_default());
+        return faults::VERSIONS_DIFFER.ok(first.cloned().unwrap_or_default());
     }
     let all: Vec<_> = known.iter().map(|host| format!("{} {}", host.host, host.report.version)).collect();
     faults::VERSIONS_DIFFER.found(all.join(", "))

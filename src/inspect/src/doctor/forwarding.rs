@@ -94,11 +94,10 @@ pub(super) fn examine(system: &System, config: Option<&NodeConfig>, names: &[Str
 
 fn finding(fault: &CheckFault, switch: Option<bool>, need: Option<&str>) -> Finding {
     match (switch, need) {
-        (None, _) => Finding::skipped(fault.check, "the kernel does not show it"),
-        (Some(true), _) => Finding::ok(fault.check, "on"),
+        (None, _) => fault.skipped("the kernel does not show it"),
+        (Some(true), _) => fault.ok("on"),
         (Some(false), Some(need)) => fault.found(format!("off: {need}")),
-        (Some(false), None) => Finding::skipped(
-            fault.check,
+        (Some(false), None) => fault.skipped(
             "off, which matters where other hosts route through this machine: --config, several --interface or \
              --fleet tell",
         ),

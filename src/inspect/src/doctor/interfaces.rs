@@ -31,6 +31,11 @@ pub(crate) struct InterfaceFacts {
     /// Its addresses with their subnets.
     #[serde(default)]
     pub(super) addresses: Vec<String>,
+    /// Its RTS threshold, and the stations that it hears.
+    #[serde(default)]
+    pub(super) rts: Option<String>,
+    #[serde(default)]
+    pub(super) hears: Vec<String>,
 }
 
 impl InterfaceFacts {
@@ -41,6 +46,7 @@ impl InterfaceFacts {
             station: system.read(&format!("sys/class/net/{name}/address")),
             mtu: mtu(system, name),
             addresses: addresses.iter().map(ToString::to_string).collect(),
+            ..InterfaceFacts::default()
         }
     }
 
@@ -74,7 +80,7 @@ pub(super) fn examine(system: &System, facts: &InterfaceFacts) -> Vec<Finding> {
     }
     findings.push(match joining_offloads(name) {
         Ok(joining) => noted(name, &joining),
-        Err(error) => Finding::skipped(faults::OFFLOADS_JOIN.check, format!("{name}: {error}")),
+        Err(error) => faults::OFFLOADS_JOIN.skipped(format!("{name}: {error}")),
     });
     findings.push(machine::rp_filter_of(system, name));
     let ask = |address| holders(name, address, PROBE_WITHIN);
@@ -86,7 +92,7 @@ pub(super) fn state(system: &System, name: &str) -> Finding {
     match system.read(&format!("sys/class/net/{name}/operstate")).as_deref() {
         None => faults::INTERFACE_MISSING.found(format!("there is no {name}")),
         Some("down") => faults::INTERFACE_DOWN.found(format!("{name} is down")).with("IF", name),
-        Some(state) => Finding::ok(faults::INTERFACE_DOWN.check, format!("{name} is {state}")),
+        Some(state) => faults::INTERFACE_DOWN.ok(format!("{name} is {state}")),
     }
 }
 
@@ -100,13 +106,13 @@ pub(super) fn noted(name: &str, joining: &[String]) -> Finding {
              file of `hopwise mesh up` ends that, at a cost to all programs"
         ),
     };
-    Finding::ok(faults::OFFLOADS_JOIN.check, said)
+    faults::OFFLOADS_JOIN.ok(said)
 }
 
 /// Offloads by the kernel's names, which ethtool takes as well.
 pub(super) fn offloads(name: &str, joining: &[String]) -> Finding {
     if joining.is_empty() {
-        return Finding::ok(faults::OFFLOADS_JOIN.check, format!("{name} hands over what came"));
+        return faults::OFFLOADS_JOIN.ok(format!("{name} hands over what came"));
     }
     let switches: Vec<_> = joining.iter().map(|offload| format!("{offload} off")).collect();
     let listed = joining.join(", ");
@@ -120,7 +126,7 @@ type StationLookup<'a> = &'a dyn Fn(Ipv4Addr) -> io::Result<Vec<StationAddress>>
 
 /// Other stations on the link that have an address of ours.
 pub(super) fn addresses(system: &System, facts: &InterfaceFacts, ask: StationLookup<'_>) -> Finding {
-    let (name, check) = (&facts.name, faults::DUPLICATE.check);
+    let name = &facts.name;
     if let Some(address) = refused_by_kernel(system, name) {
         let said = format!("{name}: another host has {address}, and the kernel does not use it");
         return faults::DUPLICATE.found(said);
@@ -132,12 +138,12 @@ pub(super) fn addresses(system: &System, facts: &InterfaceFacts, ask: StationLoo
             Ok([other, ..]) => {
                 return faults::DUPLICATE.found(format!("{name}: the station {other} has {address}, too"));
             }
-            Err(error) => return Finding::skipped(check, format!("{name}: {error}")),
+            Err(error) => return faults::DUPLICATE.skipped(format!("{name}: {error}")),
         }
     }
     match facts.addresses.len() {
-        0 => Finding::skipped(check, format!("{name} has no address")),
-        _ => Finding::ok(check, format!("{name}: no other station has {}", facts.addresses.join(", "))),
+        0 => faults::DUPLICATE.skipped(format!("{name} has no address")),
+        _ => faults::DUPLICATE.ok(format!("{name}: no other station has {}", facts.addresses.join(", "))),
     }
 }
 
@@ -175,11 +181,27 @@ pub(super) fn same_mtu(places: &[InterfacePlace<'_>]) -> Option<Finding> {
     let (least, _) = known.iter().min_by_key(|(mtu, _)| *mtu)?;
     let (most, larger) = known.iter().max_by_key(|(mtu, _)| *mtu)?;
     if least == most {
-        return Some(Finding::ok(faults::MTU_DIFFERS.check, format!("{least} bytes at all interfaces")));
+        return Some(faults::MTU_DIFFERS.ok(format!("{least} bytes at all interfaces")));
     }
     let all: Vec<_> = known.iter().map(|(mtu, place)| format!("{} {mtu}", place.name())).collect();
     let found = faults::MTU_DIFFERS.found(format!("interfaces differ in it: {}", all.join(", ")));
     Some(found.with("IF", &larger.facts.name).with("MTU", &least.to_string()))
+}
+
+/// RTS is off at an interface, and a neighbour hears a station that it does not hear.
+pub(super) fn hidden(places: &[InterfacePlace<'_>]) -> Vec<Finding> {
+    let finding = |at: &InterfacePlace<'_>| {
+        let own = at.facts.station.as_ref()?;
+        let is_heard = |station: &String| station == own || at.facts.hears.contains(station);
+        let near = places.iter().filter(|near| near.facts.station.as_ref().is_some_and(is_heard));
+        let found = near.flat_map(|near| near.facts.hears.iter().map(move |station| (near, station)));
+        let (near, far) = found.into_iter().find(|(_, station)| !is_heard(station))?;
+        let (at_name, near) = (at.name(), near.name());
+        let said =
+            format!("{at_name}: RTS is off, expected a size: {near} hears {far}, which it does not hear");
+        Some(faults::RTS_HIDDEN.found(said).with("IF", &at.facts.name))
+    };
+    places.iter().filter(|place| place.facts.rts.as_deref() == Some("off")).filter_map(finding).collect()
 }
 
 /// Addresses that two hosts have.

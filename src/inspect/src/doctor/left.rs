@@ -11,8 +11,6 @@ pub(super) mod bringup {
     use super::super::faults;
     use super::super::finding::Finding;
 
-    const CHECK: &str = "mesh-up";
-
     /// A finding for each file of old states in these folders. With `is_repair` they are restored.
     pub(in crate::doctor) fn examine(folders: [&Path; 2], is_repair: bool) -> Vec<Finding> {
         if is_repair {
@@ -22,10 +20,9 @@ pub(super) mod bringup {
         }
         let left: BTreeSet<_> = folders.into_iter().flat_map(left_bringups).collect();
         if left.is_empty() {
-            return vec![Finding::ok(
-                CHECK,
-                "no killed `hopwise mesh up` or trial left an interface changed",
-            )];
+            return vec![
+                faults::MESH_UP_LEFT.ok("no killed `hopwise mesh up` or trial left an interface changed"),
+            ];
         }
         left.iter().map(|path| if is_repair { repaired(path) } else { found(path) }).collect()
     }
@@ -40,7 +37,11 @@ pub(super) mod bringup {
         let undone = Record::open(path).map(|mut record| record.undo());
         let problem = match undone {
             Ok(undone) if undone.problems.is_empty() => {
-                return Finding::ok(CHECK, format!("{}: {} changes undone", path.display(), undone.changes));
+                return faults::MESH_UP_LEFT.ok(format!(
+                    "{}: {} changes undone",
+                    path.display(),
+                    undone.changes
+                ));
             }
             Ok(undone) => undone.problems.join("; "),
             Err(error) => error.to_string(),
@@ -59,16 +60,13 @@ pub(super) mod lent {
     use super::super::finding::Finding;
     use hopwise_daemon::privileges::Privileges;
 
-    const CHECK: &str = "lent";
-
     /// A finding for each file of old values in this folder. With `is_repair` they are restored.
     pub(in crate::doctor) fn examine(folder: &Path, is_repair: bool) -> Vec<Finding> {
         let left = loans_left(folder);
         if left.is_empty() {
-            return vec![Finding::ok(
-                CHECK,
-                "no killed daemon left a device changed that was there before it",
-            )];
+            return vec![
+                faults::LENT_LEFT.ok("no killed daemon left a device changed that was there before it"),
+            ];
         }
         left.iter().map(|path| if is_repair { repaired(path) } else { found(path) }).collect()
     }
@@ -81,13 +79,13 @@ pub(super) mod lent {
     pub(in crate::doctor) fn repaired(path: &Path) -> Finding {
         match repair_loan(path, &Privileges::of_daemons()) {
             Ok(Repaired::Device(device)) => {
-                Finding::ok(CHECK, format!("{device}: as it was before a killed daemon changed it"))
+                faults::LENT_LEFT.ok(format!("{device}: as it was before a killed daemon changed it"))
             }
             Ok(Repaired::NoDevice) => {
-                Finding::ok(CHECK, format!("{}: removed, since its device is gone", path.display()))
+                faults::LENT_LEFT.ok(format!("{}: removed, since its device is gone", path.display()))
             }
             Ok(Repaired::Junk) => {
-                Finding::ok(CHECK, format!("{}: removed, since it names no device", path.display()))
+                faults::LENT_LEFT.ok(format!("{}: removed, since it names no device", path.display()))
             }
             Err(error) => faults::LENT_STAYS.found(format!("{}: not put back: {error}", path.display())),
         }
@@ -122,13 +120,11 @@ pub(super) mod queues {
     use super::super::faults;
     use super::super::finding::Finding;
 
-    const CHECK: &str = "queues";
-
     /// With `is_repair` the rules of killed proxies are removed.
     pub(in crate::doctor) fn examine(is_repair: bool) -> Finding {
         match left_queues() {
             Ok(left) if left.is_empty() => {
-                Finding::ok(CHECK, "no killed proxy left any rule into a netfilter queue")
+                faults::QUEUES_LEFT.ok("no killed proxy left any rule into a netfilter queue")
             }
             Ok(left) if is_repair => removed(&left, remove_left_queues()),
             Ok(left) => {
@@ -139,7 +135,7 @@ pub(super) mod queues {
                 );
                 faults::QUEUES_LEFT.found(found)
             }
-            Err(error) => Finding::skipped(CHECK, format!("nft does not list its tables: {error}")),
+            Err(error) => faults::QUEUES_LEFT.skipped(format!("nft does not list its tables: {error}")),
         }
     }
 
@@ -150,7 +146,7 @@ pub(super) mod queues {
     pub(in crate::doctor) fn removed(left: &BTreeSet<u16>, done: io::Result<BTreeSet<u16>>) -> Finding {
         match done {
             Ok(done) if done == *left => {
-                Finding::ok(CHECK, format!("rules into netfilter queue {} removed", listed(left)))
+                faults::QUEUES_LEFT.ok(format!("rules into netfilter queue {} removed", listed(left)))
             }
             Ok(done) => {
                 let rest = left.difference(&done).copied().collect();
@@ -168,14 +164,12 @@ pub(super) mod routes {
     use super::super::faults;
     use super::super::finding::Finding;
 
-    const CHECK: &str = "routes";
-
     /// With `is_repair` they are removed.
     pub(in crate::doctor) fn examine(is_repair: bool) -> Finding {
         match left_routes() {
-            Ok(0) => Finding::ok(CHECK, "no killed daemon left any route to a host"),
+            Ok(0) => faults::ROUTES_LEFT.ok("no killed daemon left any route to a host"),
             Ok(_) if is_repair => match remove_left_routes() {
-                Ok(count) => Finding::ok(CHECK, format!("{} removed", named(count))),
+                Ok(count) => faults::ROUTES_LEFT.ok(format!("{} removed", named(count))),
                 Err(error) => faults::ROUTES_STAY.found(format!("not removed: {error}")),
             },
             Ok(count) => {
@@ -183,7 +177,7 @@ pub(super) mod routes {
                     format!("a killed `hopwise route` left {} (`ip route show proto 87`)", named(count));
                 faults::ROUTES_LEFT.found(found)
             }
-            Err(error) => Finding::skipped(CHECK, error.to_string()),
+            Err(error) => faults::ROUTES_LEFT.skipped(error.to_string()),
         }
     }
 
@@ -199,18 +193,16 @@ pub(super) mod rules {
     use super::super::faults;
     use super::super::finding::Finding;
 
-    const CHECK: &str = "rules";
-
     /// With `is_repair` the rules of a killed proxy are removed.
     pub(in crate::doctor) fn examine(is_repair: bool) -> Vec<Finding> {
         let left = match left_rules() {
             Ok(left) => left,
-            Err(error) => return vec![Finding::skipped(CHECK, error.to_string())],
+            Err(error) => return vec![faults::RULES_LEFT.skipped(error.to_string())],
         };
         let mut findings: Vec<_> = left.of_devices.iter().map(|device| without_routes(device)).collect();
         match left.count() {
             0 if !findings.is_empty() => {}
-            0 => findings.push(Finding::ok(CHECK, "no killed proxy left any rule of routing")),
+            0 => findings.push(faults::RULES_LEFT.ok("no killed proxy left any rule of routing")),
             _ if is_repair => findings.push(removed()),
             count => {
                 let found = format!("a killed `hopwise proxy` left {} of routing (`ip rule`)", named(count));
@@ -234,7 +226,7 @@ pub(super) mod rules {
 
     fn removed() -> Finding {
         match remove_left_rules() {
-            Ok(count) => Finding::ok(CHECK, format!("{} of routing removed", named(count))),
+            Ok(count) => faults::RULES_LEFT.ok(format!("{} of routing removed", named(count))),
             Err(error) => faults::RULES_STAY.found(format!("not removed: {error}")),
         }
     }
@@ -250,8 +242,6 @@ pub(super) mod switches {
     use super::super::finding::Finding;
     use hopwise_daemon::privileges::Privileges;
 
-    const CHECK: &str = "switches";
-
     /// A finding for each file of old values in this folder. With `is_repair` they are restored.
     pub(in crate::doctor) fn examine(folder: &Path, is_repair: bool) -> Vec<Finding> {
         let forgotten = if is_repair { forget_gone(folder) } else { 0 };
@@ -259,11 +249,11 @@ pub(super) mod switches {
         if forgotten > 0 {
             let files = if forgotten == 1 { "file" } else { "files" };
             let said = format!("{forgotten} {files} removed: their network namespaces are gone");
-            findings.push(Finding::ok(CHECK, said));
+            findings.push(faults::SWITCHES_LEFT.ok(said));
         }
         let left = left_in(folder);
         if left.is_empty() {
-            findings.push(Finding::ok(CHECK, "no killed daemon left any switch of the kernel changed"));
+            findings.push(faults::SWITCHES_LEFT.ok("no killed daemon left any switch of the kernel changed"));
         }
         findings.extend(left.iter().map(|path| if is_repair { repaired(path) } else { found(path) }));
         findings
@@ -277,7 +267,7 @@ pub(super) mod switches {
 
     pub(in crate::doctor) fn repaired(path: &Path) -> Finding {
         match repair(path, &Privileges::of_daemons()) {
-            Ok(count) => Finding::ok(CHECK, format!("{}: {count} switches put back", path.display())),
+            Ok(count) => faults::SWITCHES_LEFT.ok(format!("{}: {count} switches put back", path.display())),
             Err(error) => faults::SWITCHES_STAY.found(format!("{}: not put back: {error}", path.display())),
         }
     }
@@ -290,19 +280,17 @@ pub(super) mod transparent {
     use super::super::faults;
     use super::super::finding::Finding;
 
-    const CHECK: &str = "transparent";
-
     /// With `is_repair` they are removed.
     pub(in crate::doctor) fn examine(is_repair: bool) -> Finding {
         match left() {
             Ok(left) if left.is_empty() => {
-                Finding::ok(CHECK, "no killed transparent node left any rule or route")
+                faults::TRANSPARENT_LEFT.ok("no killed transparent node left any rule or route")
             }
             Ok(left) if is_repair => removed(&left, remove_left()),
             Ok(left) => {
                 faults::TRANSPARENT_LEFT.found(format!("a killed transparent node left {}", listed(&left)))
             }
-            Err(error) => Finding::skipped(CHECK, error.to_string()),
+            Err(error) => faults::TRANSPARENT_LEFT.skipped(error.to_string()),
         }
     }
 
@@ -311,7 +299,7 @@ pub(super) mod transparent {
         rest: Result<LeftRulesAndRoutes, TransparentError>,
     ) -> Finding {
         match rest {
-            Ok(rest) if rest.is_empty() => Finding::ok(CHECK, format!("{} removed", listed(left))),
+            Ok(rest) if rest.is_empty() => faults::TRANSPARENT_LEFT.ok(format!("{} removed", listed(left))),
             Ok(rest) => faults::TRANSPARENT_STAYS.found(format!("{} not removed", listed(&rest))),
             Err(error) => faults::TRANSPARENT_STAYS.found(format!("not removed: {error}")),
         }

@@ -122,7 +122,7 @@ fn recording(link: &Link) -> Finding {
     let file = link.file.clone().unwrap_or_default();
     let shown = file.display();
     match named::open(&file) {
-        Ok(_) => Finding::ok(faults::RECORDING_UNREAD.check, format!("{shown} can be read")),
+        Ok(_) => faults::RECORDING_UNREAD.ok(format!("{shown} can be read")),
         Err(error) => faults::RECORDING_UNREAD.found(format!("{shown}: {error}")),
     }
 }
@@ -135,7 +135,7 @@ fn offloads(name: &str, joining: io::Result<Vec<String>>) -> Finding {
             let received: Vec<_> = names.into_iter().filter(|name| name.starts_with("rx-")).collect();
             interfaces::offloads(name, &received)
         }
-        Err(error) => Finding::skipped(faults::OFFLOADS_JOIN.check, format!("{name}: {error}")),
+        Err(error) => faults::OFFLOADS_JOIN.skipped(format!("{name}: {error}")),
     }
 }
 
@@ -166,7 +166,7 @@ fn reset(system: &System, link: &Link) -> Finding {
         Err(error) if error.kind() == io::ErrorKind::NotFound => faults::NO_NFT
             .found(format!("{name}: the kernel will reset its connections, since nft is missing")),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            Finding::skipped(faults::NO_NFT.check, format!("{name}: only root may ask nft"))
+            faults::NO_NFT.skipped(format!("{name}: only root may ask nft"))
         }
         Err(error) => faults::NFT_MUTE.found(format!("{name}: nft lists no tables: {error}")),
     }
@@ -189,9 +189,8 @@ pub(super) fn guarded(system: &System, name: &str, has_table: bool) -> Finding {
                  its addresses; the next start replaces it"
             ))
             .with("TABLE", &table),
-        (false, false) => Finding::ok(
-            faults::NO_NFT.check,
-            format!("{name}: nft is there, to keep the kernel from resetting connections"),
-        ),
+        (false, false) => {
+            faults::NO_NFT.ok(format!("{name}: nft is there, to keep the kernel from resetting connections"))
+        }
     }
 }

@@ -15,7 +15,7 @@ use super::finding::{CheckFault, CheckVerdict, Finding};
 pub(super) fn tun(system: &System) -> Finding {
     let device = system.path("dev/net/tun");
     match OpenOptions::new().read(true).write(true).open(&device) {
-        Ok(_) => Finding::ok(faults::TUN_REFUSED.check, "/dev/net/tun can be opened"),
+        Ok(_) => faults::TUN_REFUSED.ok("/dev/net/tun can be opened"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             faults::TUN_MISSING.found("there is no /dev/net/tun")
         }
@@ -26,9 +26,9 @@ pub(super) fn tun(system: &System) -> Finding {
 /// The capability whose want is this fault.
 pub(super) fn capability(fault: &CheckFault, capability: Capability) -> Finding {
     match caps::has_cap(None, CapSet::Effective, capability) {
-        Ok(true) => Finding::ok(fault.check, format!("{capability} is there")),
+        Ok(true) => fault.ok(format!("{capability} is there")),
         Ok(false) => fault.found(format!("{capability} is missing: {}", fault.spoils)),
-        Err(error) => Finding::skipped(fault.check, error.to_string()),
+        Err(error) => fault.skipped(error.to_string()),
     }
 }
 
@@ -38,10 +38,8 @@ pub(super) fn programs(system: &System) -> Finding {
     let is_anybodys = system.read("proc/sys/kernel/unprivileged_bpf_disabled").as_deref() == Some("0");
     let is_roots = caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_ADMIN).unwrap_or(false);
     match needs.verdict {
-        CheckVerdict::Failure if is_anybodys => {
-            Finding::ok(faults::NO_BPF.check, "anyone may load a program for sockets")
-        }
-        CheckVerdict::Failure if is_roots => Finding::ok(faults::NO_BPF.check, "CAP_SYS_ADMIN is there"),
+        CheckVerdict::Failure if is_anybodys => faults::NO_BPF.ok("anyone may load a program for sockets"),
+        CheckVerdict::Failure if is_roots => faults::NO_BPF.ok("CAP_SYS_ADMIN is there"),
         _ => needs,
     }
 }
@@ -50,28 +48,27 @@ pub(super) fn programs(system: &System) -> Finding {
 /// values for all and for an interface counts. A new TUN begins with the default.
 pub(super) fn rp_filter(system: &System) -> Finding {
     match filter_of(system, "all").max(filter_of(system, "default")) {
-        None => Finding::skipped(faults::RP_FILTER_STRICT.check, "the kernel does not show it"),
+        None => faults::RP_FILTER_STRICT.skipped("the kernel does not show it"),
         Some(1) => {
             let said = "strict: packets from a node's address are dropped unless the way back is the TUN that \
                         they came from";
             faults::RP_FILTER_STRICT.found(said).with("OF", "all")
         }
-        Some(value) => Finding::ok(faults::RP_FILTER_STRICT.check, format!("{value}, not strict")),
+        Some(value) => faults::RP_FILTER_STRICT.ok(format!("{value}, not strict")),
     }
 }
 
 /// The same for an interface of a mesh, where the two ways between hosts may differ.
 pub(super) fn rp_filter_of(system: &System, interface: &str) -> Finding {
-    let check = faults::RP_FILTER_STRICT.check;
     match filter_of(system, interface).map(|own| own.max(filter_of(system, "all").unwrap_or(0))) {
-        None => Finding::skipped(check, format!("{interface}: the kernel does not show it")),
+        None => faults::RP_FILTER_STRICT.skipped(format!("{interface}: the kernel does not show it")),
         Some(1) => {
             let said = format!(
                 "{interface}: strict: packets are dropped that come in here while their way back is another"
             );
             faults::RP_FILTER_STRICT.found(said).with("OF", &interface.replace('.', "/"))
         }
-        Some(value) => Finding::ok(check, format!("{interface}: {value}, not strict")),
+        Some(value) => faults::RP_FILTER_STRICT.ok(format!("{interface}: {value}, not strict")),
     }
 }
 
@@ -82,13 +79,12 @@ fn filter_of(system: &System, interface: &str) -> Option<u8> {
 /// Some clocks take a system call and a device access for every reading.
 pub(super) fn clock_source(system: &System) -> Finding {
     const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
-    let check = faults::CLOCK_SLOW.check;
     let Some(current) = system.read(&format!("{FOLDER}/current_clocksource")) else {
-        return Finding::skipped(check, "the kernel does not show it");
+        return faults::CLOCK_SLOW.skipped("the kernel does not show it");
     };
     let slow = ["hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"];
     if !slow.contains(&current.as_str()) {
-        return Finding::ok(check, current);
+        return faults::CLOCK_SLOW.ok(current);
     }
     let available = system.read(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
     let better = available.split_whitespace().find(|name| !slow.contains(name));
@@ -104,11 +100,10 @@ pub(super) fn clock_source(system: &System) -> Finding {
 
 /// Finds whether a program synchronises the clock (NTP or PTP).
 pub(super) fn clock_is_kept(asked: io::Result<bool>) -> Finding {
-    let check = faults::CLOCK_ALONE.check;
     match asked {
-        Ok(true) => Finding::ok(check, "a program synchronises it"),
+        Ok(true) => faults::CLOCK_ALONE.ok("a program synchronises it"),
         Ok(false) => faults::CLOCK_ALONE.found("no program synchronises the clock of this machine"),
-        Err(error) => Finding::skipped(check, error.to_string()),
+        Err(error) => faults::CLOCK_ALONE.skipped(error.to_string()),
     }
 }
 
@@ -116,18 +111,15 @@ pub(super) fn clock_is_kept(asked: io::Result<bool>) -> Finding {
 pub(super) fn governor(system: &System) -> Finding {
     const FOLDER: &str = "sys/devices/system/cpu/cpufreq";
     const QUICK: &str = "performance";
-    let check = faults::GOVERNOR.check;
     let of = |name: &String| Some((name.clone(), system.read(&format!("{FOLDER}/{name}/scaling_governor"))?));
     let all: Vec<_> = system.names(FOLDER).iter().filter_map(of).collect();
     if all.is_empty() {
-        return Finding::skipped(
-            check,
-            "the kernel shows none: the CPU keeps its frequency, or a host sets it",
-        );
+        return faults::GOVERNOR
+            .skipped("the kernel shows none: the CPU keeps its frequency, or a host sets it");
     }
     let slow: Vec<_> = all.iter().filter(|(_, governor)| governor != QUICK).collect();
     match slow.first() {
-        None => Finding::ok(check, QUICK),
+        None => faults::GOVERNOR.ok(QUICK),
         Some((name, governor)) if slow.len() == all.len() => {
             faults::GOVERNOR.found(format!("{governor} ({name} and all other processors)"))
         }
@@ -151,13 +143,12 @@ pub(super) fn hop_limits(system: &System, interfaces: &[String], rules: io::Resu
 }
 
 fn first_hop_limit(system: &System, interfaces: &[String]) -> Finding {
-    let check = faults::HOP_LIMIT_OTHER.check;
     let expected = HopCounting::default().peers_hop_limit.to_string();
     let of = |key: String| system.read(&format!("proc/sys/net/{key}")).map(|limit| (key, limit));
     let all: Vec<_> = hop_limit_keys(interfaces).into_iter().filter_map(of).collect();
     match all.iter().find(|(_, limit)| *limit != expected) {
-        _ if all.is_empty() => Finding::skipped(check, "the kernel does not show it"),
-        None => Finding::ok(check, format!("packets begin with {expected}")),
+        _ if all.is_empty() => faults::HOP_LIMIT_OTHER.skipped("the kernel does not show it"),
+        None => faults::HOP_LIMIT_OTHER.ok(format!("packets begin with {expected}")),
         Some((key, limit)) => faults::HOP_LIMIT_OTHER
             .found(format!("packets begin with {limit} ({key}), and hops are counted from {expected}"))
             .with("KEY", key)

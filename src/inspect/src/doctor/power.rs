@@ -17,7 +17,6 @@ const SOFT_LIMIT: u32 = 1 << 3;
 const SINCE_START: u32 = 16;
 
 pub(super) fn examine(system: &System) -> Vec<Finding> {
-    let check = faults::UNDER_VOLTAGE.check;
     let program = PROGRAMS.iter().find(|program| system.has(program));
     let told = program.map(|program| system.run(program, &["get_throttled"]));
     let number = told.as_ref().and_then(|told| number(told.as_ref().ok()?));
@@ -28,12 +27,14 @@ pub(super) fn examine(system: &System) -> Vec<Finding> {
         (Some(true), _) => {
             vec![faults::UNDER_VOLTAGE.found("the supply is too low now, as the sensor rpi_volt tells")]
         }
-        (Some(false), _) => vec![Finding::ok(check, "the supply holds, as the sensor rpi_volt tells")],
-        (None, Some(Err(error))) => vec![Finding::skipped(check, format!("vcgencmd get_throttled: {error}"))],
-        (None, Some(Ok(said))) => {
-            vec![Finding::skipped(check, format!("vcgencmd get_throttled answers `{said}`"))]
+        (Some(false), _) => vec![faults::UNDER_VOLTAGE.ok("the supply holds, as the sensor rpi_volt tells")],
+        (None, Some(Err(error))) => {
+            vec![faults::UNDER_VOLTAGE.skipped(format!("vcgencmd get_throttled: {error}"))]
         }
-        (None, None) => vec![Finding::skipped(check, "no firmware of a Raspberry Pi tells it")],
+        (None, Some(Ok(said))) => {
+            vec![faults::UNDER_VOLTAGE.skipped(format!("vcgencmd get_throttled answers `{said}`"))]
+        }
+        (None, None) => vec![faults::UNDER_VOLTAGE.skipped("no firmware of a Raspberry Pi tells it")],
     }
 }
 
@@ -56,7 +57,7 @@ fn of(number: u32) -> Vec<Finding> {
     }
     if findings.is_empty() {
         let said = "neither under-voltage nor throttling since the start";
-        findings.push(Finding::ok(faults::UNDER_VOLTAGE.check, said));
+        findings.push(faults::UNDER_VOLTAGE.ok(said));
     }
     findings
 }

@@ -4,17 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
-use hopwise_core::StationAddress;
+use hopwise_core::{LinkFacts, StationAddress};
 use hopwise_host::nl80211::{EVERY, SanityCheck, StationSource};
 use hopwise_host::{Clock, wait_for};
 
 use super::finding::Finding;
 use super::{System, faults};
 
+/// No rate carries frames reliably below this signal, and many do from the other one on.
+const HOPELESS_DBM: i8 = -85;
+const GOOD_DBM: i8 = -60;
+/// The lowest rate of 802.11n.
+const LOWEST_BPS: u64 = 6_500_000;
+/// Fewer packets say nothing about the control of rates.
+const LEAST_PACKETS: u64 = 100;
+
 /// The reports of an interface's driver during a look.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Looked {
-    pub stations: usize,
+    /// The last report.
+    pub(super) facts: Vec<LinkFacts>,
     pub(super) broken: Vec<(SanityCheck, StationAddress)>,
     /// The rates of frames to each station, in bits a second.
     pub(super) rates: BTreeMap<StationAddress, BTreeSet<u64>>,
@@ -41,7 +50,7 @@ pub(super) fn radios_in_use(system: &System) -> (Vec<String>, Vec<Finding>) {
     }
     let left_out = |name: &String| {
         let said = format!("{name} is down, and no --interface names it: it is not looked at");
-        Finding::skipped(faults::INTERFACE_DOWN.check, said)
+        faults::INTERFACE_DOWN.skipped(said)
     };
     let findings = down.iter().map(left_out).collect();
     (up, findings)
@@ -69,18 +78,19 @@ pub(super) fn look(name: &str, during: Duration) -> io::Result<Looked> {
         let _ = wait_for(&mut [], EVERY);
     }
     let report = source.board().read();
-    (looked.stations, looked.broken) = (report.facts.len(), report.broken);
+    (looked.facts, looked.broken) = (report.facts, report.broken);
     Ok(looked)
 }
 
-pub(super) fn examine(name: &str, looked: io::Result<Looked>) -> Vec<Finding> {
+pub(super) fn examine(name: &str, looked: &io::Result<Looked>) -> Vec<Finding> {
     match looked {
         Ok(looked) => {
-            let mut findings = odd(name, looked.stations, &looked.broken);
+            let mut findings = odd(name, looked.facts.len(), &looked.broken);
             findings.push(rates(name, &looked.rates));
+            findings.extend(looked.facts.iter().filter_map(|facts| signal(name, facts, &looked.rates)));
             findings
         }
-        Err(error) => vec![Finding::skipped(faults::DRIVER_ODD.check, format!("{name}: {error}"))],
+        Err(error) => vec![faults::DRIVER_ODD.skipped(format!("{name}: {error}"))],
     }
 }
 
@@ -90,7 +100,7 @@ pub(super) fn odd(name: &str, stations: usize, broken: &[(SanityCheck, StationAd
             1 => format!("{name}: nothing in the reports of 1 station is odd"),
             _ => format!("{name}: nothing in the reports of {stations} stations is odd"),
         };
-        return vec![Finding::ok(faults::DRIVER_ODD.check, said)];
+        return vec![faults::DRIVER_ODD.ok(said)];
     }
     let finding = |(rule, station): &(SanityCheck, StationAddress)| {
         let (rule, drops) = (rule.name(), rule.drops());
@@ -101,8 +111,27 @@ pub(super) fn odd(name: &str, stations: usize, broken: &[(SanityCheck, StationAd
     broken.iter().map(finding).collect()
 }
 
+/// A station with a signal that is too weak, or with rates that are too slow for its signal.
+fn signal(name: &str, facts: &LinkFacts, rates: &BTreeMap<StationAddress, BTreeSet<u64>>) -> Option<Finding> {
+    let LinkFacts { station, signal_average_dbm, signal_dbm, tx_packets, .. } = *facts;
+    let dbm = signal_average_dbm.or(signal_dbm)?;
+    if dbm < HOPELESS_DBM {
+        let said = format!("{name}: frames of {station} have {dbm} dBm, expected {HOPELESS_DBM} dBm or more");
+        return Some(faults::SIGNAL_HOPELESS.found(said).with("IF", name));
+    }
+    let fastest = *rates.get(&station)?.last()?;
+    let is_stuck = dbm >= GOOD_DBM && fastest <= LOWEST_BPS && tx_packets? >= LEAST_PACKETS;
+    let said = || {
+        format!(
+            "{name}: frames to {station} go at {} kbit/s with a signal of {dbm} dBm, expected more than {} kbit/s",
+            fastest / 1_000,
+            LOWEST_BPS / 1_000
+        )
+    };
+    is_stuck.then(|| faults::RATE_STUCK.found(said()).with("IF", name))
+}
+
 fn rates(name: &str, rates: &BTreeMap<StationAddress, BTreeSet<u64>>) -> Finding {
-    let check = faults::RATE_ROAMS.check;
     let shown = |rates: &BTreeSet<u64>| {
         let mbit = |bps: &u64| format!("{}.{}", bps / 1_000_000, bps / 100_000 % 10);
         rates.iter().map(mbit).collect::<Vec<_>>().join(", ")
@@ -112,7 +141,7 @@ fn rates(name: &str, rates: &BTreeMap<StationAddress, BTreeSet<u64>>) -> Finding
         return faults::RATE_ROAMS.found(said).with("IF", name);
     }
     match rates.values().next() {
-        Some(one) => Finding::ok(check, format!("{name}: {} Mbit/s during the look", shown(one))),
-        None => Finding::skipped(check, format!("{name}: its driver tells no rate of a station")),
+        Some(one) => faults::RATE_ROAMS.ok(format!("{name}: {} Mbit/s during the look", shown(one))),
+        None => faults::RATE_ROAMS.skipped(format!("{name}: its driver tells no rate of a station")),
     }
 }

@@ -10,6 +10,7 @@ use super::*;
 use hopwise_node::control::Response;
 use hopwise_node::snapshot::{LinkSnapshot, Snapshot};
 
+mod drivers;
 mod injected;
 mod left;
 mod listed;
@@ -269,5 +270,8 @@ fn a_driver_whose_reports_are_odd_is_named_with_each_rule() {
     assert!(odd[0].found.contains("02:00:00:00:00:01 is not believed (signal-zero): without signal"));
     assert!(odd.iter().all(|finding| finding.fault.as_deref() == Some("driver-odd")));
     let machine = Machine::new("wired", &[("sys/class/net/eth0/address", "")]);
-    assert_eq!(verdict(&of_interfaces(&machine.0, &[], Duration::ZERO), "stations"), CheckVerdict::Skipped);
+    assert_eq!(
+        verdict(&of_interfaces(&machine.0, &mut [], Duration::ZERO), "stations"),
+        CheckVerdict::Skipped
+    );
 }

@@ -202,9 +202,12 @@ const SIGNAL_MBM: u16 = 7;
 const STATUS: u16 = 9;
 const SEEN_MS_AGO: u16 = 10;
 const BEACON_ELEMENTS: u16 = 11;
-/// Elements of a beacon (IEEE 802.11, 9.4.2): the SSID, and the mesh ID.
+/// Elements of a beacon (IEEE 802.11, 9.4.2): the SSID, the mesh ID, and the rates.
 const ELEMENT_SSID: u8 = 0;
 const ELEMENT_MESH_ID: u8 = 114;
+/// Its rates, in units of 500 kbit/s, each basic one with the uppermost bit.
+const ELEMENT_RATES: u8 = 1;
+const BASIC: u8 = 0x80;
 
 /// A network of which the radio heard a beacon.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -221,6 +224,8 @@ pub struct HeardNetwork {
     pub age: Option<Duration>,
     /// The interface belongs to it.
     pub is_ours: bool,
+    /// The slowest of the rates that all its stations have, in bits a second.
+    pub slowest_basic_bps: Option<u32>,
 }
 
 /// The network in one message of a dump.
@@ -229,6 +234,7 @@ fn network(body: &[u8]) -> Option<HeardNetwork> {
     let bss = attribute(all, BSS)?;
     let number = |kind| attribute(bss, kind).and_then(|value| word(value, 0));
     let elements = attribute(bss, ELEMENTS).or_else(|| attribute(bss, BEACON_ELEMENTS)).unwrap_or_default();
+    let basic = element(elements, ELEMENT_RATES).unwrap_or_default().iter().filter(|rate| **rate >= BASIC);
     let name = |id| element(elements, id).filter(|name| !name.is_empty());
     Some(HeardNetwork {
         bssid: attribute(bss, BSSID)?.try_into().ok().map(StationAddress)?,
@@ -237,6 +243,7 @@ fn network(body: &[u8]) -> Option<HeardNetwork> {
         signal_dbm: number(SIGNAL_MBM).map(|mbm| mbm.cast_signed() / 100),
         age: number(SEEN_MS_AGO).map(|ms| Duration::from_millis(ms.into())),
         is_ours: attribute(bss, STATUS).is_some(),
+        slowest_basic_bps: basic.map(|rate| u32::from(rate - BASIC) * 500_000).min(),
     })
 }
 
@@ -300,10 +307,14 @@ mod tests {
             signal_dbm: Some(-67),
             age: Some(Duration::from_millis(120)),
             is_ours: false,
+            slowest_basic_bps: None,
         };
         assert_eq!(network(&heard(b"\x01\x01\x02\x00\x04cafe", false)), Some(expected.clone()));
         let mesh = heard(b"\x00\x00\x72\x04roof", true);
         assert_eq!(network(&mesh), Some(HeardNetwork { name: b"roof".to_vec(), is_ours: true, ..expected }));
+        let rates =
+            network(&heard(b"\x01\x04\x02\x8b\x84\x0c", true)).and_then(|network| network.slowest_basic_bps);
+        assert_eq!(rates, Some(2_000_000), "1 Mbit/s is there, and no basic rate");
         assert_eq!(network(&heard(b"\x00\x09cut", false)).map(|network| network.name), Some(Vec::new()));
     }
 

@@ -16,7 +16,7 @@ use super::*;
 use hopwise_node::fleet::report::ClockReport;
 
 /// The faults in findings, by their names.
-fn named(findings: &[Finding]) -> Vec<&str> {
+pub(super) fn named(findings: &[Finding]) -> Vec<&str> {
     findings.iter().filter_map(|finding| finding.fault.as_deref()).collect()
 }
 
@@ -259,7 +259,7 @@ fn a_table_that_is_left_in_use_or_gone_has_its_own_name() {
     one(&[of("guard-gone", held, false)], "kernel-answers");
 }
 
-fn radio() -> RadioFacts {
+pub(super) fn radio() -> RadioFacts {
     let channel = ChannelSetting { mhz: 2_412, width: 0, centre_mhz: 2_412 };
     let state = RadioState {
         kind: InterfaceType::IBSS,
@@ -273,10 +273,13 @@ fn radio() -> RadioFacts {
         power_save: Some(false),
         state: Some(state),
         networks: vec![network(1, "roof", true)],
+        country: Some("DE".to_owned()),
+        coverage_class: Some(1),
+        driver: Some("ath9k".to_owned()),
     }
 }
 
-fn network(last: u8, name: &str, is_ours: bool) -> HeardNetwork {
+pub(super) fn network(last: u8, name: &str, is_ours: bool) -> HeardNetwork {
     HeardNetwork {
         bssid: StationAddress([2, 0, 0, 0, 0, last]),
         mhz: 2_412,
@@ -284,21 +287,22 @@ fn network(last: u8, name: &str, is_ours: bool) -> HeardNetwork {
         signal_dbm: Some(-60),
         age: Some(Duration::from_millis(100)),
         is_ours,
+        slowest_basic_bps: Some(5_500_000),
     }
 }
 
 #[test]
 fn radios_that_cannot_mesh_sleep_or_share_their_channel_are_found() {
-    let sound = radio::examine("w0", &radio());
+    let sound = radio::examine("w0", &radio(), 1);
     assert!(sound.iter().all(|finding| finding.verdict == CheckVerdict::Ok), "{sound:?}");
     let with =
-        |kinds: &[InterfaceType]| radio::examine("w0", &RadioFacts { kinds: kinds.to_vec(), ..radio() });
+        |kinds: &[InterfaceType]| radio::examine("w0", &RadioFacts { kinds: kinds.to_vec(), ..radio() }, 1);
     one(&with(&[InterfaceType::MANAGED]), "no-mesh-mode");
     one(&with(&[InterfaceType::MANAGED, InterfaceType::MESH]), "no-ad-hoc");
-    one(&radio::examine("w0", &RadioFacts { power_save: Some(true), ..radio() }), "power-save-on");
+    one(&radio::examine("w0", &RadioFacts { power_save: Some(true), ..radio() }, 1), "power-save-on");
     let hearing = |networks: Vec<HeardNetwork>| {
         let networks = [vec![network(1, "roof", true)], networks].concat();
-        radio::examine("w0", &RadioFacts { networks, ..radio() })
+        radio::examine("w0", &RadioFacts { networks, ..radio() }, 1)
     };
     one(&hearing(vec![network(9, "cafe", false)]), "other-networks");
     one(&hearing(vec![HeardNetwork { mhz: 2_422, ..network(9, "cafe", false) }]), "other-networks");
@@ -315,7 +319,7 @@ fn radios_that_cannot_mesh_sleep_or_share_their_channel_are_found() {
 fn stations_of_the_own_mesh_are_no_other_network() {
     let state = radio().state.map(|state| RadioState { kind: InterfaceType::MESH, ..state });
     let networks = vec![network(1, "roof", true), network(2, "roof", false)];
-    let findings = radio::examine("w0", &RadioFacts { state, networks, ..radio() });
+    let findings = radio::examine("w0", &RadioFacts { state, networks, ..radio() }, 1);
     assert_eq!(named(&findings), [""; 0]);
 }
 
@@ -338,7 +342,7 @@ fn a_rate_that_changes_under_one_station_roams() {
     let of = |rates: &[(u8, &[u64])]| {
         let rates: BTreeMap<_, _> =
             rates.iter().map(|(last, all)| (station(*last), all.iter().copied().collect())).collect();
-        stations::examine("w0", Ok(Looked { stations: rates.len(), rates, ..Looked::default() }))
+        stations::examine("w0", &Ok(Looked { rates, ..Looked::default() }))
     };
     one(&of(&[(1, &[11_000_000]), (2, &[11_000_000, 5_500_000])]), "rate-roams");
     assert_eq!(named(&of(&[(1, &[11_000_000]), (2, &[2_000_000])])), [""; 0], "each has one");
@@ -377,12 +381,13 @@ fn acks_that_nobody_heard_are_told_from_a_lossy_path() {
     assert_eq!(acks::finding("x", Err(io::ErrorKind::TimedOut.into())).verdict, CheckVerdict::Skipped);
 }
 
-fn host(name: &str, station: &str, mtu: u32, address: &str) -> CheckedHost {
+pub(super) fn host(name: &str, station: &str, mtu: u32, address: &str) -> CheckedHost {
     let facts = InterfaceFacts {
         name: "wlan0".to_owned(),
         station: Some(station.to_owned()),
         mtu: Some(mtu),
         addresses: vec![address.to_owned(), "fe80::1/64".to_owned()],
+        ..InterfaceFacts::default()
     };
     let report =
         MachineReport { interfaces: vec![facts], version: "1".to_owned(), ..MachineReport::default() };
