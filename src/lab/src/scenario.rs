@@ -65,7 +65,7 @@ macro_rules! recipes {
 }
 
 /// The scenarios of `--recipe`.
-const RECIPES: [(&str, &str); 3] = recipes! { "rts" "retries" "gro" };
+const RECIPES: [(&str, &str); 8] = recipes! { "rts" "retries" "gro" "mcast" "ht40" "distance" "ogm" "aql" };
 
 /// One run of a scenario.
 #[derive(Args, Debug)]
@@ -142,4 +142,25 @@ pub(crate) fn first_arm_unless(
             Failure::refused("--arm", format_args!("no arm is called `{arm}`; {}", one_of(arm, &names)))
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_recipe_can_be_read_and_says_which_question_it_answers() {
+        for (name, text) in RECIPES {
+            let read = Scenario::parse(name, text, &[]);
+            assert!(
+                read.is_ok(),
+                "{name}: {}",
+                read.err().map(|refusal| refusal.to_string()).unwrap_or_default()
+            );
+            assert!(
+                text.starts_with("# ") && text.contains(&format!("hopwise trial --recipe {name}")),
+                "{name}"
+            );
+        }
+    }
 }
