@@ -161,6 +161,27 @@ fn a_syn_that_tracking_calls_invalid_comes_in() {
     }
 }
 
+/// The SYN comes in the server's name, so that tracking takes the host's SYN for an answer.
+#[test]
+fn a_syn_in_a_servers_name_leads_no_connection_past_the_node() {
+    needs!(&TOOLS);
+    let chain = Chain::new("answering");
+    chain.serve(PORT);
+    nft(&chain.first, STRICT);
+    nft(&chain.host, SILENT);
+    let (_last, _first) = (chain.last(), chain.first());
+    for (nth, [host, server]) in [V4, V6].into_iter().enumerate() {
+        let ends = [end(host, 40_000), end(server, PORT)];
+        let nth = nth as u64;
+        assert_open(&chain, server, 3 * nth + 1);
+        send(&chain.server, [ends[1], ends[0]], 8, (SYN, 64));
+        let stream = connect_from(&chain, ends[0], ends[1]).expect("the server is reached");
+        exchange_over(stream, 100_000).expect("the connection holds");
+        assert_eq!(chain.at_first("straight"), 0, "{}", chain.log(1));
+        assert_open(&chain, server, 3 * nth + 3);
+    }
+}
+
 /// The acknowledgement alone shows no connection that goes straight on.
 #[test]
 fn packets_in_a_hosts_name_that_no_server_answers_lead_no_connection_past_the_node() {

@@ -39,8 +39,10 @@
 //! The host gets any other packet. A reset that refuses the SYN takes the connection out as well.
 //!
 //! Two made-up packets, one in a host's name and one in a server's, make connection tracking know a connection that
-//! nobody has opened. Tracking sees no packet that comes by the hosts' interfaces in the name of a server that is
-//! routed elsewhere, and no packet of a host that comes by another interface than the hosts'.
+//! nobody has opened. An entry gets a mark of tracking's if a packet of it comes by the hosts' interfaces in the
+//! name of a server that is routed elsewhere, or by another interface in the name of a host. An entry with the mark
+//! leads no SYN past the node. Tracking itself goes on: paths of a host's two directions may differ, also through
+//! NAT.
 //!
 //! A router tells the sender of a packet that no frame of its link holds it (RFC 1191, RFC 8201). The sender is a
 //! socket of this machine, and the address a host's or a server's: the message has to find the socket.
@@ -72,8 +74,8 @@ const NOTED_FOR_A_SEAT: usize = 64;
 /// The bounds of each set, whatever number of seats the node has. Few seats are taken and left as often as many.
 const LEAST_NOTED: usize = 1 << 16;
 const MOST_NOTED: usize = 1 << 20;
-/// The place of the first chain: connection tracking sees packets at -200.
-const BEFORE_TRACKED: i32 = -300;
+/// The place of the chain that marks entries: connection tracking sees packets at -200.
+const TRACKED: i32 = -199;
 /// The place of the first chain that notes: NAT changes sources at 100.
 const BEFORE_NAT: i32 = 99;
 /// The place of the last chain: connection tracking enters connections at the greatest number.
@@ -84,9 +86,12 @@ const NO_HOSTS: &str = "local, broadcast, multicast, anycast";
 /// A SYN whose entry in connection tracking is its own.
 const IS_FRESH: &str = "ct state new ct status & confirmed == 0";
 /// SYNs of connections that tracking has seen both ends of, also from their middle, and of connections whose addresses
-/// NAT changes. One end's packets may be made up. A single answer to them leaves an entry for a minute at most.
-const IS_KNOWN: [&str; 2] =
-    ["ct status & (assured | snat | dnat) != 0", "ct status seen-reply ct expiration > 60s"];
+/// NAT changes. One end's packets may be made up. A single answer to them leaves an entry for a minute at most. A SYN
+/// that would itself be the answer, to a packet in the server's name, begins its connection.
+const IS_KNOWN: [&str; 2] = [
+    "ct status & (assured | snat | dnat) != 0",
+    "ct direction original ct status seen-reply ct expiration > 60s",
+];
 /// A SYN whose source is routed by the interface that it came by.
 const IS_ROUTED: &str = "fib saddr . iif oif exists";
 /// What a router tells the sender of a packet that goes no further, such as one that is larger than its link's frames.
@@ -155,16 +160,11 @@ fn has_entries() -> bool {
 pub(super) fn of(config: &TransparentConfig, ports: &[SocketAddr], (queues, tracks): (bool, bool)) -> String {
     let mut chains = hold(config, ports, tracks);
     if queues && !config.interfaces.is_empty() {
-        // Writing to a String does not fail.
-        let _ = write!(
-            chains,
-            "chain held {{ type filter hook prerouting priority -150; policy accept; \
-             meta mark & {HELD:#x} == {HELD:#x} queue flags bypass to {}; }}; ",
-            config.queue
-        );
+        let queued = format!("meta mark & {HELD:#x} == {HELD:#x} queue flags bypass to {}; ", config.queue);
+        chains += &chain("held", "prerouting", -150, &queued);
     }
     if tracks && !config.interfaces.is_empty() {
-        chains += &keep_apart(config);
+        chains += &mark_sides(config);
     }
     sets(config) + &chains + &end(ports, tracks) + &arrive(ports) + &answer()
 }
@@ -179,20 +179,20 @@ pub(super) fn tries_queue(config: &TransparentConfig) -> String {
     )
 }
 
-/// Keeps packets from tracking whose source is on the other side of this machine. They go on untracked.
-fn keep_apart(config: &TransparentConfig) -> String {
-    let hosts = hosts_interfaces(config);
+/// Marks the entries of packets whose source is on the other side of this machine.
+fn mark_sides(config: &TransparentConfig) -> String {
+    let (hosts, mark) = (hosts_interfaces(config), format!("ct mark set ct mark | {CAUGHT:#x}"));
     let mut rules = String::new();
     for network in &config.networks {
         let family = family(network.address());
         // Writing to a String does not fail.
         let _ = write!(
             rules,
-            "meta l4proto tcp iifname {hosts} {family} saddr {network} fib saddr . iif oif missing notrack; \
-             meta l4proto tcp iifname != {hosts} {family} daddr {network} fib saddr oifname {hosts} notrack; "
+            "meta l4proto tcp iifname {hosts} {family} saddr {network} fib saddr . iif oif missing {mark}; \
+             meta l4proto tcp iifname != {hosts} {family} daddr {network} fib saddr oifname {hosts} {mark}; "
         );
     }
-    chain("apart", "prerouting", BEFORE_TRACKED, &rules)
+    chain("sides", "prerouting", TRACKED, &rules)
 }
 
 fn hosts_interfaces(config: &TransparentConfig) -> String {
@@ -235,7 +235,7 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> Strin
     }
     let _ = write!(rules, "{LATER} socket transparent 1{others} {catch}");
     for unreached in UNREACHED {
-        let _ = write!(rules, "{unreached} socket transparent 1 {catch}");
+        let _ = write!(rules, "{unreached} {STANDS} {catch}");
     }
     if !config.interfaces.is_empty() {
         let hosts = format!("fib daddr type != local fib saddr type != {{ {NO_HOSTS} }}");
@@ -255,7 +255,10 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> Strin
             );
         }
         for known in IS_KNOWN.iter().filter(|_| tracks) {
-            let _ = write!(rules, "meta mark & {HELD:#x} == {HELD:#x} {known} {catch}");
+            let _ = write!(
+                rules,
+                "meta mark & {HELD:#x} == {HELD:#x} ct mark & {CAUGHT:#x} == 0 {known} {catch}"
+            );
         }
     }
     chain("hold", "prerouting", -151, &rules)
@@ -488,9 +491,16 @@ mod tests {
             "ip daddr 10.2.0.9 return; ",
             "anycast } socket transparent 1 meta mark set meta mark | 0x2000000 accept; ",
             "anycast } tcp dport { 80, 8000-8100 } ip daddr 10.2.0.0/16 meta mark set meta mark | 0x2000000; ",
-            "meta mark & 0x2000000 == 0x2000000 ct status & (assured | snat | dnat) != 0 meta mark set meta mark | \
-             0x4000000; meta mark & 0x2000000 == 0x2000000 ct status seen-reply ct expiration > 60s meta mark set \
+            "meta mark & 0x2000000 == 0x2000000 ct mark & 0x4000000 == 0 ct status & (assured | snat | dnat) != 0 meta \
+             mark set meta mark | 0x4000000; ",
+            "ct mark & 0x4000000 == 0 ct direction original ct status seen-reply ct expiration > 60s meta mark set \
              meta mark | 0x4000000; }; ",
+            "iifname { \"lan0\", \"lan1\" } ip saddr 10.2.0.0/16 fib saddr . iif oif missing ct mark set ct mark | \
+             0x4000000; ",
+            "iifname != { \"lan0\", \"lan1\" } ip6 daddr fd02::/64 fib saddr oifname { \"lan0\", \"lan1\" } ct mark \
+             set ct mark | 0x4000000; ",
+            "icmp type destination-unreachable socket transparent 1 socket wildcard 0 meta mark set meta mark | \
+             0x4000000; ",
             "meta mark & 0x2000000 == 0x2000000 meta mark set meta mark & 0xf9ffffff; meta mark & 0x4000000 == \
              0x4000000 notrack; ",
             "== syn delete @caught4 { ip saddr . tcp sport . ip daddr . tcp dport }; ",
