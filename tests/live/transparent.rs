@@ -150,12 +150,7 @@ impl Chain {
 
     /// A server that tells each client its address, and sends back each byte.
     fn serve(&self, port: u16) {
-        let listener = self.server.run(|| TcpListener::bind(("::", port)).expect("the port is free"));
-        self.server.spawn(move || {
-            for client in listener.incoming().flatten() {
-                std::thread::spawn(move || echo(client));
-            }
-        });
+        serve_at(&self.server, port);
     }
 
     fn connect(&self, to: &str, port: u16) -> std::io::Result<TcpStream> {
@@ -212,6 +207,15 @@ impl Drop for Chain {
 const FIRST: &str = "transparent: { interfaces: [lan0], ports: [5000-5009], answers_within: 10s, to: [{ network: \
                      10.2.0.0/24, node: 10.7.2.2 }, { network: \"fd02::/64\", node: 10.7.2.2 }] }";
 const LAST: &str = "transparent: { from: [10.7.1.2] }";
+
+fn serve_at(server: &Namespace, port: u16) {
+    let listener = server.run(|| TcpListener::bind(("::", port)).expect("the port is free"));
+    server.spawn(move || {
+        for client in listener.incoming().flatten() {
+            std::thread::spawn(move || echo(client));
+        }
+    });
+}
 
 fn echo(client: TcpStream) {
     let (Ok(peer), Ok(mut out)) = (client.peer_addr(), client.try_clone()) else { return };

@@ -1,8 +1,6 @@
 //! A link with smaller frames beyond a node: its router tells the sender of each packet that does not fit.
 
-use std::net::TcpListener;
-
-use super::{Chain, FIRST, PORT, TOOLS, echo, exchange_over};
+use super::{Chain, FIRST, PORT, TOOLS, exchange_over, serve_at};
 use crate::namespace::Namespace;
 
 /// Puts a machine behind one end of the chain, which sends on what fits into a frame of 1280 bytes.
@@ -40,12 +38,7 @@ fn carried_bytes_pass_a_link_with_smaller_frames_beyond_either_node() {
             router.ip(&["route", "add", to, "via", via]);
         }
     }
-    let listener = server.run(|| TcpListener::bind(("::", PORT))).expect("the port is free");
-    server.spawn(move || {
-        for client in listener.incoming().flatten() {
-            std::thread::spawn(move || echo(client));
-        }
-    });
+    serve_at(&server, PORT);
     let first = FIRST.replace(
         "to: [",
         "to: [{ network: 10.6.0.0/24, node: 10.7.2.2 }, { network: \"fd06::/64\", node: 10.7.2.2 }, ",
