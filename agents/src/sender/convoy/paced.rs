@@ -83,7 +83,7 @@ impl Paced {
     }
 
     /// Segments that all flows together may have in flight: those that the empty path holds and a burst, or those that
-    /// share an ACK and a burst. A wire holds the former beside a group: the group's ACK comes a round trip after its
+    /// share an ACK and a burst. Behind a wire the path is full beside a group, whose ACK comes a round trip after its
     /// last segment.
     pub(super) fn window(&self) -> u32 {
         let held = self.least_s() / self.gap_s.max(LEAST_GAP_S) * f64::from(self.burst);
