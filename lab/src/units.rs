@@ -10,7 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A length of time: `100ms`, `1.5s`. The unit must be there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
 /// An amount of data in bytes: `1500B`, `64KiB`, `10MB`.
@@ -161,7 +161,17 @@ fn unfit<E: serde::de::Error>(error: E) -> E {
     if is_missing { error } else { E::custom("no text, expected a text such as 100ms or 1%") }
 }
 
+/// A number as the default of a key, `default = "number::<u32, 8>"`.
+pub fn number<T: From<u16>, const NUMBER: u16>() -> T {
+    NUMBER.into()
+}
+
 impl Time {
+    /// A time as the default of a key, `default = "Time::millis::<100>"`.
+    pub fn millis<const MILLIS: u64>() -> Time {
+        Time(Duration::from_millis(MILLIS))
+    }
+
     /// True for no time at all.
     pub fn is_zero(&self) -> bool {
         self.0.is_zero()

@@ -162,7 +162,7 @@ pub(super) struct Mobility {
     #[schemars(extend("x-range" = "above 0 to 1000"))]
     pub(super) speed_mps: [f64; 2],
     /// Pause at each waypoint (default 0s).
-    #[serde(default = "no_time")]
+    #[serde(default)]
     pub(super) pause: Time,
     /// Width of the rectangle (default: topology.width_m; required if the topology has none).
     #[schemars(extend("x-range" = METRES))]
@@ -291,7 +291,7 @@ pub(super) struct OutageConfig {
     #[serde(default)]
     pub(super) one_way: bool,
     /// Longest random delay of the whole outage, drawn anew for each seed (default 0s).
-    #[serde(default = "no_time", skip_serializing_if = "Time::is_zero")]
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub(super) shift: Time,
 }
 
@@ -374,8 +374,4 @@ impl Words for MacRules {
         ("standard", MacRules::Standard, "IEEE 802.11."),
         ("ns2", MacRules::Ns2, "The MAC of ns-2, with other timeouts, captures and sizes of frames."),
     ];
-}
-
-fn no_time() -> Time {
-    Time(Duration::ZERO)
 }

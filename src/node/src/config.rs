@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use std::{fmt, fs};
 
 use hopwise_core::ip::Prefix;
@@ -16,7 +15,7 @@ use hopwise_lab::keys;
 use hopwise_lab::located::{Document, LoadError, Refusal, YamlPath};
 use hopwise_lab::rules::{self, Network};
 use hopwise_lab::tcp::Tcp;
-use hopwise_lab::units::{Rate, Share, Size, Time};
+use hopwise_lab::units::{Rate, Share, Size, Time, number};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -96,7 +95,7 @@ pub struct NodeConfig {
     /// sleeps at once).
     pub(crate) busy_poll: Option<Time>,
     /// Time that connections have to finish at the end of the daemon.
-    #[serde(default = "stop_within")]
+    #[serde(default = "Time::millis::<5_000>")]
     pub(crate) stop_within: Time,
 }
 
@@ -106,10 +105,6 @@ impl NodeConfig {
         let said = |config: &NodeConfig| format!("{:?}", NodeConfig { rules: Vec::new(), ..config.clone() });
         said(self) == said(other)
     }
-}
-
-fn stop_within() -> Time {
-    Time(Duration::from_secs(5))
 }
 
 /// The node itself.
@@ -321,13 +316,9 @@ pub struct Capture {
     #[schemars(extend("x-range" = ROTATIONS))]
     pub(crate) rotate: Option<Size>,
     /// Number of rotated files that are kept.
-    #[serde(default = "capture_files")]
+    #[serde(default = "number::<u32, 8>")]
     #[schemars(extend("x-range" = "1 or more", "x-unit" = "files"))]
     pub(crate) files: u32,
-}
-
-fn capture_files() -> u32 {
-    8
 }
 
 hopwise_lab::schema_of!(NodeConfig);

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, SeqAccess, Visitor, value::SeqAccessDeserializer};
@@ -10,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::scenario::point::Stop;
 use crate::statistics::GOODPUT;
-use crate::units::{Share, Time};
+use crate::units::{Share, Time, number};
 
 /// Length of a run, number of seeds, and condition that ends the trial.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -20,10 +19,10 @@ pub(in crate::scenario) struct RunConfig {
     #[schemars(extend("x-range" = "above 0s to 72h"))]
     pub(in crate::scenario) duration: Time,
     /// Time that results leave out, counted from the start of the first flow; shorter than duration (default 0s).
-    #[serde(default = "no_time")]
+    #[serde(default)]
     pub(in crate::scenario) warmup: Time,
     /// Number of seeds; each arm runs once with each seed at each point (default 5).
-    #[serde(default = "five")]
+    #[serde(default = "number::<u32, 5>")]
     #[schemars(extend("x-range" = "1 to 100000", "x-unit" = "seeds"))]
     pub(in crate::scenario) seeds: u32,
     /// Largest relative difference that does not matter (default 3%). Arms that surely differ by less have the verdict
@@ -86,14 +85,6 @@ impl JsonSchema for Figures {
             "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }],
         })
     }
-}
-
-fn no_time() -> Time {
-    Time(Duration::ZERO)
-}
-
-fn five() -> u32 {
-    5
 }
 
 fn three_per_cent() -> Share {

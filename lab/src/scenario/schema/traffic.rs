@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::sim::Directions;
 use crate::tcp::Tcp;
-use crate::units::{Rate, Size, Time};
+use crate::units::{Rate, Size, Time, number};
 
 /// Sizes of transfers and responses.
 pub(in crate::scenario) const TRANSFERS: &str = "1B to 1GiB";
@@ -39,12 +39,12 @@ pub(in crate::scenario) struct TrafficFlows {
     #[schemars(extend("x-range" = "0 to 63", "x-unit" = "no unit"))]
     pub(in crate::scenario) dscp: Option<u8>,
     /// Number of equal flows that this entry starts; at most 10000 in all entries (default 1).
-    #[serde(default = "one")]
+    #[serde(default = "number::<u32, 1>")]
     #[schemars(extend("x-range" = "1 to 10000", "x-unit" = "flows"))]
     pub(in crate::scenario) flows: u32,
     /// Time between the starts of two successive flows of this entry (default 100ms). A random `start` is added for
     /// each flow.
-    #[serde(default = "apart")]
+    #[serde(default = "Time::millis::<100>")]
     pub(in crate::scenario) apart: Time,
     /// Start of the first flow of this entry, from time 0 of the simulation (default 0s). If it is random, each flow
     /// draws its own.
@@ -185,14 +185,6 @@ impl TrafficFlows {
         };
         self.segment_bytes.or(of_tcp).unwrap_or(SEGMENT_BYTES)
     }
-}
-
-fn one() -> u32 {
-    1
-}
-
-fn apart() -> Time {
-    Time(Duration::from_millis(100))
 }
 
 fn at_once() -> Drawn<Time> {

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use hopwise_agents::base_station::forecast::ForecastSettings;
 use hopwise_agents::registry::{DEFAULT_BASE_STATION, Kind};
@@ -12,7 +11,7 @@ use hopwise_lab::file_kind;
 use hopwise_lab::keys;
 use hopwise_lab::located::{Document, LoadError, Refusal, YamlPath};
 use hopwise_lab::rules::Network;
-use hopwise_lab::units::{Size, Time};
+use hopwise_lab::units::{Size, Time, number};
 use hopwise_mesh::{ProxyConfig, ProxyRule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -252,17 +251,17 @@ pub(super) struct Stations {
     /// Mobiles among its stations.
     pub(super) mobiles: Vec<StationOf>,
     /// Time between two looks at the mobiles; the driver reports every 50 ms.
-    #[serde(default = "every")]
+    #[serde(default = "Time::millis::<100>")]
     #[schemars(extend("x-range" = "50ms or more"))]
     pub(super) every: Time,
     /// Age beyond which a signal is ignored.
-    #[serde(default = "stale")]
+    #[serde(default = "Time::millis::<500>")]
     pub(super) stale: Time,
     /// Time without a frame after which a station is gone.
-    #[serde(default = "silence")]
+    #[serde(default = "Time::millis::<2_000>")]
     pub(super) silence: Time,
     /// Number of consecutive undelivered frames after which a station is gone.
-    #[serde(default = "failures")]
+    #[serde(default = "number::<u32, 50>")]
     #[schemars(extend("x-range" = "0 or more", "x-unit" = "frames"))]
     pub(super) failures: u32,
 }
@@ -290,22 +289,6 @@ impl<'de> Deserialize<'de> for Hardware {
     }
 }
 
-fn every() -> Time {
-    Time(Duration::from_millis(100))
-}
-
-fn stale() -> Time {
-    Time(Duration::from_millis(500))
-}
-
-fn silence() -> Time {
-    Time(Duration::from_secs(2))
-}
-
-fn failures() -> u32 {
-    50
-}
-
 /// A fade that is known, with times from the start of the proxy.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -317,12 +300,8 @@ pub(super) struct Fade {
     /// End of the fade, after its start.
     pub(super) ends: Time,
     /// Time before the fade at which the proxy is told.
-    #[serde(default = "lead")]
+    #[serde(default = "Time::millis::<200>")]
     pub(super) lead: Time,
-}
-
-fn lead() -> Time {
-    Time(Duration::from_millis(200))
 }
 
 hopwise_lab::schema_of!(ProxySettings);

@@ -21,7 +21,7 @@ pub(crate) struct Socks5 {
     #[schemars(extend("x-range" = "1 to 65536", "x-unit" = "connections"))]
     pub(crate) connections: usize,
     /// Time that a client has to name its target.
-    #[serde(default = "handshake_within")]
+    #[serde(default = "Time::millis::<10_000>")]
     #[schemars(extend("x-range" = "100ms or more"))]
     pub(crate) handshake_within: Time,
     /// Least time that a client keeps its seat while it carries nothing and no other seat is free.
@@ -82,10 +82,6 @@ pub(super) fn idle() -> Time {
 
 pub(super) fn connections() -> usize {
     1024
-}
-
-fn handshake_within() -> Time {
-    Time(Duration::from_secs(10))
 }
 
 pub(super) fn reads_within() -> Time {

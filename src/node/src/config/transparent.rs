@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
 use hopwise_lab::located::{Document, YamlPath};
 use hopwise_lab::rules::Network;
-use hopwise_lab::units::Time;
+use hopwise_lab::units::{Time, number};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
@@ -35,7 +34,7 @@ pub struct Transparent {
     #[serde(default)]
     pub(crate) classes: Vec<Class>,
     /// Port over Hopwise at which nodes find each other; the same at all nodes.
-    #[serde(default = "port")]
+    #[serde(default = "number::<u16, 7300>")]
     #[schemars(extend("x-range" = "1 to 65535", "x-unit" = "no unit"))]
     pub(crate) port: u16,
     /// Networks of the nodes for which this node opens connections (default: none).
@@ -44,10 +43,10 @@ pub struct Transparent {
     /// Networks of the destinations that it opens for them (default: all but loopback and link-local ones).
     pub(crate) targets: Option<Vec<Network>>,
     /// Source address of the connections that it opens for them (default client).
-    #[serde(default = "source")]
+    #[serde(default)]
     pub(crate) source: Source,
     /// Time that a host's SYN may wait for the other node and the destination; then it goes straight on.
-    #[serde(default = "answers_within")]
+    #[serde(default = "Time::millis::<800>")]
     #[schemars(extend("x-range" = "10ms to 30s"))]
     pub(crate) answers_within: Time,
     /// Number of carried connections at the same time: seats. One address has at most half of them. Beyond that,
@@ -60,11 +59,11 @@ pub struct Transparent {
     #[schemars(extend("x-range" = "100ms or more"))]
     pub(crate) idle: Time,
     /// Netfilter queue for held SYNs, which no other program has.
-    #[serde(default = "number")]
+    #[serde(default = "number::<u16, 7300>")]
     #[schemars(extend("x-range" = "0 to 65535", "x-unit" = "no unit"))]
     pub(crate) queue: u16,
     /// Routing table for this node alone, and the priority of the routing rules that lead there.
-    #[serde(default = "number")]
+    #[serde(default = "number::<u16, 7300>")]
     #[schemars(extend("x-range" = "256 to 32765", "x-unit" = "no unit"))]
     pub(crate) table: u16,
 }
@@ -100,10 +99,11 @@ pub(crate) struct Class {
 }
 
 /// Source address of the connections that a node opens for others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Source {
     /// Address of the client, where the destination's answers come back through this node; otherwise its own one.
+    #[default]
     Client,
     /// Address of this node.
     Own,
@@ -140,22 +140,6 @@ impl<'de> Deserialize<'de> for Ports {
             ))),
         }
     }
-}
-
-fn port() -> u16 {
-    7300
-}
-
-fn number() -> u16 {
-    7300
-}
-
-fn source() -> Source {
-    Source::Client
-}
-
-fn answers_within() -> Time {
-    Time(Duration::from_millis(800))
 }
 
 impl Transparent {
