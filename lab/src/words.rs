@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error, Visitor};
+use serde::de::{DeserializeOwned, Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
 /// A value that files write as one of a few words.
@@ -76,5 +76,57 @@ impl<T: Words> JsonSchema for Word<T> {
             .into_iter()
             .map(|(word, _, about)| json_schema!({ "const": word, "description": about, "type": "string" }));
         json_schema!({ "description": T::ABOUT, "oneOf": each.collect::<Vec<_>>() })
+    }
+}
+
+/// A value, or the word `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrOff<T> {
+    /// The word.
+    Off,
+    /// The value.
+    On(T),
+}
+
+impl<T> OrOff<T> {
+    /// The value; none for `off`.
+    pub fn on(self) -> Option<T> {
+        match self {
+            OrOff::On(value) => Some(value),
+            OrOff::Off => None,
+        }
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for OrOff<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<OrOff<T>, D::Error> {
+        let value = serde_yaml::Value::deserialize(from)?;
+        // YAML 1.1 reads `off` as false.
+        if value == serde_yaml::Value::Bool(false) || value.as_str() == Some("off") {
+            return Ok(OrOff::Off);
+        }
+        T::deserialize(value)
+            .map(OrOff::On)
+            .map_err(|error| Error::custom(format_args!("{error}, or off")))
+    }
+}
+
+impl<T: Serialize> Serialize for OrOff<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            OrOff::On(value) => value.serialize(to),
+            OrOff::Off => to.serialize_str("off"),
+        }
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for OrOff<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}OrOff", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let value = generator.subschema_for::<T>();
+        json_schema!({ "anyOf": [value, { "enum": ["off", false] }] })
     }
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::schema::{HostConfig, OrOff, ScenarioFile};
+use super::schema::{HostConfig, ScenarioFile};
 use crate::located::{Document, Refusal, YamlPath, one_of};
 use crate::units::Time;
+use crate::words::OrOff;
 use crate::world::World;
 
 /// The settings of hosts in a run.

@@ -3,10 +3,11 @@
 use hopwise_air::dcf::{MacConfig, MacRules};
 use hopwise_air::phy::{Band, Phy};
 
-use super::schema::{OrOff, ScenarioFile};
+use super::schema::ScenarioFile;
 use super::{check, mask};
 use crate::located::{Document, Refusal, YamlPath, one_of};
 use crate::units::Time;
+use crate::words::OrOff;
 
 /// A block ACK tells of at most this number of packets.
 const MOST_MPDUS: u8 = 64;

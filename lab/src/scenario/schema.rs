@@ -25,7 +25,7 @@ use crate::world::World;
 pub(super) use arms::{ArmConfig, Arms};
 pub use claims::{Bound, Claim, Measure, PointCombination, Premise, Stated};
 pub(super) use host::HostConfig;
-pub(super) use radio::{OrOff, RadioConfig};
+pub(super) use radio::RadioConfig;
 pub(super) use run::{MatrixConfig, RunConfig};
 pub(super) use traffic::{Drawn, GAPS, REQUESTS, SEGMENT_BYTES, TRANSFERS, TrafficFlows, TrafficKind};
 

@@ -3,53 +3,16 @@
 //! The watcher holds a descriptor of the daemon's process, so that no other process can be killed in its place. A
 //! daemon that only lacks a processor is not killed: it would lack one after its next start as well.
 
-use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Read};
 use std::time::Duration;
 
-use hopwise_lab::units::Time;
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
 
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::log;
 use hopwise_daemon::privileges::{Privileges, forbid_tracing};
 use hopwise_daemon::watchdog::{Watcher, comes_again, stand_by};
-
-/// Time without commands that a daemon is allowed; `None` without a watcher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience(pub(crate) Option<Duration>);
-
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience(Some(Duration::from_secs(1)))
-    }
-}
-
-impl JsonSchema for Patience {
-    fn schema_name() -> Cow<'static, str> {
-        "Patience".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [generator.subschema_for::<Time>(), { "enum": ["off", false] }] })
-    }
-}
-
-impl<'de> Deserialize<'de> for Patience {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Patience, D::Error> {
-        // YAML 1.1 reads `off` as false.
-        match serde_yaml::Value::deserialize(from)? {
-            serde_yaml::Value::Bool(false) => Ok(Patience(None)),
-            serde_yaml::Value::String(text) if text == "off" => Ok(Patience(None)),
-            value => serde_yaml::from_value(value)
-                .map(|Time(time)| Patience(Some(time)))
-                .map_err(|error| de::Error::custom(format_args!("{error}, or off"))),
-        }
-    }
-}
 
 pub(crate) fn start(patience: Duration) -> io::Result<Watcher> {
     let own = pidfd_open(getpid(), PidfdFlags::empty())?;

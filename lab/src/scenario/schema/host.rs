@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::OrOff;
 use crate::units::Time;
+use crate::words::OrOff;
 
 /// Settings of the hosts of a live world during a run (default: as they are). Each is read back before and after the
 /// run, and has its old value again after it.

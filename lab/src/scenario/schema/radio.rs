@@ -1,17 +1,14 @@
 //! `radio:`, the radios of all nodes.
 
-use std::borrow::Cow;
-
 use hopwise_air::dcf::RateControl;
 use hopwise_air::phy::{Band, GuardInterval, Phy};
 use hopwise_mesh::WhenFull;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::queue::QueueKeys;
 use crate::units::{Rate, Time};
-use crate::words::{Word, Words};
+use crate::words::{OrOff, Word, Words};
 
 /// 802.11 radio of every node.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -99,56 +96,6 @@ impl Default for RadioConfig {
             mcs: None,
             arp: false,
         }
-    }
-}
-
-/// A value, or the word `off`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::scenario) enum OrOff<T> {
-    Off,
-    On(T),
-}
-
-impl<T> OrOff<T> {
-    /// The value; none for `off`.
-    pub(in crate::scenario) fn on(self) -> Option<T> {
-        match self {
-            OrOff::On(value) => Some(value),
-            OrOff::Off => None,
-        }
-    }
-}
-
-impl<'de, T: DeserializeOwned> Deserialize<'de> for OrOff<T> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<OrOff<T>, D::Error> {
-        let value = serde_yaml::Value::deserialize(from)?;
-        // YAML 1.1 reads `off` as false.
-        if value == serde_yaml::Value::Bool(false) || value.as_str() == Some("off") {
-            return Ok(OrOff::Off);
-        }
-        T::deserialize(value)
-            .map(OrOff::On)
-            .map_err(|error| de::Error::custom(format_args!("{error}, or off")))
-    }
-}
-
-impl<T: Serialize> Serialize for OrOff<T> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            OrOff::On(value) => value.serialize(to),
-            OrOff::Off => to.serialize_str("off"),
-        }
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for OrOff<T> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("{}OrOff", T::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let value = generator.subschema_for::<T>();
-        json_schema!({ "anyOf": [value, { "enum": ["off", false] }] })
     }
 }
 

@@ -12,11 +12,11 @@ use hopwise_lab::keys;
 use hopwise_lab::located::{Document, LoadError, Refusal, YamlPath};
 use hopwise_lab::rules::Network;
 use hopwise_lab::units::{Size, Time, number};
+use hopwise_lab::words::OrOff;
 use hopwise_mesh::{ProxyConfig, ProxyRule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use crate::watchdog::Patience;
 use hopwise_daemon::confine::Confine;
 use hopwise_daemon::failure::Failure;
 use hopwise_node::config::Fault;
@@ -63,9 +63,9 @@ pub(super) struct ProxySettings {
     pub(super) forecast: Option<Forecast>,
     /// Time without commands after which a proxy is killed, so that its traffic continues without it; off: never
     /// (default 1s).
-    #[serde(default)]
+    #[serde(default = "watchdog")]
     #[schemars(extend("x-range" = "600ms or more"))]
-    pub(super) watchdog: Patience,
+    pub(super) watchdog: OrOff<Time>,
     /// File for the trace (default: none).
     #[schemars(with = "Option<String>")]
     pub(super) trace: Option<PathBuf>,
@@ -93,6 +93,10 @@ fn fixed() -> Device {
 
 fn mobile() -> Device {
     Device { name: "hopm".to_owned(), fault: None }
+}
+
+fn watchdog() -> OrOff<Time> {
+    OrOff::On(Time::millis::<1_000>())
 }
 
 pub(super) fn control() -> PathBuf {
@@ -435,9 +439,9 @@ mod tests {
         let agents: Vec<_> = proxy.rules.iter().map(|rule| rule.agent.as_str()).collect();
         assert_eq!(agents, ["none", "ack-hold"]);
         assert!(config.steer.is_some());
-        assert_eq!(config.watchdog, Patience::default());
+        assert_eq!(config.watchdog, watchdog());
         let off = read(&Document::parse("proxy.yaml", "watchdog: off\n").expect("a document"));
-        assert_eq!(off.expect("accepted").watchdog, Patience(None));
+        assert_eq!(off.expect("accepted").watchdog, OrOff::Off);
     }
 
     /// A file, and the refusal.

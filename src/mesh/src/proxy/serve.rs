@@ -134,7 +134,7 @@ fn needs(config: &ProxySettings) -> AccessNeeds {
 
 /// Starts the watcher. The proxy also works without one.
 fn watcher(config: &ProxySettings) -> Option<Watcher> {
-    let started = watchdog::start(config.watchdog.0?);
+    let started = watchdog::start(config.watchdog.on()?.0);
     started.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the proxy hangs")).ok()
 }
 
