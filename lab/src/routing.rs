@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::located::{Document, Refusal, YamlPath, either};
 use crate::sim::RoutingPlan;
-use crate::words::{Word, Words};
+use crate::words::{Word, Words, words};
 use given::{NamedKey, Section};
 
 /// Routing protocol and constants. Those of a flat protocol stand in the section itself, those of other protocols in
@@ -38,13 +38,14 @@ impl Words for &'static RoutingProtocol {
     }
 }
 
-impl Words for RuleSet {
-    const NAME: &'static str = "AodvRules";
-    const ABOUT: &'static str = "Rule set of AODV.";
-    const ALL: &'static [(&'static str, RuleSet, &'static str)] = &[
-        ("rfc3561", RuleSet::Standard, "RFC 3561."),
-        ("ns2", RuleSet::Ns2, "AODV as ns-2 has it; only in world sim."),
-    ];
+words! {
+    /// Rule set of AODV.
+    RuleSet as "AodvRules" {
+        /// RFC 3561.
+        "rfc3561" => Standard,
+        /// AODV as ns-2 has it; only in world sim.
+        "ns2" => Ns2,
+    }
 }
 
 /// The protocols with constants in a section of their own.

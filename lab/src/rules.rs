@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Value, json};
 
 use crate::located::{Document, Refusal, YamlPath};
-use crate::words::{Word, Words};
+use crate::words::{Word, words};
 
 /// A rule that chooses agents. The first rule that matches applies. Agents that it does not name are the default ones,
 /// which a scenario takes from the arm.
@@ -63,13 +63,14 @@ fn none<P>() -> Option<P> {
     None
 }
 
-impl Words for Direction {
-    const NAME: &'static str = "Direction";
-    const ABOUT: &'static str = "End of a connection at which a rule applies.";
-    const ALL: &'static [(&'static str, Direction, &'static str)] = &[
-        ("out", Direction::Outgoing, "The end that opens the connection."),
-        ("in", Direction::Incoming, "The end that accepts the connection."),
-    ];
+words! {
+    /// End of a connection at which a rule applies.
+    Direction as "Direction" {
+        /// The end that opens the connection.
+        "out" => Outgoing,
+        /// The end that accepts the connection.
+        "in" => Incoming,
+    }
 }
 
 /// A network such as 10.7.0.0/16, or a single address.

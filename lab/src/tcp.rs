@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Size, Time};
-use crate::words::{Word, Words};
+use crate::words::{Word, words};
 
 /// Payload of a segment of the profile `ns2`, unless `segment_bytes` gives another size.
 const NS2_SEGMENT_BYTES: u16 = 1000;
@@ -70,39 +70,22 @@ pub struct Tcp {
     pub peers_hop_limit: Option<u8>,
 }
 
-impl Words for Profile {
-    const NAME: &'static str = "TcpProfile";
-    const ABOUT: &'static str = "Profile of TCP settings.";
-    const ALL: &'static [(&'static str, Profile, &'static str)] = &[
-        (
-            "modern",
-            Profile::Modern,
-            "Current RFCs: SACK, RACK-TLP, PRR, ECN, timestamps, window scaling and Nagle's algorithm.",
-        ),
-        (
-            "ns2",
-            Profile::Ns2,
-            "The TCP of ns-2 in papers of its time. Its window is fixed. It has no SACK, RACK, ECN, timestamps or \
-             Nagle's algorithm.",
-        ),
-    ];
-}
-
-impl Words for AckMerge {
-    const NAME: &'static str = "AckMerge";
-    const ABOUT: &'static str = "Treatment of an ACK that still waits for the link when the next one is due.";
-    const ALL: &'static [(&'static str, AckMerge, &'static str)] = &[
-        (
-            "off",
-            AckMerge::Off,
-            "Each ACK for data in order is sent, except one that a FIN or a waiting SACK makes redundant.",
-        ),
-        (
-            "read",
-            AckMerge::Read,
-            "The later ACK replaces the one that waits, if both acknowledge data in order.",
-        ),
-    ];
+words! {
+    /// Profile of TCP settings.
+    Profile as "TcpProfile" {
+        /// Current RFCs: SACK, RACK-TLP, PRR, ECN, timestamps, window scaling and Nagle's algorithm.
+        "modern" => Modern,
+        /// The TCP of ns-2 in papers of its time. Its window is fixed. It has no SACK, RACK, ECN, timestamps or Nagle's
+        /// algorithm.
+        "ns2" => Ns2,
+    }
+    /// Treatment of an ACK that still waits for the link when the next one is due.
+    AckMerge as "AckMerge" {
+        /// Each ACK for data in order is sent, except one that a FIN or a waiting SACK makes redundant.
+        "off" => Off,
+        /// The later ACK replaces the one that waits, if both acknowledge data in order.
+        "read" => Read,
+    }
 }
 
 impl Tcp {

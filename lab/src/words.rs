@@ -23,6 +23,38 @@ pub trait Words: Copy + PartialEq + Sized + 'static {
     }
 }
 
+/// Writes the words of types: each type has its name in the JSON Schema, and each word its value. The documentation of
+/// both is their description there.
+///
+/// ```text
+/// words! {
+///     /// Band of the channel.
+///     Band as "BandName" {
+///         /// Slots of 9 us.
+///         "5ghz" => Ghz5,
+///     }
+/// }
+/// ```
+macro_rules! words {
+    ($(
+        $(#[doc = $about:literal])+
+        $type:ident as $name:literal { $($(#[doc = $doc:literal])+ $word:literal => $value:ident,)+ }
+    )+) => { $(
+        impl $crate::words::Words for $type {
+            const NAME: &'static str = $name;
+            const ABOUT: &'static str = concat!($($about),+).trim_ascii();
+            const ALL: &'static [(&'static str, $type, &'static str)] =
+                &[$(($word, $type::$value, concat!($($doc),+).trim_ascii())),+];
+        }
+    )+ };
+}
+pub(crate) use words;
+
+/// The word for a value; none if files have no word for it.
+pub(crate) fn word_for<T: Words>(value: T) -> Option<&'static str> {
+    T::all().into_iter().find_map(|(word, of, _)| (of == value).then_some(word))
+}
+
 /// A value of another crate as files have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Word<T>(pub T);
@@ -60,9 +92,9 @@ impl<'de, T: Words> Deserialize<'de> for Word<T> {
 
 impl<T: Words> Serialize for Word<T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let found = T::all().into_iter().find(|(_, value, _)| *value == self.0);
-        let (word, ..) = found.ok_or_else(|| ser::Error::custom("no word of files for this value"))?;
-        to.serialize_str(word)
+        to.serialize_str(
+            word_for(self.0).ok_or_else(|| ser::Error::custom("no word of files for this value"))?,
+        )
     }
 }
 
@@ -105,9 +137,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for OrOff<T> {
         if value == serde_yaml::Value::Bool(false) || value.as_str() == Some("off") {
             return Ok(OrOff::Off);
         }
-        T::deserialize(value)
-            .map(OrOff::On)
-            .map_err(|error| Error::custom(format_args!("{error}, or off")))
+        T::deserialize(value).map(OrOff::On).map_err(|error| Error::custom(format_args!("{error}, or off")))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The worlds that a scenario runs in, and arms that run the kernel's TCP there: `receiver: kernel`,
 //! `sender: kernel:bbr`.
 
-use crate::words::Words;
+use crate::words::{word_for, words};
 
 /// The kind of world in which a scenario runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,12 +23,7 @@ impl World {
 
     /// The word for it in scenarios and results.
     pub fn name(self) -> &'static str {
-        match self {
-            World::Sim => "sim",
-            World::Netns => "netns",
-            World::Hwsim => "hwsim",
-            World::Mesh => "mesh",
-        }
+        word_for(self).unwrap_or_default()
     }
 
     /// True if its nodes are processes over kernels, so that no two of its runs are equal.
@@ -37,29 +32,20 @@ impl World {
     }
 }
 
-impl Words for World {
-    const NAME: &'static str = "World";
-    const ABOUT: &'static str = "World that a scenario runs in.";
-    const ALL: &'static [(&'static str, World, &'static str)] = &[
-        ("sim", World::Sim, "The simulated radio, in virtual time."),
-        (
-            "netns",
-            World::Netns,
-            "The simulated radio in real time. Each node is a network namespace of this machine, where the kernel \
-             forwards. It needs root.",
-        ),
-        (
-            "hwsim",
-            World::Hwsim,
-            "The simulated radio under the Wi-Fi stack of a kernel (mac80211_hwsim), in an emulated virtual machine.",
-        ),
-        (
-            "mesh",
-            World::Mesh,
-            "Hosts of an inventory, reached by ssh, with the radios and routes that they have. Agents of ours need \
-             root there.",
-        ),
-    ];
+words! {
+    /// World that a scenario runs in.
+    World as "World" {
+        /// The simulated radio, in virtual time.
+        "sim" => Sim,
+        /// The simulated radio in real time. Each node is a network namespace of this machine, where the kernel
+        /// forwards. It needs root.
+        "netns" => Netns,
+        /// The simulated radio under the Wi-Fi stack of a kernel (mac80211_hwsim), in an emulated virtual machine.
+        "hwsim" => Hwsim,
+        /// Hosts of an inventory, reached by ssh, with the radios and routes that they have. Agents of ours need root
+        /// there.
+        "mesh" => Mesh,
+    }
 }
 
 /// The receiver of such an arm, and the beginning of its sender.

@@ -20,7 +20,7 @@ use crate::routing::RoutingConfig;
 use crate::rules::Rule;
 use crate::tcp::Tcp;
 use crate::units::{Rate, Share, Time};
-use crate::words::{Word, Words};
+use crate::words::{Word, words};
 use crate::world::World;
 pub(super) use arms::{ArmConfig, Arms};
 pub use claims::{Bound, Claim, Measure, PointCombination, Premise, Stated};
@@ -367,11 +367,12 @@ pub(super) struct Mac {
     pub(super) rules: Word<MacRules>,
 }
 
-impl Words for MacRules {
-    const NAME: &'static str = "MacRules";
-    const ABOUT: &'static str = "Rule set of the MAC.";
-    const ALL: &'static [(&'static str, MacRules, &'static str)] = &[
-        ("standard", MacRules::Standard, "IEEE 802.11."),
-        ("ns2", MacRules::Ns2, "The MAC of ns-2, with other timeouts, captures and sizes of frames."),
-    ];
+words! {
+    /// Rule set of the MAC.
+    MacRules as "MacRules" {
+        /// IEEE 802.11.
+        "standard" => Standard,
+        /// The MAC of ns-2, with other timeouts, captures and sizes of frames.
+        "ns2" => Ns2,
+    }
 }

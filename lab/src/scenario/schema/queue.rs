@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::Time;
-use crate::words::{Word, Words};
+use crate::words::{Word, words};
 
 /// The kind of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,20 +100,13 @@ impl QueueKeys {
     }
 }
 
-impl Words for QueueKind {
-    const NAME: &'static str = "QueueName";
-    const ABOUT: &'static str = "Kind of a queue.";
-    const ALL: &'static [(&'static str, QueueKind, &'static str)] = &[
-        (
-            "drop-tail",
-            QueueKind::DropTail,
-            "One queue of `radio.queue_packets`. The packet that finds it full is lost, as in the papers.",
-        ),
-        (
-            "fq-codel",
-            QueueKind::FqCodel,
-            "The queue of Linux's mac80211: flows of each station take turns, CoDel drops from those that wait too \
-             long, and the device holds little.",
-        ),
-    ];
+words! {
+    /// Kind of a queue.
+    QueueKind as "QueueName" {
+        /// One queue of `radio.queue_packets`. The packet that finds it full is lost, as in the papers.
+        "drop-tail" => DropTail,
+        /// The queue of Linux's mac80211: flows of each station take turns, CoDel drops from those that wait too long,
+        /// and the device holds little.
+        "fq-codel" => FqCodel,
+    }
 }

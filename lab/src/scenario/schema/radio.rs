@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::queue::QueueKeys;
 use crate::units::{Rate, Time};
-use crate::words::{OrOff, Word, Words};
+use crate::words::{OrOff, Word, words};
 
 /// 802.11 radio of every node.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -99,53 +99,37 @@ impl Default for RadioConfig {
     }
 }
 
-impl Words for RateControl {
-    const NAME: &'static str = "RateName";
-    const ABOUT: &'static str = "Rate control of data frames.";
-    const ALL: &'static [(&'static str, RateControl, &'static str)] = &[
-        ("fixed", RateControl::Fixed, "The profile's data rate."),
-        (
-            "arf",
-            RateControl::Arf,
-            "ARF: the profile's data rate or a lower one, chosen by the outcome of earlier frames.",
-        ),
-        (
-            "minstrel",
-            RateControl::Minstrel,
-            "Minstrel-HT of Linux: any rate of the profile's kind that is no faster, for each receiver by what came \
-             through lately. Other rates are tried now and then, and RTS precedes the later tries of a frame.",
-        ),
-    ];
-}
-
-impl Words for GuardInterval {
-    const NAME: &'static str = "GuardName";
-    const ABOUT: &'static str = "Guard interval of data frames.";
-    const ALL: &'static [(&'static str, GuardInterval, &'static str)] = &[
-        ("long", GuardInterval::Long, "800 ns: a symbol takes 4 us."),
-        ("short", GuardInterval::Short, "400 ns: a symbol takes 3.6 us."),
-    ];
-}
-
-impl Words for Band {
-    const NAME: &'static str = "BandName";
-    const ABOUT: &'static str = "Band of the channel.";
-    const ALL: &'static [(&'static str, Band, &'static str)] = &[
-        ("2.4ghz", Band::Ghz2, "Slots of 20 us, as in every ad hoc network there, and a SIFS of 10 us."),
-        ("5ghz", Band::Ghz5, "Slots of 9 us, a SIFS of 16 us, and no signal extension."),
-    ];
-}
-
-impl Words for WhenFull {
-    const NAME: &'static str = "WhenFullName";
-    const ABOUT: &'static str = "Behaviour of a full interface queue.";
-    const ALL: &'static [(&'static str, WhenFull, &'static str)] = &[
-        ("drop", WhenFull::Drop, "The queue drops the packet."),
-        (
-            "hold",
-            WhenFull::Hold,
-            "Packets of the node itself, TCP and UDP, wait until there is room. Forwarded packets are dropped. Only in \
-             world sim.",
-        ),
-    ];
+words! {
+    /// Rate control of data frames.
+    RateControl as "RateName" {
+        /// The profile's data rate.
+        "fixed" => Fixed,
+        /// ARF: the profile's data rate or a lower one, chosen by the outcome of earlier frames.
+        "arf" => Arf,
+        /// Minstrel-HT of Linux: any rate of the profile's kind that is no faster, for each receiver by what came
+        /// through lately. Other rates are tried now and then, and RTS precedes the later tries of a frame.
+        "minstrel" => Minstrel,
+    }
+    /// Guard interval of data frames.
+    GuardInterval as "GuardName" {
+        /// 800 ns: a symbol takes 4 us.
+        "long" => Long,
+        /// 400 ns: a symbol takes 3.6 us.
+        "short" => Short,
+    }
+    /// Band of the channel.
+    Band as "BandName" {
+        /// Slots of 20 us, as in every ad hoc network there, and a SIFS of 10 us.
+        "2.4ghz" => Ghz2,
+        /// Slots of 9 us, a SIFS of 16 us, and no signal extension.
+        "5ghz" => Ghz5,
+    }
+    /// Behaviour of a full interface queue.
+    WhenFull as "WhenFullName" {
+        /// The queue drops the packet.
+        "drop" => Drop,
+        /// Packets of the node itself, TCP and UDP, wait until there is room. Forwarded packets are dropped. Only in
+        /// world sim.
+        "hold" => Hold,
+    }
 }
