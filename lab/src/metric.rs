@@ -8,26 +8,14 @@ use super::statistics::{Better, Figure};
 pub struct Metric {
     /// The name in results, tables and files.
     pub name: &'static str,
+    /// The name in words, where the name with spaces would not do; else empty.
+    title: &'static str,
     /// Its meaning, and its unit.
     pub says: &'static str,
     /// The figure; none where the run has no such figure.
     pub of: fn(&RunResult) -> Option<f64>,
     /// The side that is better; none for a figure that is neither good nor bad in itself.
     pub better: Option<Better>,
-}
-
-const fn metric(name: &'static str, says: &'static str, of: fn(&RunResult) -> Option<f64>) -> Metric {
-    Metric { name, says, of, better: None }
-}
-
-/// A metric of which more is better.
-const fn more(name: &'static str, says: &'static str, of: fn(&RunResult) -> Option<f64>) -> Metric {
-    Metric { better: Some(Better::More), ..metric(name, says, of) }
-}
-
-/// A metric of which less is better.
-const fn less(name: &'static str, says: &'static str, of: fn(&RunResult) -> Option<f64>) -> Metric {
-    Metric { better: Some(Better::Less), ..metric(name, says, of) }
 }
 
 impl Metric {
@@ -38,9 +26,8 @@ impl Metric {
 
     /// The name in words, without the unit.
     pub fn title(&self) -> String {
-        let known = TITLES.iter().find(|(name, _)| *name == self.name);
         let bare = || UNITS.iter().find_map(|(end, _)| self.name.strip_suffix(end)).unwrap_or(self.name);
-        known.map_or_else(|| bare().replace('_', " "), |(_, title)| (*title).to_owned())
+        if self.title.is_empty() { bare().replace('_', " ") } else { self.title.to_owned() }
     }
 
     /// The name in words and the unit: `median round trip, ms`.
@@ -58,130 +45,109 @@ impl Metric {
 /// The ends of names that are units.
 const UNITS: [(&str, &str); 3] = [("_kbps", "kbit/s"), ("_ms", "ms"), ("_s", "s")];
 
-/// Names in words, where the name with spaces would not do.
-const TITLES: [(&str, &str); 19] = [
-    ("jain", "Jain's index"),
-    ("jain_over_time", "Jain's index over time"),
-    ("segments_retransmitted", "segments sent again"),
-    ("rtt_median_ms", "median round trip"),
-    ("rtt_p95_ms", "95 % round trip"),
-    ("rtt_p99_ms", "99 % round trip"),
-    ("rtt_ms", "mean smoothed round trip"),
-    ("completion_s", "mean completion time"),
-    ("completion_median_s", "median completion time"),
-    ("completion_p95_s", "95 % completion time"),
-    ("probe_median_ms", "probe's median round trip"),
-    ("probe_p95_ms", "probe's 95 % round trip"),
-    ("probe_loss", "share of lost probes"),
-    ("out_of_order_share", "share of segments above a hole"),
-    ("burst_mean", "mean burst, segments"),
-    ("burst_longest", "longest burst, segments"),
-    ("queue_wait_ms", "mean wait in a queue"),
-    ("queue_wait_p95_ms", "95 % wait in a queue"),
-    ("ack_queue_wait_ms", "ACKs' mean wait in a queue"),
-];
+/// Writes the table: what documents a metric is its meaning, and a text behind its name is its title.
+macro_rules! metrics {
+    ($($(#[doc = $says:literal])+ $better:ident $name:ident $($title:literal)? = $of:expr;)+) => {
+        /// The first one is compared between arms, unless a trial names further ones.
+        pub const METRICS: [Metric; [$(stringify!($name)),+].len()] = [$(Metric {
+            name: stringify!($name),
+            title: [$($title,)? ""][0],
+            says: concat!($($says),+).trim_ascii(),
+            of: $of,
+            better: $better,
+        }),+];
+    };
+}
 
-/// The first one is compared between arms, unless a trial names further ones.
-pub const METRICS: [Metric; 40] = [
-    more("goodput_kbps", "bytes in order to the programs, in kbit/s of counted time", |run| {
-        Some(run.total.goodput_kbps)
-    }),
-    more("jain", "Jain's index of the flows' goodputs: 1 for equal shares, 1/n if one has all", |run| {
-        Some(run.total.jain)
-    }),
-    more("jain_over_time", "mean of Jain's index over 100 intervals of the counted time", |run| {
-        run.total.jain_over_time
-    }),
-    metric("segments_sent", "data segments sent, with those sent again", |run| {
-        sum(run, |flow| flow.segments_sent)
-    }),
-    less("segments_retransmitted", "data segments sent again", |run| {
-        sum(run, |flow| flow.segments_retransmitted)
-    }),
-    less("timeouts", "retransmission timeouts", |run| sum(run, |flow| flow.timeouts.map(u64::from))),
-    metric("fast_retransmits", "recoveries that began without a timeout", |run| {
-        sum(run, |flow| flow.fast_retransmits.map(u64::from))
-    }),
-    metric("acks_sent", "pure ACKs sent", |run| sum(run, |flow| flow.acks_sent)),
-    metric("acks_repeated", "ACKs that an agent sent again", |run| sum(run, |flow| flow.acks_repeated)),
-    metric("acks_per_segment", "pure ACKs for each data segment sent", acks_per_segment),
-    less("segments_received_again", "data segments that the receiver had already", received_again),
-    less(
-        "out_of_order_share",
-        "share of the arrived data segments that came above a hole, 0 to 1",
-        out_of_order,
-    ),
-    metric("burst_longest", "most data segments that left upon one packet or timer", |run| {
-        foreground(run).filter_map(|flow| flow.burst_longest).max().map(|longest| longest as f64)
-    }),
-    metric(
-        "burst_mean",
-        "mean number of data segments that left upon one packet or timer; mean of the flows",
-        |run| mean(foreground(run).filter_map(|flow| flow.burst_mean)),
-    ),
-    less("rtt_median_ms", "half of the round trips took no longer, in ms; mean of the flows", |run| {
-        of_round_trips(run, |trips| trips.median_ms)
-    }),
-    less("rtt_p95_ms", "95 % of the round trips took no longer, in ms; mean of the flows", |run| {
-        of_round_trips(run, |trips| trips.p95_ms)
-    }),
-    less("rtt_p99_ms", "99 % of the round trips took no longer, in ms; mean of the flows", |run| {
-        of_round_trips(run, |trips| trips.p99_ms)
-    }),
-    less("rtt_ms", "mean smoothed round trip of live worlds, of any TCP, in ms; mean of the flows", |run| {
-        mean(foreground(run).filter_map(|flow| flow.rtt_ms))
-    }),
-    less("completion_s", "mean time of a transfer or a request with its response, in s", completion_s),
-    less("completion_median_s", "half of these took no longer, in s; mean of the flows", |run| {
-        of_completed(run, |completed| completed.median_s)
-    }),
-    less("completion_p95_s", "95 % of these took no longer, in s; mean of the flows", |run| {
-        of_completed(run, |completed| completed.p95_s)
-    }),
-    less(
-        "probe_median_ms",
-        "half of the probes were answered in this time, in ms; mean of the probes' flows",
-        |run| mean(probes(run).filter_map(|probe| Some(probe.round_trips?.median_ms))),
-    ),
-    less(
-        "probe_p95_ms",
-        "95 % of those that were answered took no longer, in ms; mean of the probes' flows",
-        |run| mean(probes(run).filter_map(|probe| Some(probe.round_trips?.p95_ms))),
-    ),
-    less("probe_loss", "share of the probes that were not answered, 0 to 1", probe_loss),
-    metric("frames_sent", "frames of all radios, with RTS, CTS and MAC ACKs", |run| {
-        count(run.air.frames_sent)
-    }),
-    less("collisions", "frames that a receiver lost to another frame", |run| count(run.air.collisions)),
-    less("retry_drops", "packets that a radio gave up after its last try", |run| count(run.air.retry_drops)),
-    less("reorder_timeouts", "missing packets for which receivers of aggregates waited no longer", |run| {
-        count(run.air.reorder_timeouts)
-    }),
-    less("reorder_late", "those of them that came later and were dropped", |run| count(run.air.reorder_late)),
-    less("queue_drops", "packets that interface queues dropped", |run| count(run.air.queue_drops)),
-    metric("codel_drops", "the part of queue_drops that is CoDel's", |run| count(run.air.codel_drops)),
-    metric("ce_marks", "packets that CoDel marked and did not drop", |run| count(run.air.ce_marks)),
-    less(
-        "queue_wait_ms",
-        "mean time of a data segment at a hop, from the interface queue to its first frame, in ms; over all hops",
-        |run| run.air.queue_wait_ms,
-    ),
-    less("queue_wait_p95_ms", "95 % of these took no longer, in ms", |run| run.air.queue_wait_p95_ms),
-    less("ack_queue_wait_ms", "the mean of the same for TCP's ACKs, in ms", |run| run.air.ack_queue_wait_ms),
-    metric(
-        "airtime_s",
-        "time that radios sent, in s, summed over all of them: more than the run lasts",
-        |run| run.air.airtime_s,
-    ),
-    metric(
-        "data_airtime_s",
-        "the part of `airtime_s` for TCP's data, with its RTS, CTS and MAC ACKs",
-        |run| run.air.data_airtime_s,
-    ),
-    metric("ack_airtime_s", "the same for TCP's ACKs", |run| run.air.ack_airtime_s),
-    metric("route_discoveries", "searches for a route that began", |run| count(run.routing.discoveries)),
-    less("route_failures", "routes that broke", |run| count(run.routing.route_failures)),
-];
+const MORE: Option<Better> = Some(Better::More);
+const LESS: Option<Better> = Some(Better::Less);
+const NEITHER: Option<Better> = None;
+
+metrics! {
+    /// bytes in order to the programs, in kbit/s of counted time
+    MORE goodput_kbps = |run| Some(run.total.goodput_kbps);
+    /// Jain's index of the flows' goodputs: 1 for equal shares, 1/n if one has all
+    MORE jain "Jain's index" = |run| Some(run.total.jain);
+    /// mean of Jain's index over 100 intervals of the counted time
+    MORE jain_over_time "Jain's index over time" = |run| run.total.jain_over_time;
+    /// data segments sent, with those sent again
+    NEITHER segments_sent = |run| sum(run, |flow| flow.segments_sent);
+    /// data segments sent again
+    LESS segments_retransmitted "segments sent again" = |run| sum(run, |flow| flow.segments_retransmitted);
+    /// retransmission timeouts
+    LESS timeouts = |run| sum(run, |flow| flow.timeouts.map(u64::from));
+    /// recoveries that began without a timeout
+    NEITHER fast_retransmits = |run| sum(run, |flow| flow.fast_retransmits.map(u64::from));
+    /// pure ACKs sent
+    NEITHER acks_sent = |run| sum(run, |flow| flow.acks_sent);
+    /// ACKs that an agent sent again
+    NEITHER acks_repeated = |run| sum(run, |flow| flow.acks_repeated);
+    /// pure ACKs for each data segment sent
+    NEITHER acks_per_segment = acks_per_segment;
+    /// data segments that the receiver had already
+    LESS segments_received_again = received_again;
+    /// share of the arrived data segments that came above a hole, 0 to 1
+    LESS out_of_order_share "share of segments above a hole" = out_of_order;
+    /// most data segments that left upon one packet or timer
+    NEITHER burst_longest "longest burst, segments" =
+        |run| foreground(run).filter_map(|flow| flow.burst_longest).max().map(|longest| longest as f64);
+    /// mean number of data segments that left upon one packet or timer; mean of the flows
+    NEITHER burst_mean "mean burst, segments" = |run| mean(foreground(run).filter_map(|flow| flow.burst_mean));
+    /// half of the round trips took no longer, in ms; mean of the flows
+    LESS rtt_median_ms "median round trip" = |run| of_round_trips(run, |trips| trips.median_ms);
+    /// 95 % of the round trips took no longer, in ms; mean of the flows
+    LESS rtt_p95_ms "95 % round trip" = |run| of_round_trips(run, |trips| trips.p95_ms);
+    /// 99 % of the round trips took no longer, in ms; mean of the flows
+    LESS rtt_p99_ms "99 % round trip" = |run| of_round_trips(run, |trips| trips.p99_ms);
+    /// mean smoothed round trip of live worlds, of any TCP, in ms; mean of the flows
+    LESS rtt_ms "mean smoothed round trip" = |run| mean(foreground(run).filter_map(|flow| flow.rtt_ms));
+    /// mean time of a transfer or a request with its response, in s
+    LESS completion_s "mean completion time" = completion_s;
+    /// half of these took no longer, in s; mean of the flows
+    LESS completion_median_s "median completion time" = |run| of_completed(run, |completed| completed.median_s);
+    /// 95 % of these took no longer, in s; mean of the flows
+    LESS completion_p95_s "95 % completion time" = |run| of_completed(run, |completed| completed.p95_s);
+    /// half of the probes were answered in this time, in ms; mean of the probes' flows
+    LESS probe_median_ms "probe's median round trip" =
+        |run| mean(probes(run).filter_map(|probe| Some(probe.round_trips?.median_ms)));
+    /// 95 % of those that were answered took no longer, in ms; mean of the probes' flows
+    LESS probe_p95_ms "probe's 95 % round trip" =
+        |run| mean(probes(run).filter_map(|probe| Some(probe.round_trips?.p95_ms)));
+    /// share of the probes that were not answered, 0 to 1
+    LESS probe_loss "share of lost probes" = probe_loss;
+    /// frames of all radios, with RTS, CTS and MAC ACKs
+    NEITHER frames_sent = |run| count(run.air.frames_sent);
+    /// frames that a receiver lost to another frame
+    LESS collisions = |run| count(run.air.collisions);
+    /// packets that a radio gave up after its last try
+    LESS retry_drops = |run| count(run.air.retry_drops);
+    /// missing packets for which receivers of aggregates waited no longer
+    LESS reorder_timeouts = |run| count(run.air.reorder_timeouts);
+    /// those of them that came later and were dropped
+    LESS reorder_late = |run| count(run.air.reorder_late);
+    /// packets that interface queues dropped
+    LESS queue_drops = |run| count(run.air.queue_drops);
+    /// the part of queue_drops that is CoDel's
+    NEITHER codel_drops = |run| count(run.air.codel_drops);
+    /// packets that CoDel marked and did not drop
+    NEITHER ce_marks = |run| count(run.air.ce_marks);
+    /// mean time of a data segment at a hop, from the interface queue to its first frame, in ms; over all hops
+    LESS queue_wait_ms "mean wait in a queue" = |run| run.air.queue_wait_ms;
+    /// 95 % of these took no longer, in ms
+    LESS queue_wait_p95_ms "95 % wait in a queue" = |run| run.air.queue_wait_p95_ms;
+    /// the mean of the same for TCP's ACKs, in ms
+    LESS ack_queue_wait_ms "ACKs' mean wait in a queue" = |run| run.air.ack_queue_wait_ms;
+    /// time that radios sent, in s, summed over all of them: more than the run lasts
+    NEITHER airtime_s = |run| run.air.airtime_s;
+    /// the part of `airtime_s` for TCP's data, with its RTS, CTS and MAC ACKs
+    NEITHER data_airtime_s = |run| run.air.data_airtime_s;
+    /// the same for TCP's ACKs
+    NEITHER ack_airtime_s = |run| run.air.ack_airtime_s;
+    /// searches for a route that began
+    NEITHER route_discoveries = |run| count(run.routing.discoveries);
+    /// routes that broke
+    LESS route_failures = |run| count(run.routing.route_failures);
+}
 
 /// The metric of that name.
 pub fn named(name: &str) -> Option<&'static Metric> {
@@ -329,7 +295,6 @@ mod tests {
         assert_eq!(title("probe_p95_ms").as_deref(), Some("probe's 95 % round trip, ms"));
         assert_eq!(title("goodput_kbps").as_deref(), Some("goodput, kbit/s"));
         assert!(METRICS.iter().all(|metric| !metric.title().contains('_')));
-        assert!(TITLES.iter().all(|(name, _)| named(name).is_some()), "each is of a metric");
     }
 
     #[test]
