@@ -54,40 +54,16 @@ pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -
 /// Totals of all connections, also of those that are gone.
 fn totals(page: &mut MetricsPage, snapshot: &Snapshot) {
     let totals = &snapshot.totals;
-    for (family, label, help, counts) in [
-        (
-            "hopwise_segments_sent_total",
-            "what",
-            "Segments with data, SYN, FIN or RST, by what they were.",
-            &totals.segments_sent,
-        ),
-        (
-            "hopwise_payload_bytes_sent_total",
-            "what",
-            "Bytes of payload sent, by what their segments were; those of new ones are the goodput.",
-            &totals.payload_bytes_sent,
-        ),
-        (
-            "hopwise_segments_lost_total",
-            "by",
-            "Segments found to be lost before a timeout, by what found it.",
-            &totals.segments_lost,
-        ),
-        (
-            "hopwise_fast_recoveries_total",
-            "by",
-            "Fast recoveries that began, by what found the loss.",
-            &totals.fast_recoveries,
-        ),
-        (
-            "hopwise_recoveries_undone_total",
-            "by",
-            "Losses that turned out to be none, by what showed it.",
-            &totals.undone,
-        ),
-    ] {
-        page.by([family, "counter", help], label, counts);
-    }
+    let help = "Segments with data, SYN, FIN or RST, by what they were.";
+    page.by(["hopwise_segments_sent_total", "counter", help], "what", &totals.segments_sent);
+    let help = "Bytes of payload sent, by what their segments were; those of new ones are the goodput.";
+    page.by(["hopwise_payload_bytes_sent_total", "counter", help], "what", &totals.payload_bytes_sent);
+    let help = "Segments found to be lost before a timeout, by what found it.";
+    page.by(["hopwise_segments_lost_total", "counter", help], "by", &totals.segments_lost);
+    let help = "Fast recoveries that began, by what found the loss.";
+    page.by(["hopwise_fast_recoveries_total", "counter", help], "by", &totals.fast_recoveries);
+    let help = "Losses that turned out to be none, by what showed it.";
+    page.by(["hopwise_recoveries_undone_total", "counter", help], "by", &totals.undone);
     let of = |what: SentWhat| totals.segments_sent.get(what.name()).copied().unwrap_or(0);
     let again = [("fast-retransmit", of(SentWhat::Resent)), ("timeout", of(SentWhat::AfterTimeout))];
     let help = "Segments sent again, by cause; probes are not counted.";
@@ -103,21 +79,15 @@ fn totals(page: &mut MetricsPage, snapshot: &Snapshot) {
 fn captures(page: &mut MetricsPage, snapshot: &Snapshot, captured: &CaptureCounts) {
     let running = snapshot.capture.as_ref();
     let has_failed = running.is_some_and(|capture| capture.last_error.is_some());
-    for (family, help, is_so) in [
-        ("hopwise_capture_running", "Whether a capture runs.", running.is_some()),
-        ("hopwise_capture_failed", "Whether the running capture could not write something.", has_failed),
-    ] {
-        page.alone(family, "gauge", help, u8::from(is_so));
-    }
+    page.alone("hopwise_capture_running", "gauge", "Whether a capture runs.", u8::from(running.is_some()));
+    let help = "Whether the running capture could not write something.";
+    page.alone("hopwise_capture_failed", "gauge", help, u8::from(has_failed));
+    let help = "Trace events too fast for captures, so that packets have no reason.";
     for (family, help, count) in [
         ("hopwise_capture_packets_total", "Packets that captures wrote.", captured.packets_written),
         ("hopwise_capture_bytes_total", "Bytes that captures wrote.", captured.bytes_written),
         ("hopwise_capture_files_total", "Files that captures began.", captured.files_begun),
-        (
-            "hopwise_capture_events_lost_total",
-            "Trace events too fast for captures, so that packets have no reason.",
-            captured.events_missed,
-        ),
+        ("hopwise_capture_events_lost_total", help, captured.events_missed),
     ] {
         page.alone(family, "counter", help, count);
     }
@@ -128,28 +98,12 @@ fn captures(page: &mut MetricsPage, snapshot: &Snapshot, captured: &CaptureCount
 
 fn bounds(page: &mut MetricsPage, snapshot: &Snapshot) {
     let bounds = &snapshot.bounds;
-    for (family, kind, help, counts) in [
-        (
-            "hopwise_held",
-            "gauge",
-            "Connections, fragments, seats and bytes of memory that the node holds for peers and clients.",
-            &bounds.held,
-        ),
-        (
-            "hopwise_held_most",
-            "gauge",
-            "The most connections, fragments, seats and bytes of memory that the node may hold.",
-            &bounds.most,
-        ),
-        (
-            "hopwise_gave_way_total",
-            "counter",
-            "Connections, fragments and seats given up for the sake of others.",
-            &bounds.gave_way,
-        ),
-    ] {
-        page.by([family, kind, help], "what", counts);
-    }
+    let help = "Connections, fragments, seats and bytes of memory that the node holds for peers and clients.";
+    page.by(["hopwise_held", "gauge", help], "what", &bounds.held);
+    let help = "The most connections, fragments, seats and bytes of memory that the node may hold.";
+    page.by(["hopwise_held_most", "gauge", help], "what", &bounds.most);
+    let help = "Connections, fragments and seats given up for the sake of others.";
+    page.by(["hopwise_gave_way_total", "counter", help], "what", &bounds.gave_way);
 }
 
 fn relays(page: &mut MetricsPage, snapshot: &Snapshot) {
@@ -194,24 +148,19 @@ fn rtt(page: &mut MetricsPage, sums: &Sums) {
 
 /// The lines of a family stand together, as the format requires.
 fn links(page: &mut MetricsPage, snapshot: &Snapshot) {
-    type DirectionValues = fn(&LinkSnapshot) -> [(&'static str, u64); 2];
-    let packets: DirectionValues = |link| [("in", link.received_packets), ("out", link.sent_packets)];
-    let bytes: DirectionValues = |link| [("in", link.received_bytes), ("out", link.sent_bytes)];
-    for (family, help, directions) in [
-        ("hopwise_link_packets_total", "Packets over each link.", packets),
-        ("hopwise_link_bytes_total", "Bytes over each link, IP headers counted.", bytes),
-    ] {
+    let packets = |link: &LinkSnapshot| [("in", link.received_packets), ("out", link.sent_packets)];
+    let bytes = |link: &LinkSnapshot| [("in", link.received_bytes), ("out", link.sent_bytes)];
+    let mut each = |family: &str, help: &str, directions: fn(&LinkSnapshot) -> [(&'static str, u64); 2]| {
         page.family(family, "counter", help);
         for link in &snapshot.links {
             for (direction, count) in directions(link) {
-                page.line(
-                    family,
-                    format_args!("link=\"{}\",direction=\"{direction}\"", escaped(&link.name)),
-                    count,
-                );
+                let labels = format_args!("link=\"{}\",direction=\"{direction}\"", escaped(&link.name));
+                page.line(family, labels, count);
             }
         }
-    }
+    };
+    each("hopwise_link_packets_total", "Packets over each link.", packets);
+    each("hopwise_link_bytes_total", "Bytes over each link, IP headers counted.", bytes);
     page.family("hopwise_link_drops_total", "counter", "Packets that a link let go, by reason.");
     for link in &snapshot.links {
         for (reason, count) in &link.drops {
