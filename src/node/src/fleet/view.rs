@@ -9,36 +9,21 @@ use hopwise_lab::units::Size;
 use super::report::{HostReport, NeighbourReport, Reports};
 use hopwise_daemon::table::{self, MetricsPage, known};
 
-pub(crate) const COLUMNS: [&str; 13] = [
-    "host",
-    "neighbour",
-    "signal",
-    "Mbit/s",
-    "heard ms",
-    "retries",
-    "routes",
-    "queue",
-    "airtime",
-    "conns",
-    "agents",
-    "clock ms",
-    "version",
-];
-/// The turns in which columns go where the terminal is narrow. Names of hosts and neighbours stay.
-pub(super) const GOES: [Option<u8>; COLUMNS.len()] = [
-    None,
-    None,
-    Some(10),
-    Some(6),
-    Some(2),
-    Some(5),
-    Some(3),
-    Some(9),
-    Some(8),
-    Some(7),
-    Some(4),
-    Some(1),
-    Some(0),
+/// The columns with the turns in which they go where the terminal is narrow. Names of hosts and neighbours stay.
+pub(super) const COLUMNS: [(&str, Option<u8>); 13] = [
+    ("host", None),
+    ("neighbour", None),
+    ("signal", Some(10)),
+    ("Mbit/s", Some(6)),
+    ("heard ms", Some(2)),
+    ("retries", Some(5)),
+    ("routes", Some(3)),
+    ("queue", Some(9)),
+    ("airtime", Some(8)),
+    ("conns", Some(7)),
+    ("agents", Some(4)),
+    ("clock ms", Some(1)),
+    ("version", Some(0)),
 ];
 /// The columns of a neighbour, from the second on.
 const OF_NEIGHBOUR: usize = 5;
@@ -82,7 +67,7 @@ pub(crate) fn rows(reports: &Reports, before: Option<&Reports>, order: HostOrder
 
 /// The table and its remarks.
 pub fn page(reports: &Reports) -> String {
-    let mut lines = table::lines(&COLUMNS, &rows(reports, None, HostOrder::Inventory));
+    let mut lines = table::lines(&COLUMNS.map(|(head, _)| head), &rows(reports, None, HostOrder::Inventory));
     lines.extend(remarks(reports).iter().map(|line| plain::line(line)));
     lines.join("\n") + "\n"
 }

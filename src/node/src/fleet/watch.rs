@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 
 use super::ask::Asking;
 use super::report::{HostReport, Reports};
-use super::view::{COLUMNS, GOES, HostOrder, remarks, rows};
+use super::view::{COLUMNS, HostOrder, remarks, rows};
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::table::{self, Fitted};
 
@@ -99,9 +99,8 @@ fn draw(seen: &HostReports, order: HostOrder, area: Rect, buffer: &mut Buffer) {
         .map(|(key, name, of)| if *of == order { format!("[{key} {name}]") } else { format!("{key} {name}") })
         .collect();
     let (all, silent) = (seen.now.hosts.len(), remarks.len());
-    let columns: Vec<_> = COLUMNS.into_iter().zip(GOES).collect();
     let rows = rows(&seen.now, Some(&seen.before), order);
-    let Fitted { heads, rows, widths, left_out } = table::fitted(&columns, &rows, area.width);
+    let Fitted { heads, rows, widths, left_out } = table::fitted(&COLUMNS, &rows, area.width);
     let lacks =
         if left_out.is_empty() { String::new() } else { format!("   no room: {}", left_out.join(", ")) };
     let cut = |line: &str| Line::from(plain::cut(&plain::line(line), area.width.into()));
