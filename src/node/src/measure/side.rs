@@ -25,18 +25,32 @@ pub(crate) struct TcpReport {
     #[serde(flatten)]
     pub(crate) path: PeerHops,
     pub(crate) rtt_us: Option<u64>,
-    pub(crate) segments_sent: u64,
-    pub(crate) segments_retransmitted: u64,
-    pub(crate) timeouts: u32,
-    pub(crate) fast_retransmits: u32,
-    pub(crate) acks_sent: u64,
-    pub(crate) acks_repeated: u64,
+    #[serde(flatten)]
+    pub(crate) sent: SentCounts,
+    #[serde(flatten)]
+    pub(crate) acked: AckCounts,
     /// Receiver agents that watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) shadows: Vec<Shadow>,
     /// The facts about this end's own link on the way to the peer, if a driver tells them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) link: Option<StationSnapshot>,
+}
+
+/// What an end sent, and lost of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SentCounts {
+    pub(crate) segments_sent: u64,
+    pub(crate) segments_retransmitted: u64,
+    pub(crate) timeouts: u32,
+    pub(crate) fast_retransmits: u32,
+}
+
+/// The pure ACKs of an end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct AckCounts {
+    pub(crate) acks_sent: u64,
+    acks_repeated: u64,
 }
 
 /// The hops to the peer and back as an end counts them, and the source: `routing`, `ttl` or `config`. An end of an
@@ -85,12 +99,13 @@ impl SideReport {
             hops: path.either(),
             path,
             rtt_us: info.path.rtt.smoothed.and_then(|rtt| u64::try_from(rtt.as_micros()).ok()),
-            segments_sent: stats.segments_sent,
-            segments_retransmitted: stats.segments_retransmitted,
-            timeouts: stats.timeouts,
-            fast_retransmits: stats.fast_retransmits,
-            acks_sent: stats.acks_sent,
-            acks_repeated: stats.acks_repeated,
+            sent: SentCounts {
+                segments_sent: stats.segments_sent,
+                segments_retransmitted: stats.segments_retransmitted,
+                timeouts: stats.timeouts,
+                fast_retransmits: stats.fast_retransmits,
+            },
+            acked: AckCounts { acks_sent: stats.acks_sent, acks_repeated: stats.acks_repeated },
             shadows: Shadow::of(info),
             link: StationSnapshot::of_path(&info.path, now),
         };

@@ -9,7 +9,7 @@ use nix::sys::time::TimeValLike;
 use serde::Serialize;
 
 use crate::measure::protocol::{FlowSeen, FlowWork};
-use crate::measure::side::TcpReport;
+use crate::measure::side::{AckCounts, SentCounts, TcpReport};
 use crate::measure::{kbps, to_f64};
 use hopwise_daemon::stations::StationSnapshot;
 
@@ -47,20 +47,6 @@ pub(super) struct FlowReport {
     pub problem: Option<String>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct SentCounts {
-    pub(super) segments_sent: u64,
-    pub(super) segments_retransmitted: u64,
-    timeouts: u32,
-    fast_retransmits: u32,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct AckCounts {
-    pub(super) acks_sent: u64,
-    acks_repeated: u64,
-}
-
 impl FlowReport {
     pub(super) fn new(nth: u32, source: &FlowSeen, sink: &FlowSeen) -> FlowReport {
         let (from, to) = (source.side.tcp.as_ref(), sink.side.tcp.as_ref());
@@ -81,13 +67,8 @@ impl FlowReport {
             sender: from.map(|tcp| senders_of(&tcp.senders)),
             goodput_kbps: kbps(sink.bytes, sink.time()),
             bytes_delivered: sink.bytes,
-            sent: from.map(|tcp| SentCounts {
-                segments_sent: tcp.segments_sent,
-                segments_retransmitted: tcp.segments_retransmitted,
-                timeouts: tcp.timeouts,
-                fast_retransmits: tcp.fast_retransmits,
-            }),
-            acked: to.map(|tcp| AckCounts { acks_sent: tcp.acks_sent, acks_repeated: tcp.acks_repeated }),
+            sent: from.map(|tcp| tcp.sent.clone()),
+            acked: to.map(|tcp| tcp.acked.clone()),
             shadows: to.map(|tcp| tcp.shadows.clone()).unwrap_or_default(),
             link: from.and_then(|tcp| tcp.link.clone()),
             link_back: to.and_then(|tcp| tcp.link.clone()),
@@ -258,8 +239,8 @@ mod tests {
 
     #[test]
     fn a_report_has_the_names_that_results_have() {
-        let tcp =
-            TcpReport { senders: "[newreno, limit:4]".into(), segments_sent: 9, ..TcpReport::default() };
+        let sent = SentCounts { segments_sent: 9, ..SentCounts::default() };
+        let tcp = TcpReport { senders: "[newreno, limit:4]".into(), sent, ..TcpReport::default() };
         let flows = [(seen(1000, Some(tcp.clone())), seen(1000, Some(tcp)))];
         let report = MeasurementReport::new(FlowWork::Bytes { bytes: 1000 }, false, &flows, Vec::new());
         let json = serde_json::to_value(&report).expect("it is JSON");
