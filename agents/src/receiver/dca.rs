@@ -104,9 +104,7 @@ impl Dca {
     }
 
     fn by_hops(&self, path: &Path, cwnd: Option<u32>) -> u32 {
-        let Some((hops, _)) = path.hops_from_peer.or(path.hops_to_peer) else {
-            return UNKNOWN;
-        };
+        let Some((hops, _)) = path.hops_from_peer.or(path.hops_to_peer) else { return UNKNOWN };
         if hops <= self.set.near {
             cwnd.unwrap_or(UNKNOWN)
         } else if hops < self.set.far {

@@ -165,9 +165,7 @@ impl Parser<'_> {
             return Ok((slot, value, first));
         }
         let key = &self.text[first.clone()];
-        let Some(slot) = slot(agent, key) else {
-            return Err(self.unknown_parameter(agent, first));
-        };
+        let Some(slot) = slot(agent, key) else { return Err(self.unknown_parameter(agent, first)) };
         let value = self.word();
         Ok((slot, self.value(slot.1, &value, &first)?, first))
     }

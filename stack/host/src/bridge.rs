@@ -179,8 +179,7 @@ impl Bridged {
         let (Some(vnet), Some(frame)) =
             (read_header(&into[..bytes]), EthernetFrame::parse(&into[VIRTIO_NET_HDR_LEN..bytes]))
         else {
-            self.tally.dropped(LinkDrop::Truncated);
-            return Received::Dropped;
+            return self.tally.lost(LinkDrop::Truncated);
         };
         let Some(flow) = self.flow(&frame, &into[packet_at..bytes]) else { return Received::Dropped };
         let goes_on = goes_on(frame.protocol, &into[packet_at..bytes]);
@@ -301,10 +300,7 @@ impl Link for Bridged {
         let direction = self.leaving();
         let known = tcp_ends(protocol, packet)
             .and_then(|ends| self.shared.lock().learned.of(direction.flow(ends), direction));
-        let Some((to, from)) = known else {
-            self.tally.dropped(LinkDrop::Unresolved);
-            return Sent::Refused(LinkDrop::Unresolved);
-        };
+        let Some((to, from)) = known else { return self.tally.refused(LinkDrop::Unresolved) };
         self.frame.clear();
         self.frame.resize(VIRTIO_NET_HDR_LEN, 0);
         self.frame.extend_from_slice(&header(to, from, protocol));
@@ -312,8 +308,7 @@ impl Link for Bridged {
         if !self.socket.put(&self.frame, &mut self.tally) {
             return Sent::Full;
         }
-        self.tally.sent.count(packet.len());
-        Sent::Taken
+        self.tally.taken(packet.len())
     }
 
     fn flush(&mut self, now: Instant) {

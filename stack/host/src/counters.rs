@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::link::{Received, Sent};
+
 hopwise_core::named! {
     /// The reason why a link let a packet go; the names are what metrics print.
     pub enum LinkDrop {
@@ -86,6 +88,24 @@ impl LinkTally {
     pub(crate) const fn new() -> LinkTally {
         let none = Traffic { packets: 0, bytes: 0 };
         LinkTally { received: none, sent: none, drops: [0; LinkDrop::ALL.len()] }
+    }
+
+    /// Counts a packet that left.
+    pub(crate) fn taken(&mut self, bytes: usize) -> Sent {
+        self.sent.count(bytes);
+        Sent::Taken
+    }
+
+    /// Counts a packet that does not leave.
+    pub(crate) fn refused(&mut self, reason: LinkDrop) -> Sent {
+        self.dropped(reason);
+        Sent::Refused(reason)
+    }
+
+    /// Counts a packet that came and goes no further.
+    pub(crate) fn lost(&mut self, reason: LinkDrop) -> Received {
+        self.dropped(reason);
+        Received::Dropped
     }
 
     pub(crate) fn dropped(&mut self, reason: LinkDrop) {

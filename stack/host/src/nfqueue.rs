@@ -136,16 +136,10 @@ impl Forward {
     }
 
     fn send(&mut self, packet: &[u8]) -> Sent {
-        let Ok(view) = IpView::parse(packet) else {
-            self.tally.dropped(LinkDrop::NotIp);
-            return Sent::Refused(LinkDrop::NotIp);
-        };
+        let Ok(view) = IpView::parse(packet) else { return self.tally.refused(LinkDrop::NotIp) };
         match self.anew.send(&view, packet) {
             Ok(false) => Sent::Full,
-            Ok(true) => {
-                self.tally.sent.count(packet.len());
-                Sent::Taken
-            }
+            Ok(true) => self.tally.taken(packet.len()),
             Err(error) => {
                 let reason = match error.raw_os_error() {
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => LinkDrop::QueueFull,
@@ -157,8 +151,7 @@ impl Forward {
                     }
                     _ => LinkDrop::Refused,
                 };
-                self.tally.dropped(reason);
-                Sent::Refused(reason)
+                self.tally.refused(reason)
             }
         }
     }
@@ -193,8 +186,7 @@ impl Link for Forward {
         match self.queue.next() {
             Ok(Some(QueuedPacket { id, packet, .. })) => {
                 let Some(to) = into.get_mut(..packet.len()) else {
-                    self.tally.dropped(LinkDrop::Oversized);
-                    return Received::Dropped;
+                    return self.tally.lost(LinkDrop::Oversized);
                 };
                 to.copy_from_slice(packet);
                 let packet = packet.to_vec();
@@ -219,8 +211,7 @@ impl Link for Forward {
         let is_at_hand = |at_hand: &mut PacketAtHand| at_hand.queue != own && at_hand.packet == packet;
         if let Some(at_hand) = shared.at_hand.take_if(is_at_hand) {
             self.judge(&at_hand, QueueVerdict::Accept);
-            self.tally.sent.count(packet.len());
-            return Sent::Taken;
+            return self.tally.taken(packet.len());
         }
         self.send(packet)
     }

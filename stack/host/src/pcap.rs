@@ -147,21 +147,12 @@ fn time(header: &PacketHeader) -> Duration {
 
 /// Writes the packet without its link layer's header to the beginning of `into`.
 fn take(layer: Layer, frame: &[u8], captured: usize, into: &mut [u8], tally: &mut LinkTally) -> Received {
-    let Some(packet) = layer.packet(frame) else {
-        tally.dropped(LinkDrop::NotIp);
-        return Received::Dropped;
-    };
+    let Some(packet) = layer.packet(frame) else { return tally.lost(LinkDrop::NotIp) };
     if captured > frame.len() || packet.len() > into.len() {
-        tally.dropped(LinkDrop::Oversized);
-        return Received::Dropped;
+        return tally.lost(LinkDrop::Oversized);
     }
     into[..packet.len()].copy_from_slice(packet);
     check_ip(&into[..packet.len()], tally)
-}
-
-fn refused(tally: &mut LinkTally) -> Sent {
-    tally.dropped(LinkDrop::ReceiveOnly);
-    Sent::Refused(LinkDrop::ReceiveOnly)
 }
 
 impl Link for LiveCapture {
@@ -194,7 +185,7 @@ impl Link for LiveCapture {
     }
 
     fn transmit(&mut self, _now: Instant, _transmit: &Transmit, _packet: &[u8]) -> Sent {
-        refused(&mut self.tally)
+        self.tally.refused(LinkDrop::ReceiveOnly)
     }
 
     fn counters(&self) -> LinkCounters {
@@ -230,7 +221,7 @@ impl Link for Replay {
     }
 
     fn transmit(&mut self, _now: Instant, _transmit: &Transmit, _packet: &[u8]) -> Sent {
-        refused(&mut self.tally)
+        self.tally.refused(LinkDrop::ReceiveOnly)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -157,15 +157,15 @@ impl Raw {
 
     /// Parses a frame. A packet for the machine is written to `into`.
     fn take_frame(&mut self, now: Instant, bytes: usize, cast: Cast, into: &mut [u8]) -> Received {
-        let Some(header) = read_header(&into[..bytes]) else { return self.drop_one(LinkDrop::Truncated) };
+        let Some(header) = read_header(&into[..bytes]) else { return self.tally.lost(LinkDrop::Truncated) };
         let Some(frame) = EthernetFrame::parse(&into[VIRTIO_NET_HDR_LEN..bytes]) else {
-            return self.drop_one(LinkDrop::Truncated);
+            return self.tally.lost(LinkDrop::Truncated);
         };
         self.doubt_mac(now, &frame, cast);
         let (from, protocol) = (frame.from, frame.protocol);
         let packet_at = VIRTIO_NET_HDR_LEN + ETHERNET;
         let Some(ethernet) = into[VIRTIO_NET_HDR_LEN..].first_chunk().copied() else {
-            return self.drop_one(LinkDrop::Truncated);
+            return self.tally.lost(LinkDrop::Truncated);
         };
         match protocol {
             Protocol::Arp => {
@@ -180,13 +180,8 @@ impl Raw {
                 let about = Arrived { cast, ethernet: Some(ethernet), ..Arrived::new(bytes - packet_at) };
                 return self.take_packet(now, &header, (about, from), into);
             }
-            Protocol::Other => return self.drop_one(LinkDrop::NotIp),
+            Protocol::Other => return self.tally.lost(LinkDrop::NotIp),
         }
-        Received::Dropped
-    }
-
-    fn drop_one(&mut self, reason: LinkDrop) -> Received {
-        self.tally.dropped(reason);
         Received::Dropped
     }
 
@@ -213,7 +208,7 @@ impl Raw {
                 (self.incoming_from, self.incoming_header) = (source, arrived.ethernet);
                 self.next_piece(into).unwrap_or(Received::Dropped)
             }
-            Err(reason) => self.drop_one(reason),
+            Err(reason) => self.tally.lost(reason),
         }
     }
 
@@ -260,8 +255,7 @@ impl Raw {
         let header = shifted(header_for(packet, transmit.segment_bytes), as_u16(ETHERNET));
         self.frame.resize(VIRTIO_NET_HDR_LEN, 0);
         if header.encode(&mut self.frame).is_err() {
-            self.tally.dropped(LinkDrop::Refused);
-            return Sent::Refused(LinkDrop::Refused);
+            return self.tally.refused(LinkDrop::Refused);
         }
         let header = self.header_to(to, Protocol::of(packet));
         self.frame.extend_from_slice(&header);
@@ -269,8 +263,7 @@ impl Raw {
         if !self.socket.put(&self.frame, &mut self.tally) {
             return Sent::Full;
         }
-        self.tally.sent.count(packet.len());
-        Sent::Taken
+        self.tally.taken(packet.len())
     }
 }
 
@@ -308,7 +301,7 @@ impl Link for Raw {
         }
         match self.socket.next(into) {
             // Another VLAN is another network: its ARP and NDP may not change our neighbours.
-            socket::Got::Frame { tag: Tag::Vlan, .. } => self.drop_one(LinkDrop::Vlan),
+            socket::Got::Frame { tag: Tag::Vlan, .. } => self.tally.lost(LinkDrop::Vlan),
             socket::Got::Frame { bytes, cast, .. } => self.take_frame(now, bytes, cast, into),
             socket::Got::Nothing => {
                 let lost = self.socket.take_overruns();
@@ -327,17 +320,13 @@ impl Link for Raw {
         let to = match transmit.to {
             NextHop::Neighbour(to) => to,
             NextHop::All => return self.put_packet(ethernet::everyone(packet), transmit, packet),
-            NextHop::Link => {
-                self.tally.dropped(LinkDrop::Unresolved);
-                return Sent::Refused(LinkDrop::Unresolved);
-            }
+            NextHop::Link => return self.tally.refused(LinkDrop::Unresolved),
         };
         match self.neighbours.find(now, to) {
             NeighbourAnswer::At(mac) => self.put_packet(mac, transmit, packet),
             NeighbourAnswer::Sought => {
                 if !self.neighbours.hold(now, to, transmit, packet) {
-                    self.tally.dropped(LinkDrop::QueueFull);
-                    return Sent::Refused(LinkDrop::QueueFull);
+                    return self.tally.refused(LinkDrop::QueueFull);
                 }
                 self.work_on_neighbours(now);
                 Sent::Waits

@@ -196,10 +196,7 @@ impl Link for Tun {
 
     fn transmit(&mut self, _now: Instant, _transmit: &Transmit, packet: &[u8]) -> Sent {
         match rustix::io::write(&self.fd, packet) {
-            Ok(_) => {
-                self.tally.sent.count(packet.len());
-                Sent::Taken
-            }
+            Ok(_) => self.tally.taken(packet.len()),
             Err(error) => on_write_error(error.into(), &mut self.is_gone, &mut self.tally),
         }
     }
@@ -229,8 +226,7 @@ pub(crate) fn check_ip(packet: &[u8], tally: &mut LinkTally) -> Received {
         }
         Some(_) => LinkDrop::NotIp,
     };
-    tally.dropped(reason);
-    Received::Dropped
+    tally.lost(reason)
 }
 
 pub(crate) fn on_read_error(error: io::Error, is_gone: &mut bool) -> Received {
@@ -256,6 +252,5 @@ pub(crate) fn on_write_error(error: io::Error, is_gone: &mut bool, tally: &mut L
         Some(libc::EMSGSIZE) => LinkDrop::TooBig,
         _ => LinkDrop::Refused,
     };
-    tally.dropped(reason);
-    Sent::Refused(reason)
+    tally.refused(reason)
 }

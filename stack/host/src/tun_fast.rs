@@ -212,8 +212,7 @@ impl Link for TunFast {
             Err(error) => return on_read_error(error.into(), &mut self.is_gone),
         };
         if self.offloads.queues != Queues::One && is_tcp_fragment(&into[..bytes]) {
-            self.tally.dropped(LinkDrop::Fragment);
-            return Received::Dropped;
+            return self.tally.lost(LinkDrop::Fragment);
         }
         arrive(&header, (into, bytes), &mut self.incoming, &mut self.tally)
     }
@@ -243,14 +242,10 @@ impl Gather for TunFast {
     fn transmit_pieces(&mut self, transmit: &Transmit, [head, a, b]: [&[u8]; 3]) -> Sent {
         let mut header = [0; VIRTIO_NET_HDR_LEN];
         let Ok(()) = header_for(head, transmit.segment_bytes).encode(&mut header) else {
-            self.tally.dropped(LinkDrop::Refused);
-            return Sent::Refused(LinkDrop::Refused);
+            return self.tally.refused(LinkDrop::Refused);
         };
         match rustix::io::writev(&self.fd, &[&header[..], head, a, b].map(IoSlice::new)) {
-            Ok(_) => {
-                self.tally.sent.count(head.len() + a.len() + b.len());
-                Sent::Taken
-            }
+            Ok(_) => self.tally.taken(head.len() + a.len() + b.len()),
             Err(error) => on_write_error(error.into(), &mut self.is_gone, &mut self.tally),
         }
     }

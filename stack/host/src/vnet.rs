@@ -23,10 +23,7 @@ pub(crate) fn arrive(
     match header.and_then(|header| finish(&header, &mut into[..bytes], incoming)) {
         Ok(Some(whole)) => Received::Packet(Arrived { segment_bytes: whole.get(), ..arrived }),
         Ok(None) => incoming.next(into).map_or(Received::Dropped, |bytes| check_ip(&into[..bytes], tally)),
-        Err(reason) => {
-            tally.dropped(reason);
-            Received::Dropped
-        }
+        Err(reason) => tally.lost(reason),
     }
 }
 

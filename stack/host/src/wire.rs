@@ -110,23 +110,18 @@ impl Gather for Wire {
     fn transmit_pieces(&mut self, transmit: &Transmit, pieces: [&[u8]; 3]) -> Sent {
         let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
         if transmit.segment_bytes.is_none() && bytes > usize::from(self.mtu) {
-            self.tally.dropped(LinkDrop::TooBig);
-            return Sent::Refused(LinkDrop::TooBig);
+            return self.tally.refused(LinkDrop::TooBig);
         }
         let header = transmit.segment_bytes.unwrap_or(0).to_be_bytes();
         let [first, second, third] = pieces;
         let slices = [&header[..], first, second, third].map(IoSlice::new);
         let mut nothing = SendAncillaryBuffer::default();
         match sendmsg(&self.fd, &slices, &mut nothing, SendFlags::NOSIGNAL) {
-            Ok(_) => {
-                self.tally.sent.count(bytes);
-                Sent::Taken
-            }
+            Ok(_) => self.tally.taken(bytes),
             // The other end has been closed, as a device that was deleted.
             Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => {
                 self.is_gone = true;
-                self.tally.dropped(LinkDrop::Gone);
-                Sent::Refused(LinkDrop::Gone)
+                self.tally.refused(LinkDrop::Gone)
             }
             Err(error) => on_write_error(error.into(), &mut self.is_gone, &mut self.tally),
         }

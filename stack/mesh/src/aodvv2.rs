@@ -236,9 +236,7 @@ impl OnDemand for Aodvv2 {
     }
 
     fn changes(&mut self, now: Instant) -> Vec<RouteChange> {
-        let Some(noted) = self.table.changes.take() else {
-            return all_changed(self.routes(now));
-        };
+        let Some(noted) = self.table.changes.take() else { return all_changed(self.routes(now)) };
         let row = |dst: Ipv4Addr| {
             let route = self.table.valid_at(now, dst);
             (dst, route.map(|route| (route.next_hop, route.link, route.metric)))

@@ -153,9 +153,7 @@ pub(super) struct RadioFrame<'a> {
 }
 
 pub(super) fn radio_frame_of(bytes: &[u8]) -> Option<RadioFrame<'_>> {
-    let Layers { air: Some(frame), ip } = layers(DataLink::IEEE802_11_RADIOTAP, bytes) else {
-        return None;
-    };
+    let Layers { air: Some(frame), ip } = layers(DataLink::IEEE802_11_RADIOTAP, bytes) else { return None };
     let (kind, to) = (frame.kind()?, address(frame.to()?));
     let what = match frame.from() {
         Some(from) => format!("{}, {} to {to}", name(kind), address(from)),

@@ -79,9 +79,7 @@ pub(super) fn steer(config: &ProxySettings) -> Result<Option<Detour>, Failure> {
     if config.steer.is_some() {
         forget_left_rules();
     }
-    let Some(steer) = config.steer.as_ref().filter(|steer| steer.by == By::Tun) else {
-        return Ok(None);
-    };
+    let Some(steer) = config.steer.as_ref().filter(|steer| steer.by == By::Tun) else { return Ok(None) };
     let of_detour = DetourConfig {
         wire: steer.wire.clone(),
         radio: steer.radio.clone(),

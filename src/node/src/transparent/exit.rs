@@ -149,16 +149,12 @@ async fn hear(exit: &Exit, mut mesh: Unfinished<MeshStream>) -> Option<(Unfinish
 /// Opens the connection, tells so, and carries its data.
 async fn open(exit: &Exit, mut mesh: Unfinished<MeshStream>, told: Told) {
     let counts = &exit.carrying.counts;
-    let Some(seat) = exit.carrying.seats.take_free(told.from.ip()) else {
-        return count(&counts.not_opened);
-    };
+    let Some(seat) = exit.carrying.seats.take_free(told.from.ip()) else { return count(&counts.not_opened) };
     let connected = tokio::select! {
         connected = timeout(CONNECT_WITHIN, exit.opener.connect(&told)) => connected.ok().and_then(Result::ok),
         () = hangup::by_mesh(mesh.stream(), hangup::WHILE_CONNECTING) => None,
     };
-    let Some((stream, from)) = connected else {
-        return count(&counts.not_opened);
-    };
+    let Some((stream, from)) = connected else { return count(&counts.not_opened) };
     let target = Unfinished::even_if_killed(stream);
     relay::mark(mesh.stream(), told.dscp);
     let answer = Told { from, ..told }.bytes().unwrap_or_default();

@@ -165,10 +165,7 @@ impl Link for Enclosed {
         let mut header = [0; VIRTIO_NET_HDR_LEN];
         let bytes = match self.device.read(&mut header, into) {
             Ok(Some(bytes)) => bytes,
-            Ok(None) => {
-                self.tally.dropped(LinkDrop::NotIp);
-                return Received::Dropped;
-            }
+            Ok(None) => return self.tally.lost(LinkDrop::NotIp),
             Err(error) => return on_read_error(error, &mut self.is_gone),
         };
         match arrive(&header, (into, bytes), &mut self.incoming, &mut self.tally) {
@@ -198,10 +195,7 @@ impl Gather for Enclosed {
     fn transmit_pieces(&mut self, transmit: &Transmit, pieces: [&[u8]; 3]) -> Sent {
         let header = header_for(pieces[0], transmit.segment_bytes);
         match self.device.write(&header, pieces) {
-            Ok(()) => {
-                self.tally.sent.count(pieces.iter().map(|piece| piece.len()).sum());
-                Sent::Taken
-            }
+            Ok(()) => self.tally.taken(pieces.iter().map(|piece| piece.len()).sum()),
             Err(error) => on_write_error(error, &mut self.is_gone, &mut self.tally),
         }
     }

@@ -219,15 +219,11 @@ impl Link for ControlSocket {
 
     fn transmit(&mut self, _now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent {
         match self.send_packet(packet) {
-            Ok(()) => {
-                self.tally.sent.count(packet.len());
-                Sent::Taken
-            }
+            Ok(()) => self.tally.taken(packet.len()),
             // A message is worth nothing later: it does not wait for room.
             Err(error) => {
                 tracing::debug!(device = self.device, to = ?transmit.to, %error, "message not sent");
-                self.tally.dropped(LinkDrop::Refused);
-                Sent::Refused(LinkDrop::Refused)
+                self.tally.refused(LinkDrop::Refused)
             }
         }
     }

@@ -199,9 +199,7 @@ impl OnDemand for Aodv {
     }
 
     fn changes(&mut self, now: Instant) -> Vec<RouteChange> {
-        let Some(noted) = self.table.changes.take() else {
-            return all_changed(self.routes(now));
-        };
+        let Some(noted) = self.table.changes.take() else { return all_changed(self.routes(now)) };
         let row = |dst: Ipv4Addr| {
             let route = self.table.get(dst).filter(|route| route.is_valid() && route.lives_until >= now);
             (dst, route.map(|route| (route.next_hop, route.link, route.hops)))

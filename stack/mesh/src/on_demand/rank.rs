@@ -34,9 +34,7 @@ impl Wish {
     /// stranger's packet has named both ends lately.
     pub(crate) fn of(packet: &[u8], is_own: bool, is_known: bool, is_named: bool) -> Wish {
         let is_answer = is_answer(packet);
-        let Ok(view) = IpView::parse(packet) else {
-            return Wish { rank: Rank::Answer, lane: Lane::OTHERS };
-        };
+        let Ok(view) = IpView::parse(packet) else { return Wish { rank: Rank::Answer, lane: Lane::OTHERS } };
         let is_datagram = view.protocol == protocol::UDP;
         let rank = match (is_answer && !is_known, is_own && !is_datagram) {
             (true, _) => Rank::Answer,
