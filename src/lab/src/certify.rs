@@ -127,16 +127,16 @@ fn agreement(profile: &str, bounds: &ChainBounds) -> Vec<FigureProbe> {
     let &ChainBounds { routing, seeds, .. } = bounds;
     let is_wanted = |row: &calibration::CalibrationRow| row.routing == routing && row.profile == profile;
     let rows: Vec<_> = calibration::chains().filter(is_wanted).collect();
-    let plans = rows.iter().flat_map(|row| (1..=seeds as u64).map(|seed| row.cell().plan(seed)));
+    let plans = rows.iter().flat_map(|row| (1..=seeds as u64).map(|seed| row.plan(seed)));
     let kbps = in_parallel(plans.collect(), |plan| sim::run(&plan).map_or(0.0, |r| r.total_kbps()));
     let mut probes = Vec::new();
     let mut ratios = 0.0;
     for (row, kbps) in rows.iter().zip(kbps.chunks(seeds)) {
         let measured = kbps.iter().sum::<f64>() / seeds as f64;
         ratios += measured / row.kbps;
-        let percent = if row.hops() <= Some(6) { bounds.short } else { bounds.long };
+        let percent = if row.hops <= 6 { bounds.short } else { bounds.long };
         let expected = Expected::About { value: row.kbps, percent };
-        let name = format!("ns-2 {routing}, {} {}", row.agent, row.detail.trim_end_matches("/n:1"));
+        let name = format!("ns-2 {routing}, {} hops:{}", row.agent, row.hops);
         probes.push(FigureProbe { name, unit: "kbit/s", measured, expected });
     }
     if !rows.is_empty() {
