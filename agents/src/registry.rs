@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 pub use own::NotAdded;
 
 pub use crate::descriptor::{Descriptor, Kind, Listed, Make};
-use crate::param::{DefaultValue, Param};
 use crate::{base_station, receiver, sender};
 
 /// The receiver agent if a rule names none.
@@ -115,27 +114,6 @@ pub fn names(kind: Kind) -> impl Iterator<Item = &'static str> {
 pub fn header(agent: &Descriptor) -> AgentHeader {
     let is_it = |(one, _): &&Listed| (one.name, one.kind()) == (agent.name, agent.kind());
     AgentHeader::read(in_force().0.listed.iter().find(is_it).map_or("", |(_, file)| file))
-}
-
-/// The table of this kind in `docs/agents.md`: its head, and a row for each agent.
-pub fn markdown_table(kind: Kind) -> String {
-    let mut table = String::from("| agent | rule | source | parameters |\n|---|---|---|---|\n");
-    all().iter().filter(|agent| agent.kind() == kind).for_each(|agent| table.push_str(&markdown_row(agent)));
-    table
-}
-
-fn markdown_row(agent: &Descriptor) -> String {
-    let (inner, rule, source) = (if agent.wraps() { "(SPEC)" } else { "" }, agent.rule, agent.source);
-    let params: Vec<_> = agent.params.iter().map(markdown_param).collect();
-    format!("| `{}{inner}` | {rule} | {source} | {} |\n", agent.name, params.join(", "))
-}
-
-fn markdown_param(param: &Param) -> String {
-    match param.default {
-        DefaultValue::Is(value) => format!("`{}={value}`", param.name),
-        DefaultValue::Unset(means) => format!("`{}` ({means})", param.name),
-        DefaultValue::Required => format!("`{}` (needed)", param.name),
-    }
 }
 
 /// The header of an agent's file, split into its paragraphs. `hopwise agents show` prints them.

@@ -10,6 +10,7 @@ use hopwise_core::agent::{AgentMaker, BaseStationMaker, HostPair};
 
 use super::{book, specs};
 use crate::descriptor::{Descriptor, Kind};
+use crate::param::{DefaultValue, Param};
 use crate::registry;
 use crate::{Profile, StandardAgents};
 
@@ -65,8 +66,30 @@ fn every_agent_has_a_file_with_a_doc_header_and_a_testkit_case() {
 
 #[test]
 fn the_book_has_a_table_of_each_kind_of_agent() {
-    let tables = [Kind::Receiver, Kind::Sender, Kind::BaseStation].map(registry::markdown_table);
+    let tables = [Kind::Receiver, Kind::Sender, Kind::BaseStation].map(markdown_table);
     book::holds("docs/agents.md", "| agent | rule |", &tables);
+}
+
+/// The table of this kind in `docs/agents.md`: its head, and a row for each agent.
+fn markdown_table(kind: Kind) -> String {
+    let mut table = String::from("| agent | rule | source | parameters |\n|---|---|---|---|\n");
+    let all = registry::all().iter().filter(|agent| agent.kind() == kind);
+    all.for_each(|agent| table.push_str(&markdown_row(agent)));
+    table
+}
+
+fn markdown_row(agent: &Descriptor) -> String {
+    let (inner, rule, source) = (if agent.wraps() { "(SPEC)" } else { "" }, agent.rule, agent.source);
+    let params: Vec<_> = agent.params.iter().map(markdown_param).collect();
+    format!("| `{}{inner}` | {rule} | {source} | {} |\n", agent.name, params.join(", "))
+}
+
+fn markdown_param(param: &Param) -> String {
+    match param.default {
+        DefaultValue::Is(value) => format!("`{}={value}`", param.name),
+        DefaultValue::Unset(means) => format!("`{}` ({means})", param.name),
+        DefaultValue::Required => format!("`{}` (needed)", param.name),
+    }
 }
 
 /// Each row of the tables of agents names agents that there are.
