@@ -5,7 +5,6 @@
 pub(crate) mod addresses;
 pub(crate) mod ports;
 
-use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -337,11 +336,7 @@ impl Link for Bridged {
     }
 }
 
-impl fmt::Debug for Bridged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bridged").field("device", &self.device).finish_non_exhaustive()
-    }
-}
+shown_by!(Bridged: device);
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,6 @@ mod links;
 mod order;
 mod queue;
 
-use std::fmt;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -73,11 +72,7 @@ pub struct CapturedLink {
     pub framing: Framing,
 }
 
-impl fmt::Debug for CaptureSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CaptureSettings").field("path", &self.path).finish_non_exhaustive()
-    }
-}
+shown_by!(CaptureSettings: path);
 
 /// Counts of packets, files and losses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,6 @@ mod anew;
 pub(crate) mod rules;
 pub(crate) mod socket;
 
-use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -245,11 +244,7 @@ impl Link for Forward {
     }
 }
 
-impl fmt::Debug for Forward {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Forward").field("device", &self.device).finish_non_exhaustive()
-    }
-}
+shown_by!(Forward: device);
 
 /// The word of nft for the version of IP.
 pub(crate) fn family(address: IpAddr) -> &'static str {

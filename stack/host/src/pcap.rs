@@ -1,6 +1,5 @@
 //! `pcap`: packets of other hosts through libpcap. Live capture with a filter, and replay of captures. Neither sends.
 
-use std::fmt;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
@@ -233,17 +232,9 @@ impl Link for Replay {
     }
 }
 
-impl fmt::Debug for LiveCapture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LiveCapture").field("device", &self.device).finish_non_exhaustive()
-    }
-}
+shown_by!(LiveCapture: device);
 
-impl fmt::Debug for Replay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Replay").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+shown_by!(Replay: name);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layer {

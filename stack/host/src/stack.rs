@@ -81,11 +81,7 @@ impl StackConfig {
     }
 }
 
-impl std::fmt::Debug for StackConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StackConfig").field("endpoint", &self.endpoint).finish_non_exhaustive()
-    }
-}
+shown_by!(StackConfig: endpoint);
 
 /// A handle; all copies lead to one endpoint. Streams and listeners hold a copy, too. When the last is dropped, the
 /// driver's thread or task ends, and closes the links.

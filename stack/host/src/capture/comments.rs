@@ -261,11 +261,7 @@ impl Comments {
     }
 }
 
-impl fmt::Debug for Comments {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Comments").field("arrival", &self.arrival).finish_non_exhaustive()
-    }
-}
+shown_by!(Comments: arrival);
 
 /// The arrival of an event. Packets that leave have numbers of their own, and timers have none.
 fn of<'a>(arrival: &'a mut Option<Arrival>, event: &TraceEvent) -> Option<&'a mut Arrival> {

@@ -89,11 +89,7 @@ impl Enclosed {
     }
 }
 
-impl std::fmt::Debug for Enclosed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Enclosed").field("device", &self.device).finish_non_exhaustive()
-    }
-}
+shown_by!(Enclosed: device);
 
 impl CommandDevice {
     /// Reads a packet without its Ethernet header. `None` for a frame of another protocol.
