@@ -5,7 +5,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -41,7 +41,6 @@ pub use fleet::{of_fleet, of_one};
 use forwarding::ForwardingFacts;
 pub use interfaces::WITHOUT_LINK_LAYER;
 use interfaces::{InterfaceFacts, InterfacePlace};
-use left::{bringup, lent, queues, routes, rules, switches, transparent};
 use machine::System;
 
 /// The report of a machine, as `--json` prints it and as it goes over ssh.
@@ -139,7 +138,7 @@ fn examine(arguments: &Arguments, config: Option<&NodeConfig>) -> MachineReport 
     } else {
         findings.extend(of_mesh);
     }
-    findings.extend(left(arguments));
+    findings.extend(left::examine(&arguments.state, arguments.repair));
     findings.extend(forwarding::firewall());
     let forwarding = ForwardingFacts::of(&system, &names);
     MachineReport { findings, interfaces, forwarding, version: version::with_commit().to_owned() }
@@ -250,19 +249,6 @@ fn of_radio(system: &System, facts: &mut InterfaceFacts, look: Duration) -> Vec<
         Ok(facts) => findings.extend(radio::examine(name, &facts, heard.len())),
         Err(error) => findings.push(faults::NO_AD_HOC.skipped(format!("{name}: {error}"))),
     }
-    findings
-}
-
-/// Things that killed daemons left.
-fn left(arguments: &Arguments) -> Vec<Finding> {
-    let (state, is_repair) = (&arguments.state, arguments.repair);
-    let mut findings = switches::examine(state, is_repair);
-    findings.extend(lent::examine(state, is_repair));
-    findings.extend(bringup::examine([state, Path::new(STATE)], is_repair));
-    findings.extend(rules::examine(is_repair));
-    findings.push(routes::examine(is_repair));
-    findings.push(queues::examine(is_repair));
-    findings.push(transparent::examine(is_repair));
     findings
 }
 
