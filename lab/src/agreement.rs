@@ -123,6 +123,8 @@ pub struct Contradiction {
 /// A figure of a run; none where its world does not know it.
 struct CostCounter {
     name: &'static str,
+    /// The head of its column.
+    head: &'static str,
     of: fn(&RunResult) -> Option<f64>,
     /// The words for something that costs goodput and time; none for what rather follows from them.
     cost: Option<&'static str>,
@@ -131,8 +133,8 @@ struct CostCounter {
 }
 
 impl CostCounter {
-    const fn new(name: &'static str, of: fn(&RunResult) -> Option<f64>) -> CostCounter {
-        CostCounter { name, of, cost: None, is_lateness: false }
+    const fn new(name: &'static str, head: &'static str, of: fn(&RunResult) -> Option<f64>) -> CostCounter {
+        CostCounter { name, head, of, cost: None, is_lateness: false }
     }
 
     const fn costing(self, words: &'static str) -> CostCounter {
@@ -148,47 +150,35 @@ impl CostCounter {
 /// goodput, as does the airtime of all but TCP: `other_airtime_s` is the part that is none of those before it. Our TCP
 /// has `rtt_median_ms` in every world; the kernel's has `rtt_ms` alone.
 const BESIDE: [CostCounter; 14] = [
-    CostCounter::new("acks_per_segment", acks_per_segment).costing("ACKs for each segment"),
-    CostCounter::new("segments_retransmitted", |run| sum(run, |flow| flow.segments_retransmitted))
+    CostCounter::new("acks_per_segment", "ACKs/segment", acks_per_segment).costing("ACKs for each segment"),
+    CostCounter::new("segments_retransmitted", "resent", |run| sum(run, |flow| flow.segments_retransmitted))
         .costing("segments sent again"),
-    CostCounter::new("timeouts", |run| sum(run, |flow| flow.timeouts.map(u64::from))).costing("timeouts"),
-    CostCounter::new("queue_drops", |run| run.air.queue_drops.map(|drops| drops as f64))
+    CostCounter::new("timeouts", "timeouts", |run| sum(run, |flow| flow.timeouts.map(u64::from)))
+        .costing("timeouts"),
+    CostCounter::new("queue_drops", "queue drops", |run| run.air.queue_drops.map(|drops| drops as f64))
         .costing("packets lost to full queues"),
-    CostCounter::new("retry_drops", |run| run.air.retry_drops.map(|drops| drops as f64))
+    CostCounter::new("retry_drops", "given up", |run| run.air.retry_drops.map(|drops| drops as f64))
         .costing("packets given up"),
-    CostCounter::new("collisions", |run| run.air.collisions.map(|collisions| collisions as f64))
-        .costing("collisions"),
-    CostCounter::new("beacon_airtime_s", |run| run.air.beacon_airtime_s).costing("seconds of beacons"),
-    CostCounter::new("arp_airtime_s", |run| run.air.arp_airtime_s).costing("seconds of ARP"),
-    CostCounter::new("routing_airtime_s", |run| run.air.routing_airtime_s)
+    CostCounter::new("collisions", "collisions", |run| {
+        run.air.collisions.map(|collisions| collisions as f64)
+    })
+    .costing("collisions"),
+    CostCounter::new("beacon_airtime_s", "beacons, s", |run| run.air.beacon_airtime_s)
+        .costing("seconds of beacons"),
+    CostCounter::new("arp_airtime_s", "ARP, s", |run| run.air.arp_airtime_s).costing("seconds of ARP"),
+    CostCounter::new("routing_airtime_s", "routing, s", |run| run.air.routing_airtime_s)
         .costing("seconds of routing messages"),
-    CostCounter::new("other_airtime_s", other_airtime_s).costing("seconds of other packets"),
-    CostCounter::new("rtt_median_ms", |run| of_metric(run, "rtt_median_ms")),
-    CostCounter::new("rtt_ms", |run| of_metric(run, "rtt_ms")),
-    CostCounter::new("air_late_ms", |run| run.live.as_ref().map(|live| live.air_late_ms))
+    CostCounter::new("other_airtime_s", "other air, s", other_airtime_s).costing("seconds of other packets"),
+    CostCounter::new("rtt_median_ms", "median RTT, ms", |run| of_metric(run, "rtt_median_ms")),
+    CostCounter::new("rtt_ms", "mean RTT, ms", |run| of_metric(run, "rtt_ms")),
+    CostCounter::new("air_late_ms", "air late, ms", |run| run.live.as_ref().map(|live| live.air_late_ms))
         .costing("milliseconds by which radios were late")
         .of_lateness(),
-    CostCounter::new("programs_late_ms", |run| run.live.as_ref().map(|live| live.programs_late_ms))
-        .costing("milliseconds by which programs were late")
-        .of_lateness(),
-];
-
-/// The same figures, as the heads of a table.
-const HEADS: [&str; BESIDE.len()] = [
-    "ACKs/segment",
-    "resent",
-    "timeouts",
-    "queue drops",
-    "given up",
-    "collisions",
-    "beacons, s",
-    "ARP, s",
-    "routing, s",
-    "other air, s",
-    "median RTT, ms",
-    "mean RTT, ms",
-    "air late, ms",
-    "programs late, ms",
+    CostCounter::new("programs_late_ms", "programs late, ms", |run| {
+        run.live.as_ref().map(|live| live.programs_late_ms)
+    })
+    .costing("milliseconds by which programs were late")
+    .of_lateness(),
 ];
 
 /// An object whose members are the figures that are known.

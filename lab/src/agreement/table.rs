@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{ArmOrder, AtPoint, Contradiction, HEADS, OfArm, WorldMeans};
+use super::{ArmOrder, AtPoint, BESIDE, Contradiction, OfArm, WorldMeans};
 use crate::findings::{INTERVALS, cells, columns, ends, heading};
 use crate::statistics::{ComparisonVerdict, Figure, change, digits};
 
@@ -16,7 +16,8 @@ impl AtPoint {
             }
             let _ = writeln!(text, "{}", self.table_of(figure));
         }
-        let mut beside = vec![["arm", "world"].iter().chain(&HEADS).map(|head| (*head).to_owned()).collect()];
+        let heads = ["arm", "world"].into_iter().chain(BESIDE.iter().map(|counter| counter.head));
+        let mut beside = vec![heads.map(str::to_owned).collect()];
         for of_arm in &self.arms {
             beside.extend(of_arm.worlds.iter().map(|measured| of_arm.row_beside(measured)));
         }
