@@ -136,6 +136,50 @@ fn rules_that_change_hop_limits_are_found_with_their_table() {
     assert!(found.contains("[hop-limit-rule]") && found.contains("remove that rule of ip mangle"), "{found}");
 }
 
+/// A driver that loses long frames alone: the neighbour's kernel drops what is longer than 1,450 bytes. In a folder of
+/// links to this machine's files the wire is Wi-Fi.
+#[test]
+fn packets_that_vanish_by_their_length_are_found_and_a_shorter_mtu_mends_it() {
+    needs!["ip", "nft", "ping"];
+    let wire = Wire::new("sizes");
+    let root = wire.path("root");
+    for (at, to) in [
+        ("proc/net/arp", "/proc/net/arp"),
+        ("sys/class/net/w0/mtu", "/sys/class/net/w0/mtu"),
+        ("sys/class/net/w0/operstate", "/sys/class/net/w0/operstate"),
+        ("sys/class/net/w0/phy80211", "/sys/class/net/w0/queues"),
+    ] {
+        let at = std::path::Path::new(&root).join(at);
+        fs::create_dir_all(at.parent().expect("a folder")).expect("a folder");
+        std::os::unix::fs::symlink(to, at).expect("a link");
+    }
+    let look = ["--root", &root, "--interface", "w0"];
+    let said = || text(&wire.after(&[], &look));
+    assert!(!said().contains("large-packets-vanish"), "no neighbour is known yet");
+    wire.node.output(&["ping", "-c", "1", "-W", "5", "10.1.0.2"]);
+    let sound = said();
+    assert!(sound.contains("10.1.0.2 answers packets of 64 and of 1500 bytes"), "{sound}");
+    let rule =
+        "table ip driver { chain in { type filter hook input priority 0; meta length > 1450 drop; }; }";
+    let made = wire.other.output(&["nft", rule]);
+    assert!(made.status.success(), "{made:?}");
+    let faults = wire.faults(&look);
+    let found = faults.iter().find(|finding| finding["fault"] == "large-packets-vanish");
+    let found = found.unwrap_or_else(|| panic!("it is not found: {faults:?}"));
+    assert_eq!(found["found"], "w0: 10.1.0.2 answers packets of 64 bytes, and none of 1500, expected both");
+    let command = command_of(found);
+    let done = wire.node.output(&["sh", "-c", &command]);
+    assert!(done.status.success(), "{command}: {done:?}");
+    let mended = said();
+    assert!(mended.contains("10.1.0.2 answers packets of 64 and of 1400 bytes"), "{mended}");
+    let rule =
+        "flush ruleset; table ip deaf { chain in { type filter hook input priority 0; policy drop; }; }";
+    let made = wire.other.output(&["nft", rule]);
+    assert!(made.status.success(), "{made:?}");
+    let deaf = said();
+    assert!(deaf.contains("too few answers of 10.1.0.2") && !deaf.contains("large-packets-vanish"), "{deaf}");
+}
+
 /// A folder for programs that has no nft, and one whose nft fails.
 #[test]
 fn an_nft_that_is_missing_or_mute_is_found_where_a_link_needs_it() {
