@@ -215,7 +215,7 @@ fn of_machine(system: &System, config: Option<&NodeConfig>) -> Vec<Finding> {
 /// Checks each interface of the mesh and its radio, and compares all interfaces.
 fn of_interfaces(system: &System, all: &mut [InterfaceFacts], look: Duration) -> Vec<Finding> {
     let mut findings: Vec<_> = all.iter().flat_map(|facts| interfaces::examine(system, facts)).collect();
-    let places: Vec<_> = all.iter().map(|facts| InterfacePlace { host: "", facts }).collect();
+    let places: Vec<_> = all.iter().map(|facts| InterfacePlace { host: "", place_m: None, facts }).collect();
     findings.extend(interfaces::same_mtu(&places));
     let mut radios = 0;
     for facts in all {
@@ -246,7 +246,10 @@ fn of_radio(system: &System, facts: &mut InterfaceFacts, look: Duration) -> Vec<
     findings.push(radio::switch(system, name));
     findings.push(radio::busy(name, before, radio::channel_use(name)));
     match radio::RadioFacts::of(name) {
-        Ok(facts) => findings.extend(radio::examine(name, &facts, heard.len())),
+        Ok(radio) => {
+            facts.coverage_class = radio.coverage_class;
+            findings.extend(radio::examine(name, &radio, heard.len()));
+        }
         Err(error) => findings.push(faults::NO_AD_HOC.skipped(format!("{name}: {error}"))),
     }
     findings

@@ -202,9 +202,16 @@ faults! {
 
     COVERAGE_FAR "coverage-far" of "coverage-class" Warning
     spoils "each slot and each wait for an ACK is 60 µs longer or more: airtime is lost on links below 9 km"
-    found "the coverage class of the radio (nl80211): 20 or more; one that is too small is not found"
+    found "the coverage class of the radio (nl80211): 20 or more"
     remedy "iw phy $(cat /sys/class/net/{IF}/phy80211/name) set distance METRES, or \
         host.coverage_class: 0 in a scenario"
+
+    COVERAGE_SHORT "coverage-short" of "coverage-class" Warning
+    spoils "ACKs of far stations come too late: their frames are sent again, and rates fall"
+    found "with `--fleet`: `place_m` of hosts in the inventory, and less than a class for each 450 m to a station that \
+        is heard"
+    remedy "iw phy $(cat /sys/class/net/{IF}/phy80211/name) set distance {METRES}, or \
+        host.coverage_class: {CLASS} in a scenario"
 
     MULTICAST_SLOW "multicast-slow" of "slowest-basic-rate" Warning
     spoils "routing messages and ARP take up to eleven times the airtime that they take at 11 Mbit/s"

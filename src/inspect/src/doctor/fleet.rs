@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Arguments;
 use super::finding::{CheckVerdict, Finding};
-use super::interfaces::{InterfaceFacts, InterfacePlace, duplicates, hidden, same_mtu};
+use super::interfaces::{InterfaceFacts, InterfacePlace, duplicates, hidden, same_mtu, uncovered};
 use super::{MachineReport, ended, faults, forwarding, print, printing};
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::signals;
@@ -38,6 +38,9 @@ pub struct CheckedHost {
     pub problem: Option<String>,
     /// The difference between the host's clock and ours.
     pub clock: Option<ClockReport>,
+    /// Its place, as the inventory has it.
+    #[serde(skip)]
+    pub(super) place_m: Option<[i32; 2]>,
     #[serde(flatten)]
     pub report: MachineReport,
 }
@@ -164,7 +167,7 @@ fn of_host(host: &Host, said: Result<HostWords, Unreached>) -> CheckedHost {
         Ok(report) => (report, None),
         Err(Unreached(problem)) => (MachineReport::default(), Some(problem)),
     };
-    CheckedHost { host: host.name.clone(), problem, clock: None, report }
+    CheckedHost { host: host.name.clone(), problem, clock: None, place_m: host.place_m, report }
 }
 
 fn clock(said: &HostWords) -> Option<ClockReport> {
@@ -177,7 +180,8 @@ pub(super) fn together(hosts: &[CheckedHost]) -> Vec<Finding> {
     let places: Vec<_> = hosts
         .iter()
         .flat_map(|host| {
-            host.report.interfaces.iter().map(|facts| InterfacePlace { host: &host.host, facts })
+            let place = |facts| InterfacePlace { host: &host.host, place_m: host.place_m, facts };
+            host.report.interfaces.iter().map(place)
         })
         .collect();
     let mut findings = duplicates(&places);
@@ -186,6 +190,7 @@ pub(super) fn together(hosts: &[CheckedHost]) -> Vec<Finding> {
     }
     findings.extend(same_mtu(&places));
     findings.extend(hidden(&places));
+    findings.extend(uncovered(&places));
     findings.extend(forwarding::together(hosts));
     findings.push(clocks(hosts));
     findings.push(versions(hosts));

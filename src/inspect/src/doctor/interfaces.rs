@@ -18,6 +18,9 @@ const PROBE_WITHIN: Duration = Duration::from_millis(450);
 /// The flag of an address of which the kernel found a duplicate (IFA_F_DADFAILED), in /proc/net/if_inet6.
 const DUPLICATE: u8 = 0x08;
 
+/// The metres that a coverage class stands for. Every driver waits long enough for the first ones.
+const CLASS_M: u64 = 450;
+
 /// The type of a TUN device in `/sys` (ARPHRD_NONE).
 pub const WITHOUT_LINK_LAYER: &str = "65534";
 
@@ -36,6 +39,8 @@ pub(crate) struct InterfaceFacts {
     pub(super) rts: Option<String>,
     #[serde(default)]
     pub(super) hears: Vec<String>,
+    #[serde(default)]
+    pub(super) coverage_class: Option<u32>,
 }
 
 impl InterfaceFacts {
@@ -163,6 +168,8 @@ fn refused_by_kernel(system: &System, name: &str) -> Option<String> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InterfacePlace<'a> {
     pub host: &'a str,
+    /// The place of the host, as the inventory has it.
+    pub(super) place_m: Option<[i32; 2]>,
     pub(super) facts: &'a InterfaceFacts,
 }
 
@@ -202,6 +209,26 @@ pub(super) fn hidden(places: &[InterfacePlace<'_>]) -> Vec<Finding> {
         Some(faults::RTS_HIDDEN.found(said).with("IF", &at.facts.name))
     };
     places.iter().filter(|place| place.facts.rts.as_deref() == Some("off")).filter_map(finding).collect()
+}
+
+/// A coverage class that stands for less than the distance to a station that the interface hears.
+pub(super) fn uncovered(places: &[InterfacePlace<'_>]) -> Vec<Finding> {
+    let finding = |at: &InterfacePlace<'_>| {
+        let (class, [x, y]) = (u64::from(at.facts.coverage_class?), at.place_m?);
+        let is_heard = |station: &String| at.facts.hears.contains(station);
+        let heard = places.iter().filter(|far| far.facts.station.as_ref().is_some_and(is_heard));
+        let squared = |one: i32, other: i32| (i64::from(one) - i64::from(other)).unsigned_abs().pow(2);
+        let metres = heard.filter_map(|far| far.place_m.map(|to| squared(x, to[0]) + squared(y, to[1])));
+        let metres = metres.max()?.isqrt();
+        let needed = metres.div_ceil(CLASS_M);
+        let name = at.name();
+        let said =
+            format!("{name}: its coverage class is {class}, expected {needed}: a station is {metres} m away");
+        let found = faults::COVERAGE_SHORT.found(said).with("IF", &at.facts.name);
+        let found = found.with("METRES", &metres.to_string()).with("CLASS", &needed.to_string());
+        (needed > class.max(1)).then_some(found)
+    };
+    places.iter().filter_map(finding).collect()
 }
 
 /// Addresses that two hosts have.

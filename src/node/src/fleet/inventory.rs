@@ -130,6 +130,8 @@ pub struct Host {
     pub groups: Vec<String>,
     /// Its address in the mesh, if the inventory says it.
     pub address: Option<Ipv4Addr>,
+    /// Its place, in metres to the east and to the north.
+    pub place_m: Option<[i32; 2]>,
 }
 
 #[cfg(test)]
@@ -137,7 +139,15 @@ impl Host {
     /// This machine, under a name and with another command.
     pub(crate) fn here(name: &str, command: &str) -> Host {
         let (name, command) = (name.to_owned(), command.to_owned());
-        Host { name, ssh: None, control: Vec::new(), command, groups: Vec::new(), address: None }
+        Host {
+            name,
+            ssh: None,
+            control: Vec::new(),
+            command,
+            groups: Vec::new(),
+            address: None,
+            place_m: None,
+        }
     }
 }
 

@@ -88,6 +88,39 @@ fn rts_that_is_off_is_a_fault_where_a_neighbour_hears_more() {
     assert_eq!(named(&together(&all)), [""; 0], "each hears each");
 }
 
+/// Three hosts on a line of 1200 m and 100 m; the middle host hears both.
+#[test]
+fn a_coverage_class_that_is_too_small_for_a_station_is_found_where_places_are_known() {
+    let station = |last| format!("02:00:00:00:00:0{last}");
+    let of = |last, class, hears: &[u8], place_m| {
+        let host = host(&format!("n{last}"), &station(last), 1_500, &format!("10.0.0.{last}/24"));
+        let mut host = CheckedHost { place_m, ..host };
+        let facts = &mut host.report.interfaces[0];
+        (facts.coverage_class, facts.hears) = (class, hears.iter().copied().map(station).collect());
+        host
+    };
+    let line = |class, last: Option<[i32; 2]>| {
+        together(&[
+            of(1, Some(3), &[2], Some([-720, -960])),
+            of(2, class, &[1, 3], Some([0, 0])),
+            of(3, Some(0), &[2], last),
+        ])
+    };
+    let found = line(Some(2), Some([100, 0]));
+    one(&found, "coverage-short");
+    let far = found.iter().find(|finding| finding.check == "coverage-class").expect("it was looked at");
+    assert_eq!(far.found, "n2 wlan0: its coverage class is 2, expected 3: a station is 1200 m away");
+    assert!(
+        far.fix.as_ref().is_some_and(|fix| fix.contains("set distance 1200, or host.coverage_class: 3")),
+        "{far:?}"
+    );
+    assert_eq!(named(&line(Some(3), Some([100, 0]))), [""; 0]);
+    assert_eq!(named(&line(None, Some([100, 0]))), [""; 0], "its driver does not tell");
+    assert_eq!(named(&line(Some(3), None)), [""; 0], "nobody says where n3 is");
+    let unheard = [of(1, Some(0), &[], Some([0, 0])), of(2, Some(0), &[], Some([0, 9_000]))];
+    assert_eq!(named(&together(&unheard)), [""; 0], "no frame goes from one to the other");
+}
+
 #[test]
 fn large_packets_that_vanish_are_told_from_a_link_that_loses_all_sizes() {
     let judged = |small, large| sizes::judged("w0", "10.0.0.2", 1_500, (small, large));

@@ -133,7 +133,8 @@ impl HostReader<'_> {
             let problem = format_args!("`{text}` is no address of IPv4: expected one such as 10.66.0.1");
             text.parse().map_err(|_| self.refused(&["hopwise_address"], problem))
         });
-        Ok(Host { name: self.name.to_owned(), ssh, control, command, groups, address: address.transpose()? })
+        let (name, address) = (self.name.to_owned(), address.transpose()?);
+        Ok(Host { name, ssh, control, command, groups, address, place_m: None })
     }
 
     fn destination(&self) -> Result<Destination, Failure> {

@@ -56,6 +56,10 @@ struct HostEntry {
     /// Address of this host in the mesh (default: that of its routing daemon).
     #[schemars(with = "Option<String>")]
     address: Option<Ipv4Addr>,
+    /// Place of this host as `[x, y]`, in whole metres to the east and to the north of any point (default: not told).
+    /// `hopwise doctor --fleet` compares distances with coverage classes.
+    #[schemars(extend("x-range" = "-10000000 to 10000000"))]
+    place_m: Option<[i32; 2]>,
 }
 
 fn command() -> String {
@@ -89,7 +93,8 @@ fn checked(document: &Document, folder: &Path) -> Result<Inventory, Box<Refusal>
 }
 
 fn host(file: &InventoryFile, entry: &HostEntry, folder: &Path) -> Host {
-    let HostEntry { name, ssh, port, identity, local, control, command, groups, address } = entry.clone();
+    let HostEntry { name, ssh, port, identity, local, control, command, groups, address, place_m } =
+        entry.clone();
     let destination = || Destination {
         host: ssh.unwrap_or_else(|| name.clone()),
         port,
@@ -98,7 +103,8 @@ fn host(file: &InventoryFile, entry: &HostEntry, folder: &Path) -> Host {
         ..Destination::default()
     };
     let ssh = (!local).then(destination);
-    Host { name, ssh, control, command: command.unwrap_or_else(|| file.command.clone()), groups, address }
+    let command = command.unwrap_or_else(|| file.command.clone());
+    Host { name, ssh, control, command, groups, address, place_m }
 }
 
 /// A path from the folder; ssh itself knows what `~` means.

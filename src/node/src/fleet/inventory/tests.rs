@@ -27,7 +27,7 @@ command: sudo -n hopwise
 hosts:
   - name: n1
   - { name: n2, ssh: pi@10.0.0.2, port: 2222, identity: ~/.ssh/mesh, control: [/run/a.sock], groups: [far] }
-  - { name: here, local: true, command: hopwise }
+  - { name: here, local: true, command: hopwise, place_m: [-20, 450] }
 ";
 
 #[test]
@@ -40,6 +40,7 @@ fn a_file_of_ours_names_hosts_with_ssh_as_the_user_has_it() {
     assert_eq!(ssh(n2).identity.as_deref(), Some(Path::new("~/.ssh/mesh")));
     assert_eq!((n2.control.len(), &n2.groups[..]), (1, &["far".to_owned()][..]));
     assert_eq!((here.ssh.as_ref(), here.command.as_str()), (None, "hopwise"));
+    assert_eq!((here.place_m, n1.place_m), (Some([-20, 450]), None));
     assert!(remarks.is_empty());
 }
 
@@ -54,6 +55,7 @@ fn what_makes_no_sense_in_a_file_of_ours_is_refused_where_it_stands() {
             "it begins like an option of ssh | a host as ssh takes",
         ),
         ("hosts: [{ name: a, port: 0 }]", "1:26: port: 0 is out of range | 1 to 65535"),
+        ("hosts: [{ name: a, place_m: [1, 10000001] }]", "10000001 is out of range | -10000000 to 10000000"),
         (
             "hosts: [{ name: a, local: true, port: 7 }]",
             "1:33: `port` has no effect: the host is this machine",
