@@ -66,8 +66,9 @@ struct ParsedScenario {
 impl ParsedScenario {
     fn of(document: Document) -> Result<Arc<ParsedScenario>, Box<Refusal>> {
         keys::check(&document, json_schema())?;
-        let mut file = document.read()?;
+        let mut file: ScenarioFile = document.read()?;
         host::simulate(&mut file);
+        file.traffic.iter_mut().for_each(schema::TrafficFlows::fill);
         Ok(Arc::new(ParsedScenario { document, file }))
     }
 }

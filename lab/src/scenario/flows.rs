@@ -63,7 +63,7 @@ fn plan_of(traffic: &TrafficFlows, tcp: &Tcp, routing: &RoutingPlan) -> TrafficP
     let (talk, times) = match (traffic.kind, traffic.bytes) {
         (TrafficKind::Cbr, _) => return datagrams(gaps(traffic, bytes)),
         (TrafficKind::Saturated, _) => return datagrams(None),
-        (TrafficKind::Probe, _) => {
+        (TrafficKind::Probe | TrafficKind::Voice, _) => {
             let every = traffic.every.map_or(Amount::NONE, times);
             return TrafficPlan::Probe { bytes, every, marks };
         }
@@ -71,7 +71,7 @@ fn plan_of(traffic: &TrafficFlows, tcp: &Tcp, routing: &RoutingPlan) -> TrafficP
         (TrafficKind::Bulk, Some(bytes)) => {
             (Talk::Transfers { bytes: sizes(bytes), directions }, Some(traffic.repeat.unwrap_or(1)))
         }
-        (TrafficKind::Request, _) => {
+        (TrafficKind::Request | TrafficKind::Web | TrafficKind::Iot, _) => {
             let size = |drawn: Option<Drawn<Size>>| drawn.map_or(Amount::NONE, sizes);
             (
                 Talk::Requests { request: size(traffic.request), response: size(traffic.response) },

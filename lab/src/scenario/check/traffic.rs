@@ -23,10 +23,10 @@ pub(super) fn check(document: &Document, at: &YamlPath, traffic: &TrafficFlows) 
     keys.times()?;
     match traffic.kind {
         TrafficKind::Bulk => keys.bulk(),
-        TrafficKind::Request => keys.request(),
+        TrafficKind::Request | TrafficKind::Web | TrafficKind::Iot => keys.request(),
         TrafficKind::Cbr => keys.cbr(),
         TrafficKind::Saturated => Ok(()),
-        TrafficKind::Probe => keys.probe(),
+        TrafficKind::Probe | TrafficKind::Voice => keys.probe(),
     }
 }
 
@@ -40,12 +40,12 @@ impl TrafficKeys<'_> {
                 let keys = &["direction", "bytes", "think", "repeat"][..];
                 (keys, "kind: bulk takes direction, bytes, think and repeat")
             }
-            TrafficKind::Request => {
+            TrafficKind::Request | TrafficKind::Web | TrafficKind::Iot => {
                 let keys = &["request", "response", "think", "repeat"][..];
                 (keys, "kind: request takes request, response, think and repeat")
             }
             TrafficKind::Cbr => (&["every", "rate"][..], "kind: cbr takes every or rate"),
-            TrafficKind::Probe => (&["every"][..], "kind: probe takes every"),
+            TrafficKind::Probe | TrafficKind::Voice => (&["every"][..], "kind: probe takes every"),
             TrafficKind::Saturated => (&[][..], "kind: saturated sends as much as leaves"),
         };
         let given = [

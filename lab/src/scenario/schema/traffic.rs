@@ -61,19 +61,19 @@ pub(in crate::scenario) struct TrafficFlows {
     /// Size of a transfer; each transfer has a connection of its own (kind: bulk; default: endless data).
     #[schemars(extend("x-range" = TRANSFERS))]
     pub(in crate::scenario) bytes: Option<Drawn<Size>>,
-    /// Size of a request (kind: request, which requires it).
+    /// Size of a request (kind: request, which requires it; web, iot).
     #[schemars(extend("x-range" = REQUESTS))]
     pub(in crate::scenario) request: Option<Drawn<Size>>,
-    /// Size of a response (kind: request, which requires it).
+    /// Size of a response (kind: request, which requires it; web, iot).
     #[schemars(extend("x-range" = TRANSFERS))]
     pub(in crate::scenario) response: Option<Drawn<Size>>,
-    /// Pause after a transfer or a response (kinds: bulk with bytes, request; default: no pause).
+    /// Pause after a transfer or a response (kinds: bulk with bytes, request, web, iot; default: no pause).
     pub(in crate::scenario) think: Option<Drawn<Time>>,
     /// Number of transfers (kind: bulk with bytes) or of requests (kind: request) (default: 1 transfer, or as many
     /// requests as fit into the run).
     #[schemars(extend("x-range" = "1 or more", "x-unit" = "times"))]
     pub(in crate::scenario) repeat: Option<u32>,
-    /// Time between two datagrams (kinds: cbr, probe). A probe requires it; cbr requires it or `rate`.
+    /// Time between two datagrams (kinds: cbr, probe, voice). A probe requires it; cbr requires it or `rate`.
     #[schemars(extend("x-range" = GAPS))]
     pub(in crate::scenario) every: Option<Drawn<Time>>,
     /// Rate of payload (kind: cbr, in place of every).
@@ -95,6 +95,12 @@ pub(in crate::scenario) enum TrafficKind {
     Saturated,
     /// UDP datagrams at intervals, each of which the other end sends back: their round trips show the delay under load.
     Probe,
+    /// Requests for pages: by default `request` is 500B, `response` 60kB and `think` 2s in the mean.
+    Web,
+    /// A probe like a call by G.711: by default `segment_bytes` is 172 and `every` 20ms.
+    Voice,
+    /// Requests of a sensor: by default `request` is 100B, `response` 20B and `think` 5s in the mean.
+    Iot,
 }
 
 /// A fixed value or a random one: `2s`, `{ mean: 2s }` (exponential), `{ from: 1s, to: 3s }` (uniform).
@@ -169,19 +175,36 @@ const PROBE_BYTES: u16 = 64;
 impl TrafficFlows {
     /// True if its flows stand in no total.
     pub(in crate::scenario) fn is_background(&self) -> bool {
-        self.background || self.kind == TrafficKind::Probe
+        self.background || matches!(self.kind, TrafficKind::Probe | TrafficKind::Voice)
     }
 
     pub(in crate::scenario) fn is_over_tcp(&self) -> bool {
-        matches!(self.kind, TrafficKind::Bulk | TrafficKind::Request)
+        use TrafficKind::{Bulk, Iot, Request, Web};
+        matches!(self.kind, Bulk | Request | Web | Iot)
+    }
+
+    /// Gives a kind with sizes and pauses of its own what the file does not.
+    pub(in crate::scenario) fn fill(&mut self) {
+        let (request, response, think_s) = match self.kind {
+            TrafficKind::Web => (500, Drawn::Mean { mean: Size(60_000) }, 2),
+            TrafficKind::Iot => (100, Drawn::Fixed(Size(20)), 5),
+            TrafficKind::Voice => {
+                self.segment_bytes.get_or_insert(172);
+                self.every.get_or_insert(Drawn::Fixed(Time(Duration::from_millis(20))));
+                return;
+            }
+            _ => return,
+        };
+        self.request.get_or_insert(Drawn::Fixed(Size(request)));
+        self.response.get_or_insert(response);
+        self.think.get_or_insert(Drawn::Mean { mean: Time(Duration::from_secs(think_s)) });
     }
 
     /// Payload of a full segment or of a datagram.
     pub(in crate::scenario) fn segment_bytes_under(&self, tcp: &Tcp) -> u16 {
         let of_tcp = match self.kind {
-            TrafficKind::Bulk | TrafficKind::Request => tcp.segment_bytes,
-            TrafficKind::Cbr | TrafficKind::Saturated => None,
             TrafficKind::Probe => Some(PROBE_BYTES),
+            _ => tcp.segment_bytes.filter(|_| self.is_over_tcp()),
         };
         self.segment_bytes.or(of_tcp).unwrap_or(SEGMENT_BYTES)
     }

@@ -384,3 +384,38 @@ fn a_probe_needs_its_interval_room_for_a_number_and_a_load_beside_it() {
     let alone = refused(&["traffic=[{ from: first, to: last, kind: probe, every: 1s }]"]);
     assert!(alone.contains("all flows are in the background"), "{alone}");
 }
+
+/// Kinds for an operator who writes no sizes: their values stand in the settings, and the file's own go before them.
+#[test]
+fn kinds_for_operators_have_sizes_and_pauses_that_a_file_may_replace() {
+    let settings = |flow: &str| {
+        let flows = format!("{{ from: first, to: last, {flow} }}, {{ from: first, to: last, kind: bulk }}");
+        scenario(&flows, &[]).only(None).expect("it is sound").settings()["traffic"][0].clone()
+    };
+    let web = settings("kind: web");
+    assert_eq!((&web["kind"], &web["request"]), (&"web".into(), &"500B".into()), "{web}");
+    assert!(web["response"]["mean"].is_string() && web["think"]["mean"] == "2s", "{web}");
+    let own = settings("kind: web, think: 1s, request: 9kB");
+    assert_eq!((&own["think"], &own["request"]), (&"1s".into(), &"9kB".into()), "{own}");
+    let iot = settings("kind: iot");
+    assert_eq!(
+        (&iot["request"], &iot["response"], &iot["think"]["mean"]),
+        (&"100B".into(), &"20B".into(), &"5s".into())
+    );
+    let voice = settings("kind: voice");
+    assert_eq!((&voice["every"], &voice["segment_bytes"]), (&"20ms".into(), &172.into()), "{voice}");
+    let refused = refused(&["traffic=[{ from: first, to: last, kind: web, bytes: 1kB }]"]);
+    assert!(refused.contains("`bytes` belongs to another kind of traffic"), "{refused}");
+}
+
+#[test]
+fn pages_calls_and_sensors_run_beside_each_other() {
+    let kinds = ["web", "iot", "voice"].map(|kind| format!("{{ from: first, to: last, kind: {kind} }}"));
+    let run = result(&kinds.join(", "));
+    let flow = |id: &str| run.flows.iter().find(|flow| flow.id == id).expect("it ran");
+    let done = |id: &str| flow(id).completed.map_or(0, |completed| completed.count);
+    assert!(done("f0") > 2 && done("f1") > 2, "{run:?}");
+    let call = flow("f2").probe.as_ref().expect("it is a probe");
+    assert!(call.sent > 800 && call.answered > 400, "50 datagrams a second: {call:?}");
+    assert!(flow("f2").background && !flow("f1").background, "a call carries no goodput");
+}
