@@ -14,6 +14,7 @@ use super::statistics::{
 };
 use crate::scenario::point::{MatrixPoint, Stop, plain};
 
+mod advice;
 mod answer;
 mod table;
 
@@ -37,6 +38,8 @@ pub struct PointFindings {
     pub figures: Vec<Figure>,
     /// The comparisons of all arms with the baseline, figure by figure.
     pub comparisons: Vec<Comparison>,
+    /// What to deploy, where the names of the arms say what each costs.
+    pub advice: Option<String>,
 }
 
 /// One arm at one point.
@@ -54,6 +57,7 @@ pub struct ArmFindings {
     pub means: MetricMeans,
     /// Sentences about what its agents did without, because the other end did not agree to it.
     pub lacks: Vec<String>,
+    agents: [String; 2],
 }
 
 /// Means over an arm's runs, by the names of the metrics that the runs know.
@@ -131,7 +135,8 @@ impl Findings {
                 Stop::WhenSure => watch_all,
             };
             let comparisons = compared(&questions(&figures, &samples), trial.margin);
-            PointFindings { point: point.clone(), arms, figures: figures.clone(), comparisons }
+            let advice = advice::advice(&arms, &figures, trial.margin);
+            PointFindings { point: point.clone(), arms, figures: figures.clone(), comparisons, advice }
         };
         Findings { points: trial.points.iter().map(at).collect(), delay: delay.map(|metric| metric.name) }
     }
@@ -206,6 +211,7 @@ impl ArmFindings {
             samples: figures.iter().map(|figure| samples(arm, figure, mine)).collect(),
             means,
             lacks: sentences(arm, mine),
+            agents: mine.first().map(|record| advice::agents(record)).unwrap_or_default(),
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod point;
 mod queue;
 mod radio;
 mod reach;
+mod recipe;
 mod replaced;
 mod routing;
 mod schema;

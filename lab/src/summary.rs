@@ -27,6 +27,9 @@ pub struct PointSummary {
     pub arms: OrderedObject<OrderedObject<statistics::MeanSummary>>,
     /// The comparisons of all arms with the baseline.
     pub comparisons: Vec<Comparison>,
+    /// What to deploy, where the names of the arms say what each costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
 }
 
 /// An object whose keys keep their order.
@@ -61,6 +64,7 @@ impl Serialize for Summary {
             [only] => {
                 map.serialize_entry("arms", &only.arms)?;
                 map.serialize_entry("comparisons", &only.comparisons)?;
+                only.advice.iter().try_for_each(|advice| map.serialize_entry("advice", advice))?;
             }
             points => map.serialize_entry("points", points)?,
         }
@@ -85,6 +89,7 @@ impl PointSummary {
             point: found.point.clone(),
             arms: OrderedObject(trial.arms.iter().map(figures).collect()),
             comparisons: found.comparisons.clone(),
+            advice: found.advice.clone(),
         }
     }
 }

@@ -66,6 +66,27 @@ fn people_read_the_answer_a_table_and_where_the_rest_is() {
     }
 }
 
+#[test]
+fn the_recipe_advise_says_over_a_scenario_what_to_deploy() {
+    let folder = Folder::new("advise");
+    let words = ["--recipe", "advise", "--seeds", "2", "--set", "run.duration=6s"];
+    let printed = folder.done(&words);
+    assert!(printed.starts_with("small-advise: A small trial"), "{printed}");
+    let whole: Value = serde_json::from_str(&folder.done(&[&words[..], &["--json", "--resume"]].concat()))
+        .expect("it is JSON");
+    let advice = whole["advice"].as_str().expect("a sentence");
+    let begins = ["Leave Linux's TCP as it is. It carries ", "Keep Linux's TCP, ", "Put the receiver "];
+    let begin = begins.iter().find(|begin| advice.starts_with(**begin)).expect(advice);
+    assert!(printed.contains(advice), "{printed}");
+    let report = text(&folder.files("results/small-advise")["report.html"]);
+    let begin = begin.split('\'').next().expect("the words before an apostrophe");
+    assert!(report.contains(&format!("<p class=\"answer\">{begin}")), "{report}");
+    assert!(
+        folder.done(&["--seeds", "1", "--json"]).contains("\"every\""),
+        "the file's own trial is another"
+    );
+}
+
 fn kill_after_a_run(mut command: Command) {
     let mut child = command.spawn().expect("it begins");
     // It reports when the first run is there.

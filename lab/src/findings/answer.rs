@@ -1,18 +1,24 @@
-//! The answer of a trial in a few sentences: which arm carries most, which answers soonest, and how sure that is.
+//! The answer of a trial in a few sentences: what to deploy, where that is asked; which arm carries most, which answers
+//! soonest, and how sure that is.
 
 use std::collections::BTreeMap;
 
-use super::{ArmFindings, Findings, PointFindings, ends};
+use super::{ArmFindings, Findings, PointFindings, ends, label};
 use crate::metric;
 use crate::statistics::{Comparison, ComparisonVerdict, Figure, GOODPUT, change};
 
 impl Findings {
     /// The answer; empty where fewer than two arms have a run.
     pub fn answer(&self) -> Vec<String> {
-        match &self.points[..] {
+        let advised = self.points.iter().filter_map(|point| match (&point.advice, point.point.is_empty()) {
+            (Some(advice), false) => Some(format!("{}: {advice}", label(&point.point))),
+            (advice, _) => advice.clone(),
+        });
+        let answer = match &self.points[..] {
             [only] => self.at(only),
             points => self.over(points),
-        }
+        };
+        advised.chain(answer).collect()
     }
 
     fn at(&self, point: &PointFindings) -> Vec<String> {
@@ -122,7 +128,7 @@ impl PointFindings {
 }
 
 /// The gain over the baseline, and how sure it is.
-fn gain(found: &Comparison) -> String {
+pub(super) fn gain(found: &Comparison) -> String {
     let Some(ratio) = found.ratio else { return String::new() };
     let interval = found.ci95.map_or(String::new(), |both| format!("95 % interval {}", ends(both)));
     let sure = match found.verdict {

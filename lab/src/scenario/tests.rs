@@ -5,6 +5,7 @@ mod matrix;
 mod movement;
 mod numbers;
 mod queue;
+mod recipe;
 mod replaced;
 mod routing;
 mod schema;

@@ -18,8 +18,9 @@ pub(crate) struct OfScenario {
     /// Scenario file in YAML
     #[arg(value_name = "SCENARIO", required_unless_present = "recipe")]
     file: Option<PathBuf>,
-    /// Scenario that comes with Hopwise, in place of a file: it compares settings of hosts
-    #[arg(long, value_name = "NAME", conflicts_with = "file", value_parser = RECIPES.map(|(name, _)| name))]
+    /// Scenario that comes with Hopwise: it compares settings of hosts, or says what to deploy (advise). Over a
+    /// SCENARIO it compares its own arms on the nodes and flows of that file
+    #[arg(long, value_name = "NAME", value_parser = RECIPES.map(|(name, _)| name))]
     recipe: Option<String>,
     /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
@@ -41,10 +42,10 @@ impl OfScenario {
     }
 
     fn read(&self, sets: &[String]) -> Result<Scenario, Failure> {
-        let recipe = RECIPES.iter().find(|(name, _)| self.recipe.as_deref() == Some(*name));
-        match (recipe, &self.file) {
-            (Some((name, text)), _) => Scenario::parse(name, text, sets).map_err(Failure::Located),
-            (None, file) => Ok(Scenario::load(file.as_deref().unwrap_or(Path::new("")), sets)?),
+        let (name, file) = (self.recipe.as_deref(), self.file.as_deref());
+        match RECIPES.into_iter().find(|(known, _)| Some(*known) == name) {
+            Some(recipe) => Ok(Scenario::of_recipe(recipe, file, sets)?),
+            None => Ok(Scenario::load(file.unwrap_or(Path::new("")), sets)?),
         }
     }
 
@@ -65,7 +66,8 @@ macro_rules! recipes {
 }
 
 /// The scenarios of `--recipe`.
-const RECIPES: [(&str, &str); 8] = recipes! { "rts" "retries" "gro" "mcast" "ht40" "distance" "ogm" "aql" };
+const RECIPES: [(&str, &str); 9] =
+    recipes! { "rts" "retries" "gro" "mcast" "ht40" "distance" "ogm" "aql" "advise" };
 
 /// One run of a scenario.
 #[derive(Args, Debug)]
@@ -146,17 +148,21 @@ pub(crate) fn first_arm_unless(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use hopwise_lab::campaign::Campaign;
+
     use super::*;
 
     #[test]
-    fn each_recipe_can_be_read_and_says_which_question_it_answers() {
+    fn each_recipe_can_be_planned_and_says_which_question_it_answers() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/recipes");
+        assert_eq!(fs::read_dir(folder).expect("the recipes").count(), RECIPES.len(), "each file is offered");
         for (name, text) in RECIPES {
-            let read = Scenario::parse(name, text, &[]);
-            assert!(
-                read.is_ok(),
-                "{name}: {}",
-                read.err().map(|refusal| refusal.to_string()).unwrap_or_default()
-            );
+            let scenario = Scenario::of_recipe((name, text), None, &[]).expect(name);
+            let campaign = Campaign::new(&scenario, None, None);
+            let campaign = campaign.unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
+            assert!(campaign.equal_arms().is_empty(), "{name}: {:?}", campaign.equal_arms());
             assert!(
                 text.starts_with("# ") && text.contains(&format!("hopwise trial --recipe {name}")),
                 "{name}"
