@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hopwise_lab::campaign::Campaign;
 use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::report::{Bundle, Series, html};
 use hopwise_lab::result::RunResult;
@@ -418,10 +419,53 @@ fn no_printed_page_but_the_last_is_left_half_empty() {
     }
 }
 
+/// The trial of the radios of today, with shorter runs. All runs at a point are one simulation, some with more goodput.
+fn radios() -> Bundle {
+    let sets = ["run.duration=6s", "run.warmup=1s"].map(str::to_owned);
+    let scenario =
+        Scenario::parse("radios", include_str!("../configs/radios.yaml"), &sets).expect("a scenario");
+    let campaign = Campaign::new(&scenario, None, None).expect("a trial");
+    let (mut made, mut records, mut shown) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+    for run in &campaign.runs {
+        let (result, series): &(RunResult, Series) = made.entry(run.point).or_insert_with(|| {
+            let prepared = campaign.prepare(run).expect("a plan");
+            let mut simulation = Simulation::new(&prepared.plan).expect("a world");
+            let text = series::run(&mut simulation, &prepared.names, series::FrameStretches::Leave);
+            (RunResult::new("radios", "sim", &prepared, &simulation.results()), Series::parse(&text))
+        });
+        let mut result = result.clone();
+        result.total.goodput_kbps *= 1.0 + 0.01 * ((run.arm * 7 + run.block as usize * 3) % 11) as f64;
+        if run.block == 1 {
+            shown.insert(run.id.clone(), series.clone());
+        }
+        records.push(campaign.record(run, result, None));
+    }
+    Bundle::new(campaign.trial, records, shown)
+}
+
+/// A mail takes a file of 3 MB, and a browser opens it at once.
+#[test]
+fn a_report_of_32_arms_at_eight_points_stays_below_3_mb_and_keeps_every_number() {
+    let bundle = radios();
+    let (points, arms, seeds) =
+        (bundle.trial.points.len(), bundle.trial.arms.len(), bundle.trial.seeds.len());
+    assert_eq!((points, arms, seeds), (8, 32, 3));
+    let page = html(&bundle);
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+    let (_, figure) = page.split_once("<figure id=\"fig-airtime\">").expect("airtime");
+    let (figure, _) = figure.split_once("</figure>").expect("its end");
+    let (drawn, told) = (figure.matches("<rect class=\"kind ").count(), figure.matches("bar|kind ").count());
+    assert_eq!(told, points * arms * 10, "a row for each kind");
+    assert!(drawn < told && !figure.contains("width=\"0.0\""), "{drawn} bars");
+    let pointed = "<title>cubic-delayed, hops = 1, kind = drop-tail: sends data ";
+    assert!(figure.contains(pointed), "a bar names its arm and point to a user who points at it");
+}
+
 /// The part of the page's script that makes the numbers of a figure, over a figure and arms of this test.
 const NUMBERS: &str = "
-    const document = { querySelectorAll: () => ['=1+1', '-2'].map((name) => ({ textContent: name })) };
-    const numbered = { numbers: '=point|@A1\\nrun|mark a0|-2.5||+so|2\\nrun|mark a1|1||a \"b\", c|2' };
+    const document = { querySelectorAll: () => ['=1+1', '-2', '＝2', 'x;=1'].map((name) => ({ textContent: name })) };
+    const rows = ['run|mark a0|-2.5||+so|2', 'run|mark a1|1||a \"b\", c|2', 'run|mark a2|1', 'run|mark a3|1'];
+    const numbered = { numbers: ['=point|@A1', ...rows].join('\\n') };
     const svg = { dataset: numbered, getAttribute: () => '' };
     const figure = { closest: () => null, querySelectorAll: () => [svg] };
     const headingOf = () => '';
@@ -439,7 +483,11 @@ fn a_spreadsheet_takes_no_name_in_a_figures_numbers_for_a_formula() {
     };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let rows: Vec<_> = text.lines().skip(1).collect();
-    let wanted =
-        ["\"'@A1\",\"'=1+1\",run,-2.5,,2,,,,,,\"'+so\"", "\"'@A1\",-2,run,1,,2,,,,,,\"a \"\"b\"\", c\""];
-    assert_eq!(rows[..2], wanted, "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let wanted = [
+        "\"'@A1\",\"'=1+1\",run,-2.5,,2,,,,,,\"'+so\"",
+        "\"'@A1\",-2,run,1,,2,,,,,,\"a \"\"b\"\", c\"",
+        "\"'@A1\",\"'＝2\",run,1,,,,,,,,",
+        "\"'@A1\",\"x;=1\",run,1,,,,,,,,",
+    ];
+    assert_eq!(rows, wanted, "{text}{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -260,11 +260,12 @@ pub(crate) fn csv_row(record: &Record, paths: &[&str]) -> String {
     text + "\n"
 }
 
-/// RFC 4180. A text that a spreadsheet would take for a formula gets an apostrophe before it.
+/// RFC 4180. A text that a spreadsheet would take for a formula gets an apostrophe before it. Some spreadsheets part
+/// cells at semicolons or tabs, and some take signs of full width for signs.
 pub(crate) fn quoted(text: &str) -> String {
-    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']);
     let apostrophe = if formula { "'" } else { "" };
-    match formula || text.contains([',', '"', '\n', '\r']) {
+    match formula || text.contains([',', ';', '"', '\t', '\n', '\r']) {
         true => format!("\"{apostrophe}{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
     }
@@ -280,5 +281,13 @@ mod tests {
         assert_eq!(quoted("dca"), "dca");
         assert_eq!(quoted("=1+1"), "\"'=1+1\"");
         assert_eq!(quoted("-2+3,@x"), "\"'-2+3,@x\"");
+        for (text, cell) in
+            [("x;=1+1", "x;=1+1"), ("x\t=1+1", "x\t=1+1"), ("x\r=1", "x\r=1"), ("\t=1", "'\t=1")]
+        {
+            assert_eq!(quoted(text), format!("\"{cell}\""));
+        }
+        for sign in ['＝', '＋', '－', '＠'] {
+            assert_eq!(quoted(&format!("{sign}1")), format!("\"'{sign}1\""));
+        }
     }
 }

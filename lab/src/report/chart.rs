@@ -23,6 +23,9 @@ const BOTTOM: f64 = 34.0;
 /// The width of a character in a row's name; few are wider.
 const CHARACTER: f64 = 6.2;
 
+/// A shorter bar would have no width in a tenth of a unit.
+const SHORTEST_BAR: f64 = 0.05;
+
 /// The most letters of a name right of a line.
 const LONGEST_NAME: usize = 18;
 
@@ -265,24 +268,27 @@ impl Chart {
         self.body.push_str(&names::mark(at, radius, class, &title));
     }
 
-    /// Draws a horizontal bar at a height in the picture.
+    /// Keeps the numbers of a horizontal bar, and draws it at a height in the picture if it is long enough to be seen.
+    /// Its title says `whose` it is. The numbers have columns for that.
     pub(super) fn bar(
         &mut self,
         (from, to): (f64, f64),
         (top, height): (f64, f64),
         class: &str,
-        title: &str,
+        (whose, title): (&str, &str),
     ) {
         let (x, x_ends) = (Some(to - from), Some([from, to]));
         self.tell(&ShapeNumbers { shape: "bar", class, x, x_ends, title, ..ShapeNumbers::default() });
-        let (left, right) = (self.x.px(from), self.x.px(to));
-        let _ = write!(
-            self.body,
-            "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{height:.1}\">\
-             <title>{}</title></rect>",
-            (right - left).max(0.0),
-            escape(title)
-        );
+        let (left, width) = (self.x.px(from), self.x.px(to) - self.x.px(from));
+        if width >= SHORTEST_BAR {
+            let _ = write!(
+                self.body,
+                "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
+                 height=\"{height:.1}\"><title>{}{}</title></rect>",
+                escape(whose),
+                escape(title)
+            );
+        }
     }
 
     /// Draws an interval, whose numbers the row of its mean has.

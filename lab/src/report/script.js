@@ -247,8 +247,8 @@
     const arms = Array.from(document.querySelectorAll(".toggles label"), (label) => label.textContent.trim());
     // As the laboratory's own CSV: a spreadsheet takes a text that begins so for a formula, unless it is a number.
     const quoted = (text) => '"' + text.replaceAll('"', '""') + '"';
-    const isFormula = (text) => /^[=+\-@\t\r]/.test(text) && (text.trim() === "" || isNaN(text));
-    const cell = (text) => isFormula(text) ? quoted("'" + text) : /[",\n\r]/.test(text) ? quoted(text) : text;
+    const isFormula = (text) => /^[=+\-@\t\r＝＋－＠]/.test(text) && (text.trim() === "" || isNaN(text));
+    const cell = (text) => isFormula(text) ? quoted("'" + text) : /[",;\t\n\r]/.test(text) ? quoted(text) : text;
     const folded = figure.closest("details");
     const rows = [COLUMNS];
     for (const svg of figure.querySelectorAll("svg[data-numbers]")) {

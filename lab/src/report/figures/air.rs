@@ -33,8 +33,8 @@ pub(super) fn times(view: &View<'_>) -> String {
             });
             if seconds.iter().sum::<f64>() > 0.0 {
                 // Bars are of all arms, whichever are switched off: so are their names.
-                let class = String::new();
-                rows.push((FigureRow { point, arm, group: view.group(point), class }, seconds));
+                let (group, class) = (view.group(point), String::new());
+                rows.push((FigureRow { point, arm, group, class }, seconds));
             }
         }
     }
@@ -51,7 +51,7 @@ pub(super) fn times(view: &View<'_>) -> String {
     let body = stacked(view, &shares.collect::<Vec<_>>(), kinds, axis, "shares of the radios' time");
     let reading = "All radios of an arm's first run together. Time that an arm saves in ACKs carries more data, so \
                    sending need not shrink. Radios that are idle more, while collisions grow, lose the time to \
-                   backing off.";
+                   backing off. The CSV also has kinds whose bars are too short to be seen.";
     figure("fig-airtime", "Airtime by kind", &body, reading)
 }
 
@@ -95,12 +95,12 @@ fn stacked<const N: usize>(
         let names: Vec<_> = rows.iter().map(|(row, ..)| row.name()).collect();
         let (mut chart, middles) = Chart::rows(WIDTH, 24.0, &names, axis);
         for ((row, values, labels), middle) in rows.iter().zip(middles) {
-            let mut from = 0.0;
+            let (mut from, whose) = (0.0, format!("{}: ", row.title()));
             chart.at_point(&label(row.point));
             for ((value, label), (part, class)) in values.iter().zip(labels).zip(parts) {
-                let title = format!("{}: {part} {label}", row.title());
-                let class = format!("kind {class} {}", view.class(row.arm));
-                chart.bar((from, from + value), (middle - 8.0, 16.0), &class, &title);
+                let (title, class) =
+                    (format!("{part} {label}"), format!("kind {class} {}", view.class(row.arm)));
+                chart.bar((from, from + value), (middle - 8.0, 16.0), &class, (&whose, &title));
                 from += value;
             }
         }

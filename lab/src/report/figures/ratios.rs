@@ -73,8 +73,8 @@ fn part_of_ratios(view: &View<'_>, found: &[Ratio<'_>], axis: Axis<'_>) -> Strin
     let names: Vec<_> = found.iter().map(|(row, ..)| row.name()).collect();
     let (mut chart, middles) = Chart::rows(WIDTH, ROW, &names, axis);
     let height = chart.inner_height();
-    chart.bar((1.0 / (1.0 + margin), 1.0 + margin), (8.0, height), "zone", "within the margin");
-    chart.raw(&one_line(chart.across(1.0), height));
+    chart.bar((1.0 / (1.0 + margin), 1.0 + margin), (8.0, height), "zone", ("", "within the margin"));
+    chart.upright(1.0, "one");
     for ((row, ratio, ci95, verdict), middle) in found.iter().zip(middles) {
         let class = view.class(row.arm);
         chart.at_point(&label(row.point));
@@ -83,14 +83,8 @@ fn part_of_ratios(view: &View<'_>, found: &[Ratio<'_>], axis: Axis<'_>) -> Strin
         }
         let title = format!("{}: {}, {verdict}", row.title(), change(*ratio));
         let class = format!("mark {class}");
-        let told = ShapeNumbers {
-            shape: "ratio",
-            class: &class,
-            x: Some(*ratio),
-            x_ends: *ci95,
-            ..ShapeNumbers::default()
-        };
-        put(&mut chart, &ShapeNumbers { title: &title, ..told }, (middle, 5.0));
+        let told = ShapeNumbers { x: Some(*ratio), x_ends: *ci95, title: &title, ..ShapeNumbers::default() };
+        put(&mut chart, &ShapeNumbers { shape: "ratio", class: &class, ..told }, (middle, 5.0));
     }
     chart.finish("ratios with intervals")
 }
@@ -122,10 +116,6 @@ fn put(chart: &mut Chart, told: &ShapeNumbers<'_>, (height, radius): (f64, f64))
     chart.tell(told);
     let at = (chart.across(told.x.unwrap_or_default()), height);
     chart.spot(at, radius, told.class, told.title);
-}
-
-fn one_line(x: f64, height: f64) -> String {
-    format!("<line class=\"one\" x1=\"{x:.1}\" y1=\"8\" x2=\"{x:.1}\" y2=\"{:.1}\"/>", 8.0 + height)
 }
 
 /// Every run as a dot, with the mean and its interval.
@@ -198,14 +188,9 @@ fn part_of_strips(view: &View<'_>, strips: &[Strip<'_>], axis: Axis<'_>, what: &
         for (nth, (seed, value)) in runs.iter().enumerate() {
             let height = ((nth as f64 + 0.5) / runs.len() as f64 - 0.5) * RUNS_HIGH - RUNS_ABOVE;
             let title = format!("{name}, seed {seed}: {}", number(*value));
-            let told = ShapeNumbers {
-                shape: "run",
-                class: &run,
-                x: Some(*value),
-                seed: Some(*seed),
-                ..ShapeNumbers::default()
-            };
-            put(&mut chart, &ShapeNumbers { title: &title, ..told }, (middle + height, 1.6));
+            let of = ShapeNumbers { shape: "run", class: &run, title: &title, ..ShapeNumbers::default() };
+            let told = ShapeNumbers { x: Some(*value), seed: Some(*seed), ..of };
+            put(&mut chart, &told, (middle + height, 1.6));
         }
         let Some(summary) = summary else { continue };
         let below = middle + MEAN_BELOW;
@@ -213,10 +198,9 @@ fn part_of_strips(view: &View<'_>, strips: &[Strip<'_>], axis: Axis<'_>, what: &
             chart.whisker((low, high), below, &format!("whisker {class}"));
         }
         let title = format!("{name}: mean {}", number(summary.mean));
-        let told =
-            ShapeNumbers { shape: "mean", class: &mark, x: Some(summary.mean), ..ShapeNumbers::default() };
-        let told = ShapeNumbers { x_ends: summary.ci95, runs: Some(summary.n), ..told };
-        put(&mut chart, &ShapeNumbers { title: &title, ..told }, (below, 3.5));
+        let of = ShapeNumbers { shape: "mean", class: &mark, title: &title, ..ShapeNumbers::default() };
+        let told = ShapeNumbers { x: Some(summary.mean), x_ends: summary.ci95, runs: Some(summary.n), ..of };
+        put(&mut chart, &told, (below, 3.5));
     }
     chart.finish(what)
 }
