@@ -26,6 +26,15 @@ pub fn line(text: &str) -> String {
     text.chars().map(|letter| if steers(letter) || ends(letter) { '?' } else { letter }).collect()
 }
 
+/// A text of a file as a cell of a table in Markdown: it begins no line, column, link, image, code or HTML.
+pub fn markdown(text: &str) -> String {
+    let is_live = |letter: char| "\\|[]<>&`*".contains(letter);
+    line(text)
+        .chars()
+        .flat_map(|letter| is_live(letter).then_some('\\').into_iter().chain([letter]))
+        .collect()
+}
+
 /// The first letters of a text, the last of them `…` if more follow.
 pub fn cut(text: &str, longest: usize) -> String {
     if text.chars().nth(longest).is_none() {
@@ -161,6 +170,12 @@ mod tests {
     #[test]
     fn what_stands_in_a_line_begins_no_other() {
         assert_eq!(line("no\r\nhopwise: all\tfine\u{2028}é"), "no??hopwise: all?fine?é");
+    }
+
+    #[test]
+    fn what_stands_in_markdown_is_text() {
+        let told = markdown("![a](b) [x](javascript:1) \\| <i>&lt; `*\n# c_d");
+        assert_eq!(told, r"!\[a\](b) \[x\](javascript:1) \\\| \<i\>\&lt; \`\*?# c_d");
     }
 
     #[test]

@@ -103,8 +103,8 @@ def written(cells: pd.DataFrame, to: str) -> str:
 
 
 def _of_markdown(cell: str) -> str:
-    """A name is text: it begins no line, no column and no HTML."""
-    return " ".join(html.escape(cell, quote=False).replace("|", "\\|").splitlines())
+    """A name is text: it begins no line, column, link, image, code, emphasis or HTML."""
+    return " ".join(re.sub(r"[\\`*~\[\]|]|\b_|_\b", r"\\\g<0>", html.escape(cell, quote=False)).splitlines())
 
 
 def _module(name: str, of: str) -> Any:  # noqa: ANN401 - a module has no type of its own

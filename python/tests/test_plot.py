@@ -108,6 +108,9 @@ def test_latex_is_balanced_and_leaves_no_special_character_open() -> None:
     assert markdown.splitlines()[-1] == r"| a\|b | 2.00 ± 0.50 |"
     markdown = figures.written(cells.rename(index={"{c} #$~^\\": "<img onerror=x>\n# & so"}), "markdown")
     assert markdown.splitlines()[-1] == "| &lt;img onerror=x&gt; # &amp; so | 2.00 ± 0.50 |"
+    markdown = figures.written(cells.rename(index={"{c} #$~^\\": r"![a](b) [x](javascript:1) \| `*~ _e_"}), "markdown")
+    assert markdown.splitlines()[-1] == r"| !\[a\](b) \[x\](javascript:1) \\\| \`\*\~ \_e\_ | 2.00 ± 0.50 |"
+    assert markdown.splitlines()[-2] == "| a_b &amp; 50% | 1.00 ± 0.50 |"
 
 
 @pytest.mark.parametrize(

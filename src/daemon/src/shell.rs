@@ -10,7 +10,7 @@ pub fn quoted(word: &str) -> String {
 }
 
 /// A word as people would type it: in quotes only where the shell needs them.
-fn typed(word: &str) -> String {
+pub fn typed(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%@+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { quoted(word) }
 }

@@ -1,5 +1,6 @@
 //! A finding: the result of one check, with a remedy if something is wrong.
 
+use hopwise_daemon::shell::typed;
 use serde::{Deserialize, Serialize};
 
 /// The verdict of a check.
@@ -55,9 +56,10 @@ impl Finding {
         Finding { verdict: CheckVerdict::Skipped, ..Finding::ok(check, why) }
     }
 
-    /// Puts a value in the place of a name in the remedy.
-    pub fn with(mut self, name: &str, value: &str) -> Finding {
-        self.fix = self.fix.map(|fix| fix.replace(&format!("{{{name}}}"), value));
+    /// Puts words in the place of a name in the remedy, as a shell reads them: a user may copy a command from there.
+    pub fn with(mut self, name: &str, words: &str) -> Finding {
+        let words: Vec<_> = words.split(' ').map(typed).collect();
+        self.fix = self.fix.map(|fix| fix.replace(&format!("{{{name}}}"), &words.join(" ")));
         self
     }
 }

@@ -16,6 +16,15 @@ mod left;
 mod listed;
 mod radios;
 
+#[test]
+fn a_name_in_a_remedy_is_a_word_for_the_shell() {
+    let fix = |name: &str| faults::INTERFACE_DOWN.found("").with("IF", name).fix.expect("a remedy");
+    assert!(fix("wlan0").starts_with("ip link set wlan0 up"), "{}", fix("wlan0"));
+    assert!(fix("a;reboot").starts_with("ip link set 'a;reboot' up"), "{}", fix("a;reboot"));
+    let offloads = faults::OFFLOADS_JOIN.found("").with("IF", "$(id)").with("OFFLOADS", "gro off lro off");
+    assert_eq!(offloads.fix.as_deref(), Some("ethtool -K '$(id)' gro off lro off"));
+}
+
 /// A machine made of files.
 struct Machine(System);
 

@@ -1,5 +1,7 @@
 //! A page of `docs/claims`: a paper's page, or a modern radio's page with figures of all papers.
 
+use hopwise_daemon::shell::typed;
+
 use super::Arguments;
 
 /// A page.
@@ -72,7 +74,7 @@ impl Page<'_> {
 
     /// The command that makes a figure again.
     pub(super) fn command(&self, id: &str) -> String {
-        format!("hopwise claims {}{}", self.figure(id), self.options())
+        format!("hopwise claims {}{}", typed(&self.figure(id)), self.options())
     }
 
     fn options(&self) -> String {

@@ -9,6 +9,7 @@ use std::path::Path;
 use hopwise_lab::claims::table::{self, ClaimRow};
 use hopwise_lab::folder;
 use hopwise_lab::located::Document;
+use hopwise_lab::plain::markdown;
 use hopwise_lab::report::{picture_of_claims, picture_of_premises};
 
 use super::{ARITHMETIC, MadeBy, NotRun, Page};
@@ -124,8 +125,8 @@ fn text_of(page: &Page<'_>, sections: Vec<String>, not_run: &[&NotRun]) -> Strin
     }
     if !not_run.is_empty() {
         let _ = write!(text, "{MARK}{NOT_RUN}\n\n| figure | claim | missing |\n|---|---|---|\n");
-        for one in not_run {
-            let _ = writeln!(text, "| {} | {} | {} |", one.figure, one.says, one.needs);
+        for NotRun { figure, says, needs, .. } in not_run {
+            let _ = writeln!(text, "| {} |", [figure, says, needs].map(|of| markdown(of)).join(" | "));
         }
     }
     text
@@ -140,7 +141,7 @@ const COLUMNS: &str = "\
 fn section(page: &Page<'_>, figure: &RunFigure<'_>, pictures: &[&Picture]) -> String {
     let RunFigure { paper, file, digest, rows, made_by } = figure;
     let MadeBy { version, certificate, runs, cpu_s, .. } = made_by;
-    let title = rows.first().map_or(*file, |row| row.title.as_str());
+    let title = markdown(rows.first().map_or(*file, |row| row.title.as_str()));
     let commit = made_by.commits().map_or(String::new(), |commit| format!("at commit {commit} "));
     let id = page.id(paper, file);
     let mut text = format!(
@@ -176,15 +177,15 @@ fn told_jointly(text: &mut String, rows: &[ClaimRow]) {
 /// A claim's lines in the table, one for each set of rules.
 fn lines(text: &mut String, row: &ClaimRow) {
     for (nth, under) in row.results.iter().enumerate() {
-        let ClaimRow { figure, says, claimed, .. } = row;
+        let [figure, says, claimed] = [&row.figure, &row.says, &row.claimed].map(|of| markdown(of));
         let whose = if row.ours { "*Ours:* " } else { "" };
         let head = match (nth, &row.note) {
             (0, None) => format!("{figure} | {whose}{says} | {claimed}"),
-            (0, Some(note)) => format!("{figure} | {whose}{says}. {note} | {claimed}"),
+            (0, Some(note)) => format!("{figure} | {whose}{says}. {} | {claimed}", markdown(note)),
             _ => " | | ".to_owned(),
         };
-        let verdict = under.verdict.in_words(under.readings.len());
-        let (rules, measured, why) = (under.rules, under.measured(), under.why());
+        let verdict = markdown(&under.verdict.in_words(under.readings.len()));
+        let (rules, measured, why) = (under.rules, markdown(&under.measured()), markdown(&under.why()));
         let seeds = under.seeds().unwrap_or_default();
         let _ = writeln!(text, "| {head} | {rules} | {measured} | {seeds} | **{verdict}**: {why} |");
     }
@@ -208,8 +209,9 @@ fn readings(text: &mut String, rows: &[ClaimRow]) {
     for (row, under) in swept {
         for (nth, reading) in under.readings.iter().enumerate() {
             let head = if nth == 0 { row.says.as_str() } else { "" };
-            let (name, measured, judged) = (reading.name(), &reading.measured, &reading.judged);
-            let _ = writeln!(text, "| {head} | {name} | {measured} | {}: {} |", judged.outcome, judged.why);
+            let verdict = format!("{}: {}", reading.judged.outcome, reading.judged.why);
+            let cells = [head, &reading.name(), &reading.measured, &verdict].map(markdown);
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
     }
 }
@@ -256,6 +258,18 @@ mod tests {
                 .expect("a page");
         let head = text_of(&today, Vec::new(), &[]);
         assert!(there.starts_with(&head), "docs/claims/over-ht20-mcs7.md has another head: {head}");
+    }
+
+    #[test]
+    fn words_of_a_file_are_text_on_its_page() {
+        let not_run = NotRun {
+            paper: "dca".into(),
+            figure: "![a](b)".into(),
+            says: "[x](javascript:1)".into(),
+            needs: "a \\| b".into(),
+        };
+        let page = text_of(&DCA, Vec::new(), &[&not_run]);
+        assert!(page.ends_with("| !\\[a\\](b) | \\[x\\](javascript:1) | a \\\\\\| b |\n"), "{page}");
     }
 
     /// A section of a file with that digest, as it is written.
