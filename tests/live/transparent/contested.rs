@@ -39,7 +39,7 @@ pub(super) fn open(chain: &Chain, [host, server]: [SocketAddr; 2]) -> TcpStream 
 }
 
 /// Returns whether the first router's kernel has half of this connection.
-fn is_half_open(chain: &Chain, ends: [SocketAddr; 2]) -> bool {
+pub(super) fn is_half_open(chain: &Chain, ends: [SocketAddr; 2]) -> bool {
     text(&chain.first.output(&["ss", "-Htn", "state", "syn-recv"]).stdout).contains(&ends[0].to_string())
 }
 
