@@ -1,4 +1,5 @@
-//! The Debian package of the command: its content and owners, and that each build makes equal bytes.
+//! The packages of the command, for Debian and for routers: their content and owners, and that each build makes equal
+//! bytes.
 //!
 //! `scripts/check-packages` installs packages, which takes a root of Debian's; here they are only unpacked.
 
@@ -7,6 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
+
+use sha2::{Digest, Sha256};
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -433,20 +436,24 @@ fn a_router_starts_the_daemons_that_its_configuration_turns_on_and_no_other() {
     let _ = fs::remove_dir_all(folder);
 }
 
-#[test]
-fn a_package_for_routers_has_opkgs_form_and_equal_bytes_each_time() {
-    let folder = folder("a_package_for_routers_has_opkgs_form_and_equal_bytes_each_time");
+/// Makes both packages for a router, of a command that is a script: for opkg and for apk.
+fn packages_for_a_router(folder: &Path, out: &str) -> [PathBuf; 2] {
     let command = folder.join("command");
     fs::write(&command, "#!/bin/sh\n").expect("the folder is ours");
     fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let package = |out: &str| {
-        let mut script = Command::new(Path::new(ROOT).join("scripts/openwrt"));
-        script.arg("aarch64_cortex-a53").arg("--binary").arg(&command).arg("--out").arg(folder.join(out));
-        let done = script.output().expect("bash is there");
-        assert!(done.status.success(), "{}", text(&done.stderr));
-        PathBuf::from(text(&done.stdout).trim_end())
-    };
-    let (one, other) = (package("one"), package("other"));
+    let mut script = Command::new(Path::new(ROOT).join("scripts/openwrt"));
+    script.arg("aarch64_cortex-a53").arg("--binary").arg(&command).arg("--out").arg(folder.join(out));
+    let done = script.output().expect("bash is there");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let packages: Vec<_> = text(&done.stdout).lines().map(PathBuf::from).collect();
+    packages.try_into().expect("two packages")
+}
+
+#[test]
+fn a_package_for_routers_has_opkgs_form_and_equal_bytes_each_time() {
+    let folder = folder("a_package_for_routers_has_opkgs_form_and_equal_bytes_each_time");
+    let ([one, _], [other, _]) =
+        (packages_for_a_router(&folder, "one"), packages_for_a_router(&folder, "other"));
     assert!(fs::read(&one).expect("a package") == fs::read(other).expect("a package"), "their bytes differ");
     let listed = |file: &Path| {
         let done = Command::new("tar").arg("tzf").arg(file).output().expect("tar is there");
@@ -471,4 +478,142 @@ fn a_package_for_routers_has_opkgs_form_and_equal_bytes_each_time() {
         assert!(text(&done.stderr).contains(wanted), "{words:?}: {}", text(&done.stderr));
     }
     let _ = fs::remove_dir_all(folder);
+}
+
+/// The database of a package of apk's version 3, as apk-v3(5) has it: each value is a word with a type in its upper
+/// four bits, and a number or a place below them.
+struct Database(Vec<u8>);
+
+impl Database {
+    fn word(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.0[at..at + 4].try_into().expect("four bytes"))
+    }
+
+    fn place(value: u32) -> usize {
+        (value & 0x0fff_ffff) as usize
+    }
+
+    /// An object or an array: the first word is the number of all.
+    fn row(&self, value: u32) -> Vec<u32> {
+        let at = Self::place(value);
+        assert!([0xd, 0xe].contains(&(value >> 28)) && at.is_multiple_of(4), "{value:x}");
+        (0..self.word(at) as usize).map(|slot| self.word(at + 4 * slot)).collect()
+    }
+
+    fn bytes(&self, value: u32) -> &[u8] {
+        let at = Self::place(value);
+        let (head, len) = match value >> 28 {
+            0 => return &[],
+            0x8 => (1, usize::from(self.0[at])),
+            0x9 => (2, usize::from(u16::from_le_bytes([self.0[at], self.0[at + 1]]))),
+            kind => panic!("{kind:x}: expected bytes, of fewer than 65,536"),
+        };
+        assert!(at.is_multiple_of(head), "{value:x}");
+        &self.0[at + head..at + head + len]
+    }
+
+    fn text(&self, value: u32) -> String {
+        text(self.bytes(value))
+    }
+
+    fn number(&self, value: u32) -> u32 {
+        match value >> 28 {
+            1 => value & 0x0fff_ffff,
+            2 => self.word(Self::place(value)),
+            kind => panic!("{kind:x}: expected a number"),
+        }
+    }
+}
+
+/// The blocks of a package for apk, each with its kind.
+fn blocks_for_apk(package: &Path) -> Vec<(u32, Vec<u8>)> {
+    let inflate = "import sys, zlib; data = open(sys.argv[1], 'rb').read(); assert data[:4] == b'ADBd'; \
+                   sys.stdout.buffer.write(zlib.decompress(data[4:], -15))";
+    let done = Command::new("python3").args(["-c", inflate]).arg(package).output().expect("python3 is there");
+    let mut rest = done.stdout.strip_prefix(b"ADB.pckg").expect("a package");
+    let mut blocks = Vec::new();
+    while let Some((word, _)) = rest.split_first_chunk() {
+        let word = u32::from_le_bytes(*word);
+        let len = (word & 0x3fff_ffff) as usize;
+        blocks.push((word >> 30, rest[4..len].to_vec()));
+        rest = &rest[len.next_multiple_of(8)..];
+    }
+    blocks
+}
+
+/// `NUMBER.NUMBER…[_SUFFIX NUMBER]…[~HEX]-rNUMBER`, with numbers that 31 bits hold.
+fn is_a_version_of_apks(version: &str) -> bool {
+    let is_number = |text: &str| text.parse::<u32>().is_ok_and(|number| number < 1 << 31);
+    let (version, revision) = version.rsplit_once("-r").expect("a revision");
+    let (version, hash) = version.split_once('~').unwrap_or((version, ""));
+    let mut parts = version.split('_');
+    parts.next().is_some_and(|numbers| numbers.split('.').all(is_number))
+        && parts.all(|part| part.strip_prefix("pre").or(part.strip_prefix('p')).is_some_and(is_number))
+        && hash.chars().all(|digit| matches!(digit, '0'..='9' | 'a'..='f'))
+        && is_number(revision)
+}
+
+#[test]
+fn a_package_for_routers_has_apks_form_and_the_digest_of_each_file() {
+    let folder = folder("a_package_for_routers_has_apks_form_and_the_digest_of_each_file");
+    let ([_, one], [_, other]) =
+        (packages_for_a_router(&folder, "one"), packages_for_a_router(&folder, "other"));
+    assert!(fs::read(&one).expect("a package") == fs::read(other).expect("a package"), "their bytes differ");
+    let mut blocks = blocks_for_apk(&one).into_iter();
+    let (kind, database) = blocks.next().expect("a database");
+    let database = Database(database);
+    let package = database.row(database.word(4));
+    let about = database.row(package[1]);
+    let fields = [1, 5, 6].map(|field| database.text(about[field]));
+    assert_eq!(
+        (kind, fields),
+        (0, ["hopwise-node", "aarch64_cortex-a53", "MIT OR Apache-2.0"].map(str::to_owned))
+    );
+    assert!(is_a_version_of_apks(&database.text(about[2])), "{}", database.text(about[2]));
+    let needs = database.row(about[15]);
+    let needs: Vec<_> = needs[1..].iter().map(|need| database.text(database.row(*need)[1])).collect();
+    assert_eq!(needs, ["kmod-tun", "libc"]);
+    let scripts = database.row(package[3]);
+    for (script, called) in [(3, "default_postinst"), (4, "default_prerm"), (7, "default_postinst")] {
+        assert!(database.text(scripts[script]).contains(&format!("\n{called}\n")), "{script}");
+    }
+    assert_unique_id(&database, about[3]);
+    let (mut files, mut sizes) = (Vec::new(), 0);
+    for (path, entry) in (1_u32..).zip(&database.row(package[2])[1..]) {
+        let entry = database.row(*entry);
+        let listed = entry.get(3).map_or(vec![0], |listed| database.row(*listed));
+        for (number, file) in (1_u32..).zip(&listed[1..]) {
+            let file = database.row(*file);
+            let rights = database.row(file[2]);
+            assert_eq!([2, 3].map(|owner| database.text(rights[owner])), ["root", "root"]);
+            let (kind, data) = blocks.next().expect("a block for each file");
+            let (place, data) = data.split_at(8);
+            assert_eq!((kind, place), (2, &*[path.to_le_bytes(), number.to_le_bytes()].concat()));
+            assert_eq!(database.bytes(file[5]), &Sha256::digest(data)[..]);
+            assert_eq!(database.number(file[3]) as usize, data.len());
+            sizes += data.len();
+            let name = [entry[1], file[1]].map(|name| database.text(name)).join("/");
+            files.push(format!("{name} {:o}", database.number(rights[1])));
+        }
+    }
+    assert!(blocks.next().is_none());
+    assert_eq!(database.number(about[12]) as usize, sizes);
+    let of_apk = ["conffiles", "conffiles_static", "list", "rusers"];
+    let of_apk = of_apk.map(|kind| format!("lib/apk/packages/hopwise-node.{kind} 644"));
+    let [first, last] = [
+        ["etc/config/hopwise 600", "etc/init.d/hopwise 755"],
+        ["lib/upgrade/keep.d/hopwise 644", "usr/bin/hopwise 755"],
+    ]
+    .map(|files| files.map(str::to_owned));
+    assert_eq!(files, [&first[..], &of_apk, &last].concat());
+    let _ = fs::remove_dir_all(folder);
+}
+
+/// It is the digest of the database in which it is still zero.
+fn assert_unique_id(database: &Database, value: u32) {
+    let id = database.bytes(value);
+    let at = Database::place(value) + 1;
+    let mut empty = database.0.clone();
+    empty[at..at + id.len()].fill(0);
+    assert_eq!((id.len(), id), (20, &Sha256::digest(&empty)[..20]));
 }
