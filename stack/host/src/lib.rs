@@ -25,6 +25,7 @@ mod bridge;
 pub mod bringup;
 mod capture;
 mod clock;
+#[cfg(feature = "confine")]
 pub mod confine;
 mod counters;
 mod driver;
@@ -78,8 +79,7 @@ pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};
 pub use driver::{Answers, Driver, Iteration};
 pub use fault::Fault;
-pub use first_links::FirstLinks;
-pub use first_links::LinkTeller;
+pub use first_links::{FirstLinks, LinkTeller};
 pub use frames::{EthernetHeader, Framing, KeptFrame};
 pub use kernel_tcp::{KernelInfo, KernelTcp};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
