@@ -73,6 +73,18 @@ tarred() {
         --directory "$1" .
 }
 
+# foreign_apt FOLDER ARCHITECTURE SUITE: lists of Debian's packages in that folder. The machine's own are not touched;
+# with the options in `apt`, apt-get and apt-cache read these.
+foreign_apt() {
+    mkdir -p "$1/lists/partial" "$1/archives/partial"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $3 main" \
+        > "$1/sources.list"
+    apt=(-qq -o "APT::Architecture=$2" -o "APT::Architectures=$2" -o APT::Sandbox::User=root
+        -o "Dir::State::lists=$1/lists" -o Dir::State::status=/dev/null -o "Dir::Cache=$1"
+        -o "Dir::Etc::sourcelist=$1/sources.list" -o Dir::Etc::sourceparts=/dev/null)
+    apt-get "${apt[@]}" update
+}
+
 # scenarios FOLDER: copies there what `hopwise run` and `trial` may begin with.
 scenarios() {
     local file

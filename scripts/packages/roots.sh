@@ -30,6 +30,37 @@ need_root() {
     mv "$fresh.new" "$fresh"
 }
 
+interpreters=()
+mounted=""
+
+# interpret ARCHITECTURE: lets the kernel run its programs by qemu until the end of this script.
+interpret() {
+    local name format=/usr/lib/binfmt.d kernel=/proc/sys/fs/binfmt_misc
+    case "$1" in
+        "$machine") return ;;
+        arm64) name=qemu-aarch64 ;;
+        armhf) name=qemu-arm ;;
+        amd64) name=qemu-x86_64 ;;
+    esac
+    [ -e "$format/$name.conf" ] || install_packages "what runs programs of $1" qemu-user-static || return 1
+    if [ ! -e "$kernel/register" ]; then
+        missing="the kernel has no binfmt_misc, which runs programs of $1"
+        mount -t binfmt_misc none "$kernel" 2> /dev/null || return 1
+        mounted="$kernel"
+    fi
+    [ -e "$kernel/$name" ] && return
+    tail -n 1 "$format/$name.conf" > "$kernel/register"
+    interpreters+=("$kernel/$name")
+}
+
+stop_interpreting() {
+    local interpreter
+    for interpreter in "${interpreters[@]}"; do
+        echo -1 > "$interpreter"
+    done
+    [ -z "$mounted" ] || umount "$mounted"
+}
+
 # files_of ROOT: without what apt and dpkg write by themselves.
 files_of() {
     find "$1" \( -path "$1/dev" -o -path "$1/var/log" -o -path "$1/var/lib/dpkg" -o -path "$1/etc/*-" \
