@@ -2,7 +2,8 @@
 //! measured value.
 //!
 //! The interval decides. A claim is reproduced if its interval lies wholly within what is claimed, and undecided if
-//! only a part does: then the runs are too few. Bounds of papers and printed numbers have this one rule.
+//! only a part does: then the runs are too few. Bounds of papers and printed numbers have this one rule. More runs are
+//! worth their time only where they are likely to decide (`may_be_decided`).
 //!
 //! A claim is judged once for each combination of the settings that its paper leaves open (`readings`). Blocks are the
 //! unit of confidence in all of them.
@@ -28,6 +29,9 @@ use crate::scenario::point::MatrixPoint;
 use crate::scenario::{Bound, Claim, Measure, PointCombination, Premise, Stated};
 pub use readings::{JointVerdict, Reading, ReadingChoice, choices, readings};
 pub use table::{claimed, measured, rests_on};
+
+/// The most runs of a line under its paper's rules, by seeds.
+pub const MOST_SEEDS: u32 = 40;
 
 /// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -169,6 +173,17 @@ impl<'a> ClaimValues<'a> {
 
 fn is_meant(point: &MatrixPoint, at: &BTreeMap<String, Vec<Value>>) -> bool {
     at.iter().all(|(path, values)| point.get(path).is_some_and(|value| values.contains(value)))
+}
+
+/// True if the claim needs runs of that arm at that point; `baseline` is the other arm if the claim names none.
+pub fn needs(claim: &Claim, baseline: &str, (point, arm): (&MatrixPoint, &str)) -> bool {
+    let against = claim.against.as_deref().unwrap_or(baseline);
+    let is_premise = |premise: &Premise| premise.arm == arm;
+    let is_arm = arm == claim.arm
+        || claim.ratio.is_some() && arm == against
+        || claim.premise.as_ref().is_some_and(is_premise);
+    let is_beside = |at: &BTreeMap<_, _>| !at.is_empty() && is_meant(point, at);
+    is_arm && (is_meant(point, &claim.at) || is_beside(&claim.per_at) || is_beside(&claim.against_at))
 }
 
 /// Compares a claim with the records of all its points; `baseline` is the other arm if the claim names none.
@@ -316,25 +331,39 @@ fn allowed(bound: Bound, stated: f64, tolerance: f64) -> (f64, f64) {
     }
 }
 
+/// The outcome of a claim whose number an interval holds.
+fn outcome_of(claim: &Claim, ends: [f64; 2]) -> ClaimOutcome {
+    let tolerance = f64::from(claim.tolerance().0) / 1e6;
+    let allowed = match claim.stated() {
+        Stated::Value(stated) => allowed(claim.bound, stated, stated * tolerance),
+        Stated::Ratio(stated) => allowed(claim.bound, stated, tolerance),
+    };
+    ClaimOutcome::of(allowed, ends)
+}
+
+/// True if the most seeds would decide an undecided claim, were mean and scatter as seen so far: the ends of the
+/// interval come nearer to the mean with the root of the number of runs. One run shows no scatter.
+pub fn may_be_decided(claim: &Claim, MeasuredClaim { number, ci95, blocks }: &MeasuredClaim) -> bool {
+    let share = (*blocks as f64 / f64::from(MOST_SEEDS)).sqrt();
+    let narrowed = number.zip(*ci95).map(|(number, ends)| ends.map(|end| number + share * (end - number)));
+    share < 1.0 && narrowed.is_none_or(|ends| outcome_of(claim, ends) != ClaimOutcome::Undecided)
+}
+
 /// The outcome of a claim by the number that was measured for it, and the reason in words.
 pub fn judge_number(claim: &Claim, measured: &MeasuredClaim) -> (ClaimOutcome, String) {
     let Some(number) = measured.number else {
         return (ClaimOutcome::NotReproduced, "there is nothing to compare with".to_owned());
     };
     let ends = measured.ci95.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
-    let tolerance = f64::from(claim.tolerance().0) / 1e6;
+    let of = outcome_of(claim, ends);
     let (of, why): (_, String) = match claim.stated() {
         // No value is below 0: a mean above 0 tells that 0 is not the value.
         Stated::Value(0.0) if number > 0.0 && claim.bound != Bound::AtLeast => {
             (ClaimOutcome::NotReproduced, "another figure than what is printed".into())
         }
         // A value is never contradicted: it hangs on more than what a paper sets.
-        Stated::Value(stated) => {
-            let of = ClaimOutcome::of(allowed(claim.bound, stated, stated * tolerance), ends);
-            (of, format!("{} of what is printed", change(number / stated)))
-        }
+        Stated::Value(stated) => (of, format!("{} of what is printed", change(number / stated))),
         Stated::Ratio(stated) => {
-            let of = ClaimOutcome::of(allowed(claim.bound, stated, tolerance), ends);
             let is_opposite = of == ClaimOutcome::NotReproduced && is_opposite((claim.bound, stated), ends);
             let of = if is_opposite { ClaimOutcome::Contradicted } else { of };
             (of, why_of_ratio((of, stated), (number, ends)).to_owned())
@@ -348,7 +377,11 @@ pub fn judge_number(claim: &Claim, measured: &MeasuredClaim) -> (ClaimOutcome, S
     let tendency = if is_in_tendency { "in tendency, " } else { "" };
     match of {
         ClaimOutcome::Reproduced => (of, "within what is claimed".to_owned()),
-        ClaimOutcome::Undecided => (of, format!("{tendency}the interval goes beyond what is claimed")),
+        ClaimOutcome::Undecided => {
+            let is_left = measured.blocks < MOST_SEEDS as usize && !may_be_decided(claim, measured);
+            let also = if is_left { format!(", and would with {MOST_SEEDS} seeds") } else { String::new() };
+            (of, format!("{tendency}the interval goes beyond what is claimed{also}"))
+        }
         ClaimOutcome::NotReproduced | ClaimOutcome::Contradicted => (of, format!("{tendency}{why}")),
     }
 }

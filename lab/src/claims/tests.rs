@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use hopwise_air::random::{NumberStream, Purpose};
+
 use super::*;
 use crate::located::Document;
 use crate::report::tests::record;
@@ -116,7 +118,7 @@ fn scattered(ratio: f64, times: f64) -> Vec<Record> {
 fn a_claim_is_undecided_where_its_interval_meets_it_and_leaves_it() {
     let of = |claim: &Claim, records: &[Record]| {
         let judged = judge(claim, "every", records);
-        (judged.outcome, judged.why)
+        (judged.outcome, judged.why.trim_end_matches(", and would with 40 seeds").to_owned())
     };
     let goes_beyond = "the interval goes beyond what is claimed".to_owned();
     assert_eq!(of(&claim(1.3), &scattered(1.3, 1.5)), (ClaimOutcome::Undecided, goes_beyond.clone()));
@@ -487,4 +489,106 @@ fn a_claim_is_drawn_over_its_premise() {
     assert_eq!(picture.matches("<circle class=\"c0\"").count(), 2, "{picture}");
     assert!(picture.contains("lost ACKs a lost segment of every") && picture.contains("xmlns="), "{picture}");
     assert!(table::csv(&[row]).lines().nth(1).is_some_and(|line| line.ends_with(",0.5")), "it ends the line");
+}
+
+#[test]
+fn more_runs_are_made_only_if_an_interval_that_is_as_much_narrower_decides() {
+    let may = |claim: &Claim, number: f64, half: f64, blocks: usize| {
+        let measured =
+            MeasuredClaim { number: Some(number), ci95: Some([number - half, number + half]), blocks };
+        let (outcome, why) = judge_number(claim, &measured);
+        assert_eq!(outcome, ClaimOutcome::Undecided);
+        let may = may_be_decided(claim, &measured);
+        let is_told = why.ends_with("the interval goes beyond what is claimed, and would with 40 seeds");
+        assert_eq!(is_told, !may && blocks < 40, "{why}");
+        may
+    };
+    // Ten runs have intervals that are twice as wide as those of forty.
+    let at_least = Claim { bound: Bound::AtLeast, ..claim(1.2) };
+    assert!(may(&at_least, 1.3, 0.19, 10), "1.205 is more");
+    assert!(!may(&at_least, 1.3, 0.21, 10), "1.195 is less");
+    assert!(may(&at_least, 1.1, 0.19, 10), "1.195 is surely less");
+    assert!(!may(&at_least, 1.1, 0.21, 10));
+    assert!(may(&at_least, 1.3, 0.28, 5) && !may(&at_least, 1.3, 0.29, 5));
+    assert!(may(&claim(1.3), 1.3, 0.09, 10), "both ends are within");
+    assert!(!may(&claim(1.3), 1.3, 0.11, 10));
+    assert!(!may(&at_least, 1.3, 0.11, 40), "it has all seeds");
+    let of = |blocks| may_be_decided(&at_least, &MeasuredClaim { number: Some(1.3), ci95: None, blocks });
+    assert!(of(1) && !of(40), "one run shows no scatter");
+}
+
+/// The outcome of a line after its last look at these values, and the number of them. If it may end early, it does so
+/// where more are not likely to decide.
+fn looked_at(claim: &Claim, values: &[f64], may_end: bool) -> (ClaimOutcome, usize) {
+    let mut blocks = 5;
+    loop {
+        let summary = summarize(&values[..blocks]).expect("some values");
+        let measured = MeasuredClaim { number: Some(summary.mean), ci95: summary.ci95, blocks };
+        let (outcome, _) = judge_number(claim, &measured);
+        let is_left = may_end && !may_be_decided(claim, &measured);
+        if outcome != ClaimOutcome::Undecided || blocks == values.len() || is_left {
+            return (outcome, blocks);
+        }
+        blocks *= 2;
+    }
+}
+
+#[test]
+fn lines_that_end_early_save_most_runs_and_make_no_wrong_verdict() {
+    const LINES: u32 = 4000;
+    const BOUND: f64 = 260.0;
+    let line = Claim {
+        bound: Bound::AtLeast,
+        ratio: None,
+        value: Some(BOUND),
+        tolerance: Some(Share(0)),
+        ..claim(1.0)
+    };
+    let mut numbers = NumberStream::new(1, 0, Purpose::Traffic);
+    // The sum of twelve even draws scatters almost normally, by 1.
+    let normal = |numbers: &mut NumberStream| (0..12).map(|_| numbers.unit()).sum::<f64>() - 6.0;
+    let (mut seeds, mut wrong, mut decided, mut left) = ([0, 0], [0, 0], 0, 0);
+    for _ in 0..LINES {
+        let truth = BOUND + 2.0 * numbers.unit() - 1.0;
+        let values: Vec<f64> = (0..MOST_SEEDS).map(|_| truth + normal(&mut numbers)).collect();
+        let each = [true, false].map(|may_end| looked_at(&line, &values, may_end));
+        for (nth, (outcome, blocks)) in each.into_iter().enumerate() {
+            let said = outcome == ClaimOutcome::Reproduced;
+            seeds[nth] += blocks;
+            wrong[nth] += u32::from(outcome != ClaimOutcome::Undecided && said != (truth >= BOUND));
+        }
+        let [with, without] = each.map(|(outcome, _)| outcome != ClaimOutcome::Undecided);
+        decided += u32::from(without);
+        left += u32::from(without && !with);
+    }
+    let mean = |all: usize| all as f64 / f64::from(LINES);
+    println!("{:.1} seeds, and {:.1} with all that are undecided", mean(seeds[0]), mean(seeds[1]));
+    println!(
+        "{left} of {decided} decided lines are left; wrong are {} and {} of {LINES}",
+        wrong[0], wrong[1]
+    );
+    assert!(2 * seeds[0] < seeds[1] && 5 * left < 2 * decided, "{seeds:?}, {left} of {decided}");
+    assert!(wrong[0] <= wrong[1] && 40 * wrong[1] < LINES, "{wrong:?}");
+}
+
+#[test]
+fn a_claim_needs_runs_of_its_arms_at_its_points_alone() {
+    let point = |hops: u64| MatrixPoint::from([("topology.hops".to_owned(), hops.into())]);
+    let of = |claim: &Claim| {
+        let all =
+            [4, 8].map(|hops| ["every", "dca", "tda"].map(|arm| needs(claim, "every", (&point(hops), arm))));
+        all.map(|arms| arms.map(u8::from))
+    };
+    assert_eq!(of(&claim(1.3)), [[1, 1, 0], [1, 1, 0]]);
+    assert_eq!(of(&Claim { against: Some("tda".into()), ..claim(1.3) }), [[0, 1, 1], [0, 1, 1]]);
+    let at = point(8).into_iter().map(|(path, value)| (path, vec![value])).collect::<BTreeMap<_, _>>();
+    let there = Claim { at: at.clone(), ..claim(1.3) };
+    assert_eq!(of(&there), [[0, 0, 0], [1, 1, 0]]);
+    assert_eq!(of(&per(1.03)), [[1, 1, 0], [1, 1, 0]], "it divides by the ratio at 4 hops");
+    let value = Claim { ratio: None, value: Some(260.0), ..there.clone() };
+    assert_eq!(of(&value), [[0, 0, 0], [0, 1, 0]], "a value has one arm");
+    let premise = Premise { arm: "tda".into(), measure: Measure::AcksLost };
+    assert_eq!(of(&Claim { premise: Some(premise), ..there.clone() }), [[0, 0, 0], [1, 1, 1]]);
+    let four = BTreeMap::from([("topology.hops".to_owned(), vec![4.into()])]);
+    assert_eq!(of(&Claim { against_at: four, ..there }), [[1, 1, 0], [1, 1, 0]]);
 }

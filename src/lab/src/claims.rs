@@ -6,7 +6,8 @@ use std::{fs, io};
 use hopwise_lab::campaign::Campaign;
 use hopwise_lab::claims::plans::{Computed, PlanClaim};
 use hopwise_lab::claims::table::{ClaimRow, Under};
-use hopwise_lab::claims::{ClaimOutcome, claimed, plans, readings, rests_on, table};
+use hopwise_lab::claims::{ClaimOutcome, MOST_SEEDS, Reading, claimed, may_be_decided, needs, plans};
+use hopwise_lab::claims::{readings, rests_on, table};
 use hopwise_lab::located::Document;
 use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::report::{self, Bundle, picture_of_claims, picture_of_premises};
@@ -35,9 +36,6 @@ use page::Page;
 use settings::{Ruled, ruled};
 
 const QUICK_SEEDS: u32 = 2;
-
-/// The most seeds of a line that stays undecided.
-const MOST_SEEDS: u32 = 40;
 
 /// No file of a paper comes near this.
 const LARGEST: u64 = 16 << 20;
@@ -182,8 +180,10 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<
     let claims: Vec<&Claim> = all.iter().filter(|claim| where_fixed(claim, &own.fixed).is_some()).collect();
     let mut rows: Vec<ClaimRow> = claims.iter().map(|claim| empty_row(paper, &title, claim)).collect();
     let mut made_by = None;
-    for ruled in &ruled {
-        let (trial, results) = decided(arguments, (paper, file, nth), (ruled, &claims))?;
+    for (place, ruled) in ruled.iter().enumerate() {
+        // The count of claims is by the papers' own rules, which stand first.
+        let goes_on = place == 0 && !arguments.quick && !arguments.kept;
+        let (trial, results) = decided(arguments, (paper, file, nth), (ruled, &claims), goes_on)?;
         let made_by = made_by.get_or_insert_with(|| MadeBy::of(&trial));
         made_by.add(&trial, &folder_of(arguments, (paper, file)).join(ruled.setting.folder()))?;
         rows.iter_mut().zip(results).for_each(|(row, under)| row.results.extend(under));
@@ -191,39 +191,67 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<
     Ok(MeasuredFigure { rows, made_by: made_by.unwrap_or_else(MadeBy::us), left_out, is_slow: false })
 }
 
-/// Runs a figure under these rules until each line is decided, or has the most seeds. Each round has twice the seeds,
-/// for the readings that have a line to decide. A claim has no result if it is about values that are not fixed here.
+/// A claim in a reading that this many seeds may decide. The claim is about values that are not fixed.
+struct OpenLine {
+    seeds: u32,
+    claim: Claim,
+    reading: MatrixPoint,
+}
+
+impl OpenLine {
+    /// The lines of a claim that more seeds may decide.
+    fn all(claim: &Claim, under: &Under, seeds: u32) -> Vec<OpenLine> {
+        let is_open = |reading: &&Reading| {
+            reading.judged.outcome == ClaimOutcome::Undecided
+                && may_be_decided(claim, &reading.judged.measured)
+        };
+        let open = under.readings.iter().filter(is_open);
+        open.map(|of| OpenLine { seeds, claim: claim.clone(), reading: of.open.clone() }).collect()
+    }
+
+    fn needs(&self, baseline: &str, (point, arm, block): (&MatrixPoint, &str, u32)) -> bool {
+        block <= self.seeds
+            && self.reading.iter().all(|(path, value)| point.get(path) == Some(value))
+            && needs(&self.claim, baseline, (point, arm))
+    }
+}
+
+/// Runs a figure under these rules. If it goes on, each round has twice the seeds for the runs that open lines need,
+/// until no line is open. A claim has no result if it is about values that are not fixed here.
 fn decided(
     arguments: &Arguments,
     of: (&str, &Path, &str),
     (ruled, claims): (&Ruled, &[&Claim]),
+    goes_on: bool,
 ) -> Result<(Trial, Vec<Option<Under>>), Failure> {
-    let asked = ruled.scenario.asked().map_err(Failure::Located)?.seeds;
-    let mut seeds = if arguments.quick { QUICK_SEEDS } else { asked };
-    let mut rounds = vec![(seeds, vec![MatrixPoint::new()])];
+    let asked = ruled.scenario.asked().map_err(Failure::Located)?;
+    let claims: Vec<_> = claims.iter().map(|claim| where_fixed(claim, &ruled.fixed)).collect();
+    let of_all = if arguments.quick { QUICK_SEEDS } else { asked.seeds };
+    let (mut seeds, mut open) = (of_all, Vec::<OpenLine>::new());
     loop {
-        let (trial, records) = runs(arguments, of, ruled, &rounds)?;
-        let results = claims.iter().map(|claim| under(claim, ruled, &trial.arms[0], &records));
+        let is_wanted = |run: (&MatrixPoint, &str, u32)| {
+            run.2 <= of_all || open.iter().any(|line| line.needs(&asked.arms[0], run))
+        };
+        let (trial, records) = runs(arguments, of, ruled, (seeds, &is_wanted))?;
+        let under = |claim| under(claim, ruled, &asked.arms[0], &records);
+        let results = claims.iter().map(|claim| claim.as_ref().map(under).transpose());
         let results = results.collect::<Result<Vec<_>, _>>()?;
-        let readings = results.iter().flatten().flat_map(|under| &under.readings);
-        let left: Vec<_> = readings
-            .filter(|of| of.judged.outcome == ClaimOutcome::Undecided)
-            .map(|of| of.open.clone())
-            .collect();
-        if left.is_empty() || seeds >= MOST_SEEDS || arguments.quick || arguments.kept {
+        let next = MOST_SEEDS.min(2 * seeds);
+        let left = claims.iter().flatten().zip(results.iter().flatten());
+        let left: Vec<_> = left.flat_map(|(claim, under)| OpenLine::all(claim, under, next)).collect();
+        if !goes_on || next <= seeds || left.is_empty() {
             return Ok((trial, results));
         }
-        seeds = MOST_SEEDS.min(2 * seeds);
-        rounds.push((seeds, left));
+        seeds = next;
+        open.extend(left);
     }
 }
 
-/// The results of a claim under these rules; none if it is about values that are not fixed here.
-fn under(claim: &Claim, ruled: &Ruled, baseline: &str, records: &[Record]) -> Result<Option<Under>, Failure> {
-    let Some(claim) = where_fixed(claim, &ruled.fixed) else { return Ok(None) };
+/// The results of a claim about values that are not fixed, under these rules.
+fn under(claim: &Claim, ruled: &Ruled, baseline: &str, records: &[Record]) -> Result<Under, Failure> {
     let names = ruled.scenario.names_of_readings().map_err(Failure::Located)?;
     let open = ruled.scenario.first_reading().map_err(Failure::Located)?.into_keys().collect::<Vec<_>>();
-    Ok(Some(Under::new(ruled.setting.name, readings(&claim, baseline, records, (&open, &names)))))
+    Ok(Under::new(ruled.setting.name, readings(claim, baseline, records, (&open, &names))))
 }
 
 /// The claim where some of the file's values are fixed; none if it is about values that are not fixed here.
@@ -237,15 +265,14 @@ fn where_fixed(claim: &Claim, fixed: &MatrixPoint) -> Option<Claim> {
     })
 }
 
-/// The runs of a figure under a set of rules; runs that an earlier command made are read. Each of `rounds` has a number
-/// of seeds, and the values of the readings that have them.
+/// The wanted runs of a figure under a set of rules, with up to that many seeds; runs that an earlier command made are
+/// read.
 fn runs(
     arguments: &Arguments,
     (paper, file, nth): (&str, &Path, &str),
     Ruled { setting, scenario, .. }: &Ruled,
-    rounds: &[(u32, Vec<MatrixPoint>)],
+    (seeds, is_wanted): (u32, &dyn Fn((&MatrixPoint, &str, u32)) -> bool),
 ) -> Result<(Trial, Vec<Record>), Failure> {
-    let seeds = rounds.last().map(|(seeds, _)| *seeds);
     let below = below(arguments, (paper, file)).join(setting.folder());
     let folder = arguments.out.join(&below);
     let failed = |error| Failure::failed("finding runs", format_args!("{}: {error}", folder.display()));
@@ -257,12 +284,7 @@ fn runs(
     }
     folder::make(&arguments.out, &below).map_err(failed)?;
     let name = format!("{paper}/{}, {nth}, under {}", name_of(file), setting.name);
-    let has_values =
-        |point: &MatrixPoint, of: &MatrixPoint| of.iter().all(|(path, value)| point.get(path) == Some(value));
-    let is_wanted = |point: &MatrixPoint, block: u32| {
-        rounds.iter().any(|(seeds, of)| block <= *seeds && of.iter().any(|of| has_values(point, of)))
-    };
-    completed(scenario, seeds, &is_wanted, (&folder, &name))
+    completed(scenario, seeds, is_wanted, (&folder, &name))
 }
 
 /// The folder of a figure's runs.
@@ -347,12 +369,8 @@ fn not_run(arguments: &Arguments) -> Result<Vec<NotRun>, Failure> {
 
 /// All runs of a scenario that an earlier command kept in their folder. Any build may have made them, if they are what
 /// the file asks for.
-fn read_kept(
-    scenario: &Scenario,
-    seeds: Option<u32>,
-    folder: &Path,
-) -> Result<(Trial, Vec<Record>), Failure> {
-    let campaign = Campaign::new(scenario, seeds, None).map_err(Failure::Located)?;
+fn read_kept(scenario: &Scenario, seeds: u32, folder: &Path) -> Result<(Trial, Vec<Record>), Failure> {
+    let campaign = Campaign::new(scenario, Some(seeds), None).map_err(Failure::Located)?;
     let bundle = report::open(folder)
         .and_then(|folder| Bundle::read(&[folder]))
         .map_err(|error| Failure::refused(error.place, format!("{}: {REMEDY}", error.problem)))?;

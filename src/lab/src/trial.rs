@@ -132,16 +132,17 @@ fn made(
     Ok(MadeTrial { bundle, ended, findings, summary, folder: store.folder().to_owned() })
 }
 
-/// The records of a trial in a folder, after running what is missing of the wanted points and blocks. The records of
-/// another plan are replaced. The runs are announced under that name.
+/// The records of a trial in a folder, after making what is missing of the wanted runs, each told by its point, arm and
+/// block. The records of another plan are replaced. The runs are announced under that name.
 pub(crate) fn completed(
     scenario: &Scenario,
-    seeds: Option<u32>,
-    is_wanted: &dyn Fn(&MatrixPoint, u32) -> bool,
+    seeds: u32,
+    is_wanted: &dyn Fn((&MatrixPoint, &str, u32)) -> bool,
     (folder, name): (&Path, &str),
 ) -> Result<(Trial, Vec<Record>), Failure> {
-    let mut campaign = Campaign::new(scenario, seeds, None).map_err(Failure::Located)?;
-    campaign.runs.retain(|run| is_wanted(&campaign.trial.points[run.point], run.block));
+    let mut campaign = Campaign::new(scenario, Some(seeds), None).map_err(Failure::Located)?;
+    let Trial { points, arms, .. } = &campaign.trial;
+    campaign.runs.retain(|run| is_wanted((&points[run.point], &arms[run.arm], run.block)));
     let (store, _) = match Store::open(folder, &campaign, StoreMode::Resume) {
         Err(StoreError::Refused { .. }) => Store::open(folder, &campaign, StoreMode::Anew)?,
         opened => opened?,

@@ -33,8 +33,9 @@ Examples:
 Each file in configs/papers/PAPER is a scenario with the statements of one figure (`claims:`). It runs under the MAC
 rules of ns-2, which the papers used, and under the standard's rules; with AODV, also under both rule sets of AODV.
 Settings that a paper leaves open (`sweep:`) are run with each of their values. A claim is then reproduced everywhere,
-or where it is said; it is contradicted only if it is so everywhere. A reading whose interval leaves a claim undecided
-is run with twice the seeds, until it is decided or has 40. A file with `plan:` is computed, not run.
+or where it is said; it is contradicted only if it is so everywhere. A file with `plan:` is computed, not run.
+A claim that its interval leaves undecided is run with twice the seeds under its paper's own rules, up to 40, as long as
+40 are likely to decide it.
 With --radio each claim is judged under the paper's own rules, and over radios of that profile under the standard's.
 These send no RTS, as Linux does by default. A reading that sets another profile or another RTS threshold than its file
 is not run over them, and neither is a file whose points or arms differ in one. The output says how many readings that

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use hopwise_lab::claims::table::Under;
-use hopwise_lab::claims::{ClaimOutcome, Judged, MeasuredClaim, Reading, choices, judge_number};
+use hopwise_lab::claims::{ClaimOutcome, Judged, MOST_SEEDS, MeasuredClaim, Reading, choices, judge_number};
 use hopwise_lab::scenario::point::MatrixPoint;
 use hopwise_lab::scenario::{Claim, Scenario, Stated};
 
@@ -57,8 +57,11 @@ fn measured_of(cell: &str, stated: Stated) -> (MeasuredClaim, f64) {
     (MeasuredClaim { number: Some(of_cell), ci95, blocks: 1 }, half)
 }
 
+/// The numbers of seeds that a reading may have: a page tells the least and the most of all readings.
+const SEEDS: [usize; 4] = [MOST_SEEDS as usize, 5, 10, 20];
+
 /// The result of a reading by the figures in a cell. A verdict that is there already stays, if the digits that the cell
-/// lacks allow it.
+/// lacks allow it, and for some number of seeds the reason.
 fn judged_by(claim: &Claim, cell: &str, there: &str) -> Judged {
     let (measured, half) = measured_of(cell, claim.stated());
     let Some([from, to]) = measured.ci95 else {
@@ -68,11 +71,11 @@ fn judged_by(claim: &Claim, cell: &str, there: &str) -> Judged {
     // The ends as they are printed come first, and they have all digits if they are equal.
     let by = if from == to && measured.number == Some(from) { 0.0 } else { half };
     let shifts = [0.0, -by, by];
-    let ends = shifts.iter().flat_map(|low| shifts.iter().map(move |high| (low, high)));
+    let ends = shifts.iter().flat_map(|low| shifts.iter().map(move |high| [from + low, to + high]));
     let all: Vec<Judged> = ends
-        .map(|(low, high)| {
-            let ci95 = Some([from + low, to + high]);
-            let (outcome, why) = judge_number(claim, &MeasuredClaim { ci95, ..measured });
+        .flat_map(|ends| SEEDS.map(|blocks| MeasuredClaim { ci95: Some(ends), blocks, ..measured }))
+        .map(|of| {
+            let (outcome, why) = judge_number(claim, &of);
             Judged { outcome, measured, point: None, why }
         })
         .collect();
@@ -294,6 +297,11 @@ fn a_verdict_stays_where_the_digits_that_are_not_printed_allow_it() {
         of("+4.0 % (+2.9 % to +5.1 %)", "reproduced: within what is claimed"),
         ClaimOutcome::Undecided
     );
+    let of_few = |there: &str| judged_by(&claims[1], "+4.0 % (+2.0 % to +6.0 %)", there).why;
+    let more = "in tendency, the interval goes beyond what is claimed";
+    assert_eq!(of_few(""), more);
+    let left = format!("{more}, and would with 40 seeds");
+    assert_eq!(of_few(&format!("undecided: {left}")), left, "twenty seeds may say so");
     let barely = "undecided: in tendency, the interval goes beyond what is claimed";
     assert_eq!(of("+4.0 % (+3.0 % to +5.0 %)", barely), ClaimOutcome::Undecided);
     assert_eq!(of("+4.0 % (+3.0 % to +5.0 %)", "contradicted: the opposite holds"), ClaimOutcome::Reproduced);
