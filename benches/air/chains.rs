@@ -1,5 +1,5 @@
 //! One bulk flow over a chain of nodes 200 m apart, with our TCP in the nodes: with an ACK for each segment over ns-2's
-//! AODV, as ns-2 itself runs it in turn (`chain.tcl`), and under `delayed` over static routes.
+//! AODV, as ns-2 itself runs it in turn (`ns2.rs`), and under `delayed` over static routes.
 
 use std::slice;
 use std::sync::Arc;

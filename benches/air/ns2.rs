@@ -1,10 +1,10 @@
-//! Debian's ns-2 with one flow over a chain (`chain.tcl`), in a process of its own.
+//! Debian's ns-2 with one flow over a chain (`scripts/ns2/chain.tcl`), in a process of its own.
 
 use std::process::{Command, Stdio};
 
 pub(crate) const NAME: &str = "ns-2 2.35";
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/air/chain.tcl");
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/ns2/chain.tcl");
 
 pub(crate) fn is_installed() -> bool {
     Command::new("ns").arg("/dev/null").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
