@@ -61,6 +61,18 @@ need_space() {
 # shellcheck disable=SC2034 # Scripts that source this use it
 without_paths="--remap-path-prefix=${CARGO_HOME:-${HOME:-}/.cargo}=/cargo"$'\x1f'"--remap-path-prefix=$root=/hopwise"
 
+# need_profdata: sets `target` to this machine, and `profdata` to the program that joins counts of what runs.
+need_profdata() {
+    target="$(rustc -vV | sed -n 's/^host: //p')"
+    profdata="$(rustc --print sysroot)/lib/rustlib/$target/bin/llvm-profdata"
+    [ ! -x "$profdata" ] || return 0
+    missing="there is no rustup, which installs the component llvm-tools"
+    has rustup || return 1
+    say "installing the component llvm-tools with rustup"
+    missing="rustup did not install the component llvm-tools"
+    rustup component add llvm-tools
+}
+
 # commit_time: in SOURCE_DATE_EPOCH, the time that all files of packages and images bear.
 commit_time() {
     SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null || stat -c %Y CHANGELOG.md)}"

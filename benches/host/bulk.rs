@@ -143,17 +143,17 @@ impl Load {
 
     /// Our rate, and the rows.
     fn rows(self) -> (f64, Vec<Row>) {
-        let is_alone = self.connections == 1;
+        let (is_alone, with_peers) = (self.connections == 1, !crate::is_without_peers());
         let sends_bundles = self.device == Device::Offload && self.direction == Direction::ToKernel;
         let mut runs: [Vec<Figures>; 6] = Default::default();
         for run in 0..=RUNS {
             let figures = [
                 Some(self.ours(Drives::Runtime)),
-                Some(self.theirs()),
-                Some(self.mover(Mover::start(self.device))),
-                sends_bundles.then(|| self.mover(Mover::that_keeps(self.device))),
-                is_alone.then(|| self.veth()),
-                is_alone.then(|| self.ours(Drives::Thread)),
+                with_peers.then(|| self.theirs()),
+                with_peers.then(|| self.mover(Mover::start(self.device))),
+                (with_peers && sends_bundles).then(|| self.mover(Mover::that_keeps(self.device))),
+                (with_peers && is_alone).then(|| self.veth()),
+                (with_peers && is_alone).then(|| self.ours(Drives::Thread)),
             ];
             // The first run of each warms up.
             if run > 0 {
@@ -162,6 +162,14 @@ impl Load {
         }
         let [ours, theirs, mover, keeper, veth, thread] = runs.map(median);
         let ours = ours.expect("it ran");
+        if !with_peers {
+            let cpu = format!("CPU, {}", self.name());
+            let rows = vec![
+                Row::alone(self.name(), "MB/s", ours.rate),
+                Row::alone(cpu, "ms/GB", ours.cpu * 1e3),
+            ];
+            return (ours.rate, rows);
+        }
         let mut rows = Vec::new();
         let peers = [(SMOLTCP, theirs), (MOVER, mover), (KEEPER, keeper), (VETH, veth), (THREAD, thread)];
         for (peer, figures) in peers {
@@ -240,7 +248,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 rows.extend(of_load);
                 if device == Device::Mtu {
                     plain.push(rate);
-                } else {
+                } else if !crate::is_without_peers() {
                     let peer = ("ours, 1500 bytes", plain.remove(0));
                     rows.push(Row::beside(load.name(), "MB/s", Better::More, rate, peer).meant_to_be(10.0));
                 }

@@ -58,6 +58,15 @@ fn medians(mut one: impl FnMut() -> f64, mut other: impl FnMut() -> f64) -> (f64
     (median(a), median(b))
 }
 
+/// The row of a rate beside smoltcp's, which is measured in turn unless peers are left out.
+fn beside_theirs(name: &str, mut ours: impl FnMut() -> f64, theirs: impl FnMut() -> f64) -> Row {
+    if crate::is_without_peers() {
+        return Row::alone(name, "1/s", median((0..RUNS).map(|_| ours()).collect()));
+    }
+    let (ours, theirs) = medians(ours, theirs);
+    Row::beside(name, "1/s", Better::More, ours, (SMOLTCP, theirs))
+}
+
 fn round_trips() -> f64 {
     kernel::ping_pong((OURS, PORT).into(), ROUND_TRIPS / 10);
     rate(ROUND_TRIPS, || kernel::ping_pong((OURS, PORT).into(), ROUND_TRIPS))
@@ -68,13 +77,11 @@ fn opens() -> f64 {
 }
 
 pub(crate) fn rows() -> Vec<Row> {
-    let trips = medians(|| with_ours(round_trips), || with_theirs(8, 0, round_trips));
-    let opened = medians(|| with_ours(opens), || with_theirs(64, 0, opens));
-    vec![
-        Row::beside("round trips, alone", "1/s", Better::More, trips.0, (SMOLTCP, trips.1)),
-        Row::beside("connections opened and closed", "1/s", Better::More, opened.0, (SMOLTCP, opened.1))
-            .meant_to_be(1.0),
-    ]
+    let trips =
+        beside_theirs("round trips, alone", || with_ours(round_trips), || with_theirs(8, 0, round_trips));
+    let opened =
+        beside_theirs("connections opened and closed", || with_ours(opens), || with_theirs(64, 0, opens));
+    vec![trips, if crate::is_without_peers() { opened } else { opened.meant_to_be(1.0) }]
 }
 
 /// Round trips while connections are idle, and the memory of the idle connections.
@@ -112,13 +119,10 @@ pub(crate) fn crowd_rows() -> Vec<Row> {
     let (alone, trips) = medians(|| with_ours(round_trips), &mut beside);
     // A later run partly reuses memory that an earlier one has left.
     let memory = memories[0];
-    let before = resident_mib();
-    let (their_trips, their_memory) = with_theirs(IDLE + 8, IDLE, || beside_idle(ROUND_TRIPS / 10, before));
-    vec![
-        Row::beside("round trips beside 10,000 idle", "1/s", Better::More, trips, (SMOLTCP, their_trips)),
+    let mut rows = crowd_beside_theirs(trips, memory);
+    rows.extend([
         Row::beside("the same beside none", "1/s", Better::More, trips, ("ours alone", alone))
             .meant_to_be(0.9),
-        Row::beside("memory of 10,000 idle", "MiB", Better::Less, memory, (SMOLTCP, their_memory)),
         Row::beside("memory of 10,000 idle", "MiB", Better::Less, memory, ("the limit", MOST_MIB))
             .meant_to_be(1.0),
         Row::beside(
@@ -129,5 +133,19 @@ pub(crate) fn crowd_rows() -> Vec<Row> {
             ("the limit", MOST_MIB_OF_MANY),
         )
         .meant_to_be(1.0),
+    ]);
+    rows
+}
+
+fn crowd_beside_theirs(trips: f64, memory: f64) -> Vec<Row> {
+    let [name, of_memory] = ["round trips beside 10,000 idle", "memory of 10,000 idle"];
+    if crate::is_without_peers() {
+        return vec![Row::alone(name, "1/s", trips)];
+    }
+    let before = resident_mib();
+    let (their_trips, their_memory) = with_theirs(IDLE + 8, IDLE, || beside_idle(ROUND_TRIPS / 10, before));
+    vec![
+        Row::beside(name, "1/s", Better::More, trips, (SMOLTCP, their_trips)),
+        Row::beside(of_memory, "MiB", Better::Less, memory, (SMOLTCP, their_memory)),
     ]
 }
