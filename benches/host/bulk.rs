@@ -164,10 +164,8 @@ impl Load {
         let ours = ours.expect("it ran");
         if !with_peers {
             let cpu = format!("CPU, {}", self.name());
-            let rows = vec![
-                Row::alone(self.name(), "MB/s", ours.rate),
-                Row::alone(cpu, "ms/GB", ours.cpu * 1e3),
-            ];
+            let rows =
+                vec![Row::alone(self.name(), "MB/s", ours.rate), Row::alone(cpu, "ms/GB", ours.cpu * 1e3)];
             return (ours.rate, rows);
         }
         let mut rows = Vec::new();

@@ -13,7 +13,9 @@ macro_rules! shown_by {
     ($type:ident: $field:ident) => {
         impl std::fmt::Debug for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_struct(stringify!($type)).field(stringify!($field), &self.$field).finish_non_exhaustive()
+                f.debug_struct(stringify!($type))
+                    .field(stringify!($field), &self.$field)
+                    .finish_non_exhaustive()
             }
         }
     };
