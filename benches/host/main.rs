@@ -1,8 +1,8 @@
 //! The stack on TUN against the kernel's TCP: bulk in both directions with and without offload, and a transfer under a
 //! flood of SYNs. Further rows show round trips, connections a second, CPU time and memory. With it run smoltcp on such
 //! a device, a mover of packets that has no TCP, and the kernel with itself over veth. `scripts/bench host` runs it, as
-//! root. With `--peers`, each stack has a process of its own, and lwIP and gVisor are there, too. With `--without-peers`
-//! ours is alone.
+//! root. With `--peers`, each stack has a process of its own, and lwIP and gVisor are there, too. With
+//! `--without-peers` ours is alone.
 //!
 //! Everything happens in a network namespace of its own. CPU time is spent by both ends and by the kernel between them.
 

@@ -265,13 +265,16 @@ fn where_fixed(claim: &Claim, fixed: &MatrixPoint) -> Option<Claim> {
     })
 }
 
+/// Whether a run is wanted, by its point, arm and seed.
+type IsWanted<'a> = dyn Fn((&MatrixPoint, &str, u32)) -> bool + 'a;
+
 /// The wanted runs of a figure under a set of rules, with up to that many seeds; runs that an earlier command made are
 /// read.
 fn runs(
     arguments: &Arguments,
     (paper, file, nth): (&str, &Path, &str),
     Ruled { setting, scenario, .. }: &Ruled,
-    (seeds, is_wanted): (u32, &dyn Fn((&MatrixPoint, &str, u32)) -> bool),
+    (seeds, is_wanted): (u32, &IsWanted<'_>),
 ) -> Result<(Trial, Vec<Record>), Failure> {
     let below = below(arguments, (paper, file)).join(setting.folder());
     let folder = arguments.out.join(&below);

@@ -45,7 +45,7 @@ fn of_files(
 fn of_things<T, E: Display>(
     left: Result<T, E>,
     (fault, none): (&CheckFault, &str),
-    (is_none, found): (fn(&T) -> bool, fn(&T) -> String),
+    (is_none, found): (impl Fn(&T) -> bool, impl Fn(&T) -> String),
     (is_repair, removed): (bool, impl Fn(&T) -> Finding),
 ) -> Finding {
     match left {
