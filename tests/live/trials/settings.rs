@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -110,7 +110,10 @@ fn a_trial_that_is_killed_five_times_leaves_no_setting() {
         trial.wait().expect("it ends");
         within_patience(until(|| !parts.iter().any(|part| lives(*part))));
         for (namespace, file) in files {
-            assert_eq!(switch_in(&namespace), "1", "kill {nth}: {namespace}");
+            // A trial of another test removes at its start what killed trials left, settings included.
+            let switch = switch_in(&namespace);
+            let is_gone = switch.is_empty() && !Path::new("/run/netns").join(&namespace).exists();
+            assert!(is_gone || switch == "1", "kill {nth}: {namespace}: {switch:?}");
             assert!(!file.exists(), "kill {nth}: {}", file.display());
         }
     }
