@@ -42,7 +42,8 @@
 //! nobody has opened. An entry gets a mark of tracking's if a packet of it comes by the hosts' interfaces in the
 //! name of a server that is routed elsewhere, or by another interface in the name of a host. An entry with the mark
 //! leads no SYN past the node. Tracking itself goes on: paths of a host's two directions may differ, also through
-//! NAT.
+//! NAT. A connection that both ends have opened (assured) gets no mark any more: a stranger's packet shall not change
+//! what rules of a firewall read there.
 //!
 //! A router tells the sender of a packet that no frame of its link holds it (RFC 1191, RFC 8201). The sender is a
 //! socket of this machine, and the address a host's or a server's: the message has to find the socket.
@@ -181,7 +182,8 @@ pub(super) fn tries_queue(config: &TransparentConfig) -> String {
 
 /// Marks the entries of packets whose source is on the other side of this machine.
 fn mark_sides(config: &TransparentConfig) -> String {
-    let (hosts, mark) = (hosts_interfaces(config), format!("ct mark set ct mark | {CAUGHT:#x}"));
+    let hosts = hosts_interfaces(config);
+    let mark = format!("ct status & assured == 0 ct mark set ct mark | {CAUGHT:#x}");
     let mut rules = String::new();
     for network in &config.networks {
         let family = family(network.address());
@@ -495,10 +497,10 @@ mod tests {
              mark set meta mark | 0x4000000; ",
             "ct mark & 0x4000000 == 0 ct direction original ct status seen-reply ct expiration > 60s meta mark set \
              meta mark | 0x4000000; }; ",
-            "iifname { \"lan0\", \"lan1\" } ip saddr 10.2.0.0/16 fib saddr . iif oif missing ct mark set ct mark | \
-             0x4000000; ",
-            "iifname != { \"lan0\", \"lan1\" } ip6 daddr fd02::/64 fib saddr oifname { \"lan0\", \"lan1\" } ct mark \
-             set ct mark | 0x4000000; ",
+            "iifname { \"lan0\", \"lan1\" } ip saddr 10.2.0.0/16 fib saddr . iif oif missing ct status & assured == 0 \
+             ct mark set ct mark | 0x4000000; ",
+            "iifname != { \"lan0\", \"lan1\" } ip6 daddr fd02::/64 fib saddr oifname { \"lan0\", \"lan1\" } ct status \
+             & assured == 0 ct mark set ct mark | 0x4000000; ",
             "icmp type destination-unreachable socket transparent 1 socket wildcard 0 meta mark set meta mark | \
              0x4000000; ",
             "meta mark & 0x2000000 == 0x2000000 meta mark set meta mark & 0xf9ffffff; meta mark & 0x4000000 == \
