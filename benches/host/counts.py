@@ -6,7 +6,7 @@ Usage: counts.py BENCH
 BENCH is the program that `cargo bench --bench host --no-run` names. Each stack runs under Valgrind, in a process of its
 own, against the kernel's TCP in a network namespace that this script makes; it needs root. A row is the difference of a
 transfer and of a transfer twice as long, for each 1,448 bytes. The kernel joins segments differently from run to run:
-two runs of a row differ by up to 15 % in instructions.
+two runs of a row differ by up to a third in instructions.
 """
 
 import ctypes
