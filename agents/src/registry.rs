@@ -3,7 +3,8 @@
 mod own;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use own::NotAdded;
 
@@ -19,84 +20,84 @@ pub const DEFAULT_SHADOWS: &str = "[]";
 /// The base-station agent if none is named.
 pub const DEFAULT_BASE_STATION: &str = "none";
 
-/// The agents of the program. It is set once, at the latest by the first look.
-static IN_FORCE: OnceLock<Registry> = OnceLock::new();
+/// A program's own agents beside ours, if it has added some.
+static ADDED: OnceLock<Registry> = OnceLock::new();
+static OURS: Registry = Registry::ours();
+/// From the first look on, none can be added.
+static IS_LOOKED_AT: AtomicBool = AtomicBool::new(false);
 
-/// The agents that specs can name: ours, and the agents of one program. A clone shares the table.
+/// The agents that specs can name: ours, and the agents of one program.
 #[derive(Clone)]
-pub struct Registry(Arc<Tables>);
-
-struct Tables {
-    /// Receivers first, then senders, then base-station agents; in each kind ours come first.
-    listed: Vec<Listed>,
-    all: Vec<&'static Descriptor>,
-    own: Vec<Listed>,
+pub struct Registry {
+    own: &'static [Listed],
 }
 
 impl Registry {
     /// Our agents alone.
-    pub(crate) fn ours() -> Registry {
-        Registry::of(&[])
+    pub(crate) const fn ours() -> Registry {
+        Registry { own: &[] }
     }
 
-    /// Our agents and these, each with the text of its file.
+    /// Our agents and these, each with the text of its file. The list stays in memory until the program ends.
     pub fn with(own: &[Listed]) -> Result<Registry, NotAdded> {
-        let mut registry = Registry::ours();
-        for (nth, one) in own.iter().enumerate() {
-            own::check(one, &registry)?;
-            registry = Registry::of(&own[..=nth]);
-        }
-        Ok(registry)
+        let own: &[Listed] = own.to_vec().leak();
+        (0..own.len()).try_for_each(|nth| own::check(&own[nth], &Registry { own: &own[..nth] }))?;
+        Ok(Registry { own })
     }
 
-    fn of(own: &[Listed]) -> Registry {
-        let ours = [receiver::AGENTS, sender::AGENTS, base_station::AGENTS].into_iter().flatten();
-        let mut listed: Vec<_> = ours.chain(own).copied().collect();
-        listed.sort_by_key(|(agent, _)| agent.kind());
-        let all = listed.iter().map(|(agent, _)| *agent).collect();
-        Registry(Arc::new(Tables { listed, all, own: own.to_vec() }))
+    /// Receivers first, then senders, then base-station agents; in each kind ours come first.
+    fn listed(&self) -> impl Iterator<Item = Listed> + use<> {
+        let all = [receiver::AGENTS, sender::AGENTS, base_station::AGENTS, self.own];
+        let of = move |kind| all.into_iter().flatten().filter(move |(agent, _)| agent.kind() == kind);
+        [Kind::Receiver, Kind::Sender, Kind::BaseStation].into_iter().flat_map(of).copied()
     }
 
     /// Every agent: receivers first, then senders, then base-station agents.
-    pub fn all(&self) -> &[&'static Descriptor] {
-        &self.0.all
+    pub fn all(&self) -> impl Iterator<Item = &'static Descriptor> + use<> {
+        self.listed().map(|(agent, _)| agent)
     }
 
     /// The agents that are not ours, each with the text of its file.
     pub fn own(&self) -> &[Listed] {
-        &self.0.own
+        self.own
     }
 
     /// The agents with this name: at most one of each kind.
     pub fn find(&self, name: &str) -> impl Iterator<Item = &'static Descriptor> {
-        self.all().iter().copied().filter(move |agent| agent.name == name)
+        self.all().filter(move |agent| agent.name == name)
     }
 
     /// The names of all agents of this kind.
     pub fn names(&self, kind: Kind) -> impl Iterator<Item = &'static str> {
-        self.all().iter().filter(move |agent| agent.kind() == kind).map(|agent| agent.name)
+        self.all().filter(move |agent| agent.kind() == kind).map(|agent| agent.name)
     }
 }
 
 /// The names alone: the texts of the files would fill pages.
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.all().iter().map(|agent| agent.name)).finish()
+        f.debug_list().entries(self.all().map(|agent| agent.name)).finish()
     }
 }
 
 /// Adds a program's own agents to ours: once, and before anything looks an agent up.
 pub fn add(own: &[Listed]) -> Result<(), NotAdded> {
-    IN_FORCE.set(Registry::with(own)?).map_err(|_| NotAdded::TooLate)
+    let registry = Registry::with(own)?;
+    if IS_LOOKED_AT.swap(true, Ordering::Relaxed) {
+        return Err(NotAdded::TooLate);
+    }
+    ADDED.set(registry).map_err(|_| NotAdded::TooLate)
 }
 
-/// The agents of this program. From the first look on, none can be added.
+/// The agents of this program. From the first look on, none can be added. A look waits for no lock: a fork at the time
+/// of another thread's first look would leave the lock held in the child.
 pub fn in_force() -> &'static Registry {
-    IN_FORCE.get_or_init(Registry::ours)
+    IS_LOOKED_AT.store(true, Ordering::Relaxed);
+    ADDED.get().unwrap_or(&OURS)
 }
 
 /// Every agent of this program: receivers first, then senders, then base-station agents.
-pub fn all() -> &'static [&'static Descriptor] {
+pub fn all() -> impl Iterator<Item = &'static Descriptor> {
     in_force().all()
 }
 
@@ -112,8 +113,8 @@ pub fn names(kind: Kind) -> impl Iterator<Item = &'static str> {
 
 /// The paragraphs in the header of the agent's file.
 pub fn header(agent: &Descriptor) -> AgentHeader {
-    let is_it = |(one, _): &&Listed| (one.name, one.kind()) == (agent.name, agent.kind());
-    AgentHeader::read(in_force().0.listed.iter().find(is_it).map_or("", |(_, file)| file))
+    let is_it = |(one, _): &Listed| (one.name, one.kind()) == (agent.name, agent.kind());
+    AgentHeader::read(in_force().listed().find(is_it).map_or("", |(_, file)| file))
 }
 
 /// The header of an agent's file, split into its paragraphs. `hopwise agents show` prints them.

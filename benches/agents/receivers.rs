@@ -25,7 +25,7 @@ const CEILING: Duration = Duration::from_millis(490);
 pub(crate) fn rows() -> Vec<Row> {
     let plainest = || cost("immediate");
     let mut rows = vec![Row::alone("immediate", "ns/segment", least_in_turn(plainest, plainest).0)];
-    for agent in registry::all().iter().filter(|agent| agent.kind() == Kind::Receiver).skip(1) {
+    for agent in registry::all().filter(|agent| agent.kind() == Kind::Receiver).skip(1) {
         let spec = if agent.wraps() { format!("{}(immediate)", agent.name) } else { agent.name.to_owned() };
         rows.push(
             Row::alone(&*spec, "ns more", more(|| cost(&spec), plainest)).meant_to_be(goal_ns(agent.name)),

@@ -29,7 +29,7 @@ const BETWEEN: HostPair = HostPair { link: 0, local: HERE, peer: HERE };
 pub(crate) fn rows() -> Vec<Row> {
     let plainest = || cost("[newreno]");
     let mut rows = vec![Row::alone("[newreno]", "ns/segment", least_in_turn(plainest, plainest).0)];
-    for agent in registry::all().iter().filter(|agent| agent.kind() == Kind::Sender).skip(1) {
+    for agent in registry::all().filter(|agent| agent.kind() == Kind::Sender).skip(1) {
         let needed = if agent.params.iter().any(is_needed) { ":4" } else { "" };
         let list = if agent.owns_cwnd() {
             format!("[{}]", agent.name)

@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_changed_agent_of_ones_own_makes_another_version() {
-        let agent = registry::all()[0];
+        let agent = registry::all().next().expect("there are agents");
         let versions = [with(&[]), with(&[(agent, "a")]), with(&[(agent, "b")]), with(&[(agent, "a"); 2])];
         assert_eq!(versions[0], VERSION);
         for (nth, one) in versions.iter().enumerate() {

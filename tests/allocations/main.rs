@@ -222,7 +222,7 @@ fn loss_recovery_touches_no_heap() {
 /// Every receiver and every sender, also the agents that need the other end's notes and the path's length.
 #[test]
 fn no_agent_touches_the_heap() {
-    let of = |kind| registry::all().iter().filter(move |agent: &&&Descriptor| agent.kind() == kind);
+    let of = |kind| registry::all().filter(move |agent: &&Descriptor| agent.kind() == kind);
     let written = |agent: &Descriptor| {
         let needed = agent.params.iter().any(|param| param.default == DefaultValue::Required);
         let (inner, given) = (if agent.wraps() { "(dca)" } else { "" }, if needed { ":4" } else { "" });

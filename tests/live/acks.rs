@@ -119,7 +119,7 @@ impl Watched {
 }
 
 fn receivers() -> impl Iterator<Item = String> {
-    let agents = registry::all().iter().filter(|agent| agent.kind() == Kind::Receiver);
+    let agents = registry::all().filter(|agent| agent.kind() == Kind::Receiver);
     agents.map(|agent| if agent.wraps() { format!("{}(delayed)", agent.name) } else { agent.name.into() })
 }
 

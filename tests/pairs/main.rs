@@ -29,8 +29,7 @@ fn plain(agent: &Descriptor) -> String {
 }
 
 fn receivers() -> Vec<String> {
-    let plain =
-        registry::all().iter().filter(|agent| agent.kind() == Kind::Receiver).map(|agent| plain(agent));
+    let plain = registry::all().filter(|agent| agent.kind() == Kind::Receiver).map(plain);
     let others =
         ["delayed:d=4,hold=400ms", "dup-count(immediate)", "dup-count(dca:hybrid)", "tda:early=1,repeat=on"];
     plain.chain(others.map(Into::into)).collect()
@@ -38,7 +37,7 @@ fn receivers() -> Vec<String> {
 
 /// Lists with each owner of cwnd alone, with each narrower, and with all of them.
 fn sender_lists() -> Vec<String> {
-    let senders = registry::all().iter().copied().filter(|agent| agent.kind() == Kind::Sender);
+    let senders = registry::all().filter(|agent| agent.kind() == Kind::Sender);
     let (owners, narrowers): (Vec<_>, Vec<_>) = senders.partition(|agent| agent.owns_cwnd());
     let narrowers: Vec<String> = narrowers.iter().map(|agent| plain(agent)).collect();
     let mut lists = Vec::new();

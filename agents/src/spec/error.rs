@@ -226,12 +226,12 @@ impl SpecError {
 
     fn write_names(&self, f: &mut fmt::Formatter<'_>, wanted: Kind) -> fmt::Result {
         f.write_str("accepted: ")?;
-        write_listed(f, self.agents().all().iter().copied().filter(|agent| agent.kind() == wanted))
+        write_listed(f, self.agents().all().filter(|agent| agent.kind() == wanted))
     }
 
     fn write_owners(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("accepted: exactly one of these, first: ")?;
-        write_listed(f, self.agents().all().iter().copied().filter(|agent| agent.owns_cwnd()))
+        write_listed(f, self.agents().all().filter(|agent| agent.owns_cwnd()))
     }
 }
 

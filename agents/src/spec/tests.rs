@@ -51,8 +51,8 @@ fn a_default_that_depends_on_the_profile_is_kept_when_it_was_given() {
 }
 
 fn all_receivers() -> String {
-    let receivers = registry::all().iter().filter(|agent| agent.kind() == Kind::Receiver);
-    let written = |agent: &&Descriptor| format!("{}{}", agent.name, if agent.wraps() { "(…)" } else { "" });
+    let receivers = registry::all().filter(|agent| agent.kind() == Kind::Receiver);
+    let written = |agent: &Descriptor| format!("{}{}", agent.name, if agent.wraps() { "(…)" } else { "" });
     receivers.map(written).collect::<Vec<_>>().join(", ")
 }
 

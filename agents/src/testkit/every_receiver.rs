@@ -77,7 +77,7 @@ fn an_answer_and_a_fin_take_along_what_waits() {
 /// The ledger cuts what is longer, so that such a value would be accepted and not obeyed.
 #[test]
 fn no_receiver_accepts_a_hold_that_the_ledger_cuts() {
-    for agent in registry::all().iter().filter(|agent| agent.kind() == Kind::Receiver) {
+    for agent in registry::all().filter(|agent| agent.kind() == Kind::Receiver) {
         if let Some(Form::Time { max, .. }) = agent.param("hold").map(|param| param.form) {
             assert!(max <= CEILING, "{}: `hold` up to {max:?}; use `LONGEST_MS`", agent.name);
         }

@@ -20,7 +20,7 @@ pub struct Kit {
 #[track_caller]
 pub fn of(agent: &'static Descriptor) -> Kit {
     let ours = Registry::ours();
-    let is_ours = ours.all().iter().any(|one| std::ptr::eq(*one, agent));
+    let is_ours = ours.all().any(|one| std::ptr::eq(one, agent));
     let agents = if is_ours { Ok(ours) } else { Registry::with(&[(agent, "//! A test.")]) };
     Kit { agent, agents: agents.unwrap_or_else(|error| panic!("{error}")) }
 }

@@ -349,7 +349,7 @@ mod tests {
     const CORPUS: Option<&str> = Some(file!());
 
     fn registered(kind: Kind) -> impl Iterator<Item = &'static Descriptor> {
-        registry::all().iter().copied().filter(move |agent| agent.kind() == kind)
+        registry::all().filter(move |agent| agent.kind() == kind)
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn the_book_has_a_table_of_each_kind_of_agent() {
 /// The table of this kind in `docs/agents.md`: its head, and a row for each agent.
 fn markdown_table(kind: Kind) -> String {
     let mut table = String::from("| agent | rule | source | parameters |\n|---|---|---|---|\n");
-    let all = registry::all().iter().filter(|agent| agent.kind() == kind);
+    let all = registry::all().filter(|agent| agent.kind() == kind);
     all.for_each(|agent| table.push_str(&markdown_row(agent)));
     table
 }
@@ -103,14 +103,14 @@ fn the_bibliography_tells_of_agents_that_there_are() {
     let names: Vec<_> = names.collect();
     assert!(names.len() > 20, "{names:?}");
     for name in names {
-        assert!(registry::all().iter().any(|agent| agent.name == name), "docs/bibliography.md has {name}");
+        assert!(registry::all().any(|agent| agent.name == name), "docs/bibliography.md has {name}");
     }
 }
 
 /// `cargo fmt` does not see modules that a macro declares.
 #[test]
 fn rustfmt_has_formatted_every_agent() {
-    let files: Vec<_> = registry::all().iter().map(|agent| stem_of(agent).with_extension("rs")).collect();
+    let files: Vec<_> = registry::all().map(|agent| stem_of(agent).with_extension("rs")).collect();
     match Command::new("rustfmt").args(["--check", "--edition", "2024"]).args(&files).output() {
         Err(error) => println!("skipped: rustfmt_has_formatted_every_agent: no rustfmt: {error}"),
         Ok(said) => {

@@ -9,7 +9,7 @@ use crate::spec::{self, SenderList};
 
 /// A spec for each agent of this kind, with as few parameters as it accepts. Senders come as lists.
 pub(crate) fn shortest(kind: Kind) -> Vec<String> {
-    let of_kind = registry::all().iter().filter(|agent| agent.kind() == kind);
+    let of_kind = registry::all().filter(|agent| agent.kind() == kind);
     of_kind.map(|agent| placed(agent, shortest_alone(agent))).collect()
 }
 
@@ -65,7 +65,7 @@ fn any_dice() -> impl Strategy<Value = Dice> {
 }
 
 fn any_of(agents: &Registry, is_wanted: fn(&Descriptor) -> bool) -> impl Strategy<Value = Thrown> + use<> {
-    let wanted: Vec<_> = agents.all().iter().copied().filter(|agent| is_wanted(agent)).collect();
+    let wanted: Vec<_> = agents.all().filter(|agent| is_wanted(agent)).collect();
     (prop::sample::select(wanted), any_dice())
 }
 

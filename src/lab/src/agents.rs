@@ -37,9 +37,10 @@ enum AgentsAction {
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let out = &mut BufWriter::new(hopwise_lab::plain::out());
+    let all: Vec<_> = registry::all().collect();
     let written = match (&arguments.subcommand, arguments.json) {
-        (None, false) => printing::list(registry::all(), out),
-        (None, true) => printing::array(registry::all(), out),
+        (None, false) => printing::list(&all, out),
+        (None, true) => printing::array(&all, out),
         (Some(AgentsAction::Show { name }), json) => {
             let agents = find(name)?;
             if json { printing::objects(&agents, out) } else { printing::each(&agents, out) }

@@ -8,7 +8,7 @@ fn printed(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
 
 #[test]
 fn the_list_has_every_agent_once_under_its_kind() {
-    let text = printed(|out| printing::list(registry::all(), out));
+    let text = printed(|out| printing::list(&registry::all().collect::<Vec<_>>(), out));
     let (receivers, rest) = text.split_once("Sender agents").expect("all kinds");
     let (senders, base_stations) = rest.split_once("Base-station agents").expect("all kinds");
     for agent in registry::all() {
@@ -58,9 +58,9 @@ fn defaults_and_what_is_accepted_are_told_with_their_units() {
 
 #[test]
 fn a_program_gets_the_same_as_objects() {
-    let text = printed(|out| printing::array(registry::all(), out));
+    let text = printed(|out| printing::array(&registry::all().collect::<Vec<_>>(), out));
     let all: Vec<serde_json::Value> = serde_json::from_str(&text).expect("an array");
-    assert_eq!(all.len(), registry::all().len());
+    assert_eq!(all.len(), registry::all().count());
     let limit = all.iter().find(|agent| agent["name"] == "limit").expect("an agent");
     assert_eq!(limit["kind"], "sender");
     assert_eq!(limit["parameters"][0]["needed"], true);

@@ -55,7 +55,7 @@ fn shadows(random: &mut Random) -> String {
 }
 
 fn of(wanted: impl Fn(&Descriptor) -> bool) -> Vec<&'static Descriptor> {
-    registry::all().iter().copied().filter(|agent| wanted(agent)).collect()
+    registry::all().filter(|agent| wanted(agent)).collect()
 }
 
 fn arguments(agent: &Descriptor, random: &mut Random) -> String {
@@ -96,8 +96,8 @@ mod tests {
     fn every_registered_agent_and_many_combinations_are_drawn() {
         let mut random = Random::new(3, 3);
         let drawn: Vec<_> = (0..400).map(|_| draw(&mut random)).collect();
-        let drawable = |agent: &&&Descriptor| agent.kind() != Kind::BaseStation;
-        for agent in registry::all().iter().filter(drawable) {
+        let drawable = |agent: &&Descriptor| agent.kind() != Kind::BaseStation;
+        for agent in registry::all().filter(drawable) {
             let is_drawn = |specs: &&AgentSpecs| {
                 specs.receiver.contains(agent.name) || specs.senders.contains(agent.name)
             };
