@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use hopwise_host::netlink;
-use hopwise_lab::located::{Document, YamlPath};
+use hopwise_lab::located::{Document, Refusal, YamlPath};
 
 use crate::failure::Failure;
 
@@ -38,6 +38,31 @@ pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Fai
 /// Message of `--check` for an accepted configuration.
 pub fn accepted(path: &Path) -> Result<(), Failure> {
     failure::say(&format!("{}: accepted", path.display()))
+}
+
+/// Checks the name of a network interface in a file. `all` and `default` stand for every interface where the kernel's
+/// switches are, the kernel makes a number of `%d`, and programs take a name that begins with `-` for an option.
+pub fn check_interface(document: &Document, at: &YamlPath, name: &str) -> Result<(), Box<Refusal>> {
+    let is_letter = |letter: char| letter.is_ascii_graphic() && !"/:%\"\\*".contains(letter);
+    let is_reserved = [".", "..", "all", "default"].contains(&name) || name.starts_with('-');
+    if (1..=15).contains(&name.len()) && name.chars().all(is_letter) && !is_reserved {
+        return Ok(());
+    }
+    let problem = format!("`{name}` is no name of an interface");
+    let accepted =
+        "1 to 15 letters and digits, such as wlan0; not `all` or `default`, and no `-` at the beginning";
+    Err(document.refuse(at, problem, accepted))
+}
+
+/// Checks the names of interfaces in a list, where each stands once.
+pub fn check_interfaces(document: &Document, at: &YamlPath, names: &[String]) -> Result<(), Box<Refusal>> {
+    for (nth, name) in names.iter().enumerate() {
+        check_interface(document, &at.index(nth), name)?;
+        if names[..nth].contains(name) {
+            return Err(document.refuse(&at.index(nth), format!("`{name}` is there twice"), "each once"));
+        }
+    }
+    Ok(())
 }
 
 /// The first of a file's interfaces that this machine does not have, where the file names it.

@@ -13,7 +13,7 @@ use hopwise_lab::units::Rate;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::route::config::check_device;
+use hopwise_daemon::check_interface;
 use hopwise_daemon::failure::Failure;
 
 mod channel;
@@ -167,7 +167,7 @@ pub(super) fn read(document: &Document) -> Result<BringupConfig, Box<Refusal>> {
     for (nth, interface) in file.interfaces.iter().enumerate() {
         let at = InterfaceKeys { document, at: root.key("interfaces").index(nth) };
         let name = &interface.name;
-        check_device(document, &at.key("name"), name)?;
+        check_interface(document, &at.key("name"), name)?;
         if interfaces.iter().any(|other| other.name == *name) {
             return Err(document.refuse(&at.key("name"), format!("`{name}` is there twice"), "each once"));
         }

@@ -17,6 +17,7 @@ use hopwise_mesh::{ProxyConfig, ProxyRule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
+use hopwise_daemon::check_interface;
 use hopwise_daemon::confine::Confine;
 use hopwise_daemon::failure::Failure;
 use hopwise_node::config::Fault;
@@ -347,6 +348,9 @@ fn read(document: &Document) -> Result<ProxySettings, Box<Refusal>> {
     for (nth, rule) in config.rules.iter().enumerate() {
         spec(&YamlPath::root().key("rules").index(nth).key("agent"), &rule.agent)?;
     }
+    for (key, device) in [("fixed", &config.fixed), ("mobile", &config.mobile)] {
+        check_interface(document, &YamlPath::root().key(key).key("name"), &device.name)?;
+    }
     if config.fixed.name == config.mobile.name {
         let at = YamlPath::root().key("mobile").key("name");
         return Err(document.refuse_key(&at, "both sides have the same device", "another name"));
@@ -368,6 +372,9 @@ fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
     if steer.mobiles.is_empty() {
         let accepted = "a network such as 10.9.0.0/24";
         return Err(document.refuse(&at.key("mobiles"), "no mobile is named", accepted));
+    }
+    for (key, name) in [("wire", &steer.wire), ("radio", &steer.radio)] {
+        check_interface(document, &at.key(key), name)?;
     }
     if steer.wire == steer.radio {
         return Err(document.refuse(
@@ -451,6 +458,8 @@ mod tests {
         ("rules:\n  - { agent: \"ack-hold:mode=best\" }\n", "`mode` cannot be `best`"),
         ("fixed: { name: x }\nmobile: { name: x }\n", "both sides have the same device"),
         ("steer: { wire: a, radio: b, mobiles: [] }\n", "no mobile is named"),
+        ("steer: { wire: -all, radio: b, mobiles: [10.0.0.0/8] }\n", "proxy.yaml:1:16: `-all` is no name"),
+        ("mobile: { name: -all }\n", "proxy.yaml:1:17: `-all` is no name of an interface"),
         ("steer: { wire: a, radio: a, mobiles: [10.0.0.0/8] }\n", "another interface"),
         ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], table: 254 }\n", "(256 to 32765)"),
         ("schedule: [{ mobile: 10.0.0.1, begins: 5s, ends: 4s }]\n", "the end is before the beginning"),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_yaml::Value;
 
 use super::keys::KeyFile;
-use hopwise_daemon;
+use hopwise_daemon::check_interface;
 use hopwise_daemon::confine::Confine;
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::privileges::Privileges;
@@ -162,7 +162,7 @@ fn read(document: &Document) -> Result<RoutingConfiguration, Box<hopwise_lab::lo
     })?;
     check_addresses(document, &file, network)?;
     check_number_of_interfaces(document, &file)?;
-    check_device(document, &root.key("tun"), &file.tun)?;
+    check_interface(document, &root.key("tun"), &file.tun)?;
     check_state(document, file.state.as_deref())?;
     check_interfaces(document, &file)?;
     let at = root.key("routing");
@@ -211,35 +211,13 @@ fn check_interfaces(
     document: &Document,
     file: &RoutingFile,
 ) -> Result<(), Box<hopwise_lab::located::Refusal>> {
-    for (nth, name) in file.interfaces.iter().enumerate() {
-        let at = YamlPath::root().key("interfaces").index(nth);
-        check_device(document, &at, name)?;
-        if *name == file.tun {
-            let problem = format!("`{name}` is one of `interfaces`");
-            let accepted = "a name that no device has, such as hopwise0";
-            return Err(document.refuse(&YamlPath::root().key("tun"), problem, accepted));
-        }
-        if file.interfaces[..nth].contains(name) {
-            return Err(document.refuse(&at, format!("`{name}` is there twice"), "each once"));
-        }
-    }
-    Ok(())
-}
-
-/// `all` and `default` stand for every device where the kernel's switches are, and of `%d` the kernel makes a number.
-pub(crate) fn check_device(
-    document: &Document,
-    at: &YamlPath,
-    name: &str,
-) -> Result<(), Box<hopwise_lab::located::Refusal>> {
-    let is_wrong = |letter: char| !letter.is_ascii_graphic() || "/:%".contains(letter);
-    let is_reserved = [".", "..", "all", "default"].contains(&name);
-    if (1..=15).contains(&name.len()) && !name.contains(is_wrong) && !is_reserved {
+    hopwise_daemon::check_interfaces(document, &YamlPath::root().key("interfaces"), &file.interfaces)?;
+    if !file.interfaces.contains(&file.tun) {
         return Ok(());
     }
-    let problem = format!("`{name}` is no name of a device");
-    let accepted = "1 to 15 letters and digits, such as wlan0; not `all` or `default`";
-    Err(document.refuse(at, problem, accepted))
+    let problem = format!("`{}` is one of `interfaces`", file.tun);
+    let accepted = "a name that no device has, such as hopwise0";
+    Err(document.refuse(&YamlPath::root().key("tun"), problem, accepted))
 }
 
 /// A file, or nothing yet. Its owner is looked at when it is opened.
@@ -455,10 +433,11 @@ mod tests {
         ("protocol: aodv", "protocol: dymo, dymo: { key: secret }", "`key` changes nothing here"),
         ("10.0.0.0/24", "10.0.0.0/99", "route.yaml:2:10: `10.0.0.0/99`"),
         ("[wlan0]", "[wlan0]\nserves: [10.9.0.1]", "10.9.0.1 is outside"),
-        ("[wlan0]", "[all]", "`all` is no name of a device"),
-        ("[wlan0]", "['..']", "`..` is no name of a device"),
-        ("[wlan0]", "[a23456789012345b]", "`a23456789012345b` is no name of a device"),
-        ("[wlan0]", "[wlan0]\ntun: hop%d", "`hop%d` is no name of a device"),
+        ("[wlan0]", "[all]", "`all` is no name of an interface"),
+        ("[wlan0]", "[-all]", "`-all` is no name of an interface"),
+        ("[wlan0]", "['..']", "`..` is no name of an interface"),
+        ("[wlan0]", "[a23456789012345b]", "`a23456789012345b` is no name of an interface"),
+        ("[wlan0]", "[wlan0]\ntun: hop%d", "`hop%d` is no name of an interface"),
         ("[wlan0]", "[wlan0]\ntun: wlan0", "`wlan0` is one of `interfaces`"),
         ("[wlan0]", "[wlan0]\nstate: /", "/ is no file"),
         ("[wlan0]", "[wlan0]\nstate: /tmp", "/tmp is no file"),

@@ -12,6 +12,7 @@ use hopwise_mesh::ThinRule;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use hopwise_daemon::check_interfaces;
 use hopwise_daemon::failure::Failure;
 
 pub(super) const DEFAULT_RECEIVER: &str = "delayed:d=8";
@@ -85,10 +86,7 @@ fn read(document: &Document) -> Result<ThinSettings, Box<Refusal>> {
         let accepted = "a list such as [wlan0]";
         return Err(document.refuse(&root.key("interfaces"), "no interface is named", accepted));
     }
-    if let Some(nth) = (1..names.len()).find(|nth| names[..*nth].contains(&names[*nth])) {
-        let problem = format!("`{}` is named twice", names[nth]);
-        return Err(document.refuse(&root.key("interfaces").index(nth), problem, "each interface once"));
-    }
+    check_interfaces(document, &root.key("interfaces"), &settings.interfaces)?;
     settings.receiver.as_deref().map_or(Ok(()), |receiver| spec(&root, receiver))?;
     for (nth, rule) in settings.rules.iter().enumerate() {
         let at = root.key("rules").index(nth);
@@ -170,7 +168,8 @@ mod tests {
         let twice = "{ match: { port: 1 }, receiver: aad }\n  - { match: { port: 1 }, receiver: dca }";
         for (text, said) in [
             ("interfaces: []\n", "thin.yaml:1:13: no interface is named"),
-            ("interfaces: [a, a]\n", "thin.yaml:1:17: `a` is named twice"),
+            ("interfaces: [a, -all]\n", "thin.yaml:1:17: `-all` is no name of an interface"),
+            ("interfaces: [a, a]\n", "thin.yaml:1:17: `a` is there twice"),
             ("interfaces: [a]\nreceiver: add\n", "thin.yaml:2:11: no receiver agent is called `add`"),
             (&*rule("receiver: add"), "thin.yaml:3:15: no receiver agent"),
             (&*rule("{ match: { interface: b }, receiver: aad }"), "thin.yaml:3:27: `b`"),

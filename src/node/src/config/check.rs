@@ -10,8 +10,6 @@ use hopwise_lab::located::{Document, Refusal, YamlPath};
 
 use super::{Address, HostPort, LinkKind, NodeConfig, Side, listeners, transparent};
 
-pub(super) use links::LONGEST_NAME;
-
 pub(super) type Checked = Result<(), Box<Refusal>>;
 
 pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {

@@ -208,7 +208,11 @@ fn links_are_checked_with_their_addresses() {
         ("  - { kind: tun, name: hw0, filter: tcp }", "3:29: only a live capture takes a filter"),
         ("  - { kind: raw, name: eth0, file: a.pcap }", "3:30: only a replay has a file"),
         ("  - { kind: raw, name: eth0, pace: at-once }", "3:30: only a replay has a pace"),
-        ("  - { kind: tun, name: much-too-long-a-name }", "3:24: `much-too-long-a-name` names no interface"),
+        (
+            "  - { kind: tun, name: much-too-long-a-name }",
+            "3:24: `much-too-long-a-name` is no name of an interface",
+        ),
+        ("  - { kind: tun, name: -all }", "3:24: `-all` is no name of an interface"),
         ("  - { kind: tun, name: hw0, mtu: 500 }", "3:34: mtu: 500 is out of range | 576 to 65535 bytes"),
         (
             "  - { kind: tun, name: hw0, kernel: 10.7.0.255/24 }",

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
+use hopwise_daemon::check_interfaces;
 use hopwise_lab::located::{Document, YamlPath};
 use hopwise_lab::rules::Network;
 use hopwise_lab::units::{Time, number};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
-use super::check::{Checked, LONGEST_NAME};
+use super::check::Checked;
 use super::services::{connections, idle};
 use super::{NodeConfig, Side};
 
@@ -177,13 +178,9 @@ pub(super) fn check(document: &Document, config: &NodeConfig) -> Checked {
 }
 
 fn interfaces(document: &Document, config: &NodeConfig, transparent: &Transparent, at: &YamlPath) -> Checked {
+    check_interfaces(document, at, &transparent.interfaces)?;
     for (nth, name) in transparent.interfaces.iter().enumerate() {
         let at = at.index(nth);
-        let is_name = |c: char| c.is_ascii_graphic() && !"/:\"\\*".contains(c);
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_name) {
-            let problem = format!("`{name}` is no name of an interface");
-            return Err(document.refuse(&at, problem, "a name that `ip link` shows, of 1 to 15 bytes"));
-        }
         if config.links.iter().any(|link| &link.name == name) {
             let problem = format!("`{name}` is a link of this node: its own connections would be caught");
             return Err(document.refuse(&at, problem, "an interface towards hosts"));
@@ -191,10 +188,6 @@ fn interfaces(document: &Document, config: &NodeConfig, transparent: &Transparen
         if name == "lo" {
             let problem = "`lo` has no hosts behind it";
             return Err(document.refuse(&at, problem, "an interface towards hosts"));
-        }
-        if let Some(earlier) = transparent.interfaces[..nth].iter().position(|other| other == name) {
-            let problem = format!("`{name}` stands at `transparent.interfaces.{earlier}` already");
-            return Err(document.refuse(&at, problem, "each interface once"));
         }
     }
     Ok(())

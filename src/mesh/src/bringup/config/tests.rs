@@ -52,7 +52,8 @@ fn a_key_that_does_not_fit_is_refused_with_what_would() {
     hold(&[
         ("interfaces: []", "at least one"),
         ("country: de\ninterfaces: [{ name: e0, mode: wired }]", "capital letters"),
-        ("interfaces: [{ name: all, mode: wired }]", "no name of a device"),
+        ("interfaces: [{ name: all, mode: wired }]", "no name of an interface"),
+        ("interfaces: [{ name: -all, mode: wired }]", "no name of an interface"),
         ("interfaces: [{ name: e0, mode: wired }, { name: e0, mode: wired }]", "twice"),
         ("interfaces: [{ name: e0, mode: wired, ssid: x }]", "a wired interface has none"),
         ("interfaces: [{ name: e0, mode: wired, power_save: true }]", "a wired interface has none"),

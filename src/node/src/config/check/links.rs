@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use hopwise_daemon::check_interface;
 use hopwise_lab::located::{Document, YamlPath};
 
 use super::Checked;
 use crate::config::{Link, LinkKind, NodeConfig};
 
-/// The limit of Linux for the name of an interface.
-pub(in crate::config) const LONGEST_NAME: usize = 15;
 /// RFC 8200 requires every host to accept this size.
 const SMALLEST_MTU_V6: u16 = 1280;
 
@@ -27,12 +26,7 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
 }
 
 fn one_link(document: &Document, config: &NodeConfig, at: &YamlPath, link: &Link) -> Checked {
-    let bytes = link.name.len();
-    let sound = !link.name.contains(|c: char| c == '/' || c.is_whitespace());
-    if bytes == 0 || bytes > LONGEST_NAME || !sound {
-        let problem = format!("`{}` names no interface", link.name);
-        return Err(document.refuse(&at.key("name"), problem, "1 to 15 bytes without spaces and slashes"));
-    }
+    check_interface(document, &at.key("name"), &link.name)?;
     let is_tun = matches!(link.kind, LinkKind::Tun | LinkKind::TunFast);
     if !link.kernel.is_empty() && !is_tun {
         let problem = "`kernel` is the kernel's address on its end of a TUN, which this link is not";

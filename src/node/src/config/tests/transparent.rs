@@ -32,7 +32,8 @@ fn each_wrong_key_towards_hosts_is_refused_at_its_place() {
         ),
         ("to: [{ network: 10.2.0.0/16, node: 10.7.0.9 }]", "3:14: `to` is there without `interfaces`"),
         ("interfaces: [hw0], TO", "`hw0` is a link of this node"),
-        ("interfaces: [a/b], TO", "`a/b` is no name of an interface | a name that `ip link` shows"),
+        ("interfaces: [a/b], TO", "`a/b` is no name of an interface | 1 to 15 letters and digits"),
+        ("interfaces: [-all], TO", "`-all` is no name of an interface"),
         ("interfaces: [sixteen-letters-], TO", "`sixteen-letters-` is no name of an interface"),
         ("interfaces: [lan0], ports: [0], TO", "ports: 0 is out of range | 1 to 65535"),
         (
@@ -56,7 +57,7 @@ fn each_wrong_key_towards_hosts_is_refused_at_its_place() {
 #[test]
 fn keys_that_could_never_match_are_refused() {
     are_refused(&[
-        ("interfaces: [lan0, lan0], TO", "`lan0` stands at `transparent.interfaces.0` already | each"),
+        ("interfaces: [lan0, lan0], TO", "`lan0` is there twice | each once"),
         ("interfaces: [lo], TO", "`lo` has no hosts behind it | an interface towards hosts"),
         ("interfaces: [lan0], ports: [80-90, 85], TO", "some of these ports stand at index 0 already"),
         ("interfaces: [lan0], TO, targets: [10.2.0.0/16]", "`targets` is there without `from`"),
