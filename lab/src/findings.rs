@@ -135,7 +135,8 @@ impl Findings {
                 Stop::WhenSure => watch_all,
             };
             let comparisons = compared(&questions(&figures, &samples), trial.margin);
-            let advice = advice::advice(&arms, &figures, trial.margin);
+            let judge = advice::Judge { figures: &figures, margin: trial.margin };
+            let advice = advice::advice(&arms, &comparisons, &judge);
             PointFindings { point: point.clone(), arms, figures: figures.clone(), comparisons, advice }
         };
         Findings { points: trial.points.iter().map(at).collect(), delay: delay.map(|metric| metric.name) }

@@ -2,6 +2,8 @@
 //! costs: the baseline is `linux`, and the beginnings of all other names are in `KINDS`. A dearer arm has to be worth
 //! its change beside the best of the cheaper ones.
 
+use std::iter;
+
 use super::answer::gain;
 use super::{ArmFindings, is_delay};
 use crate::metric;
@@ -20,10 +22,9 @@ const SOONER: f64 = 2.0 / 3.0;
 const FELT_MS: f64 = 50.0;
 
 /// The figures that decide, and the share by which arms may differ and still count as equal.
-#[derive(Clone, Copy)]
-struct Judge<'a> {
-    figures: &'a [Figure],
-    margin: f64,
+pub(super) struct Judge<'a> {
+    pub(super) figures: &'a [Figure],
+    pub(super) margin: f64,
 }
 
 /// An arm beside another one, by goodput and by the delay that decides.
@@ -44,31 +45,33 @@ pub(super) fn agents(record: &Record) -> [String; 2] {
     [receiver.to_owned(), senders.join(", ")]
 }
 
-/// The advice at a point; none where an arm has a name of no kind, or Linux has no run.
-pub(super) fn advice(arms: &[ArmFindings], figures: &[Figure], margin: f64) -> Option<String> {
-    let judge = Judge { figures, margin };
+/// The advice at a point; none where an arm has a name of no kind, or Linux has no run. `compared` are the arms beside
+/// the first one, figure by figure.
+pub(super) fn advice(arms: &[ArmFindings], compared: &[Comparison], judge: &Judge<'_>) -> Option<String> {
     let (linux, others) = arms.split_first()?;
     let kind = |arm: &ArmFindings| KINDS.iter().position(|kind| arm.arm.starts_with(kind));
     let is_known = others.iter().all(|arm| kind(arm).is_some());
     if linux.arm != LINUX || linux.summary.is_none() || others.is_empty() || !is_known {
         return None;
     }
-    let mut steps = vec![linux];
+    // Each arm that is worth its change beside the one before, with all arms beside it.
+    let mut steps = vec![(linux, judge.beside(linux, others, compared))];
     for nth in 0..KINDS.len() {
-        let best = steps[steps.len() - 1];
-        let all = judge.beside(best, others.iter().filter(|arm| kind(arm) == Some(nth)));
-        let worth = all.iter().filter(|one| judge.is_worth(one, true));
+        let all = steps[steps.len() - 1].1.iter();
+        let worth = all.filter(|one| kind(one.arm) == Some(nth) && judge.is_worth(one, true));
         let power = |one: &Beside<'_>| judge.power(one.arm);
-        steps.extend(worth.max_by(|one, other| power(one).total_cmp(&power(other))).map(|one| one.arm));
+        let next = worth.max_by(|one, other| power(one).total_cmp(&power(other))).map(|one| one.arm);
+        steps.extend(next.map(|next| (next, judge.beside(next, others, &judge.compared(next, others)))));
     }
-    let best = steps.pop()?;
-    let names: Vec<_> = steps.iter().skip(1).map(|arm| arm.arm.as_str()).collect();
+    let (best, beside_best) = &steps[steps.len() - 1];
+    let names: Vec<_> = steps[..steps.len() - 1].iter().skip(1).map(|(arm, _)| arm.arm.as_str()).collect();
     let cheaper = match &names[..] {
         [] => String::new(),
         names => format!(" Cheaper, and worth a change as well: {}.", names.join(", ")),
     };
-    let open = judge.undecided(best, others);
-    Some(format!("{} {}{cheaper}{open}", what(best, kind(best)), judge.measured(linux, best)))
+    let beside_linux = steps[0].1.iter().find(|one| one.arm.arm == best.arm);
+    let (measured, open) = (judge.measured(best, beside_linux), judge.undecided(beside_best));
+    Some(format!("{} {measured}{cheaper}{open}", what(best, kind(best))))
 }
 
 /// What to do.
@@ -86,27 +89,31 @@ fn what(best: &ArmFindings, kind: Option<usize>) -> String {
 }
 
 impl Judge<'_> {
-    /// Each arm beside that one, with verdicts that are corrected for all of them.
+    /// Comparisons of all other arms with that one. Verdicts are corrected for all of them.
+    fn compared(&self, against: &ArmFindings, arms: &[ArmFindings]) -> Vec<Comparison> {
+        let others = || arms.iter().filter(|arm| arm.arm != against.arm);
+        let of_figure =
+            |nth: usize| iter::once(against).chain(others()).map(move |arm| arm.samples[nth].clone());
+        let samples: Vec<Vec<_>> = (0..self.figures.len()).map(|nth| of_figure(nth).collect()).collect();
+        compare_all(&questions(self.figures, &samples), self.margin)
+    }
+
+    /// Each arm that was compared with that one.
     fn beside<'b>(
         &self,
         against: &ArmFindings,
-        arms: impl Iterator<Item = &'b ArmFindings> + Clone,
+        arms: &'b [ArmFindings],
+        compared: &[Comparison],
     ) -> Vec<Beside<'b>> {
-        let of_figure = |nth: usize| {
-            let others = arms.clone().map(|arm| arm.samples[nth].clone());
-            [against.samples[nth].clone()].into_iter().chain(others).collect()
-        };
-        let samples: Vec<Vec<_>> = (0..self.figures.len()).map(of_figure).collect();
-        let found = compare_all(&questions(self.figures, &samples), self.margin);
         let of = |arm: &ArmFindings, figure: &Figure| {
-            found.iter().find(|one| one.arm == arm.arm && one.is_of(figure)).cloned()
+            compared.iter().find(|one| one.arm == arm.arm && one.is_of(figure)).cloned()
         };
         let beside = |arm: &'b ArmFindings| {
             let wait = self.wait().and_then(|figure| of(arm, figure));
             let saved_ms = self.wait_of(against).unwrap_or(0.0) - self.wait_of(arm).unwrap_or(0.0);
             Some(Beside { arm, goodput: of(arm, &GOODPUT)?, wait, saved_ms })
         };
-        arms.filter_map(beside).collect()
+        arms.iter().filter_map(beside).collect()
     }
 
     /// The delay that decides.
@@ -140,12 +147,11 @@ impl Judge<'_> {
     }
 
     /// Arms that may be worth a change, and how many seeds would tell.
-    fn undecided(&self, best: &ArmFindings, others: &[ArmFindings]) -> String {
-        let mut all = self.beside(best, others.iter().filter(|arm| arm.arm != best.arm));
-        all.retain(|one| self.is_worth(one, false) && !self.is_worth(one, true));
-        let names: Vec<_> = all.iter().map(|one| one.arm.arm.as_str()).collect();
+    fn undecided(&self, beside_best: &[Beside<'_>]) -> String {
+        let all = || beside_best.iter().filter(|one| self.is_worth(one, false) && !self.is_worth(one, true));
+        let names: Vec<_> = all().map(|one| one.arm.arm.as_str()).collect();
         let need = |one: &Beside<'_>| one.goodput.need.max(one.wait.as_ref().and_then(|wait| wait.need));
-        let seeds = all.iter().filter_map(need).max();
+        let seeds = all().filter_map(need).max();
         let seeds = seeds.map_or("more seeds".to_owned(), |need| format!("about {need} seeds"));
         match &names[..] {
             [] => String::new(),
@@ -153,21 +159,20 @@ impl Judge<'_> {
         }
     }
 
-    /// The figures of the best arm, with its gains over Linux.
-    fn measured(&self, linux: &ArmFindings, best: &ArmFindings) -> String {
-        let found = self.beside(linux, [best].into_iter().filter(|best| best.arm != linux.arm));
+    /// The figures of the best arm, with its gains over Linux, unless it is Linux.
+    fn measured(&self, best: &ArmFindings, found: Option<&Beside<'_>>) -> String {
         let gained =
             |found: Option<&Comparison>| found.map_or(String::new(), |found| format!(", {}", gain(found)));
         let kbps = best.summary.map_or(0.0, |summary| summary.mean);
-        let more = gained(found.first().map(|one| &one.goodput));
+        let more = gained(found.map(|one| &one.goodput));
         let wait = self.wait().zip(self.wait_of(best)).map_or(String::new(), |(figure, ms)| {
             let title = metric::named(figure.name).map(metric::Metric::title).unwrap_or_default();
-            let sooner = gained(found.first().and_then(|one| one.wait.as_ref()));
+            let sooner = gained(found.and_then(|one| one.wait.as_ref()));
             format!("; its {title} is {ms:.0} ms{sooner}")
         });
         let none =
             " No arm surely carries 5 % more, or surely answers 50 ms and a third sooner with as much.";
-        format!("It carries {kbps:.1} kbit/s{more}{wait}.{}", if found.is_empty() { none } else { "" })
+        format!("It carries {kbps:.1} kbit/s{more}{wait}.{}", if found.is_none() { none } else { "" })
     }
 }
 
