@@ -463,7 +463,8 @@ fn a_report_of_32_arms_at_eight_points_stays_below_3_mb_and_keeps_every_number()
 
 /// The part of the page's script that makes the numbers of a figure, over a figure and arms of this test.
 const NUMBERS: &str = "
-    const document = { querySelectorAll: () => ['=1+1', '-2', '＝2', 'x;=1'].map((name) => ({ textContent: name })) };
+    const names = ['=1+1', '-2', '＝2', 'x; =1;-2;y\\t@A'];
+    const document = { querySelectorAll: () => names.map((name) => ({ textContent: name })) };
     const rows = ['run|mark a0|-2.5||+so|2', 'run|mark a1|1||a \"b\", c|2', 'run|mark a2|1', 'run|mark a3|1'];
     const numbered = { numbers: ['=point|@A1', ...rows].join('\\n') };
     const svg = { dataset: numbered, getAttribute: () => '' };
@@ -487,7 +488,7 @@ fn a_spreadsheet_takes_no_name_in_a_figures_numbers_for_a_formula() {
         "\"'@A1\",\"'=1+1\",run,-2.5,,2,,,,,,\"'+so\"",
         "\"'@A1\",-2,run,1,,2,,,,,,\"a \"\"b\"\", c\"",
         "\"'@A1\",\"'＝2\",run,1,,,,,,,,",
-        "\"'@A1\",\"x;=1\",run,1,,,,,,,,",
+        "\"'@A1\",\"x;' =1;'-2;y\t'@A\",run,1,,,,,,,,",
     ];
     assert_eq!(rows[..4], wanted, "{text}{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -209,19 +209,14 @@ impl Document {
             Box::new(refusal.showing(&secrets::hidden_from_first(text)))
         };
         let refuse = |span, problem| refuse_for(span, problem, accepted);
-        let root = tree::parse(text).map_err(|wrong| match wrong {
-            tree::TreeError::Yaml(at, problem)
-                if problem.contains("found a tab") || problem.starts_with("tabs") =>
-            {
+        let root = tree::parse(text).map_err(|tree::TreeError { at, problem, accepted }| match accepted {
+            Some(accepted) => refuse_for(at, problem, &accepted),
+            None if problem.contains("found a tab") || problem.starts_with("tabs") => {
                 // The parser points to where the scalar before the tab began.
                 let at = tab_that_indents(text).map_or(at, |tab| tab..tab + 1);
                 refuse_for(at, problem, "spaces in place of the tab: YAML indents by spaces alone")
             }
-            tree::TreeError::Yaml(at, problem) => refuse(at, problem),
-            tree::TreeError::Twice(at, key) => {
-                let accepted = format!("each key once: another name, or both contents under one `{key}`");
-                refuse_for(at, format!("`{key}` is there already"), &accepted)
-            }
+            None => refuse(at, problem),
         })?;
         let value: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| {
             let at = error.location().map_or(0, |location| location.index()).min(text.len());

@@ -22,17 +22,37 @@ pub fn text(text: &str) -> String {
 
 /// A text of a file, a peer or a daemon that stands in a line of ours: it begins no line of its own.
 pub fn line(text: &str) -> String {
-    let ends = |letter: char| matches!(letter, '\n' | '\t' | '\u{2028}' | '\u{2029}');
-    text.chars().map(|letter| if steers(letter) || ends(letter) { '?' } else { letter }).collect()
+    text.chars().map(|letter| if is_foreign(letter) { '?' } else { letter }).collect()
 }
 
 /// A text of a file as a cell of a table in Markdown: it begins no line, column, link, image, code or HTML.
 pub fn markdown(text: &str) -> String {
-    let is_live = |letter: char| "\\|[]<>&`*".contains(letter);
-    line(text)
-        .chars()
-        .flat_map(|letter| is_live(letter).then_some('\\').into_iter().chain([letter]))
-        .collect()
+    let is_live = |letter: char| "\\|[]<>&`*@".contains(letter);
+    let told = line(text);
+    let told = told.chars().flat_map(|letter| is_live(letter).then_some('\\').into_iter().chain([letter]));
+    // Renderers make links of bare addresses, too.
+    told.collect::<String>().replace("://", r"\://").replace("www.", r"www\.")
+}
+
+/// What a name may be, for errors.
+pub const NAME: &str =
+    "a text of one line, without control characters and without letters that turn the direction of text";
+
+/// The problem of a name that would begin a line, steer a terminal or turn the text behind it.
+pub fn problem_of_name(name: &str) -> Option<String> {
+    problem_of(name, &[])
+}
+
+/// The problem of the first letter that no name has, but for these.
+pub(crate) fn problem_of(text: &str, taken: &[char]) -> Option<String> {
+    let letter = text.chars().find(|letter| is_foreign(*letter) && !taken.contains(letter))?;
+    let what = if letter.is_control() { "a control character" } else { "which parts lines or turns text" };
+    Some(format!("there is U+{:04X} in it, {what}", u32::from(letter)))
+}
+
+/// Letters that no name has.
+fn is_foreign(letter: char) -> bool {
+    steers(letter) || matches!(letter, '\n' | '\t' | '\u{2028}' | '\u{2029}')
 }
 
 /// The first letters of a text, the last of them `…` if more follow.
@@ -176,6 +196,24 @@ mod tests {
     fn what_stands_in_markdown_is_text() {
         let told = markdown("![a](b) [x](javascript:1) \\| <i>&lt; `*\n# c_d");
         assert_eq!(told, r"!\[a\](b) \[x\](javascript:1) \\\| \<i\>\&lt; \`\*?# c_d");
+        let told = markdown("http://evil/ HTTPS://e www.evil.de x@y.de é.ww. a: b/c 0.5");
+        assert_eq!(told, r"http\://evil/ HTTPS\://e www\.evil.de x\@y.de é.ww. a: b/c 0.5");
+    }
+
+    #[test]
+    fn a_name_has_one_line_in_one_direction() {
+        let problems = [
+            ("dca", None),
+            ("größer 1;=2", None),
+            ("a\nb", Some("there is U+000A in it, a control character")),
+            ("\u{7f}", Some("there is U+007F in it, a control character")),
+            ("a\u{9b}", Some("there is U+009B in it, a control character")),
+            ("a\u{2028}b", Some("there is U+2028 in it, which parts lines or turns text")),
+            ("\u{202e}\n", Some("there is U+202E in it, which parts lines or turns text")),
+        ];
+        for (name, problem) in problems {
+            assert_eq!(problem_of_name(name).as_deref(), problem, "{name:?}");
+        }
     }
 
     #[test]

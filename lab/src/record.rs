@@ -260,14 +260,19 @@ pub(crate) fn csv_row(record: &Record, paths: &[&str]) -> String {
     text + "\n"
 }
 
-/// RFC 4180. A text that a spreadsheet would take for a formula gets an apostrophe before it. Some spreadsheets part
-/// cells at semicolons or tabs, and some take signs of full width for signs.
-pub(crate) fn quoted(text: &str) -> String {
-    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']);
-    let apostrophe = if formula { "'" } else { "" };
-    match formula || text.contains([',', ';', '"', '\t', '\n', '\r']) {
-        true => format!("\"{apostrophe}{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
+/// RFC 4180. A part that a spreadsheet would take for a formula gets an apostrophe before it. Where cells end at
+/// semicolons or tabs, quotes within a line protect nothing, so that each of these and each line break begins a part.
+/// Some spreadsheets take signs of full width for signs.
+pub fn quoted(text: &str) -> String {
+    let is_around = |letter: char| letter.is_whitespace() || letter == '"';
+    let is_formula = |part: &str| {
+        part.trim_start_matches(is_around).starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
+    };
+    let parts = text.split_inclusive([';', '\t', '\n', '\r']);
+    let guarded: String = parts.flat_map(|part| [if is_formula(part) { "'" } else { "" }, part]).collect();
+    match guarded != text || text.contains([',', ';', '"', '\t', '\n', '\r']) {
+        true => format!("\"{}\"", guarded.replace('"', "\"\"")),
+        false => guarded,
     }
 }
 
@@ -281,9 +286,17 @@ mod tests {
         assert_eq!(quoted("dca"), "dca");
         assert_eq!(quoted("=1+1"), "\"'=1+1\"");
         assert_eq!(quoted("-2+3,@x"), "\"'-2+3,@x\"");
-        for (text, cell) in
-            [("x;=1+1", "x;=1+1"), ("x\t=1+1", "x\t=1+1"), ("x\r=1", "x\r=1"), ("\t=1", "'\t=1")]
-        {
+        for (text, cell) in [
+            ("x;=1+1", "x;'=1+1"),
+            ("x\t=1+1;y", "x\t'=1+1;y"),
+            ("x\r=1", "x\r'=1"),
+            ("\t=1", "\t'=1"),
+            ("x; =1;-;y", "x;' =1;'-;y"),
+            ("x;\"=1", "x;'\"\"=1"),
+            ("x;＝1", "x;'＝1"),
+            (" =1", "' =1"),
+            ("x;y=1", "x;y=1"),
+        ] {
             assert_eq!(quoted(text), format!("\"{cell}\""));
         }
         for sign in ['＝', '＋', '－', '＠'] {

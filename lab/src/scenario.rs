@@ -30,6 +30,7 @@ use crate::file_kind;
 use crate::keys;
 use crate::live::part::{NodePart, WORD_WITHIN_S};
 use crate::located::{Document, LoadError, Refusal, YamlPath};
+use crate::plain;
 use crate::routing::RoutingConfig;
 use crate::sim::Plan;
 use crate::version;
@@ -153,6 +154,10 @@ impl Scenario {
     fn new(name: String, mut document: Document, sets: &[String]) -> Result<Scenario, Box<Refusal>> {
         for assignment in sets {
             document.set("--set", assignment)?;
+        }
+        if let Some(problem) = plain::problem_of_name(&name) {
+            let problem = format!("the name of the file: {problem}");
+            return Err(document.refuse_key(&YamlPath::root(), problem, plain::NAME));
         }
         file_kind::SCENARIO.check(&document)?;
         Ok(Scenario { name, read: ParsedScenario::of(document)?, sets: sets.into(), readings: None })

@@ -103,8 +103,9 @@ def written(cells: pd.DataFrame, to: str) -> str:
 
 
 def _of_markdown(cell: str) -> str:
-    """A name is text: it begins no line, column, link, image, code, emphasis or HTML."""
-    return " ".join(re.sub(r"[\\`*~\[\]|]|\b_|_\b", r"\\\g<0>", html.escape(cell, quote=False)).splitlines())
+    """A name is text: it begins no line, column, link, image, code, emphasis or HTML. Bare addresses are links, too."""
+    live = r"[\\`*~\[\]|@]|\b_|_\b|:(?=//)|(?<=www)\."
+    return " ".join(re.sub(live, r"\\\g<0>", html.escape(cell, quote=False)).splitlines())
 
 
 def _module(name: str, of: str) -> Any:  # noqa: ANN401 - a module has no type of its own

@@ -68,6 +68,16 @@ def test_a_changed_plan_is_refused(copy: Path) -> None:
     refused(copy, "trial.json: it was changed since it was written")
 
 
+def test_a_name_of_two_lines_or_directions_is_refused(copy: Path) -> None:
+    for letter in ("\n", "\x9b", "\u202e"):
+        changed = {"arms": [f"dca{letter}faster"], "points": [{f"hops{letter}": 4}], "scenario": f"chain{letter}"}
+        for member, value in changed.items():
+            before = (copy / "trial.json").read_text()
+            edit(copy / "trial.json", lambda text: resealed(text, lambda plan: plan.update({member: value})))
+            refused(copy, f"trial.json: there is U+{ord(letter):04X} in a name; expected names of one line")
+            (copy / "trial.json").write_text(before)
+
+
 def test_a_changed_series_is_refused_when_it_is_read(copy: Path) -> None:
     trial = lab.load_trial(copy)
     record = next(record for record in trial.records if "series" in record)

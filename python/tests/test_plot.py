@@ -110,6 +110,8 @@ def test_latex_is_balanced_and_leaves_no_special_character_open() -> None:
     assert markdown.splitlines()[-1] == "| &lt;img onerror=x&gt; # &amp; so | 2.00 ± 0.50 |"
     markdown = figures.written(cells.rename(index={"{c} #$~^\\": r"![a](b) [x](javascript:1) \| `*~ _e_"}), "markdown")
     assert markdown.splitlines()[-1] == r"| !\[a\](b) \[x\](javascript:1) \\\| \`\*\~ \_e\_ | 2.00 ± 0.50 |"
+    markdown = figures.written(cells.rename(index={"{c} #$~^\\": "http://evil/ www.e.de a@b.c"}), "markdown")
+    assert markdown.splitlines()[-1] == r"| http\://evil/ www\.e.de a\@b.c | 2.00 ± 0.50 |"
     assert markdown.splitlines()[-2] == "| a_b &amp; 50% | 1.00 ± 0.50 |"
 
 

@@ -63,26 +63,38 @@ fn a_report_is_drawn_from_nothing_that_was_changed() {
 }
 
 #[test]
-fn a_name_is_no_formula_and_steers_no_terminal() {
+fn a_name_is_no_formula_where_cells_end_at_commas_semicolons_or_tabs() {
     let folder = Folder::new("names");
-    let named =
-        SCENARIO.replace("  every:", "  \"=1+1\":").replace("A small trial", "\"\\e]0;mine\\a\\e[2J\"");
-    folder.write("small.yaml", &named.replace("  dca:", "  \"\\e[31mred\":"));
-    let printed = folder.done(&["--seeds", "2", "--out", "t"]);
+    let named = SCENARIO.replace("  every:", "  \"=1+1\":").replace("  dca:", "  \"x; =2\":");
+    folder.write("small.yaml", &named);
+    folder.done(&["--seeds", "2", "--out", "t"]);
     let records = text(&folder.files("t")["records.csv"]);
-    assert!(records.contains(",\"'=1+1\",") && !records.contains(",=1"), "{records}");
-    let mut shown = printed;
-    for words in [
-        &["report", "t"][..],
-        &["report", "--why", "t"],
-        &["run", "small.yaml", "--arm", "\u{1b}[31mred", "--out", "r"],
-        &["run", "small.yaml", "--arm", "\u{1b}[31mno", "--out", "r"],
-        &["trial", "small.yaml", "--set", "arms.\u{1b}[31mred.receiver=\u{1b}[2J"],
-    ] {
-        let done = hopwise(&folder, words);
-        shown += &(text(&done.stdout) + &text(&done.stderr));
+    assert!(records.contains(",\"'=1+1\",") && records.contains(",\"x;' =2\","), "{records}");
+    assert!(!records.contains(",=1") && !records.contains("; =2"), "{records}");
+}
+
+#[test]
+fn a_name_of_several_lines_or_directions_is_refused_and_steers_no_terminal() {
+    let folder = Folder::new("steers");
+    let files = [
+        ("title.yaml", SCENARIO.replace("A small trial", "\"\\e]0;mine\\a\\e[2J\""), "there is U+001B in it"),
+        ("lines.yaml", SCENARIO.replace("A small trial", "\"one\\ntwo\""), "there is U+000A in it"),
+        ("arm.yaml", SCENARIO.replace("  dca:", "  \"dca\\nfaster\":"), "there is U+000A in it"),
+        ("turned.yaml", SCENARIO.replace("  dca:", "  dca\u{202e}:"), "there is U+202E in it"),
+        ("a\nb.yaml", SCENARIO.to_owned(), "the name of the file: there is U+000A in it"),
+    ];
+    let words = files.iter().map(|(name, text, problem)| {
+        folder.write(name, text);
+        (vec!["trial", *name], *problem)
+    });
+    let set = vec!["trial", "small.yaml", "--set", "arms.\u{1b}[31mred.receiver=\u{1b}[2J"];
+    let unknown = vec!["run", "small.yaml", "--arm", "\u{1b}[31mno\u{202e}", "--out", "r"];
+    for (words, problem) in words.chain([(set, "there is U+001B in it"), (unknown, "[31mno")]) {
+        let done = hopwise(&folder, &words);
+        let said = text(&done.stdout) + &text(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(problem), "{words:?}: {said}");
+        let steers = |letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}';
+        assert_eq!(said.lines().find(|line| line.contains(steers)), None);
     }
-    assert!(shown.contains("[31mred"), "{shown}");
-    let steers = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
-    assert_eq!(shown.lines().find(|line| line.contains(steers)), None);
 }

@@ -5,8 +5,9 @@ use std::ops::Range;
 use serde_yaml::Value;
 use sha2::{Digest, Sha256};
 
-use crate::hex;
-use crate::located::{Document, Mark, PathStep, Refusal, YamlPath, tree};
+use crate::located::tree::{self, TreeError};
+use crate::located::{Document, Mark, PathStep, Refusal, YamlPath};
+use crate::{hex, plain};
 
 /// The longest list that a scenario may have.
 const LONGEST_LIST: usize = 10_000;
@@ -93,21 +94,27 @@ fn last_key(path: &str, steps: &[PathStep]) -> Range<usize> {
 impl Document {
     /// Sets the value of `PATH=VALUE`; VALUE is YAML. A refusal shows `by`.
     pub fn set(&mut self, by: &str, assignment: &str) -> Result<(), Box<Refusal>> {
-        let whole = |problem: &str| {
-            let accepted = Some("PATH=VALUE, such as topology.hops=7".to_owned());
-            let span = 0..assignment.len();
-            Box::new(Refusal::new(by, assignment, span, problem.to_owned(), accepted))
+        let refuse = |span, problem: &str, accepted: &str| {
+            Box::new(Refusal::new(by, assignment, span, problem.to_owned(), Some(accepted.to_owned())))
         };
+        let whole =
+            |problem: &str| refuse(0..assignment.len(), problem, "PATH=VALUE, such as topology.hops=7");
         let (path, value) = assignment.split_once('=').ok_or_else(|| whole("the `=` is missing"))?;
-        let (path, value_at) = (path.trim(), path.len() + 1);
+        let value_at = path.len() + 1;
+        if let Some(problem) = plain::problem_of_name(path) {
+            return Err(refuse(0..path.len(), &problem, plain::NAME));
+        }
+        let path = path.trim();
         if path.is_empty() || path.split('.').any(str::is_empty) {
             return Err(whole("the path has an empty step"));
         }
+        if let Err(TreeError { at, problem, accepted: Some(accepted) }) = tree::parse(value) {
+            return Err(refuse(value_at + at.start..value_at + at.end, &problem, &accepted));
+        }
         let value: Value = serde_yaml::from_str(value).map_err(|error| {
             let problem = super::without_place(&error.to_string());
-            let accepted = Some("a value in YAML, such as 7, text or [1, 2]".to_owned());
-            let span = value_at..assignment.len();
-            Box::new(Refusal::new(by, assignment, span, problem, accepted))
+            let accepted = "a value in YAML, such as 7, text or [1, 2]";
+            refuse(value_at..assignment.len(), &problem, accepted)
         })?;
         let path = self.path_named(path);
         put(&mut self.value, &path.0, value).map_err(|problem| whole(&problem))?;
@@ -353,6 +360,21 @@ mod tests {
             let refused = document().set("--set", assignment).expect_err(assignment).to_string();
             assert!(refused.contains(problem), "{assignment}: {refused}");
         }
+    }
+
+    #[test]
+    fn letters_that_no_name_has_are_refused_where_they_stand() {
+        for (assignment, place) in [
+            ("arms.\u{202e}x.receiver=dca", "--set:1:1: there is U+202E in it"),
+            ("arms.a\nb.receiver=dca", "--set:1:1: there is U+000A in it"),
+            ("arms={ \"a\\nb\": {} }", "--set:1:8: there is U+000A in it"),
+            ("list.0=\"\\e[2J\"", "--set:1:8: there is U+001B in it"),
+            ("list.0=\"\\P\"", "--set:1:8: there is U+2029 in it"),
+        ] {
+            let refused = document().set("--set", assignment).expect_err(assignment).to_string();
+            assert!(refused.starts_with(place), "{assignment}: {refused}");
+        }
+        document().set("--set", "list.0=\"two\\nlines\"").expect("a value may have several lines");
     }
 
     #[test]

@@ -243,3 +243,19 @@ fn a_tab_is_answered_with_spaces() {
         assert!(refusal.to_string().starts_with(place), "{refusal}");
     }
 }
+
+#[test]
+fn letters_that_no_name_has_are_refused_at_their_place() {
+    for (text, place) in [
+        ("arms:\n  \"a\\nb\": {}\n", "a.yaml:2:3: there is U+000A in it, a control character"),
+        ("arms:\n  a\u{202e}b: {}\n", "a.yaml:2:3: there is U+202E in it, which parts lines or turns text"),
+        ("title: \"\\e[2J\"\n", "a.yaml:1:8: there is U+001B in it, a control character"),
+        ("list:\n- \u{2066}x\n", "a.yaml:2:3: there is U+2066 in it, which parts lines or turns text"),
+    ] {
+        let refusal = Document::parse("a.yaml", text).expect_err("a letter of no name");
+        let help = Diagnostic::help(&*refusal).expect("a help").to_string();
+        assert_eq!((refusal.to_string().as_str(), help.as_str()), (place, plain::NAME), "{text:?}");
+    }
+    let lines = "note: >\n  of two\n\n  lines\nmore: |\n  x\ty\n  z\n";
+    Document::parse("a.yaml", lines).expect("a value may have several lines");
+}

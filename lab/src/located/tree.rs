@@ -5,6 +5,7 @@ use std::ops::Range;
 use saphyr_parser::{Event, Parser, Span, StrInput};
 
 use super::PathStep;
+use crate::plain;
 
 /// The greatest depth, beyond any file of ours; a hostile file must not overflow the stack.
 const DEEPEST: usize = 64;
@@ -112,12 +113,13 @@ struct OpenCollection {
     key: Option<(String, Range<usize>)>,
 }
 
-/// The error of a text without a tree, with its place.
+/// The error of a text without a tree.
 #[derive(Debug)]
-pub(super) enum TreeError {
-    Yaml(Range<usize>, String),
-    /// A key for the second time.
-    Twice(Range<usize>, String),
+pub(super) struct TreeError {
+    pub(super) at: Range<usize>,
+    pub(super) problem: String,
+    /// None if any YAML would be accepted.
+    pub(super) accepted: Option<String>,
 }
 
 /// The tree of the first document; a text without one is an empty map.
@@ -129,15 +131,16 @@ pub(super) fn parse(text: &str) -> Result<YamlNode, TreeError> {
     while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| {
             let at = bytes.at(error.marker().index());
-            TreeError::Yaml(at..at, error.info().to_owned())
+            TreeError { at: at..at, problem: error.info().to_owned(), accepted: None }
         })?;
         let span = bytes.span(&span);
         let done = match event {
-            Event::Scalar(value, ..) => leaf(&mut open, Some(&value), span),
-            Event::Alias(_) => leaf(&mut open, None, span),
+            Event::Scalar(value, ..) => leaf(&mut open, &value, span)?,
+            Event::Alias(_) => leaf(&mut open, "", span)?,
             Event::SequenceStart(..) | Event::MappingStart(..) => {
                 if open.len() >= DEEPEST {
-                    return Err(TreeError::Yaml(span, format!("more than {DEEPEST} levels deep")));
+                    let problem = format!("more than {DEEPEST} levels deep");
+                    return Err(TreeError { at: span, problem, accepted: None });
                 }
                 let is_list = matches!(event, Event::SequenceStart(..));
                 let inner =
@@ -159,15 +162,18 @@ pub(super) fn parse(text: &str) -> Result<YamlNode, TreeError> {
     Ok(root.unwrap_or(YamlNode { span: 0..0, inner: YamlContent::Map(Vec::new()) }))
 }
 
-/// A scalar: the key of the open map, if none waits for its value; else a value.
-fn leaf(open: &mut [OpenCollection], text: Option<&str>, span: Range<usize>) -> Option<YamlNode> {
-    if let Some(OpenCollection { node: YamlNode { inner: YamlContent::Map(_), .. }, key: key @ None }) =
-        open.last_mut()
-    {
-        *key = Some((text.unwrap_or_default().to_owned(), span));
-        return None;
+/// A scalar: the key of the open map, if none waits for its value; else a value, which may have several lines.
+fn leaf(open: &mut [OpenCollection], text: &str, at: Range<usize>) -> Result<Option<YamlNode>, TreeError> {
+    let awaits_key = |open: &&mut OpenCollection| {
+        matches!(open, OpenCollection { node: YamlNode { inner: YamlContent::Map(_), .. }, key: None })
+    };
+    let map = open.last_mut().filter(awaits_key);
+    if let Some(problem) = plain::problem_of(text, if map.is_some() { &[] } else { &['\n', '\t'] }) {
+        return Err(TreeError { at, problem, accepted: Some(plain::NAME.to_owned()) });
     }
-    Some(YamlNode { span, inner: YamlContent::Leaf })
+    let Some(map) = map else { return Ok(Some(YamlNode { span: at, inner: YamlContent::Leaf })) };
+    map.key = Some((text.to_owned(), at));
+    Ok(None)
 }
 
 /// Puts a finished value into its parent; returns it if there is no parent.
@@ -179,7 +185,9 @@ fn attach(open: &mut [OpenCollection], node: YamlNode) -> Result<Option<YamlNode
             Some((key, span)) => {
                 // serde refuses it as well, but without a place; comparing all keys of a long map would take too long.
                 if entries.len() < MOST_COMPARED && entries.iter().any(|(known, ..)| *known == key) {
-                    return Err(TreeError::Twice(span, key));
+                    let accepted = format!("each key once: another name, or both contents under one `{key}`");
+                    let problem = format!("`{key}` is there already");
+                    return Err(TreeError { at: span, problem, accepted: Some(accepted) });
                 }
                 entries.push((key, span, node));
             }

@@ -365,7 +365,8 @@ pub(super) fn number(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.replace('-', "−") }
 }
 
-/// Escapes a text between tags or quotes.
+/// Escapes a text between tags or quotes. No letter of it turns what stands behind it.
 pub fn escape(text: &str) -> String {
+    let text = crate::plain::text(text);
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

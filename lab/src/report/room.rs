@@ -12,6 +12,7 @@ use super::series::Series;
 use crate::findings::label;
 use crate::folder::Folder;
 use crate::metric;
+use crate::plain::{NAME, problem_of_name};
 use crate::record::{Record, Settings, Trial};
 use crate::scenario::settings::memory;
 
@@ -121,7 +122,14 @@ pub(super) fn check_plan(trial: &Trial) -> Result<(), String> {
     let labels: Vec<usize> = trial.points.iter().map(|point| label(point).len()).collect();
     let arms: Vec<usize> = trial.arms.iter().map(String::len).collect();
     let texts = [&trial.scenario, &trial.version, &trial.certificate, &trial.world];
-    let texts = texts.into_iter().chain(&trial.title).chain(&trial.commit).map(String::len);
+    let texts = texts.into_iter().chain(&trial.title).chain(&trial.commit);
+    let paths = trial.points.iter().flat_map(|point| point.keys()).chain(&trial.arm_paths);
+    if let Some(problem) =
+        texts.clone().chain(&trial.arms).chain(paths).find_map(|name| problem_of_name(name))
+    {
+        return Err(format!("a name: {problem}; expected {NAME}"));
+    }
+    let texts = texts.map(String::len);
     for (what, longest, most) in [
         ("an entry of `arms`", arms.iter().copied().max(), LONGEST_ARM),
         ("an entry of `points`", labels.iter().copied().max(), LONGEST_POINT),

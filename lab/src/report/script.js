@@ -245,10 +245,12 @@
 
   function numbers(figure) {
     const arms = Array.from(document.querySelectorAll(".toggles label"), (label) => label.textContent.trim());
-    // As the laboratory's own CSV: a spreadsheet takes a text that begins so for a formula, unless it is a number.
+    // As the laboratory's own CSV: an apostrophe before each part that a spreadsheet takes for a formula.
+    const formula = /(^|[;\t\n\r])(?=(?:[^\S\t\n\r]|")*[=+\-@＝＋－＠])/g;
+    const isNumber = (text) => text.trim() !== "" && !isNaN(text);
+    const guarded = (text) => isNumber(text) ? text : text.replace(formula, "$1'");
     const quoted = (text) => '"' + text.replaceAll('"', '""') + '"';
-    const isFormula = (text) => /^[=+\-@\t\r＝＋－＠]/.test(text) && (text.trim() === "" || isNaN(text));
-    const cell = (text) => isFormula(text) ? quoted("'" + text) : /[",;\t\n\r]/.test(text) ? quoted(text) : text;
+    const cell = (text) => guarded(text) !== text || /[",;\t\n\r]/.test(text) ? quoted(guarded(text)) : text;
     const folded = figure.closest("details");
     const rows = [COLUMNS];
     for (const svg of figure.querySelectorAll("svg[data-numbers]")) {

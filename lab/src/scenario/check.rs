@@ -17,9 +17,9 @@ pub(super) use live::is_kernels;
 
 use super::schema::{ScenarioFile, TrafficFlows};
 use super::{host, json_schema};
-use crate::keys;
 use crate::located::{Document, Refusal, YamlPath, one_of};
 use crate::sim::Arm;
+use crate::{keys, plain};
 
 type CheckResult = Result<(), Box<Refusal>>;
 
@@ -82,6 +82,9 @@ pub(super) fn all(document: &Document, file: &ScenarioFile) -> CheckResult {
 }
 
 pub(super) fn run(document: &Document, file: &ScenarioFile) -> CheckResult {
+    if let Some(problem) = file.title.as_deref().and_then(plain::problem_of_name) {
+        return Err(document.refuse(&YamlPath::root().key("title"), problem, plain::NAME));
+    }
     let at = YamlPath::root().key("run");
     let duration = file.run.duration.0;
     if file.run.warmup.0 >= duration {

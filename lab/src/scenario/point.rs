@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::plain::line;
+
 /// A cell of a trial's matrix: the paths that vary, each with its value. Empty where there is no matrix.
 pub type MatrixPoint = BTreeMap<String, Value>;
 
@@ -21,10 +23,10 @@ pub enum Stop {
     WhenSure,
 }
 
-/// A value in the form that people write.
+/// A value in the form that people write, in one line.
 pub fn plain(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => line(text),
         other => other.to_string(),
     }
 }

@@ -5,6 +5,9 @@ use serde_json::json;
 use super::*;
 use crate::record::series_of;
 
+/// The end of a refusal of letters that would forge lines.
+const ONE_LINE: &str = crate::plain::NAME;
+
 fn refused(root: &Folders, trial: Trial) -> String {
     let error = read(&[&root.write("refused", &trial, &bundle().records)]).expect_err("it is refused");
     error.to_string()
@@ -47,6 +50,11 @@ fn names_that_would_fill_a_report_are_refused() {
         ),
         (of(&|trial| drop(trial.points[0].insert(long.clone(), json!(1)))), "bytes, expected at most 4000"),
         (of(&|trial| trial.title = Some(long.clone())), "a text has 70000 bytes, expected at most 4000"),
+        (of(&|trial| trial.arms[1] += "\nfaster"), ONE_LINE),
+        (of(&|trial| trial.scenario += "\u{9b}"), ONE_LINE),
+        (of(&|trial| trial.title = Some("\u{202e}".to_owned())), ONE_LINE),
+        (of(&|trial| trial.arm_paths = vec!["a\u{2028}b".to_owned()]), ONE_LINE),
+        (of(&|trial| drop(trial.points[0].insert("\u{2066}".to_owned(), json!(1)))), ONE_LINE),
         (
             of(&|trial| trial.arm_paths = vec!["path".to_owned(); 1001]),
             "`arm_paths` has 1001 entries, expected at most 1000",
@@ -152,6 +160,12 @@ fn a_cell_that_is_wider_than_any_column_is_cut() {
 fn a_figure_s_name_from_a_series_is_text() {
     let html = super::super::figure("fig-seq-0-\"><script>alert(1)</script>", "title", "", "reading");
     assert!(html.starts_with("<figure id=\"fig-seq-0-&quot;&gt;&lt;script&gt;"), "{html}");
+}
+
+#[test]
+fn no_text_turns_what_follows_in_a_page() {
+    use crate::report::escape;
+    assert_eq!(escape("a\u{202e}<b>\u{2069}\u{9b}\n"), "a???&lt;b&gt;?????\n");
 }
 
 #[test]

@@ -10,6 +10,8 @@ use std::time::Duration;
 use hopwise_air::channel::recording::RecordedLink;
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 use hopwise_host::nl80211::ChannelUse;
+use hopwise_lab::plain::problem_of_name;
+use hopwise_lab::record::quoted;
 use serde::Serialize;
 
 pub(super) struct Sampler {
@@ -160,11 +162,14 @@ impl FromStr for NodeName {
     }
 }
 
-/// A name that stands in a cell, and that is no address.
+/// A name that stands in a cell as it is, and that is no address.
 pub(super) fn name(text: &str) -> Result<String, String> {
-    let parts = |letter: char| letter.is_whitespace() || letter.is_control() || ",\"#".contains(letter);
-    if text.is_empty() || text.contains(parts) || text.parse::<StationAddress>().is_ok() {
-        return Err(format!("`{text}`, expected a name such as roof, without space, comma, quote or #"));
+    let parts = |letter: char| letter.is_whitespace() || letter == '#';
+    let is_cell = quoted(text) == text && problem_of_name(text).is_none();
+    if text.is_empty() || text.contains(parts) || !is_cell || text.parse::<StationAddress>().is_ok() {
+        return Err(format!(
+            "`{text}`, expected a name such as roof, without space, `,`, `;`, quote, # or formula"
+        ));
     }
     Ok(text.to_owned())
 }
@@ -274,5 +279,8 @@ mod tests {
             assert!(error.contains("expected"), "{wrong}: {error}");
         }
         assert!(name("02:00:00:00:00:01").is_err(), "it would be taken for an address");
+        for wrong in ["=1", "-x", "a;b", "a\u{202e}", "a\u{9b}"] {
+            assert!(name(wrong).is_err(), "a spreadsheet or a terminal takes {wrong:?} for more than a name");
+        }
     }
 }

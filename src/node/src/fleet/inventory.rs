@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hopwise_lab::located::Document;
-use hopwise_lab::named;
+use hopwise_lab::{named, plain};
 
 use hopwise_daemon::failure::{Failure, remark};
 pub use ours::{is_accepted, json_schema};
@@ -95,6 +95,10 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Inventory, Failure> {
     };
     if inventory.hosts.is_empty() {
         return Err(Failure::refused(name, "it names no host: expected at least one"));
+    }
+    if let Some(problem) = inventory.hosts.iter().find_map(|host| plain::problem_of_name(&host.name)) {
+        let problem = format_args!("the name of a host: {problem}; expected {}", plain::NAME);
+        return Err(Failure::refused(name, problem));
     }
     Ok(inventory)
 }

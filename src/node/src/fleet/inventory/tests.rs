@@ -139,6 +139,7 @@ fn a_list_of_ansible_in_another_shape_is_refused() {
             "expected the JSON that `ansible-inventory --list` prints",
         ),
         (r#", "mesh": { "hosts": ["-oA"] }"#, "`-oA` is no host"),
+        (r#", "mesh": { "hosts": ["n1\u202e"] }"#, "the name of a host: there is U+202E in it"),
         (r#", "mesh": { "hosts": ["n1"], "vars": { "ansible_user": "pi" } }"#, "the group `mesh` has `vars`"),
     ] {
         let said = problem("hosts.json", &format!(r#"{{"_meta": {{"hostvars": {{}}}}{groups}}}"#));
