@@ -3,6 +3,7 @@
 mod abandoned;
 mod borrowed;
 mod clashes;
+mod compared;
 mod contested;
 mod crowds;
 mod forged;

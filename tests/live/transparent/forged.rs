@@ -7,18 +7,24 @@ use super::clashes::{end, nft, send};
 use super::{Chain, PORT, TOOLS, V4};
 use crate::field::text;
 use crate::flood::{SYN, segment_between};
+use crate::namespace::Namespace;
 use crate::world::{until, within_patience};
 
 const ACK: u8 = 16;
-/// Sends the packet of IPv4, whose digits are its argument, in a frame to all on the link.
-const TO_ALL: &str = "import socket, sys
-packet = bytearray.fromhex(sys.argv[1])
-words = sum(int.from_bytes(packet[at:at + 2], 'big') for at in range(0, 20, 2))
-packet[10:12] = (~((words & 0xffff) + (words >> 16)) & 0xffff).to_bytes(2, 'big')
+/// Sends packets, whose digits are the last arguments, in frames by this device to this address of its link.
+const FRAMES: &str = "import socket, sys
+device, to = sys.argv[1], bytes.fromhex(sys.argv[2].replace(':', ''))
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-s.bind(('lan0', 0x800))
-s.send(b'\\xff' * 6 + s.getsockname()[4] + b'\\x08\\x00' + packet)
+s.bind((device, 0))
+for packet in map(bytearray.fromhex, sys.argv[3:]):
+    kind = b'\\x86\\xdd'
+    if packet[0] >> 4 == 4:
+        kind = b'\\x08\\x00'
+        words = sum(int.from_bytes(packet[at:at + 2], 'big') for at in range(0, 20, 2))
+        packet[10:12] = (~((words & 0xffff) + (words >> 16)) & 0xffff).to_bytes(2, 'big')
+    s.send(to + s.getsockname()[4] + kind + packet)
 ";
+const TO_ALL: &str = "ff:ff:ff:ff:ff:ff";
 
 /// A connection's ends from this port of the host.
 fn ends(port: u16) -> [SocketAddr; 2] {
@@ -34,6 +40,15 @@ fn witness(chain: &Chain) {
     // A SYN that is asked for a moment later.
     send(&chain.host, ends(50_001), 7, (SYN, 34));
     within_patience(until(|| chain.at_first("not-let-in") > before + 1));
+}
+
+/// Sends packets past the kernel's routes and its TCP.
+pub(super) fn send_frames(by: &Namespace, device: &str, to: &str, packets: &[Vec<u8>]) {
+    let digits =
+        packets.iter().map(|packet| packet.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    let command = ["python3", "-c", FRAMES, device, to].map(str::to_owned).into_iter().chain(digits);
+    let done = by.output(&command.collect::<Vec<_>>());
+    assert!(done.status.success(), "{}", text(&done.stderr));
 }
 
 pub(super) fn counter(name: &str, rule: &str) -> String {
@@ -61,10 +76,7 @@ fn a_syn_in_a_frame_to_all_is_not_caught_and_closes_no_way() {
     let (_last, _first) = (chain.last(), chain.first());
     chain.exchange(V4[1], 1000);
     let [from, to] = ends(40_000);
-    let digits: String =
-        segment_between(from, to, 7, (SYN, 64)).iter().map(|byte| format!("{byte:02x}")).collect();
-    let done = chain.host.output(&["python3", "-c", TO_ALL, &digits]);
-    assert!(done.status.success(), "{}", text(&done.stderr));
+    send_frames(&chain.host, "lan0", TO_ALL, &[segment_between(from, to, 7, (SYN, 64))]);
     within_patience(until(|| has_come(&chain, "seen")));
     witness(&chain);
     assert_eq!((chain.at_first("caught"), chain.at_first("not-let-in")), (3, 2), "{}", chain.log(1));

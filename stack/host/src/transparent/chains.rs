@@ -39,11 +39,12 @@
 //! The host gets any other packet. A reset that refuses the SYN takes the connection out as well.
 //!
 //! Two made-up packets, one in a host's name and one in a server's, make connection tracking know a connection that
-//! nobody has opened. An entry gets a mark of tracking's if a packet of it comes by the hosts' interfaces in the
-//! name of a server that is routed elsewhere, or by another interface in the name of a host. An entry with the mark
-//! leads no SYN past the node. Tracking itself goes on: paths of a host's two directions may differ, also through
-//! NAT. A connection that both ends have opened (assured) gets no mark any more: a stranger's packet shall not change
-//! what rules of a firewall read there.
+//! nobody has opened. An entry stands in the set `astray` if a packet of it comes by the hosts' interfaces in the name
+//! of a server that is routed elsewhere, or by another interface in the name of a host. It stands there by its number,
+//! which no packet chooses, and leads no SYN past the node. Tracking itself goes on: paths of a host's two directions
+//! may differ, also through NAT. Nothing is written into the entry, since rules of a firewall may read it. The entry of
+//! a connection that both ends have opened (assured) does not come into the set any more: a SYN in the host's name
+//! would be answered here, amid the connection. Where the set is full, further entries lead SYNs straight on.
 //!
 //! A router tells the sender of a packet that no frame of its link holds it (RFC 1191, RFC 8201). The sender is a
 //! socket of this machine, and the address a host's or a server's: the message has to find the socket.
@@ -70,12 +71,14 @@ const TABLE: &str = "hopwise_transparent_";
 const STAYS_FOR: usize = 16;
 /// The stay of a connection whose SYN has gone straight on beside a socket: a socket in TIME-WAIT has a minute.
 const PASSES_FOR: usize = 64;
+/// The stay of an entry of connection tracking, which keeps a silent connection for as long.
+const ASTRAY_FOR: &str = "5d";
 /// The places in each set for a seat.
 const NOTED_FOR_A_SEAT: usize = 64;
 /// The bounds of each set, whatever number of seats the node has. Few seats are taken and left as often as many.
 const LEAST_NOTED: usize = 1 << 16;
 const MOST_NOTED: usize = 1 << 20;
-/// The place of the chain that marks entries: connection tracking sees packets at -200.
+/// The place of the chain that notes entries: connection tracking sees packets at -200.
 const TRACKED: i32 = -199;
 /// The place of the first chain that notes: NAT changes sources at 100.
 const BEFORE_NAT: i32 = 99;
@@ -165,7 +168,7 @@ pub(super) fn of(config: &TransparentConfig, ports: &[SocketAddr], (queues, trac
         chains += &chain("held", "prerouting", -150, &queued);
     }
     if tracks && !config.interfaces.is_empty() {
-        chains += &mark_sides(config);
+        chains += &note_sides(config);
     }
     sets(config) + &chains + &end(ports, tracks) + &arrive(ports) + &answer()
 }
@@ -180,21 +183,20 @@ pub(super) fn tries_queue(config: &TransparentConfig) -> String {
     )
 }
 
-/// Marks the entries of packets whose source is on the other side of this machine.
-fn mark_sides(config: &TransparentConfig) -> String {
-    let hosts = hosts_interfaces(config);
-    let mark = format!("ct status & assured == 0 ct mark set ct mark | {CAUGHT:#x}");
+/// Notes the entries of packets whose source is on the other side of this machine.
+fn note_sides(config: &TransparentConfig) -> String {
+    let (hosts, note) = (hosts_interfaces(config), "ct status & assured == 0 update @astray { ct id }");
     let mut rules = String::new();
     for network in &config.networks {
         let family = family(network.address());
         // Writing to a String does not fail.
         let _ = write!(
             rules,
-            "meta l4proto tcp iifname {hosts} {family} saddr {network} fib saddr . iif oif missing {mark}; \
-             meta l4proto tcp iifname != {hosts} {family} daddr {network} fib saddr oifname {hosts} {mark}; "
+            "meta l4proto tcp iifname {hosts} {family} saddr {network} fib saddr . iif oif missing {note}; \
+             meta l4proto tcp iifname != {hosts} {family} daddr {network} fib saddr oifname {hosts} {note}; "
         );
     }
-    chain("sides", "prerouting", TRACKED, &rules)
+    set("astray", "ct id", ASTRAY_FOR, config) + &chain("sides", "prerouting", TRACKED, &rules)
 }
 
 fn hosts_interfaces(config: &TransparentConfig) -> String {
@@ -257,10 +259,7 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> Strin
             );
         }
         for known in IS_KNOWN.iter().filter(|_| tracks) {
-            let _ = write!(
-                rules,
-                "meta mark & {HELD:#x} == {HELD:#x} ct mark & {CAUGHT:#x} == 0 {known} {catch}"
-            );
+            let _ = write!(rules, "meta mark & {HELD:#x} == {HELD:#x} ct id != @astray {known} {catch}");
         }
     }
     chain("hold", "prerouting", -151, &rules)
@@ -319,21 +318,20 @@ fn caught_syn(listener: &SocketAddr) -> String {
 }
 
 fn sets(config: &TransparentConfig) -> String {
-    let mut sets = String::new();
+    let (mut sets, stay) = (String::new(), format!("{STAYS_FOR}s"));
     for any in ANY {
-        let size = config.seats.saturating_mul(NOTED_FOR_A_SEAT).clamp(LEAST_NOTED, MOST_NOTED);
         let (v, ends, most) = keys(any, TO_SERVER);
-        let opening = format!("{most} . tcp sequence");
-        for set in ["caught", "arrived", "asked", "passed", "opening", "calling"] {
-            let key = if set == "opening" { &opening } else { &ends };
-            // Writing to a String does not fail.
-            let _ = write!(
-                sets,
-                "set {set}{v} {{ typeof {key}; flags dynamic,timeout; timeout {STAYS_FOR}s; size {size}; }}; "
-            );
+        sets += &set(&format!("opening{v}"), &format!("{most} . tcp sequence"), &stay, config);
+        for name in ["caught", "arrived", "asked", "passed", "calling"] {
+            sets += &set(&format!("{name}{v}"), &ends, &stay, config);
         }
     }
     sets
+}
+
+fn set(name: &str, key: &str, stay: &str, config: &TransparentConfig) -> String {
+    let size = config.seats.saturating_mul(NOTED_FOR_A_SEAT).clamp(LEAST_NOTED, MOST_NOTED);
+    format!("set {name} {{ typeof {key}; flags dynamic,timeout; timeout {stay}; size {size}; }}; ")
 }
 
 /// Notes what a packet of the other end acknowledges after a SYN or an answer of this kernel: its number and one more.
@@ -493,14 +491,15 @@ mod tests {
             "ip daddr 10.2.0.9 return; ",
             "anycast } socket transparent 1 meta mark set meta mark | 0x2000000 accept; ",
             "anycast } tcp dport { 80, 8000-8100 } ip daddr 10.2.0.0/16 meta mark set meta mark | 0x2000000; ",
-            "meta mark & 0x2000000 == 0x2000000 ct mark & 0x4000000 == 0 ct status & (assured | snat | dnat) != 0 meta \
-             mark set meta mark | 0x4000000; ",
-            "ct mark & 0x4000000 == 0 ct direction original ct status seen-reply ct expiration > 60s meta mark set \
-             meta mark | 0x4000000; }; ",
+            "meta mark & 0x2000000 == 0x2000000 ct id != @astray ct status & (assured | snat | dnat) != 0 meta mark \
+             set meta mark | 0x4000000; ",
+            "ct id != @astray ct direction original ct status seen-reply ct expiration > 60s meta mark set meta mark \
+             | 0x4000000; }; ",
             "iifname { \"lan0\", \"lan1\" } ip saddr 10.2.0.0/16 fib saddr . iif oif missing ct status & assured == 0 \
-             ct mark set ct mark | 0x4000000; ",
+             update @astray { ct id }; ",
             "iifname != { \"lan0\", \"lan1\" } ip6 daddr fd02::/64 fib saddr oifname { \"lan0\", \"lan1\" } ct status \
-             & assured == 0 ct mark set ct mark | 0x4000000; ",
+             & assured == 0 update @astray { ct id }; ",
+            "set astray { typeof ct id; flags dynamic,timeout; timeout 5d; size 65536; }; ",
             "icmp type destination-unreachable socket transparent 1 socket wildcard 0 meta mark set meta mark | \
              0x4000000; ",
             "meta mark & 0x2000000 == 0x2000000 meta mark set meta mark & 0xf9ffffff; meta mark & 0x4000000 == \
@@ -532,7 +531,7 @@ mod tests {
             assert!(chains.contains(rule), "{rule} in {chains}");
         }
         let plain = of(&config(), &ports, (false, false));
-        assert!(!plain.contains("queue") && !plain.contains("ct s"), "{plain}");
+        assert!(!plain.contains("queue") && !plain.contains(" ct "), "{plain}");
     }
 
     #[test]
