@@ -6,6 +6,7 @@ mod clashes;
 mod compared;
 mod contested;
 mod crowds;
+mod disowned;
 mod forged;
 mod freed;
 mod hangs;

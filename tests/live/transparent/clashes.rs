@@ -80,7 +80,7 @@ fn assert_open(chain: &Chain, to: &str, caught: u64) {
     assert!(!chain.log(1).contains("did not come in"), "{}", chain.log(1));
 }
 
-fn held(chain: &Chain) -> u64 {
+pub(super) fn held(chain: &Chain) -> u64 {
     chain.status(&chain.first, 1)["bounds"]["held"]["transparent"].as_u64().expect("a number")
 }
 

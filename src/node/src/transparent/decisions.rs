@@ -171,6 +171,14 @@ impl<W> Decisions<W> {
         self.waiting().filter(is_late).map(|(ends, ..)| ends).collect()
     }
 
+    /// Caught connections that do not stand yet, and of which no SYN has been caught just before `now`, nor since then.
+    pub(super) fn quiet(&self, now: Instant) -> BTreeSet<Ends> {
+        let is_quiet = |(_, since, last): &(Ends, Instant, Option<Instant>)| {
+            now.duration_since(last.unwrap_or(*since)) >= COPY_COMES_IN_WITHIN
+        };
+        self.waiting().filter(is_quiet).map(|(ends, ..)| ends).collect()
+    }
+
     /// Caught connections that do not stand yet, since when, and the times of copies not known to have come in.
     fn waiting(&self) -> impl Iterator<Item = (Ends, Instant, Option<Instant>)> {
         self.states.iter().filter_map(|(ends, state)| match state {
@@ -186,7 +194,8 @@ impl<W> Decisions<W> {
         }
     }
 
-    /// A caught SYN did not come in: it goes straight on when it comes again. Returns what waited for it, if it did.
+    /// A caught SYN did not come in, or its host has reset the answer: it goes straight on when it comes again. Returns
+    /// what waited for it, if it did.
     pub(super) fn gives_up(&mut self, ends: Ends, now: Instant) -> Option<W> {
         let Some(&State::Waiting { seq, .. }) = self.states.get(&ends) else { return None };
         self.goes_straight(ends, seq, now)
@@ -329,6 +338,25 @@ mod tests {
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
         assert!(decisions.late(asked).is_empty(), "the answer is about an earlier copy");
+    }
+
+    /// An earlier connection of the port may have been reset, and the kernel forgets that with the next SYN.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_whose_syn_or_copy_was_caught_just_now_is_not_quiet() {
+        let mut decisions = Decisions::<&str>::default();
+        decisions.is_caught(ends(1), (8, "way"), Instant::now());
+        assert!(decisions.quiet(Instant::now()).is_empty());
+        tokio::time::advance(COPY_COMES_IN_WITHIN).await;
+        assert_eq!(decisions.quiet(Instant::now()), [ends(1)].into());
+        decisions.has_come_in(ends(1));
+        let asked = Instant::now();
+        assert_eq!(decisions.quiet(asked), [ends(1)].into());
+        assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
+        assert!(decisions.quiet(asked).is_empty());
+        tokio::time::advance(COPY_COMES_IN_WITHIN).await;
+        assert_eq!(decisions.quiet(Instant::now()), [ends(1)].into());
+        assert_eq!(decisions.stands(ends(1)), Some("way"));
+        assert!(decisions.quiet(Instant::now()).is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -193,6 +193,25 @@ impl Entry {
         }
     }
 
+    /// Gives up ways whose hosts have reset the answers to their SYNs: somebody else has sent the SYNs, or the hosts
+    /// have given up. Such ways would keep places from other connections.
+    async fn frees_disowned(&self) {
+        let asked = Instant::now();
+        let quiet = self.decisions.lock().quiet(asked);
+        if quiet.is_empty() {
+            return;
+        }
+        let arrivals = self.arrivals.clone();
+        let is_disowned = move |ends: &Ends| arrivals.is_disowned(*ends).unwrap_or(false);
+        let disowned =
+            spawn_blocking(move || quiet.into_iter().filter(is_disowned).collect::<Vec<_>>()).await;
+        let mut decisions = self.decisions.lock();
+        let still_quiet = decisions.quiet(asked);
+        for ends in disowned.unwrap_or_default().into_iter().filter(|ends| still_quiet.contains(ends)) {
+            decisions.gives_up(ends, Instant::now());
+        }
+    }
+
     /// A caught SYN did not come to its listener. Only this machine's firewall says something of the next ones.
     fn is_missing(&self, syn: &Syn, arrival: Arrival, now: Instant) {
         if arrival == Arrival::Dropped {
@@ -326,7 +345,10 @@ pub(super) fn serve(
                     };
                     entry.decisions.lock().clean(Instant::now(), is_in_way);
                     let entry = Arc::clone(&entry);
-                    deciding.spawn(async move { entry.looks_inward().await });
+                    deciding.spawn(async move {
+                        entry.looks_inward().await;
+                        entry.frees_disowned().await;
+                    });
                 }
                 _ = stage.changed() => break,
             }

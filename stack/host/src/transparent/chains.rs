@@ -27,10 +27,11 @@
 //! `passed`. The kernel then answers no more, since connection tracking would follow its answer, and resets go to the
 //! server.
 //!
-//! A number leaves `opening` once it has served: the SYN's by the acknowledgement of its answer, and the answer's by
-//! the first packet of the socket that stands then. A connection leaves `asked` by a FIN or a reset of its socket, and
-//! by a reset that its socket gets. No reset takes a half-open connection out of `asked`, since the kernel may not
-//! accept the reset.
+//! A number leaves `opening` once it has served: the SYN's by the acknowledgement of its answer or by a reset, and the
+//! answer's by the first packet of the socket that stands then. A connection leaves `asked` by a FIN or a reset of its
+//! socket, and by a reset that its socket gets. No reset takes a half-open connection out of `asked`, since the kernel
+//! may not accept the reset. A host that resets the SYN's number has not sent the SYN, or has given up: until the next
+//! SYN its connection stands in `disowned`, and nothing has to wait for it.
 //!
 //! The last node opens connections in hosts' names, from ports of its own kernel's choice. The host may have such a
 //! port in a connection to the server that goes straight on, and the server answers the SYN for that connection (RFC
@@ -234,7 +235,9 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> Strin
             rules,
             "tcp flags & (syn | ack) == ack {most} . tcp ackseq @opening{v} \
              delete @opening{v} {{ {most} . tcp sequence }} {catch}{LATER} {ends} @passed{v} accept; \
-             tcp flags & (rst | ack) == rst {most} . tcp sequence @opening{v} {catch}{LATER} {ends} @asked{v} accept; "
+             tcp flags & (rst | ack) == rst {most} . tcp sequence @opening{v} \
+             delete @opening{v} {{ {most} . tcp sequence }} \
+             update @disowned{v} {{ {ends} }} {catch}{LATER} {ends} @asked{v} accept; "
         );
     }
     let _ = write!(rules, "{LATER} socket transparent 1{others} {catch}");
@@ -296,7 +299,7 @@ fn end(ports: &[SocketAddr], tracks: bool) -> String {
         let on = format!("meta mark & {CAUGHT:#x} == 0 {SYN}{others}");
         let pass = format!("update @passed{v} {{ {ends} timeout {PASSES_FOR}s }}; ");
         // Writing to a String does not fail.
-        for set in ["caught", "arrived", "passed"] {
+        for set in ["caught", "arrived", "passed", "disowned"] {
             let _ = write!(rules, "{syn} delete @{set}{v} {{ {ends} }}; ");
         }
         let _ = write!(
@@ -322,7 +325,7 @@ fn sets(config: &TransparentConfig) -> String {
     for any in ANY {
         let (v, ends, most) = keys(any, TO_SERVER);
         sets += &set(&format!("opening{v}"), &format!("{most} . tcp sequence"), &stay, config);
-        for name in ["caught", "arrived", "asked", "passed", "calling"] {
+        for name in ["caught", "arrived", "asked", "passed", "disowned", "calling"] {
             sets += &set(&format!("{name}{v}"), &ends, &stay, config);
         }
     }
@@ -434,6 +437,11 @@ impl Arrivals {
         })
     }
 
+    /// Returns whether a host has reset the answer to its last caught SYN. The host's address is first.
+    pub fn is_disowned(&self, ends: (SocketAddr, SocketAddr)) -> io::Result<bool> {
+        self.has(&format!("disowned{}", version(ends.0.ip())), ends)
+    }
+
     /// Returns whether the SYN of a connection from this machine to a server has left, and has not been answered.
     pub fn is_calling(&self, (client, server): (SocketAddr, SocketAddr)) -> io::Result<bool> {
         self.has(&format!("calling{}", version(server.ip())), (server, client))
@@ -500,6 +508,9 @@ mod tests {
             "iifname != { \"lan0\", \"lan1\" } ip6 daddr fd02::/64 fib saddr oifname { \"lan0\", \"lan1\" } ct status \
              & assured == 0 update @astray { ct id }; ",
             "set astray { typeof ct id; flags dynamic,timeout; timeout 5d; size 65536; }; ",
+            "tcp flags & (rst | ack) == rst ip saddr . tcp sport . ip daddr . tcp sequence @opening4 delete @opening4 \
+             { ip saddr . tcp sport . ip daddr . tcp sequence } update @disowned4 { ip saddr . tcp sport . ip daddr . \
+             tcp dport } meta mark set meta mark | 0x4000000; ",
             "icmp type destination-unreachable socket transparent 1 socket wildcard 0 meta mark set meta mark | \
              0x4000000; ",
             "meta mark & 0x2000000 == 0x2000000 meta mark set meta mark & 0xf9ffffff; meta mark & 0x4000000 == \
@@ -562,7 +573,7 @@ mod tests {
     fn a_set_has_places_for_all_seats_and_thousands_whatever_number_of_seats_there_is() {
         for (seats, size) in [(1, 65_536), (64, 65_536), (2048, 131_072), (65_536, 1 << 20)] {
             let sets = sets(&TransparentConfig { seats, ..config() });
-            assert_eq!(sets.matches(&format!("size {size};")).count(), 12, "{sets}");
+            assert_eq!(sets.matches(&format!("size {size};")).count(), 14, "{sets}");
         }
     }
 
