@@ -219,22 +219,11 @@ pub(crate) fn timespec(rest: Duration) -> Timespec {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::os::fd::AsFd;
     use std::thread;
 
-    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
-
     use super::*;
-
-    /// From now on this thread has a kernel of before 5.11.
-    fn forget_epoll_pwait2() {
-        let calls = BTreeMap::from([(libc::SYS_epoll_pwait2, Vec::new())]);
-        let refused = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
-        let machine = std::env::consts::ARCH.try_into().expect("a machine of seccompiler's");
-        let filter = SeccompFilter::new(calls, SeccompAction::Allow, refused, machine).expect("a filter");
-        apply_filter(&BpfProgram::try_from(filter).expect("a program")).expect("the kernel takes it");
-    }
+    use crate::testing::refuse;
 
     fn finds_what_is_ready() {
         let (clock, poller) = (Clock::start(), Poller::new().expect("a descriptor is left"));
@@ -260,7 +249,8 @@ mod tests {
     fn a_poller_finds_what_is_ready_by_old_kernels_too() {
         finds_what_is_ready();
         let old = thread::spawn(|| {
-            forget_epoll_pwait2();
+            // As a kernel of before 5.11 does.
+            refuse(libc::SYS_epoll_pwait2, Vec::new(), libc::ENOSYS);
             let poller = Poller::new().expect("a descriptor is left");
             let mut events = [const { epoll::Event { flags: epoll::EventFlags::empty(), data: NO_DATA } }; 1];
             let now = Some(&timespec(Duration::ZERO));

@@ -1,15 +1,25 @@
-//! Links in memory for unit tests.
+//! Links in memory and kernels that lack something, for unit tests.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
 
 use hopwise_core::endpoint::Offload;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, Transmit};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule, apply_filter};
 
 use crate::counters::{LinkCounters, LinkTally};
 use crate::link::{Arrived, Gather, Link, Received, Sent};
+
+/// From now on the kernel refuses this thread a call with an error. With rules it refuses calls that match one of them.
+pub(crate) fn refuse(call: i64, rules: Vec<SeccompRule>, error: i32) {
+    let refused = SeccompAction::Errno(error.unsigned_abs());
+    let machine = std::env::consts::ARCH.try_into().expect("a machine of seccompiler's");
+    let calls = BTreeMap::from([(call, rules)]);
+    let filter = SeccompFilter::new(calls, SeccompAction::Allow, refused, machine).expect("a filter");
+    apply_filter(&BpfProgram::try_from(filter).expect("a program")).expect("the kernel takes it");
+}
 
 /// The far end of a link in memory.
 pub(crate) trait Far: Debug + Send {

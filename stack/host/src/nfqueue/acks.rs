@@ -63,11 +63,7 @@ impl AckQueue {
             io::ErrorKind::ResourceBusy => io::Error::other(format!(
                 "another program has the netfilter queue {number}; name a free one with --queue"
             )),
-            io::ErrorKind::PermissionDenied => error,
-            _ => io::Error::other(format!(
-                "this kernel has no netfilter queues ({error}): it needs CONFIG_NETFILTER_NETLINK_QUEUE, often the \
-                 module nfnetlink_queue"
-            )),
+            _ => error,
         })?;
         let rules = AckRules::set(interfaces, number).map_err(|error| {
             io::Error::other(format!(

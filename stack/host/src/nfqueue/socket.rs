@@ -87,10 +87,18 @@ pub(crate) struct NetfilterQueue {
     buffer: Vec<u8>,
 }
 
+const NO_QUEUES: &str = "this kernel has no netfilter queues: it needs CONFIG_NETFILTER_NETLINK_QUEUE, often the \
+                         module nfnetlink_queue";
 const NO_ADMIN: &str = "a netfilter queue takes CAP_NET_ADMIN, which is missing: start as root, or with it";
 
 fn is_admin() -> bool {
     capabilities(None).is_ok_and(|has| has.effective.contains(CapabilitySet::NET_ADMIN))
+}
+
+/// Names what a kernel lacks that has no netlink of netfilter, or no queues behind it.
+fn or_lacking(error: io::Error) -> io::Error {
+    let lacks = matches!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT | libc::EINVAL));
+    if lacks { io::Error::new(io::ErrorKind::Unsupported, NO_QUEUES) } else { error }
 }
 
 fn message(kind: u16, flags: u16, queue: u16) -> NetlinkMessage {
@@ -105,7 +113,7 @@ impl NetfilterQueue {
     }
 
     pub(crate) fn bind_with(number: u16, copies: Copies) -> io::Result<NetfilterQueue> {
-        let socket = open(Some(NETFILTER))?;
+        let socket = open(Some(NETFILTER)).map_err(or_lacking)?;
         sys::set_option(socket.as_fd(), NO_OVERRUN_ERRORS, 1)?;
         // A smaller buffer works, too.
         let _ = sys::set_option(socket.as_fd(), (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE), RECEIVE_BUFFER);
@@ -132,7 +140,7 @@ impl NetfilterQueue {
             // Another program has the queue.
             Some(libc::EPERM) if is_admin() => io::ErrorKind::ResourceBusy.into(),
             Some(libc::EPERM) => io::Error::new(io::ErrorKind::PermissionDenied, NO_ADMIN),
-            _ => error,
+            _ => or_lacking(error),
         })
     }
 
@@ -218,7 +226,47 @@ pub(crate) fn read(bytes: &[u8]) -> Option<QueuedPacket<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
+    use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+
     use super::*;
+    use crate::testing::refuse;
+
+    /// The words with which a queue is refused where the kernel fails a call so.
+    fn refused(call: i64, rules: Vec<SeccompRule>, error: i32) -> String {
+        let binding = thread::spawn(move || {
+            refuse(call, rules, error);
+            NetfilterQueue::bind(7300).expect_err("no queue").to_string()
+        });
+        binding.join().expect("no panic")
+    }
+
+    /// The sockets of netfilter, among all calls of `socket`.
+    fn of_netfilter() -> Vec<SeccompRule> {
+        let is = [(0, libc::AF_NETLINK), (2, libc::NETLINK_NETFILTER)].map(|(nth, value)| {
+            let value = u64::from(value.unsigned_abs());
+            SeccompCondition::new(nth, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value).expect("an argument")
+        });
+        vec![SeccompRule::new(is.to_vec()).expect("two conditions")]
+    }
+
+    #[test]
+    fn a_kernel_without_queues_is_told_from_a_process_without_descriptors() {
+        // Without netlink of netfilter there is no such socket, and without its queues the request is unknown.
+        for (call, rules, error) in [
+            (libc::SYS_socket, of_netfilter(), libc::EPROTONOSUPPORT),
+            (libc::SYS_sendto, Vec::new(), libc::EINVAL),
+        ] {
+            let said = refused(call, rules, error);
+            assert!(said.contains("this kernel has no netfilter queues"), "{said}");
+            assert!(said.contains("it needs CONFIG_NETFILTER_NETLINK_QUEUE"), "{said}");
+        }
+        for (error, says) in [(libc::EMFILE, "Too many open files"), (libc::ENFILE, "in system")] {
+            let said = refused(libc::SYS_socket, of_netfilter(), error);
+            assert!(said.contains(says) && !said.contains("kernel"), "{said}");
+        }
+    }
 
     #[test]
     fn a_packet_is_read_with_the_number_that_its_verdict_names() {
