@@ -60,7 +60,7 @@ fn the_tables_of_senders_are_what_their_commands_measure() {
     let folder = clone("book-senders");
     for begins in ["hopwise trial configs/senders.yaml\n", "hopwise trial configs/senders.yaml --set 'radio="]
     {
-        let arms = &["cubic-hystart", "cubic", "newreno-hystart", "bbr", "train"];
+        let arms = &["linux", "linux-bbr", "cubic-hystart", "cubic", "newreno-hystart", "bbr", "train"];
         let page = "docs/notebook/senders.md";
         let of = Measured { page, begins, more: "", arms, cell: goodput_delay_resent };
         rows_stand_there(&folder, &of, "");
