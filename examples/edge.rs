@@ -2,7 +2,8 @@
 //! second table has what each pair carries beside the first one where it carries least.
 //!
 //! `cargo run --release --example edge -- tuning` runs `configs/edge/tuning.yaml`, of which the rule of the pair may
-//! know. With `test` it runs `configs/edge/test.yaml`, which is for a rule that is done. Further words choose arms of
+//! know. With `test` it runs `configs/edge/test.yaml`, which is for a rule that is done, and with `wires`
+//! `configs/edge/wires.yaml`, which judges when the rule takes a path for a wire. Further words choose arms of
 //! `configs/edge.yaml`.
 
 use std::collections::BTreeMap;
