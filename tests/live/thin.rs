@@ -292,9 +292,6 @@ fn what_cannot_be_served_is_refused_with_the_reason() {
     let again = [HOPWISE, "thin", "lo", "--queue", "7301", "--control", &socket];
     let error = network.mobile.output(&again).stderr;
     assert!(String::from_utf8_lossy(&error).contains("another daemon answers there"), "{error:?}");
-    let watch = [HOPWISE, "status", "--watch", "--once", "--control", &socket];
-    let error = network.mobile.output(&watch).stderr;
-    assert!(String::from_utf8_lossy(&error).contains("`watch hopwise status`"), "{error:?}");
     assert!(!thinned.has_no_rule_left(), "the first daemon's rules stand");
     thinned.end();
 }
@@ -319,6 +316,41 @@ fn a_host_that_leads_no_packets_into_queues_hears_what_it_needs() {
         assert!(!done.status.success() && error.contains(said), "{error}");
         assert!(error.contains("nft with CONFIG_NFT_QUEUE in the kernel, or iptables"), "{error}");
     }
+}
+
+/// `--watch` draws the page anew, and reads the counts again each time; `--once` prints it.
+#[test]
+fn a_user_watches_the_counts() {
+    needs!["nft", "ethtool", "script"];
+    let network = Network::new("thin-watched");
+    let mut thinned = Thinned::on_mobile(&network, "delayed:d=8", "60s");
+    let socket = network.path("thin.sock").display().to_string();
+    let watch = [HOPWISE, "status", "--watch", "--control", &socket, "--every", "100ms"];
+    let once = network.mobile.output(&[&watch[..], &["--once"]].concat());
+    let page = String::from_utf8_lossy(&once.stdout);
+    assert!(page.contains("flows 0, ACKs that wait 0\nACKs 0, left 0"), "{page}{once:?}");
+    let on_terminal = format!("stty rows 24 columns 150; exec {}", watch.join(" "));
+    let mut terminal = network.mobile.command(&["script", "-qfec", &on_terminal, "/dev/null"]);
+    let file = network.path("watched");
+    let into = fs::File::create(&file).expect("a file");
+    let mut drawing = terminal.stdin(Stdio::piped()).stdout(into).spawn().map(Running).expect("it starts");
+    let drawn = || letters(&String::from_utf8_lossy(&fs::read(&file).unwrap_or_default()));
+    within_patience(until(|| drawn().ends_with("room0")));
+    let transfer = network.transfer("cubic");
+    transfer.wait_for(1_000_000);
+    // Of a later frame the terminal gets what changed: digits of the counts.
+    within_patience(until(|| !drawn().ends_with("room0")));
+    drop(transfer);
+    drawing.0.stdin.take().expect("a pipe").write_all(b"q").expect("it reads");
+    within_patience(until(|| drawing.0.try_wait().expect("a child").is_some_and(|ended| ended.success())));
+    thinned.end();
+}
+
+/// What a program writes on a terminal, without what steers it. Blanks of a frame are not written.
+fn letters(written: &str) -> String {
+    let text =
+        |part: &str| part.split_once(|end: char| end.is_ascii_alphabetic()).map(|(_, text)| text.to_owned());
+    written.split('\x1b').filter_map(text).collect()
 }
 
 /// The number of the daemon's process: `ip netns exec` becomes it.

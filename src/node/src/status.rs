@@ -23,7 +23,7 @@ Examples:
   hopwise status --control /run/hopwise/n2.sock --json | jq .connections
   hopwise status --control /run/hopwise/route.sock       # `control:` of hopwise route
   hopwise status --watch                                 # a node's connections: rates, cwnd, RTT, ACKs per segment
-  hopwise status --watch --control /run/hopwise/n2.sock --every 250ms
+  hopwise status --watch --control /run/hopwise/thin.sock --every 250ms    # the counts of another daemon
   hopwise status --watch --once                          # one frame as text, for scripts
   hopwise status --watch --fleet --inventory configs/inventory.yaml
 
@@ -38,7 +38,7 @@ pub struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Draw a node's connections anew each second
+    /// Draw a node's connections, or another daemon's state, anew each second
     #[arg(short, long, conflicts_with_all = ["verbose", "json"])]
     watch: bool,
     #[command(flatten, next_help_heading = "With --watch")]
@@ -54,20 +54,27 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let text = match arguments.control.ask(&Request::Status)? {
         Response::Status(snapshot) if arguments.json => json(&snapshot)? + "\n",
-        Response::Status(snapshot) => page(&snapshot, arguments.verbose),
         Response::Routing(snapshot) if arguments.json => json(&snapshot)? + "\n",
-        Response::Routing(snapshot) => snapshot.page(),
         Response::Thin(snapshot) if arguments.json => json(&snapshot)? + "\n",
-        Response::Thin(snapshot) => snapshot.page(),
-        _ => return Err(Failure::failed("ask the daemon", "it answered another question")),
+        told => page_of(&told, arguments.verbose)?,
     };
     hopwise_daemon::failure::printed(hopwise_lab::plain::out().write_all(text.as_bytes()))
+}
+
+/// What any daemon says of its state, as a page.
+fn page_of(told: &Response, all: bool) -> Result<String, Failure> {
+    match told {
+        Response::Status(snapshot) => Ok(page(snapshot, all)),
+        Response::Routing(snapshot) => Ok(snapshot.page()),
+        Response::Thin(snapshot) => Ok(snapshot.page()),
+        _ => Err(Failure::failed("ask the daemon", "it answered another question")),
+    }
 }
 
 /// The state of a node.
 pub fn ask(control: &Control) -> Result<Snapshot, Failure> {
     match control.ask(&Request::Status)? {
         Response::Status(snapshot) => Ok(*snapshot),
-        _ => Err(Failure::failed("ask the daemon", "it is no node: `watch hopwise status` shows it")),
+        _ => Err(Failure::failed("ask the daemon", "it is no node")),
     }
 }

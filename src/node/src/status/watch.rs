@@ -1,20 +1,23 @@
-//! `hopwise status --watch`: a running node's connections, or a fleet's hosts, drawn anew each second.
+//! `hopwise status --watch`: a running node's connections, another daemon's state, or a fleet's hosts, drawn anew each
+//! second.
 
 use std::io::{self, IsTerminal, Write};
 use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use hopwise_lab::plain;
 use hopwise_lab::units::Time;
+use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind};
+use ratatui::widgets::{Paragraph, Wrap};
 
 use crate::control::client::Control;
+use crate::control::{Request, Response};
 use crate::fleet::ask::Asking;
-use crate::fleet::inventory::ChosenHosts;
-use crate::fleet::inventory::Host;
+use crate::fleet::inventory::{ChosenHosts, Host};
 use crate::fleet::{view, watch as of_fleet};
-use crate::snapshot::Snapshot;
-use crate::status::ask;
+use crate::status::page_of;
 use hopwise_daemon::failure::{Failure, print};
 use hopwise_daemon::signals;
 
@@ -54,18 +57,17 @@ pub(super) fn run(control: &Control, arguments: &WatchArguments) -> Result<(), F
     if let Some(hosts) = arguments.chosen.hosts()? {
         return watch_fleet(arguments, hosts);
     }
-    let snapshot = ask(control)?;
+    let told = control.ask(&Request::Status)?;
     if arguments.once {
         // A wait that ends early shortens the time over which rates are taken.
         thread::park_timeout(arguments.every.0);
-        let text = printing::text(&ask(control)?, &snapshot);
-        return hopwise_daemon::failure::printed(hopwise_lab::plain::out().write_all(text.as_bytes()));
+        let text = match (control.ask(&Request::Status)?, told) {
+            (Response::Status(now), Response::Status(before)) => printing::text(&now, &before),
+            (now, _) => page_of(&now, false)?,
+        };
+        return hopwise_daemon::failure::printed(plain::out().write_all(text.as_bytes()));
     }
-    refuse_without_terminal()?;
-    let mut terminal = ratatui::try_init().map_err(|error| Failure::failed("set the terminal up", error))?;
-    let ended = watch(control, arguments.every.0, &mut terminal, snapshot);
-    ratatui::restore();
-    ended
+    on_terminal(|terminal| watch(control, arguments.every.0, terminal, told))
 }
 
 /// All hosts of an inventory, once or live.
@@ -85,36 +87,46 @@ fn watch_fleet(arguments: &WatchArguments, hosts: Vec<Host>) -> Result<(), Failu
             reports.ended("status", arguments.exit_zero)
         });
     }
-    refuse_without_terminal()?;
-    let mut terminal = ratatui::try_init().map_err(|error| Failure::failed("set the terminal up", error))?;
-    let ended = of_fleet::watch(&runtime, asking, arguments.every.0, &mut terminal);
-    ratatui::restore();
-    ended
+    on_terminal(|terminal| of_fleet::watch(&runtime, asking, arguments.every.0, terminal))
 }
 
-fn refuse_without_terminal() -> Result<(), Failure> {
-    if io::stdout().is_terminal() {
-        return Ok(());
+/// Draws until a key quits, and leaves the terminal as it was.
+fn on_terminal(draws: impl FnOnce(&mut DefaultTerminal) -> Result<(), Failure>) -> Result<(), Failure> {
+    if !io::stdout().is_terminal() {
+        let said = "standard output is no terminal: expected --once";
+        return Err(Failure::refused("hopwise status --watch", said));
     }
-    Err(Failure::refused("hopwise status --watch", "standard output is no terminal: expected --once"))
+    let mut terminal = ratatui::try_init().map_err(|error| Failure::failed("set the terminal up", error))?;
+    let ended = draws(&mut terminal);
+    ratatui::restore();
+    ended
 }
 
 fn watch(
     control: &Control,
     every: Duration,
-    terminal: &mut ratatui::DefaultTerminal,
-    mut snapshot: Snapshot,
+    terminal: &mut DefaultTerminal,
+    mut told: Response,
 ) -> Result<(), Failure> {
     let system = |error: io::Error| Failure::failed("draw", error);
     let mut before = None;
     loop {
-        terminal
-            .draw(|frame| draw(&snapshot, before.as_ref(), frame.area(), frame.buffer_mut()))
-            .map_err(system)?;
+        match told {
+            Response::Status(now) => {
+                terminal
+                    .draw(|frame| draw(&now, before.as_deref(), frame.area(), frame.buffer_mut()))
+                    .map_err(system)?;
+                before = Some(now);
+            }
+            told => {
+                let page = Paragraph::new(plain::text(&page_of(&told, false)?)).wrap(Wrap { trim: false });
+                terminal.draw(|frame| frame.render_widget(page, frame.area())).map_err(system)?;
+            }
+        }
         if is_quit(every).map_err(system)? {
             return Ok(());
         }
-        before = Some(std::mem::replace(&mut snapshot, ask(control)?));
+        told = control.ask(&Request::Status)?;
     }
 }
 
