@@ -19,10 +19,11 @@
 //! whole bursts. Over more than three hops it tries the other way after 1 s, 32 s and 512 s, for 1 s, and keeps paced
 //! bursts if they bring 5 % more. It does so at once if its way comes to bring 5 % less than the other one last did. A
 //! second that brings 5 % more than the figure before it decides nothing, and neither does the first one of a way. Over
-//! up to three hops it tries paced bursts behind a wire alone. A wire shows where a survey's further segments add so
-//! little to the round trip that an aggregate takes the air for less than .6 of it. The first gap is half of this air
-//! time. A group beside what the path holds is in flight. Surveys come as in the beginning again once A segments queue.
-//! All flows between two hosts share this knowledge and take turns, each of them for a burst or for a group.
+//! up to three hops it tries paced bursts behind a wire alone. A wire shows where an aggregate takes the air for less
+//! than .6 of its round trip. Its air time is what a survey's further segments add to the round trip, in parts of A, but
+//! at least what the round trip has above the least one of any segment. The first gap is half of this air time. A group
+//! beside what the path holds is in flight. Surveys come as in the beginning again once A segments queue. All flows
+//! between two hosts share this knowledge and take turns, each of them for a burst or for a group.
 //!
 //! Deviations: with a peer that takes no requests for ACKs after a number of segments, a flow is one of `cubic`. The
 //! RTO is at least 300 ms then, too, as with `train`: it is set before the peer is known.
@@ -240,7 +241,10 @@ impl Convoy {
 
     fn hear(&mut self, acked: &Acked, view: &SendView<'_>) {
         self.count_flight(view.flight.bytes);
-        self.shared.path(|path| path.on_bytes(acked.now, acked.newly.bytes + acked.sacked.bytes));
+        self.shared.path(|path| {
+            path.wire.on_least(view.path.rtt.min);
+            path.on_bytes(acked.now, acked.newly.bytes + acked.sacked.bytes);
+        });
         self.hear_survey(acked, view);
         let Some(burst) = self.burst else { return };
         let is_asked = self.take_asked(view.snd_una) == Some(view.snd_una);

@@ -165,14 +165,36 @@ fn segments_above_a_hole_are_a_share_of_all_that_arrived() {
     assert!(lossy > clean && lossy < 0.5, "{clean} {lossy}");
 }
 
+/// The goodput of `convoy` over a chain of 802.11n, in kbit/s.
+fn of_convoy(sets: &[&str]) -> f64 {
+    let chain = [
+        "radio={ profile: ht20-mcs7, rts_threshold: off, queue_packets: 100 }",
+        "arms.x={ receiver: convoy, sender: [convoy] }",
+        "traffic=[{ from: first, to: last, kind: bulk, segment_bytes: 1448 }]",
+        "mac.rules=standard",
+    ];
+    ran(&[&chain, sets].concat()).1.total.goodput_kbps
+}
+
 /// Its first surveys of whole aggregates have 56 segments.
 #[test]
 fn convoy_learns_its_bursts_through_a_queue_that_has_no_place_for_two_aggregates() {
-    let radio = "radio={ profile: ht20-mcs7, rts_threshold: off, queue_packets: 50 }";
-    let pair = "arms.x={ receiver: convoy, sender: [convoy] }";
-    let traffic = "traffic=[{ from: first, to: last, kind: bulk, segment_bytes: 1448 }]";
-    let run = ran(&[radio, pair, traffic, "mac.rules=standard", "topology.hops=4"]).1;
-    assert!(run.total.goodput_kbps > 12_000.0, "{} kbit/s", run.total.goodput_kbps);
+    let kbps = of_convoy(&["topology.hops=4", "radio.queue_packets=50"]);
+    assert!(kbps > 12_000.0, "{kbps} kbit/s");
+}
+
+/// With paced bursts two flows in opposite directions carry 12 Mbit/s.
+#[test]
+fn convoy_takes_no_flow_in_the_other_direction_for_a_wire() {
+    let kbps = of_convoy(&["topology.hops=3", "traffic.0.direction=both"]);
+    assert!(kbps > 17_000.0, "{kbps} kbit/s");
+}
+
+/// Whole aggregates leave the air idle for half of the time.
+#[test]
+fn convoy_finds_a_wire_of_5_ms() {
+    let kbps = of_convoy(&["topology.hops=2", "topology.wired={ rate: 100mbit, delay: 5ms }"]);
+    assert!(kbps > 22_000.0, "{kbps} kbit/s");
 }
 
 /// Four flows over one hop of 802.11n with this queue, and a probe.

@@ -61,7 +61,7 @@ pub(crate) struct PathState {
     pub(super) comparison: Comparison,
     /// The round trip of a whole aggregate.
     round_trip_s: f64,
-    wire: Wire,
+    pub(super) wire: Wire,
     /// The bytes that all flows have in flight.
     pub(super) in_flight: u64,
 }

@@ -17,7 +17,7 @@ fn member(hops: u8, shared: &SharedPath) -> Bench {
     let mut bench = Bench::beside("convoy", Profile::Modern, shared).with_rtt(RTT);
     bench.unsent_bytes = 1_000_000;
     bench.path.hops_to_peer = Some((hops, HopSource::Ttl));
-    bench.path.rtt.latest = Some(RTT / 4);
+    (bench.path.rtt.latest, bench.path.rtt.min) = (Some(RTT / 4), Some(RTT / 4));
     bench
 }
 
@@ -54,7 +54,7 @@ fn whole(bench: &mut Bench, most: u32) -> (usize, bool) {
 fn whole_over_wire(bench: &mut Bench, most: u32, wire: Duration) -> (usize, bool) {
     let numbers = burst(bench);
     let round_trip = wire + RTT * numbers.len() as u32 / 28;
-    bench.path.rtt.smoothed = Some(round_trip);
+    (bench.path.rtt.smoothed, bench.path.rtt.min) = (Some(round_trip), Some(wire + RTT / 4));
     bench.wait(round_trip);
     while bench.flight.segments > 0 {
         bench.ack(bench.flight.segments.min(most));
@@ -337,6 +337,21 @@ fn behind_a_wire_the_first_queue_asks_for_longer_aggregates() {
     assert_ne!(asked(&mut bench), 0);
     group(&mut bench, (wire + RTT) * 4);
     assert_eq!(asked(&mut bench), 0, "a survey");
+}
+
+/// A survey then meets free air by chance, while whole aggregates wait.
+#[test]
+fn a_flow_the_other_way_is_no_wire() {
+    let mut bench = taught(3);
+    for _ in 0..300 {
+        burst(&mut bench);
+        bench.path.rtt.smoothed = Some(RTT * 2);
+        bench.wait(RTT * 2);
+        while bench.flight.segments > 0 {
+            bench.ack(bench.flight.segments.min(28));
+        }
+    }
+    assert_eq!(bench.gauge("burst_segments"), Some(28));
 }
 
 #[test]

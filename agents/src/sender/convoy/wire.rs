@@ -1,5 +1,6 @@
 //! The time in which a path carries nothing of ours: a wire behind the radios. A whole aggregate and a survey, each of
-//! them alone on the path, differ by the air that the survey's further segments take.
+//! them alone on the path, differ by the air that the survey's further segments take. Beside other data a survey may
+//! meet free air where the aggregates before it had to wait. A wire holds up each segment, and the handshake too.
 
 use std::time::Duration;
 
@@ -10,11 +11,18 @@ const MOST_BUSY: f64 = 0.6;
 pub(super) struct Wire {
     /// The least round trip of a whole aggregate since the last survey.
     whole: Option<Duration>,
+    /// The least round trip of any segment: the wire's, at the most.
+    least: Option<Duration>,
 }
 
 impl Wire {
     pub(super) fn on_whole(&mut self, round_trip: Duration) {
         self.whole = Some(self.whole.map_or(round_trip, |least| least.min(round_trip)));
+    }
+
+    /// A flow has seen this least round trip so far.
+    pub(super) fn on_least(&mut self, round_trip: Option<Duration>) {
+        self.least = self.least.into_iter().chain(round_trip).min();
     }
 
     /// A survey of so many segments has come. Returns the time in seconds for which an aggregate takes the air, if the
@@ -23,7 +31,8 @@ impl Wire {
         let whole_s = self.whole.take()?.as_secs_f64();
         let further = segments.checked_sub(aggregate).filter(|further| *further > 0)?;
         let longer_s = (round_trip.as_secs_f64() - whole_s).max(0.0);
-        let busy_s = longer_s * f64::from(aggregate) / f64::from(further);
+        let beside_wire_s = whole_s - self.least?.as_secs_f64();
+        let busy_s = (longer_s * f64::from(aggregate) / f64::from(further)).max(beside_wire_s);
         (busy_s < MOST_BUSY * whole_s).then_some(busy_s)
     }
 }
@@ -36,9 +45,17 @@ mod tests {
         Duration::from_millis(ms)
     }
 
+    /// A path over which the least segment takes so many milliseconds.
+    fn path(least: u64) -> Wire {
+        let mut wire = Wire::default();
+        [least + 9, least, least + 1].into_iter().for_each(|round_trip| wire.on_least(Some(ms(round_trip))));
+        wire.on_least(None);
+        wire
+    }
+
     #[test]
     fn a_survey_tells_the_air_of_an_aggregate_from_the_wire() {
-        let mut wire = Wire::default();
+        let mut wire = path(41);
         assert_eq!(wire.on_survey(56, 28, ms(47)), None, "no whole aggregate to compare with");
         [60, 46, 80].into_iter().for_each(|whole| wire.on_whole(ms(whole)));
         let busy_s = wire.on_survey(56, 28, ms(52)).expect("40 ms of wire");
@@ -49,9 +66,24 @@ mod tests {
     #[test]
     fn where_there_is_no_wire_it_finds_none() {
         for (segments, aggregate, whole, survey) in [(56, 28, 7, 12), (56, 28, 20, 40), (96, 64, 10, 14)] {
-            let mut wire = Wire::default();
+            let mut wire = path(5);
             wire.on_whole(ms(whole));
             assert_eq!(wire.on_survey(segments, aggregate, ms(survey)), None);
         }
+    }
+
+    #[test]
+    fn a_survey_that_meets_free_air_is_no_wire_where_the_handshake_was_quick() {
+        let mut wire = path(5);
+        wire.on_whole(ms(36));
+        assert_eq!(wire.on_survey(56, 28, ms(36)), None, "the aggregates waited for a flow the other way");
+    }
+
+    #[test]
+    fn an_aggregate_takes_the_air_for_what_its_round_trip_has_above_the_least_one() {
+        let mut wire = path(41);
+        wire.on_whole(ms(50));
+        let busy_s = wire.on_survey(56, 28, ms(50)).expect("40 ms of wire");
+        assert!((busy_s - 0.009).abs() < 1e-9, "{busy_s}");
     }
 }
