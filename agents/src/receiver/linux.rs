@@ -2,8 +2,9 @@
 //!
 //! Source: Linux 6.12, `net/ipv4/tcp_input.c`, `net/ipv4/tcp_output.c`, `net/ipv4/tcp_timer.c` and `net/core/gro.c`.
 //!
-//! Rule: segments that arrive together are a batch, as GRO makes one packet of those that a driver hands up in one
-//! poll; a batch has at most 64 KiB. An ACK leaves at the end of a batch if two segments are unacknowledged, if the
+//! Rule: segments that arrive together are a batch. The kernel sends an ACK for two segments at once only while the
+//! window can move on, which it cannot before the program has read. The burst of an aggregate so shares the ACK of that
+//! read. A batch has at most 64 KiB. An ACK leaves at the end of a batch if two segments are unacknowledged, if the
 //! last one has the PSH flag, or in quick-ACK mode. A lone segment waits for the adaptive time A, but no longer than
 //! the round trip or 40 ms, whichever is longer, and 200 ms at the most. A is 40 ms in the beginning. At a gap of up to
 //! 20 ms it becomes half of itself and 20 ms, and at a longer gap below A half of itself and the gap. Each wait that
@@ -15,8 +16,9 @@
 //!
 //! Deviations: an ACK that rides on data leaves quick-ACK mode as it is; the kernel then takes the connection for an
 //! interactive one, and waits. Pauses are held against 200 ms in place of the receiver's own RTO. A program reads at
-//! once, so that the kernel's ACK for a PSH flag leaves at the end of the batch. The same instant, within 20 µs, stands
-//! for a driver's poll.
+//! once, so that the kernel's ACK for a PSH flag leaves at the end of the batch. The window is not looked at: the
+//! program reads when a batch ends. So a slow reader's fewer ACKs are missing, and the ACKs of a quick one that reads
+//! an aggregate in parts. The same instant, within 20 µs, stands for one burst of an aggregate.
 
 use std::time::Duration;
 
@@ -29,7 +31,7 @@ use crate::param::{Form, params};
 params! {
     /// the ACKs of quick-ACK mode at the most
     quick: u32 = Form::count("ACKs", 0, 1_000).is(16),
-    /// the most that GRO makes of a batch
+    /// the most bytes of a batch
     gro: u32 = Form::count("bytes", 1, 1_000_000).is(65_536),
     /// the shortest wait of a lone segment, and the first one
     least: Duration = Form::millis(1, 200).is(40),
@@ -110,7 +112,7 @@ impl Linux {
         self.ato.min(round_trip.max(self.set.least)).min(self.set.hold)
     }
 
-    /// The batch is acknowledged at its end, or at once if GRO can add no further segment.
+    /// The batch is acknowledged at its end, or at once if it has room for no further segment.
     fn at_batch_end(&mut self, arrival: &Arrival, why: Why, mss: u32) -> Decision {
         if self.batch_bytes + mss > self.set.gro {
             self.batch_bytes = 0;
