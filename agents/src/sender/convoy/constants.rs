@@ -26,5 +26,6 @@ pub(super) const MEMORY: Duration = Duration::from_secs(10);
 pub(super) const BLOCK: Duration = Duration::from_secs(1);
 /// The ratio of goodput that paced bursts have to bring. A rate that grows by as much from block to block still rises.
 pub(super) const WORTH: f64 = 1.05;
-/// Each trial multiplies the time until the next one, which is two blocks in the beginning, up to 512 s.
+/// Each trial multiplies the time until the next one, up to 512 s: the first trial comes after a block, the second one
+/// after 32 s.
 pub(super) const PATIENCE: u32 = 16;
