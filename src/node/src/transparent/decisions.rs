@@ -171,12 +171,17 @@ impl<W> Decisions<W> {
         self.waiting().filter(is_late).map(|(ends, ..)| ends).collect()
     }
 
-    /// Caught connections that do not stand yet, and of which no SYN has been caught just before `now`, nor since then.
-    pub(super) fn quiet(&self, now: Instant) -> BTreeSet<Ends> {
-        let is_quiet = |(_, since, last): &(Ends, Instant, Option<Instant>)| {
-            now.duration_since(last.unwrap_or(*since)) >= COPY_COMES_IN_WITHIN
-        };
-        self.waiting().filter(is_quiet).map(|(ends, ..)| ends).collect()
+    /// Caught connections that do not stand yet, with the numbers of their SYNs. None of these SYNs has been caught
+    /// just before `now`, nor since then.
+    pub(super) fn quiet(&self, now: Instant) -> BTreeSet<(Ends, u32)> {
+        let quiet = self.states.iter().filter_map(|(ends, state)| match *state {
+            State::Waiting { seq, since, on_its_way_since: last, .. } => {
+                Some((*ends, seq, last.unwrap_or(since)))
+            }
+            _ => None,
+        });
+        let is_quiet = |last: Instant| now.duration_since(last) >= COPY_COMES_IN_WITHIN;
+        quiet.filter(|(.., last)| is_quiet(*last)).map(|(ends, seq, _)| (ends, seq)).collect()
     }
 
     /// Caught connections that do not stand yet, since when, and the times of copies not known to have come in.
@@ -347,14 +352,14 @@ mod tests {
         decisions.is_caught(ends(1), (8, "way"), Instant::now());
         assert!(decisions.quiet(Instant::now()).is_empty());
         tokio::time::advance(COPY_COMES_IN_WITHIN).await;
-        assert_eq!(decisions.quiet(Instant::now()), [ends(1)].into());
+        assert_eq!(decisions.quiet(Instant::now()), [(ends(1), 8)].into());
         decisions.has_come_in(ends(1));
         let asked = Instant::now();
-        assert_eq!(decisions.quiet(asked), [ends(1)].into());
+        assert_eq!(decisions.quiet(asked), [(ends(1), 8)].into());
         assert_eq!(decisions.about(ends(1), 8, like, |_| true), Verdict::Catch);
         assert!(decisions.quiet(asked).is_empty());
         tokio::time::advance(COPY_COMES_IN_WITHIN).await;
-        assert_eq!(decisions.quiet(Instant::now()), [ends(1)].into());
+        assert_eq!(decisions.quiet(Instant::now()), [(ends(1), 8)].into());
         assert_eq!(decisions.stands(ends(1)), Some("way"));
         assert!(decisions.quiet(Instant::now()).is_empty());
     }

@@ -202,13 +202,13 @@ impl Entry {
             return;
         }
         let arrivals = self.arrivals.clone();
-        let is_disowned = move |ends: &Ends| arrivals.is_disowned(*ends).unwrap_or(false);
+        let is_disowned = move |(ends, seq): &(Ends, u32)| arrivals.is_disowned(*ends, *seq).unwrap_or(false);
         let disowned =
             spawn_blocking(move || quiet.into_iter().filter(is_disowned).collect::<Vec<_>>()).await;
         let mut decisions = self.decisions.lock();
         let still_quiet = decisions.quiet(asked);
-        for ends in disowned.unwrap_or_default().into_iter().filter(|ends| still_quiet.contains(ends)) {
-            decisions.gives_up(ends, Instant::now());
+        for way in disowned.unwrap_or_default().into_iter().filter(|way| still_quiet.contains(way)) {
+            decisions.gives_up(way.0, Instant::now());
         }
     }
 

@@ -30,8 +30,9 @@
 //! A number leaves `opening` once it has served: the SYN's by the acknowledgement of its answer or by a reset, and the
 //! answer's by the first packet of the socket that stands then. A connection leaves `asked` by a FIN or a reset of its
 //! socket, and by a reset that its socket gets. No reset takes a half-open connection out of `asked`, since the kernel
-//! may not accept the reset. A host that resets the SYN's number has not sent the SYN, or has given up: until the next
-//! SYN its connection stands in `disowned`, and nothing has to wait for it.
+//! may not accept the reset. A host that resets the SYN's number has not sent the SYN, or has given up: the number
+//! stands in `disowned`, and nothing has to wait for that SYN. A number of one connection says nothing of another
+//! connection.
 //!
 //! The last node opens connections in hosts' names, from ports of its own kernel's choice. The host may have such a
 //! port in a connection to the server that goes straight on, and the server answers the SYN for that connection (RFC
@@ -237,7 +238,7 @@ fn hold(config: &TransparentConfig, ports: &[SocketAddr], tracks: bool) -> Strin
              delete @opening{v} {{ {most} . tcp sequence }} {catch}{LATER} {ends} @passed{v} accept; \
              tcp flags & (rst | ack) == rst {most} . tcp sequence @opening{v} \
              delete @opening{v} {{ {most} . tcp sequence }} \
-             update @disowned{v} {{ {ends} }} {catch}{LATER} {ends} @asked{v} accept; "
+             update @disowned{v} {{ {most} . tcp sequence }} {catch}{LATER} {ends} @asked{v} accept; "
         );
     }
     let _ = write!(rules, "{LATER} socket transparent 1{others} {catch}");
@@ -299,7 +300,7 @@ fn end(ports: &[SocketAddr], tracks: bool) -> String {
         let on = format!("meta mark & {CAUGHT:#x} == 0 {SYN}{others}");
         let pass = format!("update @passed{v} {{ {ends} timeout {PASSES_FOR}s }}; ");
         // Writing to a String does not fail.
-        for set in ["caught", "arrived", "passed", "disowned"] {
+        for set in ["caught", "arrived", "passed"] {
             let _ = write!(rules, "{syn} delete @{set}{v} {{ {ends} }}; ");
         }
         let _ = write!(
@@ -324,9 +325,10 @@ fn sets(config: &TransparentConfig) -> String {
     let (mut sets, stay) = (String::new(), format!("{STAYS_FOR}s"));
     for any in ANY {
         let (v, ends, most) = keys(any, TO_SERVER);
-        sets += &set(&format!("opening{v}"), &format!("{most} . tcp sequence"), &stay, config);
-        for name in ["caught", "arrived", "asked", "passed", "disowned", "calling"] {
-            sets += &set(&format!("{name}{v}"), &ends, &stay, config);
+        let number = format!("{most} . tcp sequence");
+        for name in ["caught", "arrived", "asked", "passed", "calling", "opening", "disowned"] {
+            let key = if matches!(name, "opening" | "disowned") { &number } else { &ends };
+            sets += &set(&format!("{name}{v}"), key, &stay, config);
         }
     }
     sets
@@ -427,34 +429,34 @@ impl Arrivals {
 
     /// The end of the last caught SYN of the connection from a host to a server, within the last seconds.
     pub fn of_last(&self, ends: (SocketAddr, SocketAddr)) -> io::Result<Arrival> {
-        let version = version(ends.0.ip());
-        Ok(if self.has(&format!("arrived{version}"), ends)? {
+        let (version, key) = (version(ends.0.ip()), [field(ends.0), field(ends.1)].concat());
+        Ok(if self.has(&format!("arrived{version}"), &key)? {
             Arrival::Lost
-        } else if self.has(&format!("caught{version}"), ends)? {
+        } else if self.has(&format!("caught{version}"), &key)? {
             Arrival::Dropped
         } else {
             Arrival::Taken
         })
     }
 
-    /// Returns whether a host has reset the answer to its last caught SYN. The host's address is first.
-    pub fn is_disowned(&self, ends: (SocketAddr, SocketAddr)) -> io::Result<bool> {
-        self.has(&format!("disowned{}", version(ends.0.ip())), ends)
+    /// Returns whether a host has reset the answer to its SYN with this number. The host's address is first.
+    pub fn is_disowned(&self, (host, server): (SocketAddr, SocketAddr), seq: u32) -> io::Result<bool> {
+        let key = [field(host), octets(server.ip()), seq.wrapping_add(1).to_be_bytes().to_vec()].concat();
+        self.has(&format!("disowned{}", version(server.ip())), &key)
     }
 
     /// Returns whether the SYN of a connection from this machine to a server has left, and has not been answered.
     pub fn is_calling(&self, (client, server): (SocketAddr, SocketAddr)) -> io::Result<bool> {
-        self.has(&format!("calling{}", version(server.ip())), (server, client))
+        self.has(&format!("calling{}", version(server.ip())), &[field(server), field(client)].concat())
     }
 
-    fn has(&self, set: &str, (host, server): (SocketAddr, SocketAddr)) -> io::Result<bool> {
-        let key = [field(host), field(server)].concat();
+    fn has(&self, set: &str, key: &[u8]) -> io::Result<bool> {
         let question = NetlinkMessage::new(GET_ELEMENT, 0, 0)
             .fixed(&[INET, 0, 0, 0])
             .attribute(IN_TABLE, &terminated(&self.table))
             .attribute(IN_SET, &terminated(set))
             .nest(ELEMENTS, |list| {
-                list.nest(ELEMENT, |element| element.nest(KEY, |data| data.attribute(VALUE, &key)))
+                list.nest(ELEMENT, |element| element.nest(KEY, |data| data.attribute(VALUE, key)))
             });
         match ask(open(Some(NETFILTER))?, question, |_| {}) {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
@@ -465,13 +467,17 @@ impl Arrivals {
 
 /// An address and a port in a key: each part fills words of four bytes.
 fn field(end: SocketAddr) -> Vec<u8> {
-    let mut bytes = match end.ip() {
-        IpAddr::V4(address) => address.octets().to_vec(),
-        IpAddr::V6(address) => address.octets().to_vec(),
-    };
+    let mut bytes = octets(end.ip());
     bytes.extend_from_slice(&end.port().to_be_bytes());
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     bytes
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
 }
 
 #[cfg(test)]
@@ -510,7 +516,7 @@ mod tests {
             "set astray { typeof ct id; flags dynamic,timeout; timeout 5d; size 65536; }; ",
             "tcp flags & (rst | ack) == rst ip saddr . tcp sport . ip daddr . tcp sequence @opening4 delete @opening4 \
              { ip saddr . tcp sport . ip daddr . tcp sequence } update @disowned4 { ip saddr . tcp sport . ip daddr . \
-             tcp dport } meta mark set meta mark | 0x4000000; ",
+             tcp sequence } meta mark set meta mark | 0x4000000; ",
             "icmp type destination-unreachable socket transparent 1 socket wildcard 0 meta mark set meta mark | \
              0x4000000; ",
             "meta mark & 0x2000000 == 0x2000000 meta mark set meta mark & 0xf9ffffff; meta mark & 0x4000000 == \
