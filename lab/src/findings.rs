@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::metric::{self, METRICS, Metric};
-use super::plain::{no_room, wrapped};
+use super::plain::{line, no_room, wrapped};
 use super::record::{Record, Trial};
 use super::statistics::{
     Better, Comparison, Figure, GOODPUT, MeanSummary, Samples, change, compare_all, digits, questions,
@@ -375,7 +375,7 @@ pub(crate) fn sentences(arm: &str, runs: &[&Record]) -> Vec<String> {
             ("sender", flows().map(|flow| &flow.sender_lacks).find(|lacks| !lacks.is_empty())),
         ];
         for (end, lacks) in ends.into_iter().filter_map(|(end, lacks)| Some((end, lacks?))) {
-            *found.entry((end, in_words(lacks))).or_default() += 1;
+            *found.entry((end, line(&in_words(lacks)))).or_default() += 1;
         }
     }
     let sentence = |((end, lacks), count): ((&str, String), usize)| {

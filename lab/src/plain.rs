@@ -52,7 +52,7 @@ pub(crate) fn problem_of(text: &str, taken: &[char]) -> Option<String> {
 
 /// Letters that no name has.
 fn is_foreign(letter: char) -> bool {
-    steers(letter) || matches!(letter, '\n' | '\t' | '\u{2028}' | '\u{2029}')
+    steers(letter) || matches!(letter, '\n' | '\t')
 }
 
 /// The first letters of a text, the last of them `…` if more follow.
@@ -63,11 +63,11 @@ pub fn cut(text: &str, longest: usize) -> String {
     text.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Control characters but ends of lines and tabs, and letters that turn the direction of text.
+/// Control characters but ends of lines and tabs, separators of lines, and letters that turn the direction of text.
 fn steers(letter: char) -> bool {
     let turns = matches!(
         letter,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
     );
     turns || letter.is_control() && letter != '\n' && letter != '\t'
 }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn nothing_turns_the_direction_of_what_follows() {
-        for turns in ["\u{61c}", "\u{200e}", "\u{202a}", "\u{202e}", "\u{2066}", "\u{2069}"] {
+        for turns in ["\u{61c}", "\u{200e}", "\u{2028}", "\u{202a}", "\u{202e}", "\u{2066}", "\u{2069}"] {
             let said = format!("a{turns}€");
             assert_eq!(written(&[said.as_bytes()]), "a€".as_bytes(), "{turns:?}");
             assert_eq!(text(&said), format!("a{}€", "?".repeat(turns.len())), "{turns:?}");

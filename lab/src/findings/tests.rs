@@ -208,4 +208,7 @@ fn an_arm_that_did_without_something_has_a_sentence_for_each_end() {
              are those of its fallback."
         ]
     );
+    runs[0].result.flows[0].receiver_lacks = vec!["x\nhopwise: all is well".into()];
+    let told = sentences("dca", &[&runs[0]]);
+    assert!(told[0].contains("without x?hopwise: all is well"), "{told:?}");
 }

@@ -142,17 +142,21 @@ fn section(page: &Page<'_>, figure: &RunFigure<'_>, pictures: &[&Picture]) -> St
     let RunFigure { paper, file, digest, rows, made_by } = figure;
     let MadeBy { version, certificate, runs, cpu_s, .. } = made_by;
     let title = markdown(rows.first().map_or(*file, |row| row.title.as_str()));
-    let commit = made_by.commits().map_or(String::new(), |commit| format!("at commit {commit} "));
+    let commit =
+        made_by.commits().map_or(String::new(), |commit| format!("at commit {} ", markdown(&commit)));
     let id = page.id(paper, file);
     let mut text = format!(
         "{title} (`{id}.yaml`)\n\n`{}` makes it again. Measured {commit}by \
-         hopwise\n{version}, certificate {}, {DIGEST}{}.\n\n",
+         hopwise\n{}, certificate {}, {DIGEST}{}.\n\n",
         page.command(&id),
-        shortened(certificate),
+        markdown(version),
+        markdown(shortened(certificate)),
         shortened(digest)
     );
     if *runs > 0 {
-        let origin = made_by.origin().map_or(String::new(), |origin| format!("\nThey were made {origin}."));
+        let origin = made_by
+            .origin()
+            .map_or(String::new(), |origin| format!("\nThey were made {}.", markdown(&origin)));
         let _ = writeln!(text, "Its {runs} runs take {cpu_s:.0} s of a core.{origin}\n");
     }
     for Picture { says, end, .. } in pictures {
@@ -270,6 +274,15 @@ mod tests {
         };
         let page = text_of(&DCA, Vec::new(), &[&not_run]);
         assert!(page.ends_with("| !\\[a\\](b) | \\[x\\](javascript:1) | a \\\\\\| b |\n"), "{page}");
+    }
+
+    #[test]
+    fn the_version_of_a_trial_is_text_on_its_page() {
+        let mut made_by = MadeBy::us();
+        made_by.version = "<img src=x>\n\n## [a](b)".into();
+        let figure = RunFigure { paper: "dca", file: "fig1", digest: String::new(), rows: &[], made_by };
+        let written = section(&DCA, &figure, &[]);
+        assert!(written.contains("hopwise\n\\<img src=x\\>??## \\[a\\](b), certificate"), "{written}");
     }
 
     /// A section of a file with that digest, as it is written.
