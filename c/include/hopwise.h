@@ -5,7 +5,8 @@
  * made stays until the child, too, has ended or called exec.
  *
  * vfork, and clone with CLONE_VM: such a child is in its parent's memory and may call exec and _exit alone, as POSIX
- * says of vfork. A handle of the parent is EBADF there, too, but nothing else is promised.
+ * says of vfork. A handle of the parent is EBADF there, too, unless parent and child both have the number 1 in their
+ * PID namespaces (CLONE_NEWPID); nothing else is promised.
  *
  * fork in a handler of a signal: in the child a call that the handler has interrupted while it waited fails with EBADF.
  * One that was interrupted at its work may not return there. It is best that such a child ends in the handler, by exec
