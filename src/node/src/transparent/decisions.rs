@@ -345,7 +345,7 @@ mod tests {
         assert!(decisions.late(asked).is_empty(), "the answer is about an earlier copy");
     }
 
-    /// An earlier connection of the port may have been reset, and the kernel forgets that with the next SYN.
+    /// A reset may still be on its way behind the SYN or its copy.
     #[tokio::test(start_paused = true)]
     async fn a_connection_whose_syn_or_copy_was_caught_just_now_is_not_quiet() {
         let mut decisions = Decisions::<&str>::default();
