@@ -232,6 +232,14 @@ impl Campaign {
         Some(format!("its runs of `{arm}` have other settings, {difference}"))
     }
 
+    /// Says whether a record is of this run.
+    pub fn is_of(&self, run: &Planned, record: &Record) -> bool {
+        self.trial.arms[run.arm] == record.arm
+            && self.trial.points[run.point] == record.point
+            && run.seed == record.seed
+            && difference(&self.settings_of(run), &record.settings).is_none()
+    }
+
     /// The run's settings with the version and certificate from the trial's plan: a record alone then shows its origin.
     fn settings_of(&self, run: &Planned) -> Value {
         let mut settings = Value::clone(&run.settings);

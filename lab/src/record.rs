@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::metric::{self, METRICS};
 use crate::result::RunResult;
 use crate::scenario::point::{MatrixPoint, Stop, plain};
+use crate::scenario::settings::count;
 use crate::seal;
 use crate::statistics::{Figure, GOODPUT};
 
@@ -143,20 +144,38 @@ const LARGEST: f64 = 1e12;
 /// No text of a run's result has more bytes than this: a report shows some of them for each flow.
 const LONGEST_TEXT: usize = 4000;
 
+/// No record comes near this. Read, it takes many times the memory.
+pub(crate) const LONGEST_RECORD: usize = 4 << 20;
+/// No plan comes near this.
+pub(crate) const LONGEST_PLAN: u64 = 8 << 20;
+/// No settings have nearly so many values: a scenario of most nodes and flows has half of them.
+const MOST_VALUES: usize = 300_000;
+
 /// Says whether a run can come to that number.
 pub(crate) fn is_sound(number: f64) -> bool {
     number.abs() <= LARGEST
 }
 
 impl Record {
+    /// The reason why no run of ours has left this record, with this result: where it stands, and what would do.
+    pub(crate) fn fault(&self, result: &Value) -> Option<String> {
+        self.misplaced().or_else(|| self.too_many()).or_else(|| Record::absurdity(result))
+    }
+
+    fn too_many(&self) -> Option<String> {
+        let values = count(&self.settings);
+        (values > MOST_VALUES)
+            .then(|| format!("`settings` has {values} values, expected at most {MOST_VALUES}"))
+    }
+
     /// The first number or text of the result that no run comes to: where it stands, and what would do.
-    pub(crate) fn absurdity(result: &Value) -> Option<String> {
+    fn absurdity(result: &Value) -> Option<String> {
         let mut members = result.as_object().into_iter().flatten().filter(|(key, _)| *key != "seed");
         members.find_map(|(key, value)| absurd(format!("result.{key}"), value))
     }
 
     /// The first member that names another file than the run's own: where it stands, and what would do.
-    pub(crate) fn misplaced(&self) -> Option<String> {
+    fn misplaced(&self) -> Option<String> {
         let Record { id, series, series_sum, .. } = self;
         if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
             return Some(format!("id is `{id}`, expected letters, digits and hyphens"));

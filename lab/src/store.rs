@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use super::campaign::Campaign;
 use super::cost::{Cost, RunCost};
-use super::folder::{self, UNFINISHED};
-use super::record::{Record, Trial, csv_header, csv_row, series_of};
+use super::folder::{self, Folder, UNFINISHED};
+use super::record::{LONGEST_PLAN, LONGEST_RECORD, Record, Trial, csv_header, csv_row, series_of};
 use super::seal;
 
 /// The folder of a trial that this program alone writes.
@@ -157,12 +157,12 @@ impl Store {
 
     /// The plan of the folder's trial.
     fn plan(&self) -> Result<Option<Trial>, StoreError> {
-        match folder::read(&self.folder, PLAN) {
+        match self.read_at_most(PLAN, LONGEST_PLAN) {
             Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
                 self.refuse(format!("its {PLAN} is not understood ({error}): choose another --out"))
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed(&self.folder.join(PLAN), error)),
+            Err(error) => Err(self.refuse(format!("its {PLAN} is not read ({error}): choose another --out"))),
         }
     }
 
@@ -248,23 +248,28 @@ impl Store {
         folder::names(&self.folder, RUNS).unwrap_or_default()
     }
 
-    /// The run's record, if it is there and unchanged.
+    /// The run's record, if it is there and unchanged, and if a report takes it.
     pub fn find(&self, id: &str) -> Option<Record> {
         let line = self.line(id)?;
         seal::check(&line).ok()?;
         let record: Record = serde_json::from_str(&line).ok()?;
-        (record.id == id).then_some(record)
+        let result = serde_json::to_value(&record.result).ok()?;
+        (record.id == id && line.lines().count() == 1 && record.fault(&result).is_none()).then_some(record)
     }
 
     /// Records that are there and have changed: their runs will be made again.
     pub fn broken(&self) -> Vec<PathBuf> {
-        let paths = self.names_of_runs().into_iter().map(|name| Path::new(RUNS).join(name));
-        let is_whole = |path: &PathBuf| self.read(path).is_some_and(|line| seal::check(&line).is_ok());
-        paths.filter(|path| !is_whole(path)).map(|path| self.folder.join(path)).collect()
+        let is_whole = |name: &OsString| self.find(name.to_str()?.strip_suffix(".json")?);
+        let broken = self.names_of_runs().into_iter().filter(|name| is_whole(name).is_none());
+        broken.map(|name| self.folder.join(RUNS).join(name)).collect()
     }
 
     fn line(&self, id: &str) -> Option<String> {
-        self.read(format!("{RUNS}/{id}.json"))
+        self.read_at_most(format!("{RUNS}/{id}.json"), LONGEST_RECORD as u64).ok()
+    }
+
+    fn read_at_most(&self, name: impl AsRef<Path>, largest: u64) -> io::Result<String> {
+        Folder::open(&self.folder)?.read_at_most(name, largest)
     }
 
     fn read(&self, name: impl AsRef<Path>) -> Option<String> {

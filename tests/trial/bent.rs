@@ -2,6 +2,9 @@
 
 use std::process::Output;
 
+use hopwise_lab::seal::seal;
+use serde_json::Value;
+
 use crate::folder::{Folder, SCENARIO, text};
 
 fn hopwise(folder: &Folder, words: &[&str]) -> Output {
@@ -36,6 +39,36 @@ fn a_changed_digit_in_a_record_is_noticed_and_its_run_made_again() {
     assert!(said.contains(&run) && said.contains("not as it was written"), "{said}");
     assert!(said.contains("5 of 6 runs are there already"), "{said}");
     assert!(before == folder.files("t"), "the run came to what it had come to");
+}
+
+#[test]
+fn a_record_that_no_run_of_the_trial_has_left_is_made_again_although_its_checksum_holds() {
+    let folder = Folder::new("forged");
+    folder.done(&["--seeds", "2", "--out", "t"]);
+    let before = folder.files("t");
+    let run = first(&folder, "t", "runs/");
+    let path = folder.path(&format!("t/{run}"));
+    let whole = std::fs::read_to_string(&path).expect("a file");
+    let forged: [fn(&mut Value); 7] = [
+        |record| record["arm"] = "nobody".into(),
+        |record| record["seed"] = 77.into(),
+        |record| record["result"]["total"]["goodput_kbps"] = 1e300.into(),
+        |record| record["series"] = "/etc/passwd".into(),
+        |record| record["settings"]["foo"] = 1.into(),
+        |record| record["result"]["scenario"] = "x".repeat(5000).into(),
+        |record| record["settings"] = vec![Value::Array(Vec::new()); 2 << 20].into(),
+    ];
+    for (nth, forge) in forged.into_iter().enumerate() {
+        let mut record: Value = serde_json::from_str(&whole).expect("JSON");
+        record.as_object_mut().expect("an object").remove("sum");
+        forge(&mut record);
+        std::fs::write(&path, seal(&record.to_string()) + "\n").expect("a file");
+        let done = folder.trial(&["--seeds", "2", "--out", "t", "--resume"]);
+        let said = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(0), "{nth}: {said}");
+        assert!(said.contains("5 of 6 runs are there already"), "{nth}: {said}");
+        assert!(before == folder.files("t"), "{nth}: the run came to what it had come to");
+    }
 }
 
 #[test]

@@ -11,8 +11,8 @@ use super::series::Series;
 use crate::campaign::MOST_RUNS;
 use crate::findings::label;
 use crate::folder::{Folder, LARGEST};
-use crate::record::{Record, Settings, Trial};
-use crate::scenario::settings::{count, difference};
+use crate::record::{LONGEST_PLAN, LONGEST_RECORD, Record, Settings, Trial};
+use crate::scenario::settings::difference;
 use crate::seal::{self, SealError};
 use crate::store::{PLAN, RECORDS, RUNS};
 use crate::version;
@@ -179,8 +179,7 @@ impl JoinedFolders {
         mut record: Record,
     ) -> Result<(), ReadError> {
         let result = serde_json::to_value(&record.result).unwrap_or_default();
-        let problem = record.misplaced().or_else(|| too_many(&record)).or_else(|| Record::absurdity(&result));
-        if let Some(problem) = problem {
+        if let Some(problem) = record.fault(&result) {
             return Err(refused(file, format!("line {line}: {problem}")));
         }
         record.settings = self.check_record(folder.path(), trial, &record)?;
@@ -327,9 +326,6 @@ fn name_of(record: &Record) -> String {
 
 const WANTED: &str = "expected a folder that hopwise trial has written";
 
-/// No plan comes near this. Read, it takes many times the memory.
-const LONGEST_PLAN: u64 = 8 << 20;
-
 fn read_trial(folder: &Folder) -> Result<Trial, ReadError> {
     let file = folder.join(PLAN);
     let text = folder.read_at_most(PLAN, LONGEST_PLAN).map_err(|error| {
@@ -399,17 +395,6 @@ fn check(trial: &Trial, text: &str) -> Result<(), SealError> {
         Err(SealError::Missing) if trial.version != version::of_program() => Ok(()),
         checked => checked,
     }
-}
-
-/// No record comes near this. Read, it takes many times the memory.
-const LONGEST_RECORD: usize = 4 << 20;
-
-/// No settings have nearly so many values: a scenario of most nodes and flows has half of them.
-const MOST_VALUES: usize = 300_000;
-
-fn too_many(record: &Record) -> Option<String> {
-    let values = count(&record.settings);
-    (values > MOST_VALUES).then(|| format!("`settings` has {values} values, expected at most {MOST_VALUES}"))
 }
 
 /// Another version may have written a different format; it can still read that itself.

@@ -81,7 +81,7 @@ impl<'a> Runs<'a> {
             looked: 1,
         };
         for (nth, run) in campaign.runs.iter().enumerate() {
-            if let Some(record) = store.find(&run.id) {
+            if let Some(record) = store.find(&run.id).filter(|record| campaign.is_of(run, record)) {
                 runs.take(nth, Made::of(campaign, &record.result));
             }
         }
