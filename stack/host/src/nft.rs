@@ -11,7 +11,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
 use std::process::{ChildStdin, Command, Stdio};
 use std::thread;
@@ -93,7 +93,7 @@ impl OwnedTable {
 
     /// The error that nft prints in place of the table, or that it does not answer.
     fn give_up(mut self, error: io::Error) -> io::Error {
-        drop(self.input.take());
+        self.let_go();
         if error.kind() == io::ErrorKind::TimedOut || self.nft.end_within(WITHIN).is_err() {
             self.nft.kill();
             self.holder.kill();
@@ -108,15 +108,21 @@ impl OwnedTable {
         }
     }
 
+    /// Ends the holder, and nft with it. The end of the pipe alone does not: a child of a fork may have the pipe, too.
+    fn let_go(&mut self) {
+        let input = self.input.take().filter(|_| self.holder.is_running());
+        let _ = input.map(|mut input| input.write_all(b"now\n"));
+    }
+
     /// Returns whether the table still exists.
     pub(crate) fn stands(&mut self) -> bool {
-        matches!(self.nft.child.try_wait(), Ok(None))
+        self.nft.is_running()
     }
 }
 
 impl Drop for OwnedTable {
     fn drop(&mut self) {
-        drop(self.input.take());
+        self.let_go();
         for process in [&mut self.holder, &mut self.nft] {
             if process.end_within(WITHIN).is_err() {
                 process.kill();
@@ -179,5 +185,26 @@ fn kind_of(said: &str) -> io::ErrorKind {
         io::ErrorKind::PermissionDenied
     } else {
         io::ErrorKind::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_table_goes_although_a_child_of_a_fork_has_the_pipe_too() {
+        let table = OwnedTable::start("").expect("there is a shell");
+        let pipe = table.input.as_ref().map(|input| input.as_fd().try_clone_to_owned());
+        let childs = pipe.expect("it stands").expect("a descriptor is free");
+        let (ended, end) = mpsc::channel();
+        thread::spawn(move || {
+            drop(table);
+            ended.send(())
+        });
+        end.recv_timeout(WITHIN / 3).expect("it waits for the pipe's last holder");
+        drop(childs);
     }
 }

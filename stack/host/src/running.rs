@@ -45,6 +45,11 @@ impl RunningTool {
         }
     }
 
+    /// A line to a program that has ended would end ours, where SIGPIPE is not ignored.
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Waits for its end, for this long at most.
     pub(crate) fn end_within(&mut self, most: Duration) -> io::Result<ExitStatus> {
         wait_to_read(self.ended.as_fd(), most)?;
@@ -139,7 +144,8 @@ impl UndoCommand {
 
 impl Drop for UndoCommand {
     fn drop(&mut self) {
-        let written = self.input.take().map(|mut input| input.write_all(b"now\n"));
+        let input = self.input.take().filter(|_| self.shell.is_running());
+        let written = input.map(|mut input| input.write_all(b"now\n"));
         let done = self.shell.end_within(WITHIN);
         let is_done = matches!(written, Some(Ok(()))) && done.is_ok_and(|status| status.success());
         if !is_done {
