@@ -17,6 +17,7 @@ use super::source::{OpenedHere, Opener};
 use super::{Carrying, Open, count, first_of};
 use crate::config::{NodeConfig, Source, Transparent};
 use crate::hangup;
+use crate::log_limit::LogLimit;
 use crate::places::Places;
 use crate::relay;
 use crate::socks5::{Own, leads_to};
@@ -36,6 +37,7 @@ pub(super) struct Exit {
     own: Own,
     opener: Opener,
     opened: OpenedHere,
+    rounds: LogLimit,
 }
 
 impl Exit {
@@ -47,6 +49,7 @@ impl Exit {
             own: Own::new(config, transparent.port),
             opener: Opener::new(transparent.source == Source::Client, opened.clone(), sets),
             opened,
+            rounds: LogLimit::default(),
         })
     }
 
@@ -134,7 +137,12 @@ async fn hear(exit: &Exit, mut mesh: Unfinished<MeshStream>) -> Option<(Unfinish
         }
     };
     if exit.opened.has((told.from, told.to)) {
-        tracing::warn!(%node, from = %told.from, to = %told.to, "a connection of this node came round: it is refused");
+        if let Some(times) = exit.rounds.due() {
+            tracing::warn!(
+                %node, from = %told.from, to = %told.to, times,
+                "refused: a connection of this node came round, or somebody told the addresses of such a connection"
+            );
+        }
         count(&counts.looped);
         return None;
     }
