@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from . import files
-from .errors import LabError
+from .errors import LabError, shown
 from .files import Json
 from .series import Series
 
@@ -31,7 +31,7 @@ class Run:
 
     def __repr__(self) -> str:
         result = self.result
-        return f"Run({result['scenario']} in {result['world']}: arm {result['arm']}, seed {result['seed']})"
+        return shown(f"Run({result['scenario']} in {result['world']}: arm {result['arm']}, seed {result['seed']})")
 
     @property
     def air(self) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from . import files, seal
-from .errors import LabError
+from .errors import LabError, shown
 
 _TEXTS = frozenset({"what", "who"})
 _COLUMNS = ["what", "who", "at_s", "value"]
@@ -34,7 +34,7 @@ class Series:
         return Series(path, rows)
 
     def __repr__(self) -> str:
-        return f"Series({self.path.name}: {len(self.rows)} rows)"
+        return shown(f"Series({self.path.name}: {len(self.rows)} rows)")
 
     @property
     def lines(self) -> pd.DataFrame:

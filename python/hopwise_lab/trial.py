@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import pandas as pd
 
 from . import figures, files, records, statistics
-from .errors import LabError
+from .errors import FOREIGN, LabError, shown
 from .files import Json
 from .series import Series
 
@@ -23,9 +22,6 @@ _WANTED = "a folder that hopwise trial has written"
 _GOES_ON = "the command that began it goes on with --resume"
 
 _PLAN = {"version": str, "scenario": str, "world": str, "arms": list, "points": list, "seeds": list}
-
-#: Letters that no name has: they would begin a line, steer a terminal, or turn the text behind them.
-_FOREIGN = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 Point = Mapping[str, object]
 
@@ -64,7 +60,7 @@ class Trial:
 
     def __repr__(self) -> str:
         missing = f", {self.missing} missing" if self.missing else ""
-        return (
+        return shown(
             f"Trial({self.plan['scenario']} in {self.world}: {len(self.arms)} arms, {len(self.points)} points, "
             f"{len(self.records)} runs{missing}; hopwise {self.version})"
         )
@@ -312,7 +308,8 @@ class Part:
                 problem = f"no `{member}` as this package knows it; hopwise {version} wrote this, expected 0.1"
                 raise LabError(self.folder / "trial.json", problem)
         paths = (path for point in self.plan["points"] if isinstance(point, dict) for path in point)
-        if foreign := _FOREIGN.search("".join(map(str, (self.plan["scenario"], *self.plan["arms"], *paths)))):
+        names = (*(self.plan[name] for name in ("scenario", "world", "version")), *self.plan["arms"], *paths)
+        if foreign := FOREIGN.search("".join(map(str, names))):
             problem = f"there is U+{ord(foreign[0]):04X} in a name; expected names of one line, in one direction"
             raise LabError(self.folder / "trial.json", problem)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from . import files, records
-from .errors import LabError
+from .errors import LabError, shown
 from .files import Json
 from .trial import Trial, load_trial
 
@@ -35,7 +35,7 @@ class Worlds:
         }
 
     def __repr__(self) -> str:
-        return f"Worlds({self.agreement.get('scenario')} in {', '.join(self.trials)})"
+        return shown(f"Worlds({self.agreement.get('scenario')} in {', '.join(self.trials)})")
 
     @property
     def runs(self) -> pd.DataFrame:

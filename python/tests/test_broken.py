@@ -70,12 +70,29 @@ def test_a_changed_plan_is_refused(copy: Path) -> None:
 
 def test_a_name_of_two_lines_or_directions_is_refused(copy: Path) -> None:
     for letter in ("\n", "\x9b", "\u202e"):
-        changed = {"arms": [f"dca{letter}faster"], "points": [{f"hops{letter}": 4}], "scenario": f"chain{letter}"}
+        changed = {
+            "arms": [f"dca{letter}faster"],
+            "points": [{f"hops{letter}": 4}],
+            "scenario": f"chain{letter}",
+            "version": f"0.1{letter}",
+            "world": f"sim{letter}",
+        }
         for member, value in changed.items():
             before = (copy / "trial.json").read_text()
             edit(copy / "trial.json", lambda text: resealed(text, lambda plan: plan.update({member: value})))
             refused(copy, f"trial.json: there is U+{ord(letter):04X} in a name; expected names of one line")
             (copy / "trial.json").write_text(before)
+
+
+def test_an_error_does_not_steer_a_terminal(copy: Path) -> None:
+    first, rest = (copy / "records.jsonl").read_text().split("\n", 1)
+    for member in ("id", "arm"):
+        forged = resealed(first, lambda record: record.update({member: "\x1b[2J\x9b31m\u202e\n"}))
+        (copy / "records.jsonl").write_text(f"{forged}\n{rest}")
+        with pytest.raises(lab.LabError) as caught:
+            lab.load_trial(copy)
+        assert "?[2J?31m??" in str(caught.value)
+        assert str(caught.value).isprintable()
 
 
 def test_a_changed_series_is_refused_when_it_is_read(copy: Path) -> None:
