@@ -1,7 +1,7 @@
 //! Judges so many ACKs of one flow, each for two segments: `judged ACKS [AGENT]`.
 //!
-//! It prints how many ACKs leave. An emulator counts its instructions:
-//! `qemu-x86_64 -plugin counter.so -d plugin judged 200000`, with the plugin of `benches/core/counter.c`.
+//! It prints how many ACKs leave. `scripts/bench mesh --counts-aarch64` counts its instructions in an emulator, on
+//! aarch64 and on this machine's processor.
 
 #![expect(clippy::print_stdout, reason = "a program of its own")]
 
