@@ -1,5 +1,6 @@
 //! Programs on a node: the two ends of each flow, with equal draws in every world.
 
+mod arrivals;
 mod client;
 mod datagrams;
 mod delays;
@@ -11,6 +12,7 @@ mod sockets;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::HopSource;
@@ -21,7 +23,7 @@ use client::ClientProgram;
 pub(crate) use datagrams::AHEAD;
 use datagrams::{DatagramSource, Sink, TimedSocket};
 pub(crate) use probe::NUMBER_BYTES;
-use probe::{Echo, ProbeProgram};
+use probe::ProbeProgram;
 pub(crate) use seen::INTERVALS;
 use seen::{BurstCounter, EndTotals, ListenerOf, RoundTripLog, RttSamples};
 use server::ServerProgram;
@@ -139,7 +141,6 @@ enum FlowEnd<S: Sockets> {
     Source(DatagramSource<S>),
     Sink(Sink<S>),
     Probe(ProbeProgram<S>),
-    Echo(Echo<S>),
 }
 
 impl<S: Sockets> FlowEnd<S> {
@@ -157,7 +158,7 @@ impl<S: Sockets> FlowEnd<S> {
         let to = SocketAddr::new(name(flow.to), PORT + index);
         let times = (Instant::ZERO + flow.start, flow.stop.map_or(Instant::FAR, |stop| Instant::ZERO + stop));
         let seen = EndTotals::new::<S>(ArrivedBytes::new(plan.counts_from(), plan.interval()));
-        let timed = |marks| TimedSocket::new((to, marks), times, (plan.seed, index));
+        let timed = |marks| TimedSocket::new((to, marks), times, (plan, index));
         Some(match (&flow.traffic, flow.from == node, flow.to == node) {
             (TrafficPlan::Tcp(tcp), true, _) => {
                 FlowEnd::Client(ClientProgram::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
@@ -166,12 +167,13 @@ impl<S: Sockets> FlowEnd<S> {
             (&TrafficPlan::Datagrams { bytes, every, marks }, true, _) => {
                 FlowEnd::Source(DatagramSource::new(timed(marks), bytes, every))
             }
-            (TrafficPlan::Datagrams { .. }, _, true) => FlowEnd::Sink(Sink::new(seen.tally)),
+            (TrafficPlan::Datagrams { .. }, _, true) => FlowEnd::Sink(Sink::new(seen.tally, None)),
             (&TrafficPlan::Probe { bytes, every, marks }, true, _) => {
                 FlowEnd::Probe(ProbeProgram::new(timed(marks), bytes, every, plan.counts_from()))
             }
             (&TrafficPlan::Probe { marks, .. }, _, true) => {
-                FlowEnd::Echo(Echo::new(SocketAddr::new(name(flow.from), PORT + index), marks, seen.tally))
+                let back = SocketAddr::new(name(flow.from), PORT + index);
+                FlowEnd::Sink(Sink::new(seen.tally, Some((back, marks))))
             }
             _ => return None,
         })
@@ -205,7 +207,6 @@ impl<S: Sockets> ProgramFlow<S> {
             FlowEnd::Source(source) => source.timed.open(node, port),
             FlowEnd::Probe(probe) => probe.timed.open(node, port),
             FlowEnd::Sink(sink) => sink.open(node, port),
-            FlowEnd::Echo(echo) => echo.open(node, port),
         }
     }
 
@@ -215,7 +216,7 @@ impl<S: Sockets> ProgramFlow<S> {
             FlowEnd::Client(client) => client.next(),
             FlowEnd::Source(source) => source.timed.next(),
             FlowEnd::Probe(probe) => probe.timed.next(),
-            FlowEnd::Server(_) | FlowEnd::Sink(_) | FlowEnd::Echo(_) => Instant::FAR,
+            FlowEnd::Server(_) | FlowEnd::Sink(_) => Instant::FAR,
         }
     }
 
@@ -225,7 +226,7 @@ impl<S: Sockets> ProgramFlow<S> {
             FlowEnd::Client(client) => client.begin(now, node),
             FlowEnd::Source(source) => source.begin(now, node),
             FlowEnd::Probe(probe) => probe.begin(now, node),
-            FlowEnd::Server(_) | FlowEnd::Sink(_) | FlowEnd::Echo(_) => {}
+            FlowEnd::Server(_) | FlowEnd::Sink(_) => {}
         }
     }
 
@@ -256,7 +257,6 @@ impl<S: Sockets> ProgramFlow<S> {
         match &mut self.end {
             FlowEnd::Sink(sink) => sink.read(now, node),
             FlowEnd::Probe(probe) => probe.read(now, node),
-            FlowEnd::Echo(echo) => echo.read(now, node),
             FlowEnd::Client(_) | FlowEnd::Server(_) | FlowEnd::Source(_) => {}
         }
     }
@@ -268,7 +268,7 @@ impl<S: Sockets> ProgramFlow<S> {
     }
 
     fn takes_datagrams(&self) -> bool {
-        matches!(self.end, FlowEnd::Sink(_) | FlowEnd::Probe(_) | FlowEnd::Echo(_))
+        matches!(self.end, FlowEnd::Sink(_) | FlowEnd::Probe(_))
     }
 
     fn is_saturated(&self) -> bool {
@@ -287,7 +287,6 @@ impl<S: Sockets> ProgramFlow<S> {
             FlowEnd::Server(server) => server.seen.tally.clone(),
             FlowEnd::Source(_) | FlowEnd::Probe(_) => ArrivedBytes::default(),
             FlowEnd::Sink(sink) => sink.tally.clone(),
-            FlowEnd::Echo(echo) => echo.tally.clone(),
         }
     }
 
@@ -330,7 +329,7 @@ impl<S: Sockets> ProgramFlow<S> {
         match &self.end {
             FlowEnd::Client(client) => Some(&client.seen),
             FlowEnd::Server(server) => Some(&server.seen),
-            FlowEnd::Source(_) | FlowEnd::Sink(_) | FlowEnd::Probe(_) | FlowEnd::Echo(_) => None,
+            FlowEnd::Source(_) | FlowEnd::Sink(_) | FlowEnd::Probe(_) => None,
         }
     }
 
@@ -363,12 +362,23 @@ impl<S: Sockets> ProgramFlow<S> {
             FlowEnd::Source(DatagramSource { timed, .. }) | FlowEnd::Probe(ProbeProgram { timed, .. }) => {
                 Counted { segments_sent: Some(timed.sent), ..S::nothing_counted() }
             }
-            FlowEnd::Sink(_) | FlowEnd::Echo(_) => S::nothing_counted(),
+            FlowEnd::Sink(_) => S::nothing_counted(),
         }
     }
 
-    /// The results of this end so far.
-    pub fn result(&self, now: Instant, node: &impl Platform<Sockets = S>) -> EndResult {
+    /// The measured datagrams that left from here, or those that arrived here with their times.
+    fn datagrams(&self) -> (u64, Option<[f64; 4]>) {
+        match &self.end {
+            FlowEnd::Source(DatagramSource { timed, .. }) | FlowEnd::Probe(ProbeProgram { timed, .. }) => {
+                (timed.measured, None)
+            }
+            FlowEnd::Sink(sink) => sink.arrivals.seen(),
+            FlowEnd::Client(_) | FlowEnd::Server(_) => (0, None),
+        }
+    }
+
+    /// The results of this end so far. Its clock showed zero when the time of day was `began`.
+    pub fn result(&self, (began, now): (Duration, Instant), node: &impl Platform<Sockets = S>) -> EndResult {
         let sockets = node.sockets();
         EndResult {
             flow: self.index,
@@ -382,6 +392,8 @@ impl<S: Sockets> ProgramFlow<S> {
             round_trips: self.round_trips.spread(),
             probed: self.probed(now),
             bursts: self.sending.bursts(),
+            datagrams: self.datagrams(),
+            began_ms: (began.as_secs_f64() * 1e3, 0.0),
         }
     }
 }

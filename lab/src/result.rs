@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::live::mesh::MeshRun;
 use crate::live::part::{SettingRow, ThinnedAcks};
-use crate::programs::{CompletionTimes, Probed, Spread};
+use crate::programs::{CompletionTimes, EndResult, Probed, Spread};
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
 use crate::sim::{DataDirection, FlowResult, Results, certificate_hash};
@@ -170,6 +170,9 @@ pub struct FlowRow {
     /// The fate of a probe's datagrams (only for such flows).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeResult>,
+    /// The fate of datagrams at a rate, and of a probe's until they are sent back (only for such flows).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramResult>,
     /// True if the flow stands in no total.
     #[serde(default, skip_serializing_if = "is_false")]
     pub background: bool,
@@ -211,6 +214,52 @@ impl From<&Probed> for ProbeResult {
             answered: of.answered,
             round_trips: of.spread.as_ref().map(RoundTripQuantiles::from),
         }
+    }
+}
+
+/// Datagrams of the counted time that left two seconds before its end or earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DatagramResult {
+    /// Those that were to leave: one that finds no room at its own node is lost.
+    pub sent: u64,
+    /// Those that arrived, without copies.
+    pub arrived: u64,
+    /// The share that did not arrive.
+    pub loss: f64,
+    /// Absent if fewer than two arrived.
+    #[serde(flatten)]
+    pub times: Option<DatagramTimes>,
+}
+
+/// Jitter and delays of the datagrams that arrived, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DatagramTimes {
+    /// The mean of the jitter of RFC 3550, section 6.4.1, over all arrivals.
+    pub jitter_ms: f64,
+    /// The mean delay from the sender's program to the receiver's.
+    pub delay_ms: f64,
+    /// Half of them took no longer.
+    pub delay_median_ms: f64,
+    /// 95 % took no longer.
+    pub delay_p95_ms: f64,
+    /// The largest error of the delays by the two clocks; 0 where sender and receiver have one.
+    pub delay_error_ms: f64,
+}
+
+impl DatagramResult {
+    /// The result from the ends that sent and received; none where nothing was measured.
+    pub(crate) fn of((from, to): (&EndResult, &EndResult)) -> Option<DatagramResult> {
+        let ((sent, _), (arrived, times)) = (from.datagrams, to.datagrams);
+        let later_ms = to.began_ms.0 - from.began_ms.0;
+        let times = times.map(|[jitter_ms, mean_ms, median_ms, p95_ms]| DatagramTimes {
+            jitter_ms,
+            delay_ms: mean_ms + later_ms,
+            delay_median_ms: median_ms + later_ms,
+            delay_p95_ms: p95_ms + later_ms,
+            delay_error_ms: from.began_ms.1 + to.began_ms.1,
+        });
+        let loss = sent.saturating_sub(arrived) as f64 / sent as f64;
+        (sent > 0).then_some(DatagramResult { sent, arrived, loss, times })
     }
 }
 
@@ -333,6 +382,7 @@ impl FlowRow {
             shadows: shadows.unwrap_or_default(),
             completed: flow.completions.as_ref().map(completed),
             probe: flow.probed.as_ref().map(ProbeResult::from),
+            datagrams: flow.datagrams,
             background: flow.is_background,
         }
     }
@@ -355,5 +405,37 @@ fn completed(of: &CompletionTimes) -> Completed {
         longest_s: seconds(of.longest_ns),
         median_s: of.spread.map(|spread| seconds(spread.median_ns)),
         p95_s: of.spread.map(|spread| seconds(spread.p95_ns)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn delays_are_by_the_trials_clock_with_the_errors_of_both_ends() {
+        let end = |datagrams, began_ms| EndResult { datagrams, began_ms, ..EndResult::default() };
+        let from = end((10, None), (1000.0, 0.5));
+        // It began 10 ms later, and so each of its times is 10 ms less than by the sender's clock.
+        let to = end((9, Some([2.0, 30.0, 20.0, 50.0])), (1010.0, 0.25));
+        let result = DatagramResult::of((&from, &to)).expect("ten were sent");
+        let wanted = json!({
+            "sent": 10, "arrived": 9, "loss": 0.1, "jitter_ms": 2.0, "delay_ms": 40.0, "delay_median_ms": 30.0,
+            "delay_p95_ms": 60.0, "delay_error_ms": 0.75
+        });
+        assert_eq!(serde_json::to_value(result).expect("JSON"), wanted);
+        assert_eq!(serde_json::from_value::<DatagramResult>(wanted).expect("a result"), result);
+    }
+
+    #[test]
+    fn what_did_not_arrive_has_no_times_and_what_was_not_sent_no_result() {
+        let end = |datagrams| EndResult { datagrams, ..EndResult::default() };
+        let none = DatagramResult::of((&end((4, None)), &end((0, None)))).expect("four were sent");
+        let wanted = json!({ "sent": 4, "arrived": 0, "loss": 1.0 });
+        assert_eq!(serde_json::to_value(none).expect("JSON"), wanted);
+        assert_eq!(serde_json::from_value::<DatagramResult>(wanted).expect("a result"), none);
+        assert_eq!(DatagramResult::of((&end((0, None)), &end((0, None)))), None);
     }
 }

@@ -81,9 +81,9 @@ impl LiveNode {
         self.watcher = Some(TraceWatcher(sees));
     }
 
-    /// The results of each end of a flow here.
-    pub fn results(&self) -> Vec<EndResult> {
-        self.programs.flows().iter().map(|flow| flow.result(self.end, &self.alone)).collect()
+    /// The results of each end of a flow here, which began at this time of day.
+    pub fn results(&self, began: Duration) -> Vec<EndResult> {
+        self.programs.flows().iter().map(|flow| flow.result((began, self.end), &self.alone)).collect()
     }
 
     /// Returns whether the run has ended by now.

@@ -47,10 +47,14 @@ impl Delays {
     pub(super) fn spread(&self) -> Option<Spread> {
         let mut sorted = self.nanos.clone();
         sorted.sort_unstable();
-        let at =
-            |per_cent: usize| sorted.get((sorted.len() * per_cent).div_ceil(100).checked_sub(1)?).copied();
+        let at = |per_cent| nearest_rank(&sorted, per_cent);
         Some(Spread { count: self.count(), median_ns: at(50)?, p95_ns: at(95)?, p99_ns: at(99)? })
     }
+}
+
+/// The least of sorted values that this share of them does not exceed.
+pub(super) fn nearest_rank<T: Copy>(sorted: &[T], per_cent: usize) -> Option<T> {
+    sorted.get((sorted.len() * per_cent).div_ceil(100).checked_sub(1)?).copied()
 }
 
 /// An amount that is fixed or drawn: bytes, or nanoseconds.

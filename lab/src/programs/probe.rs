@@ -1,22 +1,17 @@
 //! A probe during the load: small datagrams at intervals, each of which the other end sends back.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
-use std::time::Duration;
 
 use hopwise_core::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::datagrams::TimedSocket;
+use super::datagrams::{ON_ITS_WAY, TimedSocket};
 use super::delays::Amount;
 use super::delays::{Delays, Spread};
-use super::seen::ArrivedBytes;
-use super::sockets::{Marks, Platform, Sockets};
+use super::sockets::{Platform, Sockets};
 
 /// A probe begins with its number.
 pub(crate) const NUMBER_BYTES: usize = 8;
-/// A probe that left so short before the end may still be on its way: it counts if its echo came, and is no loss else.
-const ON_ITS_WAY: Duration = Duration::from_secs(2);
 
 /// The probes of the counted time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,13 +54,12 @@ impl<S: Sockets> ProbeProgram<S> {
 
     pub(super) fn begin<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         let is_due = self.timed.goes_on(now, Some(self.every));
-        let TimedSocket { socket, sent, to, .. } = &mut self.timed;
-        let Some(socket) = socket.filter(|_| is_due) else { return };
-        self.payload[..NUMBER_BYTES].copy_from_slice(&sent.to_be_bytes());
-        self.open.push_back((*sent, now));
-        *sent += 1;
+        let Some(socket) = self.timed.socket.filter(|_| is_due) else { return };
+        self.timed.stamp(self.timed.sent, now, &mut self.payload);
+        self.open.push_back((self.timed.sent, now));
+        self.timed.sent += 1;
         // One that finds no room is lost, as anywhere else on its way.
-        node.with(now, |sockets| sockets.udp_send(socket, *to, &self.payload));
+        node.with(now, |sockets| sockets.udp_send(socket, self.timed.to, &self.payload));
     }
 
     pub(super) fn read<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
@@ -84,43 +78,10 @@ impl<S: Sockets> ProbeProgram<S> {
     }
 
     pub(super) fn probed(&self, now: Instant) -> Probed {
+        // A later one counts if its echo came.
         let had_time = |at: Instant| at >= self.counts_from && at + ON_ITS_WAY <= now;
         let lost = self.open.iter().filter(|(_, at)| had_time(*at)).count() as u64;
         let answered = self.round_trips.count();
         Probed { sent: answered + lost, answered, spread: self.round_trips.spread() }
-    }
-}
-
-/// The other end, which sends each probe back.
-#[derive(Debug)]
-pub(super) struct Echo<S: Sockets> {
-    to: SocketAddr,
-    marks: Marks,
-    socket: Option<S::Udp>,
-    payload: Vec<u8>,
-    pub(super) tally: ArrivedBytes,
-}
-
-impl<S: Sockets> Echo<S> {
-    pub(super) fn new(to: SocketAddr, marks: Marks, tally: ArrivedBytes) -> Echo<S> {
-        Echo { to, marks, socket: None, payload: Vec::new(), tally }
-    }
-
-    pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
-        self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, Some(self.marks)));
-    }
-
-    pub(super) fn read<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
-        let Some(socket) = self.socket else { return };
-        let mut number = [0; NUMBER_BYTES];
-        node.with(now, |sockets| {
-            while let Some(bytes) = sockets.udp_recv(socket, &mut number) {
-                self.tally.add(now, bytes as u64);
-                self.payload.clear();
-                self.payload.extend_from_slice(&number);
-                self.payload.resize(bytes, 0);
-                sockets.udp_send(socket, self.to, &self.payload);
-            }
-        });
     }
 }

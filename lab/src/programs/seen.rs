@@ -224,7 +224,7 @@ impl From<(u8, HopSource)> for CountedHops {
 }
 
 /// The results of one end of a flow in a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EndResult {
     /// The flow's number in the plan.
     pub flow: u16,
@@ -248,6 +248,11 @@ pub struct EndResult {
     pub probed: Option<Probed>,
     /// None where a TCP does not tell what it sends, or nothing was sent.
     pub bursts: Option<Bursts>,
+    /// The measured datagrams that this end sent, or that arrived at it. Datagrams that arrived have, in milliseconds,
+    /// their mean jitter, and mean, median and 95 % quantile of arrival less leaving, each by its own clock.
+    pub datagrams: (u64, Option<[f64; 4]>),
+    /// The time of day at which its clock showed zero, and the largest error of this, in milliseconds.
+    pub began_ms: (f64, f64),
 }
 
 /// The round trips that the connections of one end have measured, one after the other.

@@ -1,6 +1,7 @@
 //! A mesh node with the programs that run on it.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use hopwise_core::agent::HopSource;
 use hopwise_core::endpoint::ConnId;
@@ -61,7 +62,7 @@ impl SimHost {
     /// The results of a flow's end, if it is here.
     pub(super) fn result(&self, now: Instant, index: u16) -> Option<EndResult> {
         let flow = self.flows().iter().find(|flow| flow.index == index)?;
-        Some(flow.result(now, &self.node))
+        Some(flow.result((Duration::ZERO, now), &self.node))
     }
 
     /// Takes a further packet for a neighbour, for which the radio has one already.

@@ -18,6 +18,7 @@ use super::plan::{Directions, FlowPlan, Plan, TrafficPlan};
 use crate::programs::{
     AgentsAtEnd, Bursts, CompletionTimes, Counted, CountedHops, EndResult, INTERVALS, Probed, Spread,
 };
+use crate::result::DatagramResult;
 
 /// The measurements of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,6 +130,8 @@ pub struct FlowResult {
     pub bursts: Option<Bursts>,
     /// The fate of a probe's datagrams.
     pub probed: Option<Probed>,
+    /// The fate of datagrams at a rate.
+    pub datagrams: Option<DatagramResult>,
     /// It counts in no total.
     pub is_background: bool,
 }
@@ -330,6 +333,7 @@ impl FlowResult {
             rtt: from.as_ref().and_then(|end| end.rtt),
             round_trips: from.as_ref().and_then(|end| end.round_trips),
             probed: from.as_ref().and_then(|end| end.probed),
+            datagrams: from.as_ref().zip(to.as_ref()).and_then(DatagramResult::of),
             by_interval: tally.by_interval,
             bursts: from.as_ref().and_then(|end| end.bursts),
             sender: from.map(|end| end.counted).unwrap_or_default(),

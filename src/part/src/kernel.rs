@@ -102,7 +102,8 @@ impl Kernel {
             late = late.max(now.since(due));
             ready.iter().for_each(|number| self.on_ready(now, Number(*number)));
         }
-        let ends = programs.flows().iter().map(|flow| flow.result(plan.end(), &self)).collect();
+        let end = (clock.wall_offset(), plan.end());
+        let ends = programs.flows().iter().map(|flow| flow.result(end, &self)).collect();
         let late_us = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
         // Between the kernel's TCP and its devices nothing waits for a program; datagrams do.
         Ok(NodeResults { ends, late_us, lost: lost::by_sockets(), ..NodeResults::default() })

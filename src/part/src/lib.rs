@@ -202,7 +202,8 @@ fn programs(
     }
     traced.map_or(Ok(()), Traced::end)?;
     let lost = lost::by_devices(|name| name == DEVICE);
-    Ok(NodeResults { ends: driver.machine().results(), late_us, lost, ..NodeResults::default() })
+    let ends = driver.machine().results(driver.clock().wall_offset());
+    Ok(NodeResults { ends, late_us, lost, ..NodeResults::default() })
 }
 
 /// The programs at the other ends of the node's flows.
