@@ -332,6 +332,13 @@ impl ClockRow {
             drift_within_ppm: ppm(before.1 + after.1),
         }
     }
+
+    /// Milliseconds by which it was ahead during the run. The largest error of this is for a clock that gained or lost
+    /// throughout.
+    pub fn during(&self) -> (f64, f64) {
+        let moved_ms = self.ahead_after_ms - self.ahead_ms;
+        (self.ahead_ms + moved_ms / 2.0, self.within_ms.max(self.within_after_ms) + moved_ms.abs() / 2.0)
+    }
 }
 
 #[cfg(test)]
@@ -427,6 +434,13 @@ mod tests {
         assert_eq!((n1.weakest_dbm, n1.strongest_dbm, n1.tx_packets), (Some(-66), Some(-60), Some(15)));
         assert_eq!((other.to.as_str(), other.signal_dbm, other.tx_packets), ("zz", None, None));
         assert_eq!(n1.tx_retries, None);
+    }
+
+    #[test]
+    fn a_clock_was_during_a_run_between_what_it_was_before_and_after() {
+        let during = |before, after| ClockRow::of(before, after, 10.0).during();
+        assert_eq!(during((5.0, 0.5), (6.0, 0.25)), (5.5, 1.0));
+        assert_eq!(during((-3.0, 0.25), (-7.0, 0.5)), (-5.0, 2.5));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use hopwise_core::Instant;
 use hopwise_host::wait_to_read;
 use hopwise_lab::live::mesh::{ClockRow, HostNames, HostObservations, HostRow, MeshRun, OnMesh};
 use hopwise_lab::live::part::{NodePart, NodeResults};
+use hopwise_lab::programs::EndResult;
 use hopwise_lab::result::{Air, Live, RoutingResult, RunResult};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::{AirTotals, Results};
@@ -88,8 +89,12 @@ fn pause(ends: &OwnedFd) -> Result<(), Failure> {
 
 fn result(run: &Run<'_>, ended: &[NodeResults], hosts: Vec<HostRow>) -> RunResult {
     let plan = &run.prepared.plan;
-    let end_of =
-        |node: u32, flow: u16| ended.get(node as usize)?.ends.iter().find(|end| end.flow == flow).cloned();
+    let end_of = |node: u32, flow: u16| {
+        let (ended, host) = (ended.get(node as usize)?, hosts.get(node as usize)?);
+        let end = ended.ends.iter().find(|end| end.flow == flow)?.clone();
+        let (ahead_ms, within_ms) = host.clock.as_ref().map_or((0.0, 0.0), ClockRow::during);
+        Some(EndResult { began_ms: (end.began_ms.0 - ahead_ms, within_ms), ..end })
+    };
     let results = Results {
         counted_s: plan.counted_s(),
         flows: plan.flow_results(&end_of),
