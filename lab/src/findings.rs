@@ -100,6 +100,13 @@ impl MetricMeans {
         pair.map_or(String::new(), |(median, p95)| format!("{median:.digits$} ({p95:.digits$})"))
     }
 
+    /// The median delay of datagrams in ms, its 95 % quantile and, where clocks differ, the largest error.
+    fn one_way(&self) -> String {
+        let error = self.of_metric("datagram_delay_error_ms").filter(|error| *error > 0.0);
+        let error = error.map_or(String::new(), |error| format!(" ± {error:.1}"));
+        self.pair("datagram_delay_median_ms", "datagram_delay_p95_ms", 1) + &error
+    }
+
     /// The median round trip in ms, and its 95 % quantile; empty where it is not known.
     pub(crate) fn round_trips(&self) -> String {
         self.pair("rtt_median_ms", "rtt_p95_ms", 0)
@@ -110,12 +117,15 @@ impl MetricMeans {
 pub(crate) type MeansCell = fn(&MetricMeans) -> String;
 
 /// Delay and fairness in tables: heads and cells.
-pub(crate) const DELAY_AND_FAIRNESS: [(&str, MeansCell); 4] = [
+pub(crate) const DELAY_AND_FAIRNESS: [(&str, MeansCell); 7] = [
     ("RTT ms (95 %)", MetricMeans::round_trips),
     ("mean RTT ms", |means| means.shown("rtt_ms", 0)),
     ("done in s (95 %)", |means| means.pair("completion_median_s", "completion_p95_s", 2)),
     // One flow shares with no other.
     ("Jain", |means| if means.has_shares { means.shown("jain", 3) } else { String::new() }),
+    ("one way ms (95 %)", MetricMeans::one_way),
+    ("jitter ms", |means| means.shown("datagram_jitter_ms", 2)),
+    ("lost", |means| means.shown("datagram_loss", 4)),
 ];
 
 impl Findings {
@@ -199,7 +209,8 @@ fn delay(figures: &[Figure], trial: &Trial, records: &[Record]) -> Option<&'stat
 }
 
 fn is_delay(name: &str) -> bool {
-    ["probe_", "rtt_", "completion_"].iter().any(|group| name.starts_with(group)) && name != "probe_loss"
+    ["probe_", "rtt_", "completion_", "datagram_delay_"].iter().any(|group| name.starts_with(group))
+        && name != "probe_loss"
 }
 
 impl ArmFindings {

@@ -1,6 +1,6 @@
 //! Figures of a run.
 
-use super::result::{Completed, FlowRow, ProbeResult, RoundTripQuantiles, RunResult};
+use super::result::{Completed, DatagramResult, FlowRow, ProbeResult, RoundTripQuantiles, RunResult};
 use super::statistics::{Better, Figure};
 
 /// A figure of a run, over all its flows.
@@ -115,6 +115,18 @@ metrics! {
         |run| mean(probes(run).filter_map(|probe| Some(probe.round_trips?.p95_ms)));
     /// share of the probes that were not answered, 0 to 1
     LESS probe_loss "share of lost probes" = probe_loss;
+    /// share of the datagrams at a rate that did not arrive, 0 to 1; mean of the flows
+    LESS datagram_loss "share of lost datagrams" = |run| datagrams(run, |of| Some(of.loss));
+    /// mean jitter of those that arrived (RFC 3550), in ms; mean of the flows
+    LESS datagram_jitter_ms "datagrams' jitter" = |run| datagrams(run, |of| Some(of.times?.jitter_ms));
+    /// their mean time from one program to the other, in ms; mean of the flows
+    LESS datagram_delay_ms "mean one-way delay" = |run| datagrams(run, |of| Some(of.times?.delay_ms));
+    /// half of them took no longer, in ms; mean of the flows
+    LESS datagram_delay_median_ms "median one-way delay" = |run| datagrams(run, |of| Some(of.times?.delay_median_ms));
+    /// 95 % of them took no longer, in ms; mean of the flows
+    LESS datagram_delay_p95_ms "95 % one-way delay" = |run| datagrams(run, |of| Some(of.times?.delay_p95_ms));
+    /// largest error of these delays by the nodes' clocks, in ms: 0 where all nodes have one; mean of the flows
+    NEITHER datagram_delay_error_ms "one-way delay's error" = |run| datagrams(run, |of| Some(of.times?.delay_error_ms));
     /// frames of all radios, with RTS, CTS and MAC ACKs
     NEITHER frames_sent = |run| count(run.air.frames_sent);
     /// frames that a receiver lost to another frame
@@ -243,6 +255,12 @@ fn probe_loss(run: &RunResult) -> Option<f64> {
     let (sent, answered) =
         probes(run).fold((0, 0), |(sent, answered), probe| (sent + probe.sent, answered + probe.answered));
     (sent > 0).then(|| (sent - answered) as f64 / sent as f64)
+}
+
+/// A probe stands in no total, but it is there to be measured.
+fn datagrams(run: &RunResult, of: fn(&DatagramResult) -> Option<f64>) -> Option<f64> {
+    let flows = run.flows.iter().filter(|flow| !flow.background || flow.probe.is_some());
+    mean(flows.filter_map(|flow| of(flow.datagrams.as_ref()?)))
 }
 
 /// Mean completion time of all transfers and requests.

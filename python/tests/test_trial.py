@@ -32,10 +32,12 @@ def test_runs_are_the_cells_of_records_csv_and_an_empty_one_is_nan(mixed: Path) 
             else:
                 assert float(run[name]) == float(cell), name
     no_probe = {"probe_median_ms", "probe_p95_ms", "probe_loss"}
+    no_datagrams = {f"datagram_{name}" for name in ("loss", "jitter_ms")}
+    no_datagrams |= {f"datagram_delay{name}_ms" for name in ("", "_median", "_p95", "_error")}
     no_fq_codel = {"codel_drops", "ce_marks"}
     no_aggregates = {"reorder_timeouts", "reorder_late"}
-    expected = {"rtt_ms"} | no_probe | no_fq_codel | no_aggregates
-    assert empty == expected, "no probe, no aggregates, a queue that is a FIFO, and a sim without rtt_ms"
+    expected = {"rtt_ms"} | no_probe | no_datagrams | no_fq_codel | no_aggregates
+    assert empty == expected, "no probe, no datagrams, no aggregates, a queue that is a FIFO, and a sim without rtt_ms"
 
 
 def test_a_path_that_an_arm_sets_is_a_column_of_runs_and_flows(chain: Path) -> None:

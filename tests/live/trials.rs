@@ -133,6 +133,17 @@ run: { duration: 3s, warmup: 1s, seeds: 1 }\n";
 /// A request may lose its first packets to the full queue of the bulk flow, and comes whole some RTOs later.
 pub(crate) const LASTS: [&str; 2] = ["--set", "run.duration=6s"];
 
+/// Holds what a flow's receiver measured against the number that was sent, between stations of one clock. A delay holds
+/// the time of the air and is less than that of a full queue.
+pub(crate) fn assert_datagrams(seen: &Value, sent: u64) {
+    let number = |key: &str| seen[key].as_f64().unwrap_or_else(|| panic!("{key} of {seen}"));
+    assert!((sent - 3..=sent + 3).contains(&seen["sent"].as_u64().expect("a count")), "{seen}");
+    assert!((number("loss") - (1.0 - number("arrived") / number("sent"))).abs() < 1e-9, "{seen}");
+    let (median, p95) = (number("delay_median_ms"), number("delay_p95_ms"));
+    assert!(number("delay_ms") > 0.3 && 0.3 < median && median <= p95 && p95 < 2000.0, "{seen}");
+    assert!(number("jitter_ms") > 0.0 && number("delay_error_ms") == 0.0, "{seen}");
+}
+
 /// Holds the records of [`TEXT`], one of each arm, against what flows and TCPs can tell.
 pub(crate) fn each_tcp_tells_its_own(scenario: &Scenario) {
     let records = scenario.records();
@@ -150,6 +161,7 @@ pub(crate) fn each_tcp_tells_its_own(scenario: &Scenario) {
         assert!(flow("f1")["completed"]["count"].as_u64() > Some(0), "{result}");
         // A datagram each 50 ms for 5 s.
         assert!(flow("f2")["bytes_delivered"].as_u64() > Some(200 * 30), "{result}");
+        assert_datagrams(&flow("f2")["datagrams"], 60);
         assert!(result["air"]["data_airtime_s"].as_f64() > Some(0.5), "{result}");
         let is_kernels = record["arm"] == "kernel";
         assert_eq!(flow("f0").get("acks_repeated").is_none(), is_kernels, "{result}");

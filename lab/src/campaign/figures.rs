@@ -9,11 +9,12 @@ use crate::statistics::GOODPUT;
 use crate::world::World;
 
 /// Words for figures outside this house.
-const SYNONYMS: [(&str, &str); 4] = [
+const SYNONYMS: [(&str, &str); 5] = [
     ("delay", "rtt_p95_ms"),
     ("latency", "rtt_p95_ms"),
     ("throughput", "goodput_kbps"),
     ("fairness", "jain"),
+    ("jitter", "datagram_jitter_ms"),
 ];
 
 /// The names of the figures that a scenario means.
@@ -82,6 +83,9 @@ fn lacking(figure: &str, prepared: &Prepared, world: World) -> Option<(&'static 
         "probe" if !plan.flows.iter().any(|flow| matches!(flow.traffic, TrafficPlan::Probe { .. })) => {
             Some(("no flow is a probe", "a flow with `kind: probe` beside the load, or another figure"))
         }
+        "datagram" if plan.flows.iter().all(|flow| matches!(flow.traffic, TrafficPlan::Tcp(_))) => {
+            Some(("no flow has datagrams", "a flow with `kind: voice` or `cbr`, or another figure"))
+        }
         "jain" if flows().count() < 2 => {
             Some(("one flow shares with no other", "several flows, or another figure"))
         }
@@ -138,6 +142,7 @@ mod tests {
                 &["--set:1:19", "neither more nor less of `acks_sent` is better", "jain"],
             ),
             ("run.figure=delay", &["no figure is called `delay`", "did you mean `rtt_p95_ms`?"]),
+            ("run.figure=jitter", &["no figure is called `jitter`", "did you mean `datagram_jitter_ms`?"]),
             ("run.figure=[jain, jain]", &["--set:1:19", "`jain` is there already"]),
             ("run.figure=[]", &["no figure"]),
             ("run.figure=5", &["`5` does not fit here"]),
@@ -161,6 +166,7 @@ mod tests {
             (&[endless, "run.figure=jain"], alone),
             (&[udp, "run.figure=rtt-p95"], "no flow is over TCP"),
             (&["run.figure=rtt"], "the world sim does not look"),
+            (&["run.figure=datagram-jitter"], "`every` has datagram_jitter_ms: no flow has datagrams"),
             (&["run.figure=probe-p95"], "`every` has probe_p95_ms: no flow is a probe"),
             (
                 &[kernel, "world=netns", "run.figure=rtt-p95"],
@@ -172,6 +178,7 @@ mod tests {
         }
         for sets in [
             &["run.figure=[completion, jain, rtt-p95]"][..],
+            &[udp, "run.figure=[datagram-loss, datagram-jitter, datagram-delay-p95]"],
             &[kernel, "world=netns", "run.figure=[completion, rtt, timeouts]"],
         ] {
             assert!(campaign(sets).is_ok(), "{sets:?}: {:?}", campaign(sets).err());

@@ -79,7 +79,7 @@ fn all_columns(point: &PointFindings) -> Vec<TableColumn> {
     let means = |head: &str, goes, of: MeansCell| column(point, head, Some(goes), |arm| of(&arm.means));
     let cells = |arm: &ArmFindings| cells(arm.summary.as_ref(), 1);
     // The cost in delay stays longest.
-    let turn = |nth: usize| 5 + u8::try_from(DELAY_AND_FAIRNESS.len() - nth).unwrap_or_default();
+    let turn = |nth: usize| u8::try_from(9_usize.saturating_sub(nth)).unwrap_or_default();
     let mut all = vec![
         column(point, "arm", None, |arm| arm.arm.clone()),
         column(point, "kbit/s", None, |arm| cells(arm).0),

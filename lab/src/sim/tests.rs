@@ -95,6 +95,57 @@ fn a_probe_shows_the_delay_under_load_and_stands_in_no_total() {
     assert!((155..=200).contains(&counted), "{counted}");
 }
 
+#[test]
+fn datagrams_over_one_hop_take_the_time_of_the_air_and_of_the_queue() {
+    let one = "topology={ kind: chain, hops: 1, spacing_m: 200 }";
+    let of = |flows: &str| ran(&[one, &format!("traffic=[{flows}]")]).1;
+    let datagrams = "{ from: first, to: last, kind: cbr, every: 100ms, segment_bytes: 972 }";
+    let alone = of(datagrams);
+    let seen = alone.flows[0].datagrams.expect("they are measured");
+    let times = seen.times.expect("they arrived");
+    // 20 s, without the last two.
+    assert_eq!((seen.sent, seen.arrived, seen.loss), (180, 180, 0.0));
+    // RTS, CTS and the frame, with the gaps of 10 µs between them. The datagram is there before its ACK.
+    let phy = plan_of(CHAIN, &[one]).phy;
+    let air_ms = (phy.exchange_ns(1000) - phy.ack_ns() - 10_000) as f64 / 1e6;
+    assert!((times.delay_ms - air_ms).abs() < 0.06, "{times:?} {air_ms}");
+    assert!(times.jitter_ms < 0.06 && times.delay_error_ms == 0.0, "{times:?}");
+    // Beside bulk data each waits like a segment.
+    let loaded = of(&format!("{datagrams}, {{ from: first, to: last, kind: bulk }}"));
+    let times = loaded.flows[0].datagrams.and_then(|seen| seen.times).expect("they arrived");
+    let waits_ms = loaded.air.queue_wait_ms.expect("data was sent");
+    assert!(
+        waits_ms > 20.0 && (times.delay_ms / (waits_ms + air_ms) - 1.0).abs() < 0.1,
+        "{times:?} {waits_ms}"
+    );
+    let metric = |name: &str| (metric::named(name).expect("a metric").of)(&loaded);
+    assert_eq!(metric("datagram_delay_ms"), Some(times.delay_ms));
+    assert_eq!(metric("datagram_jitter_ms"), Some(times.jitter_ms));
+    assert!(times.jitter_ms > 1.0 && times.delay_p95_ms > times.delay_median_ms, "{times:?}");
+}
+
+#[test]
+fn a_queue_loses_datagrams_and_a_call_is_measured_on_its_way_out() {
+    let lossy = probed("kind: bulk", &["radio.queue_packets=2"]);
+    let of = |name: &str| (metric::named(name).expect("a metric").of)(&lossy).expect("it is known");
+    let seen = lossy.flows[1].datagrams.expect("a probe is measured");
+    assert_eq!((seen.sent, lossy.flows[0].datagrams), (360, None), "every 50 ms");
+    assert!(
+        of("datagram_loss") > 0.01 && of("datagram_loss") == (360 - seen.arrived) as f64 / 360.0,
+        "{seen:?}"
+    );
+    assert!(of("datagram_loss") <= of("probe_loss") + 0.05, "the way back loses some more");
+    // Background traffic has its own result and is no figure of the run; what has no room is not measured.
+    let flow = "from: first, to: last, kind: cbr, every: 50ms";
+    let (_, run) = ran(&[&format!(
+        "traffic=[{{ {flow}, background: true }}, {{ {flow}, segment_bytes: 15 }}, {{ from: first, to: last, \
+         kind: saturated }}]"
+    )]);
+    let [hidden, small, saturated] = &run.flows[..] else { panic!("three flows") };
+    assert!(hidden.datagrams.is_some() && small.datagrams.is_none() && saturated.datagrams.is_none());
+    assert_eq!((metric::named("datagram_loss").expect("a metric").of)(&run), None);
+}
+
 const TWO: &str = "traffic=[{ from: first, to: last, kind: bulk }, { from: first, to: last, kind: bulk }]";
 
 #[test]

@@ -29,8 +29,8 @@ pub(in crate::scenario) struct TrafficFlows {
     pub(in crate::scenario) to: String,
     /// Kind of traffic.
     pub(in crate::scenario) kind: TrafficKind,
-    /// Payload of a full segment or of a datagram; a probe needs 8 or more (default: tcp.segment_bytes for segments, 64
-    /// for a probe, otherwise 1000).
+    /// Payload of a full segment or of a datagram; a probe needs 8 or more. With less than 16, loss, jitter and delay
+    /// in one direction are not measured (default: tcp.segment_bytes for segments, 64 for a probe, otherwise 1000).
     #[schemars(extend("x-range" = "1 to 1460"))]
     pub(in crate::scenario) segment_bytes: Option<u16>,
     /// Code point (DSCP) of all packets of the flow, in both directions (default 0). Radios of 802.11n choose the
@@ -89,7 +89,7 @@ pub(in crate::scenario) enum TrafficKind {
     Bulk,
     /// TCP requests on one connection, each sent after the response to the one before.
     Request,
-    /// UDP datagrams at intervals.
+    /// UDP datagrams at intervals: they show loss, jitter and delay in one direction.
     Cbr,
     /// UDP datagrams as fast as the interface takes them; only in world sim.
     Saturated,
