@@ -1,9 +1,8 @@
 //! Datagrams that leave in bursts over chains of radios that aggregate: where their edge is, and what announces it.
 //!
 //! `cargo run --release --example bursts` prints a table of Markdown for the radios of `configs/radios-limit.yaml`.
-//! Words behind `--` are settings that go over this file, as `radio.profile=ht20-mcs3`. A probe of 64 bytes leaves
-//! behind the burst that begins each tenth of a second: its round trip is that of a burst whose last segment an ACK
-//! answers.
+//! Words behind `--` are settings that go over this file, as `radio.profile=ht20-mcs3`. Each tenth of a second a probe
+//! of 64 bytes leaves behind a burst. Its round trip is that of a burst whose last segment an ACK answers.
 
 use std::env;
 use std::path::Path;
