@@ -11,7 +11,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::fd::AsFd;
 use std::process::{ChildStdin, Command, Stdio};
 use std::thread;
@@ -93,7 +93,7 @@ impl OwnedTable {
 
     /// The error that nft prints in place of the table, or that it does not answer.
     fn give_up(mut self, error: io::Error) -> io::Error {
-        self.let_go();
+        self.holder.let_go(self.input.take());
         if error.kind() == io::ErrorKind::TimedOut || self.nft.end_within(WITHIN).is_err() {
             self.nft.kill();
             self.holder.kill();
@@ -108,12 +108,6 @@ impl OwnedTable {
         }
     }
 
-    /// Ends the holder, and nft with it. The end of the pipe alone does not: a child of a fork may have the pipe, too.
-    fn let_go(&mut self) {
-        let input = self.input.take().filter(|_| self.holder.is_running());
-        let _ = input.map(|mut input| input.write_all(b"now\n"));
-    }
-
     /// Returns whether the table still exists.
     pub(crate) fn stands(&mut self) -> bool {
         self.nft.is_running()
@@ -122,7 +116,7 @@ impl OwnedTable {
 
 impl Drop for OwnedTable {
     fn drop(&mut self) {
-        self.let_go();
+        self.holder.let_go(self.input.take());
         for process in [&mut self.holder, &mut self.nft] {
             if process.end_within(WITHIN).is_err() {
                 process.kill();

@@ -45,9 +45,16 @@ impl RunningTool {
         }
     }
 
-    /// A line to a program that has ended would end ours, where SIGPIPE is not ignored.
     pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Writes the line that the program waits for. The end of its pipe alone would not do: a child of a fork may have
+    /// the pipe, too. Returns whether the line was written. A line to a program that has ended would end ours, where
+    /// SIGPIPE is not ignored.
+    pub(crate) fn let_go(&mut self, input: Option<ChildStdin>) -> bool {
+        let input = input.filter(|_| self.is_running());
+        input.is_some_and(|mut input| input.write_all(b"now\n").is_ok())
     }
 
     /// Waits for its end, for this long at most.
@@ -144,10 +151,9 @@ impl UndoCommand {
 
 impl Drop for UndoCommand {
     fn drop(&mut self) {
-        let input = self.input.take().filter(|_| self.shell.is_running());
-        let written = input.map(|mut input| input.write_all(b"now\n"));
+        let is_told = self.shell.let_go(self.input.take());
         let done = self.shell.end_within(WITHIN);
-        let is_done = matches!(written, Some(Ok(()))) && done.is_ok_and(|status| status.success());
+        let is_done = is_told && done.is_ok_and(|status| status.success());
         if !is_done {
             tracing::warn!("what was changed in the system stays until the next start");
         }
