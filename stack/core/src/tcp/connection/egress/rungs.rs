@@ -54,7 +54,7 @@ impl Outbound {
     fn plan_reset(&self) -> Option<SegmentPlan> {
         self.urges
             .rst
-            .then(|| SegmentPlan::bare(What::Reset, self.sending.number_of_reset(), Flags::RST | Flags::ACK))
+            .then(|| SegmentPlan::bare(What::Reset, self.sending.number_in_window(), Flags::RST | Flags::ACK))
     }
 
     #[cold]
@@ -68,7 +68,7 @@ impl Outbound {
     }
 
     fn plan_ack(&self) -> SegmentPlan {
-        SegmentPlan::bare(What::Ack, self.sending.nxt, Flags::ACK)
+        SegmentPlan::bare(What::Ack, self.sending.number_in_window(), Flags::ACK)
     }
 
     /// Retransmits lost segments, the lowest first.

@@ -74,8 +74,9 @@ impl Sending {
         self.una + self.wnd < self.nxt
     }
 
-    /// The number of a RST: the next one, or the end of a window that shrank. A peer ignores a RST beyond its window.
-    pub(crate) fn number_of_reset(&self) -> Seq {
+    /// The number of an ACK or RST without data: the next one, or the end of a window that shrank. A peer ignores all
+    /// that lies beyond its window (RFC 9293 §3.10.7.4), also the acknowledgement and the window in it.
+    pub(crate) fn number_in_window(&self) -> Seq {
         if self.is_beyond_window() { self.una + self.wnd } else { self.nxt }
     }
 
