@@ -26,7 +26,7 @@ arms:\n\
 \x20 kernel: { receiver: kernel, sender: kernel:reno }\n\
 run: { duration: 4s, warmup: 1s, seeds: 1, stop: all-seeds }\n";
 
-/// Three hosts on one wire, each of which reaches its neighbours alone, and a machine that reaches them by ssh.
+/// Hosts on one wire, each of which reaches its neighbours alone, and a machine that reaches them by ssh.
 struct Hosts {
     nodes: Vec<Namespace>,
     admin: Namespace,
@@ -42,11 +42,15 @@ fn own_address(nth: usize) -> String {
 
 impl Hosts {
     fn new(test: &str) -> Hosts {
+        Hosts::in_line(test, 3)
+    }
+
+    fn in_line(test: &str, count: usize) -> Hosts {
         let folder = Folder::new(test);
         let (air, admin) = (Namespace::new(), Namespace::new());
         air.ip(&["link", "add", "wire", "type", "bridge"]);
         air.ip(&["link", "set", "wire", "up"]);
-        let nodes: Vec<_> = (0..3_usize).map(|_| Namespace::new()).collect();
+        let nodes: Vec<_> = (0..count).map(|_| Namespace::new()).collect();
         for (nth, node) in nodes.iter().enumerate() {
             let own = format!("10.66.0.{}/24", nth + 1);
             node.join(&air, &format!("air{nth}"), &own, "169.254.66.1/32");
@@ -69,8 +73,13 @@ impl Hosts {
                 &format!("10.99.{nth}.2/24"),
             );
         }
-        nodes[0].ip(&["route", "add", "10.66.0.3/32", "via", "10.66.0.2"]);
-        nodes[2].ip(&["route", "add", "10.66.0.1/32", "via", "10.66.0.2"]);
+        for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
+            if from.abs_diff(to) > 1 {
+                let next = if from < to { from + 2 } else { from };
+                let (to, via) = (format!("10.66.0.{}/32", to + 1), format!("10.66.0.{next}"));
+                nodes[from].ip(&["route", "add", &to, "via", &via]);
+            }
+        }
         let servers = make_keys(&folder, &nodes);
         within_patience(until(|| nodes.iter().all(|node| node.has_listener(22))));
         let hosts = Hosts { nodes, admin, _air: air, servers, folder };

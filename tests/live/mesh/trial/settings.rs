@@ -32,8 +32,16 @@ impl Hosts {
         String::from_utf8_lossy(&self.nodes[nth].output(&["sh", "-c", &script]).stdout).into_owned()
     }
 
-    fn all_shown(&self) -> [String; 3] {
-        [0, 1, 2].map(|nth| self.shown(nth))
+    fn all_shown(&self) -> Vec<String> {
+        (0..self.nodes.len()).map(|nth| self.shown(nth)).collect()
+    }
+
+    /// Kills the trial and waits until no host has a setting of it.
+    fn kill(&self, mut trial: Child, before: &[String]) {
+        kill_process(Pid::from_child(&trial), Signal::KILL).expect("it lives");
+        trial.wait().expect("it ends");
+        within_patience(until(|| self.all_shown() == before));
+        within_patience(until(|| (0..self.nodes.len()).all(|node| !self.old_values(node).exists())));
     }
 
     /// The file of old values of a host.
@@ -79,11 +87,7 @@ fn hosts_behind_ssh_keep_no_setting_of_a_trial_that_is_killed_five_times() {
     hosts.write("line.yaml", CHANGED);
     let before = hosts.all_shown();
     for nth in 0..5 {
-        let mut trial = hosts.changed();
-        kill_process(Pid::from_child(&trial), Signal::KILL).expect("it lives");
-        trial.wait().expect("it ends");
-        within_patience(until(|| hosts.all_shown() == before));
-        within_patience(until(|| (0..3).all(|node| !hosts.old_values(node).exists())));
+        hosts.kill(hosts.changed(), &before);
         println!("kill {nth}: nothing is left");
     }
     // A host that loses its part keeps the settings until the doctor or the next run.
@@ -106,6 +110,42 @@ fn hosts_behind_ssh_keep_no_setting_of_a_trial_that_is_killed_five_times() {
         assert_eq!(hosts.all_shown(), before, "by the doctor: {is_repaired}");
         assert!(!hosts.old_values(1).exists());
     }
+}
+
+/// A recipe of two settings over three hops, as a reader of `docs/settings.md` begins it.
+#[test]
+fn a_recipe_over_four_hosts_behind_ssh_comes_to_a_verdict_and_killed_five_times_leaves_no_setting() {
+    needs!["ip", "tc", "ssh", "sshd", "ssh-keygen", "ethtool"];
+    let hosts = Hosts::in_line("recipe", 4);
+    let before = hosts.all_shown();
+    let (inventory, out) = (hosts.path("hosts.yaml"), hosts.path("out"));
+    let given =
+        [HOPWISE, "trial", "--recipe", "gro", "--inventory", &inventory, "--out", &out, "--late", "10s"];
+    let sets = ["--set", "topology.hops=3", "--set", "host.txqueuelen=333"];
+    let recipe = |words: &[&str]| {
+        let mut command = hosts.admin.command(&[&given[..], &sets, words].concat());
+        command.env("TMPDIR", hosts.path("tmp"));
+        command
+    };
+    for nth in 0..5 {
+        let trial = recipe(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        within_patience(until(|| hosts.all_shown().iter().all(|shown| shown.contains("qlen 333"))));
+        hosts.kill(trial, &before);
+        let _ = fs::remove_dir_all(&out);
+        println!("kill {nth}: nothing is left");
+    }
+    let short = ["--set", "run.duration=1500ms", "--set", "run.warmup=500ms", "--set", "run.seeds=3"];
+    let output = recipe(&short).output().expect("ip netns exec runs");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(told.contains("gro-off") && told.contains("verdict"), "{told}");
+    for record in hosts.records() {
+        let nodes = record["result"]["live"]["host"].as_object().expect("nodes").clone();
+        assert_eq!(nodes.len(), 4);
+        let mut rows = nodes.values().flat_map(|rows| rows.as_array().expect("a list"));
+        assert!(rows.all(|row| row["wanted"] == row["after"]), "{record}");
+    }
+    assert_eq!(hosts.all_shown(), before);
 }
 
 /// A host whose settings end its way to the trial: no word to begin comes, and nobody closes its input.
