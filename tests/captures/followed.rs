@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
+use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
 use serde_json::Value;
 
 use super::merged::{Packet, packets};
@@ -147,4 +149,76 @@ fn what_names_no_segment_is_refused_with_what_would() {
     let without = hopwise(&["capture", "why", &end]);
     assert_eq!(without.status.code(), Some(2));
     assert!(text(&without.stderr).contains("or --summary for all packets"), "{}", text(&without.stderr));
+}
+
+/// The capture without directions and comments, as a monitor beside the station writes it.
+fn overheard(out: &Path, node: usize) -> String {
+    let (from, to) = (out.join(format!("n{node}.pcapng")), out.join(format!("mon{node}.pcapng")));
+    let mut reader = PcapNgReader::new(std::fs::File::open(from).expect("a capture")).expect("pcapng");
+    let mut writer = PcapNgWriter::new(std::fs::File::create(&to).expect("a folder")).expect("a file");
+    while let Some(block) = reader.next_block() {
+        let written = match block.expect("a sound block") {
+            Block::EnhancedPacket(mut packet) => {
+                packet.options.clear();
+                writer.write_block(&Block::EnhancedPacket(packet))
+            }
+            Block::InterfaceDescription(mut interface) => {
+                let is_name = |option: &InterfaceDescriptionOption<'_>| {
+                    matches!(option, InterfaceDescriptionOption::IfName(_))
+                };
+                interface.options.retain(|option| !is_name(option));
+                interface.options.push(InterfaceDescriptionOption::IfName(format!("mon{node}").into()));
+                writer.write_block(&Block::InterfaceDescription(interface))
+            }
+            _ => continue,
+        };
+        written.expect("a file");
+    }
+    to.to_string_lossy().into_owned()
+}
+
+/// Monitors beside all stations and the captures of both ends tell of each hop what the radios tell.
+#[test]
+fn monitors_beside_the_stations_tell_the_tries_of_each_hop() {
+    let out = run_with("followed-overheard", "every", &["channel={ loss: 10% }"], &["--capture"]);
+    let all = merged(&out, 4);
+    let monitors: Vec<_> = (0..4).map(|node| overheard(&out, node)).collect();
+    let ends = [0, 3].map(|node| out.join(format!("ends/n{node}.pcapng")).to_string_lossy().into_owned());
+    let heard = out.join("heard.pcapng").to_string_lossy().into_owned();
+    let files: Vec<_> = monitors.iter().chain(&ends).map(String::as_str).collect();
+    let done = hopwise(&[&["capture", "merge", "--no-align"], &files[..], &["-o", &heard]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let (mut again, mut compared) = (0, 0);
+    for number in (1..=30_u32).map(|nth| nth * 2_000 + 1) {
+        let way = followed_by_byte(&all, number);
+        let told = followed_by_byte(&heard, number);
+        let hops = |way: &Value| -> Vec<Value> {
+            let steps = way["sendings"][0]["steps"].as_array().expect("a list");
+            steps.iter().filter_map(|step| step.get("hop").cloned()).collect()
+        };
+        for (radio, monitor) in hops(&way).iter().zip(hops(&told)) {
+            let place = |name: &Value| name.as_str().expect("text").trim_start_matches('n').to_owned();
+            let station = |nth: &str| format!("02:00:00:00:00:0{nth}");
+            assert_eq!(monitor["from"], station(&place(&radio["from"])), "{monitor}");
+            assert_eq!(monitor["to"], station(&place(&radio["to"])), "{monitor}");
+            for count in ["rts", "data"] {
+                assert_eq!(monitor[count], radio[count], "{count} of byte {number}: {monitor} {radio}");
+            }
+            let data = monitor["data"].as_u64().expect("a number");
+            assert_eq!(monitor["lost"].as_array().map(Vec::len), usize::try_from(data - 1).ok(), "{monitor}");
+            again += data - 1;
+            compared += 1;
+        }
+        assert_eq!(told["sendings"][0]["is_there"], way["sendings"][0]["is_there"], "{told}");
+    }
+    println!("{compared} hops, {again} data frames that were sent again");
+    assert!(compared > 60 && again > 3);
+}
+
+fn followed_by_byte(all: &str, number: u32) -> Value {
+    let ends = packets(all.as_ref());
+    // Its SYN is the first IP packet that leaves an end.
+    let first = ends.iter().find(|packet| packet.data[0] == 0x45 && !packet.is_inbound).expect("a SYN");
+    let port = u16::from_be_bytes([first.data[20], first.data[21]]);
+    followed(all, &format!("10.0.0.1:{port}-10.0.0.4:5001/{number}"))
 }

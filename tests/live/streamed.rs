@@ -8,9 +8,8 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::field::{Field, HOPWISE, SOCKS5, THROUGH, text};
-use crate::folder::Folder;
 use crate::mesh::fleet::{make_keys, start_server};
-use crate::namespace::{Running, found, missing};
+use crate::namespace::{Running, found};
 use crate::world::{until, within_patience};
 
 #[test]
@@ -77,9 +76,9 @@ fn extcap(words: &[&str]) -> Command {
 fn wireshark_is_told_of_interfaces_and_their_settings() {
     let told = |words: &[&str]| text(&extcap(words).output().expect("it runs").stdout);
     let listed = told(&["--extcap-interfaces", "--extcap-version=4.0"]);
-    assert!(listed.contains("interface {value=hopwise-sim}"), "{listed}");
-    let settings = told(&["--extcap-interface", "hopwise-sim", "--extcap-config"]);
-    assert!(settings.starts_with("arg {number=0}{call=--scenario}"), "{settings}");
+    assert!(listed.contains("interface {value=hopwise-ssh}"), "{listed}");
+    let settings = told(&["--extcap-interface", "hopwise-ssh", "--extcap-config"]);
+    assert!(settings.starts_with("arg {number=0}{call=--host}"), "{settings}");
 }
 
 /// A server of ssh on a node's machine, whose shell finds this build's program. Returns the folder with an `ssh` for
@@ -124,28 +123,4 @@ fn a_live_node_of_another_machine_is_an_interface_of_wireshark_by_ssh() {
 fn comments_of(stream: &str) -> String {
     let words = ["-r", stream, "-T", "fields", "-e", "frame.comment"];
     text(&Command::new("tshark").args(words).output().expect("tshark runs").stdout)
-}
-
-/// Wireshark reads a named pipe.
-#[test]
-fn a_simulation_is_an_interface_of_wireshark() {
-    let name = "a_simulation_is_an_interface_of_wireshark";
-    if let Some(problem) = missing("tshark").or_else(|| missing("mkfifo")) {
-        println!("skipped: {name}: {problem}");
-        return;
-    }
-    let folder = Folder::new("extcap");
-    let fifo = folder.path("pipe");
-    assert!(Command::new("mkfifo").arg(&fifo).status().expect("it runs").success());
-    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/quickstart.yaml");
-    let settings = ["--scenario", scenario, "--arm", "delayed", "--duration", "2s", "--seed", ""];
-    let words =
-        [&["--extcap-interface", "hopwise-sim", "--capture", "--fifo", &fifo][..], &settings].concat();
-    let mut capture = Running(extcap(&words).spawn().expect("it runs"));
-    let fields = ["-T", "fields", "-e", "frame.interface_name", "-e", "frame.comment"];
-    let shown = Command::new("tshark").args(["-r", &fifo]).args(fields).output().expect("it runs");
-    let rows = text(&shown.stdout);
-    assert_eq!(capture.0.wait().expect("it ends").code(), Some(0));
-    assert!(rows.lines().count() > 40, "{rows} {}", text(&shown.stderr));
-    assert!(rows.contains("for n1, try 1 of at most"), "{rows}");
 }

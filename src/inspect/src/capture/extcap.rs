@@ -2,8 +2,6 @@
 //!
 //! It lists interfaces, then the settings of one, and runs the program again to capture into a named pipe.
 
-mod simulation;
-
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,17 +16,15 @@ use hopwise_daemon::signals;
 use hopwise_node::control::client::{Control, sockets};
 use hopwise_node::fleet::inventory::{Destination, problem_of_destination};
 use hopwise_node::fleet::ssh;
-use simulation::SimulatedInterface;
 
-/// Names of the interfaces that are there on each machine.
+/// The name of the interface that is there on each machine.
 const BY_SSH: &str = "hopwise-ssh";
-const SIMULATION: &str = "hopwise-sim";
 /// Before the name of a node's socket.
 const NODE: &str = "hopwise-node-";
 /// The link type that Wireshark is told beforehand. The interfaces of the pcapng stream have their own.
 const LINK_TYPE: &str = "dlt {number=101}{name=RAW}{display=IP, Ethernet or 802.11, as the capture says}";
 
-/// Serve Wireshark as an extcap source: live nodes, here or by ssh, and simulations
+/// Serve Wireshark as an extcap source: live nodes, here or by ssh
 ///
 /// Wireshark calls this by the script docs/wireshark/hopwise-extcap.
 #[derive(Args, Debug)]
@@ -71,8 +67,6 @@ pub(super) struct Arguments {
     /// Name of a link to capture (default: all); for a node
     #[arg(long, value_name = "NAME")]
     link: Option<String>,
-    #[command(flatten)]
-    simulation: SimulatedInterface,
 }
 
 pub(super) fn run(arguments: &Arguments, control: &Control) -> Result<(), Failure> {
@@ -98,7 +92,6 @@ pub(super) fn run(arguments: &Arguments, control: &Control) -> Result<(), Failur
             live::run(&live::Arguments { link, output: Some(fifo.clone()) }, &Control::at(socket))
         }
         ExtcapInterface::BySsh => by_ssh(arguments, control, fifo),
-        ExtcapInterface::Simulation => arguments.simulation.capture(fifo),
     }
 }
 
@@ -107,7 +100,6 @@ enum ExtcapInterface {
     /// By its control socket.
     Node(PathBuf),
     BySsh,
-    Simulation,
 }
 
 impl ExtcapInterface {
@@ -115,7 +107,6 @@ impl ExtcapInterface {
         let of_node = |stem: &str| sockets.iter().find(|socket| stem_of(socket) == stem).cloned();
         match name {
             BY_SSH => Ok(ExtcapInterface::BySsh),
-            SIMULATION => Ok(ExtcapInterface::Simulation),
             name => name.strip_prefix(NODE).and_then(of_node).map(ExtcapInterface::Node).ok_or_else(|| {
                 let problem =
                     format_args!("no interface `{name}`: expected one that --extcap-interfaces lists");
@@ -139,7 +130,6 @@ impl ExtcapInterface {
                 ) + &setting(1, "--control", "Control socket", "On that host; the only one if empty", false)
                     + &setting(2, "--link", "Link", "Name of one link; all if this is empty", false)
             }
-            ExtcapInterface::Simulation => SimulatedInterface::settings(),
         }
     }
 }
@@ -164,7 +154,6 @@ fn interfaces(sockets: &[PathBuf]) -> String {
         lines.push(format!("interface {{value={NODE}{stem}}}{{display=Hopwise node {stem}}}"));
     }
     lines.push(format!("interface {{value={BY_SSH}}}{{display=Hopwise node by ssh}}"));
-    lines.push(format!("interface {{value={SIMULATION}}}{{display=Hopwise simulation}}"));
     lines.join("\n")
 }
 
@@ -186,18 +175,11 @@ fn by_ssh(arguments: &Arguments, control: &Control, fifo: &Path) -> Result<(), F
     let out = out.map_err(|error| Failure::refused(fifo.display().to_string(), error))?;
     let mut ssh = ssh::command(&Destination::at(host), &words.join(" "));
     ssh.stdout(out);
-    until_it_ends(&mut ssh).map(|_| ())
-}
-
-/// The way in which a program ended.
-#[derive(Debug, PartialEq)]
-enum ProgramEnd {
-    ByItself,
-    BySignal,
+    until_it_ends(&mut ssh)
 }
 
 /// Runs a command until it ends, or until a signal ends both.
-fn until_it_ends(command: &mut Command) -> Result<ProgramEnd, Failure> {
+fn until_it_ends(command: &mut Command) -> Result<(), Failure> {
     let (runtime, mut ending) = signals::runtime()?;
     let name = command.get_program().to_string_lossy().into_owned();
     let failed =
@@ -208,12 +190,9 @@ fn until_it_ends(command: &mut Command) -> Result<ProgramEnd, Failure> {
     runtime.block_on(async {
         tokio::select! {
             // Its number is its own until the wait above is over.
-            () = ending.next() => match kill_process(id, Signal::TERM) {
-                Ok(()) => Ok(ProgramEnd::BySignal),
-                Err(error) => Err(failed(&error)),
-            },
+            () = ending.next() => kill_process(id, Signal::TERM).map_err(|error| failed(&error)),
             ended = ended => match ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())) {
-                Ok(status) if status.success() => Ok(ProgramEnd::ByItself),
+                Ok(status) if status.success() => Ok(()),
                 Ok(status) => Err(failed(&status)),
                 Err(error) => Err(failed(&error)),
             },
@@ -226,11 +205,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_by_their_sockets_ssh_and_simulations_are_interfaces() {
+    fn nodes_by_their_sockets_and_by_ssh_are_interfaces() {
         let sockets = [PathBuf::from("/run/hopwise/n2.sock"), PathBuf::from("/run/hopwise/a}{b.sock")];
         let text = interfaces(&sockets);
         let listed: Vec<_> = text.lines().skip(1).map(|line| line.split(['=', '}']).nth(1)).collect();
-        let expected = ["hopwise-node-n2", "hopwise-node-ab", "hopwise-ssh", "hopwise-sim"].map(Some);
+        let expected = ["hopwise-node-n2", "hopwise-node-ab", "hopwise-ssh"].map(Some);
         assert_eq!(listed, expected);
         for name in expected.into_iter().flatten() {
             let interface = ExtcapInterface::named(name, &sockets).expect("it is listed");

@@ -1,5 +1,6 @@
 //! `hopwise capture follow`: the way of one segment, hop by hop, through a capture of several radios or nodes.
 
+mod overheard;
 mod page;
 mod segment;
 mod track;
@@ -120,7 +121,7 @@ fn seen(packet: &CapturePacket) -> Option<CapturedPacket<'_>> {
     let bytes = &packet.block.data;
     let found = layers(packet.link, bytes);
     let told = said(&packet.block);
-    let (is_inbound, of_link) = (told.is_inbound, told.of_link());
+    let (is_inbound, is_directed, of_link) = (told.is_inbound, told.is_directed, told.of_link());
     let is_of_mac = |text: &String| {
         found.air.is_some() && ["for ", "in answer to "].iter().any(|start| text.starts_with(start))
     };
@@ -133,7 +134,8 @@ fn seen(packet: &CapturePacket) -> Option<CapturedPacket<'_>> {
     };
     let said = joined(&comments);
     let (at, interface) = (packet.at, packet.interface);
-    Some(CapturedPacket { at, interface, is_inbound, said, mac: mac.pop(), air, segment })
+    let is_overheard = air.is_some() && !is_directed;
+    Some(CapturedPacket { at, interface, is_inbound, is_overheard, said, mac: mac.pop(), air, segment })
 }
 
 fn on_air(frame: AirFrame<'_>, airtime_ns: u64) -> Option<OnAir<'_>> {
@@ -143,6 +145,7 @@ fn on_air(frame: AirFrame<'_>, airtime_ns: u64) -> Option<OnAir<'_>> {
         to: frame.to()?,
         from: frame.from(),
         number: frame.number(),
+        frame,
         airtime_ns,
     })
 }

@@ -77,6 +77,16 @@ impl<'a> AirFrame<'a> {
         self.0.get(22..24).filter(|_| self.kind() == Some(FrameKind::Data))
     }
 
+    /// Returns whether this block ACK has the bit of the data frame with that field of the sequence number.
+    pub(super) fn acknowledges_in_block(self, number: &[u8]) -> bool {
+        let sequence = |field: &[u8]| field.first_chunk().map(|field| u16::from_le_bytes(*field) >> 4);
+        let (Some(first), Some(number)) = (self.0.get(18..).and_then(sequence), sequence(number)) else {
+            return false;
+        };
+        let nth = usize::from(number.wrapping_sub(first) & 0xfff);
+        self.0.get(20 + nth / 8).is_some_and(|bits| bits >> (nth % 8) & 1 == 1)
+    }
+
     fn ip(self) -> Option<&'a [u8]> {
         const ADDRESS: usize = 6;
         let (kind, flags) = (self.0[0], self.0[1]);
@@ -293,5 +303,21 @@ mod tests {
     fn a_frame_that_was_cut_off_is_none() {
         assert!((0..arp_frame(1).len()).all(|len| arp(&arp_frame(1)[..len]).is_none()));
         assert!(ethernet_payload(&[0; 13]).is_empty());
+    }
+
+    #[test]
+    fn a_block_ack_has_a_bit_for_each_number_from_its_first_one() {
+        // From number 4090 on: 4090, 4092 and 3.
+        let mut frame = vec![0x94, 0, 0, 0];
+        frame.resize(16, 2);
+        frame.extend([5, 0]);
+        frame.extend((4090_u16 << 4).to_le_bytes());
+        frame.extend([0b101, 0b10, 0, 0, 0, 0, 0, 0]);
+        let (whole, short) = (AirFrame(&frame), AirFrame(&frame[..20]));
+        assert_eq!(whole.kind(), Some(FrameKind::BlockAck));
+        let is_told =
+            |frame: AirFrame<'_>, number: u16| frame.acknowledges_in_block(&(number << 4 | 1).to_le_bytes());
+        assert!([4090, 4092, 3].into_iter().all(|number| is_told(whole, number) && !is_told(short, number)));
+        assert!([4089, 4091, 0, 4, 70, 3000].into_iter().all(|number| !is_told(whole, number)));
     }
 }

@@ -39,6 +39,8 @@ pub(super) fn radio_frame(packet: &CapturePacket) -> Option<RadioFrame<'_>> {
 /// Data about a packet in a capture, without its bytes.
 pub(super) struct PacketFacts {
     pub(super) is_inbound: bool,
+    /// It has a direction. Packets of a monitor have none.
+    pub(super) is_directed: bool,
     /// Its comments about the packet.
     pub(super) comments: Vec<String>,
     /// The comment on its link, without the first words.
@@ -51,7 +53,7 @@ const OF_LINK: &str = "link to ";
 pub(super) fn said(packet: &EnhancedPacketBlock<'_>) -> PacketFacts {
     const INBOUND: u32 = 1;
     let mut comments = Vec::new();
-    let (mut is_inbound, mut link) = (false, None);
+    let (mut direction, mut link) = (0, None);
     for option in &packet.options {
         match option {
             EnhancedPacketOption::Comment(text) => {
@@ -61,11 +63,11 @@ pub(super) fn said(packet: &EnhancedPacketBlock<'_>) -> PacketFacts {
                     None => comments.push(text),
                 }
             }
-            EnhancedPacketOption::Flags(flags) => is_inbound = flags & 3 == INBOUND,
+            EnhancedPacketOption::Flags(flags) => direction = flags & 3,
             _ => {}
         }
     }
-    PacketFacts { is_inbound, comments, link }
+    PacketFacts { is_inbound: direction == INBOUND, is_directed: direction != 0, comments, link }
 }
 
 impl PacketFacts {

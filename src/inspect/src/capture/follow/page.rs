@@ -162,6 +162,10 @@ fn end(sending: &SegmentSending) -> (String, bool) {
         }
         Some(SendingStep::Hop(hop)) => match (hop.heard_ns, &hop.taken) {
             (Some(at), Some(taken)) => (format!("Came to {}{}: {taken}", hop.to, took(at)), true),
+            (Some(at), None) if hop.is_overheard => (
+                format!("{} acknowledged it{}, and no monitor heard it leave there", hop.to, took(at)),
+                false,
+            ),
             (Some(_), None) => (held(sending, &hop.to), false),
             (None, _) => (not_heard(hop), false),
         },

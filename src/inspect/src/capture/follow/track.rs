@@ -10,9 +10,14 @@ use hopwise_core::StationAddress;
 use serde::Serialize;
 
 use super::super::mac::Try;
+use super::super::packets::AirFrame;
+use super::overheard::Overheard;
 use super::segment::{CapturedSegment, FollowedSegment};
 
-type Mac = [u8; 6];
+pub(super) type Mac = [u8; 6];
+
+/// An answer that a monitor hears later than this is one to another frame.
+const ANSWERED_WITHIN_NS: i64 = 20_000_000;
 
 /// A frame or packet of the capture, as far as it matters here.
 #[derive(Debug)]
@@ -20,6 +25,8 @@ pub(super) struct CapturedPacket<'a> {
     pub(super) at: i64,
     pub interface: usize,
     pub(super) is_inbound: bool,
+    /// A monitor heard it, which neither sends nor receives.
+    pub(super) is_overheard: bool,
     /// The endpoint's comment, and the MAC's.
     pub(super) said: Option<String>,
     pub(super) mac: Option<String>,
@@ -35,6 +42,7 @@ pub(super) struct OnAir<'a> {
     pub(super) from: Option<Mac>,
     /// The field of the sequence number.
     pub(super) number: Option<&'a [u8]>,
+    pub(super) frame: AirFrame<'a>,
     pub(super) airtime_ns: i64,
 }
 
@@ -84,6 +92,10 @@ pub(super) struct RadioHop {
     /// From its arrival at this station to its first try; None if its arrival is in no file.
     pub(super) waited_ns: Option<i64>,
     pub(super) first_try_ns: i64,
+    #[serde(skip)]
+    last_try_ns: i64,
+    /// All is known by monitors.
+    pub(super) is_overheard: bool,
     pub(super) rts: u32,
     pub(super) data: u32,
     /// The airtime of its tries and their answers.
@@ -126,6 +138,7 @@ pub(super) struct SegmentTrack {
     target: FollowedSegment,
     names: Vec<String>,
     radios: BTreeMap<usize, RadioTrack>,
+    overheard: Overheard,
     /// The interface of the endpoint from which it leaves, and the radio that sends its packets.
     source: (Option<usize>, Option<usize>),
     pub(super) sendings: Vec<SegmentSending>,
@@ -134,16 +147,61 @@ pub(super) struct SegmentTrack {
 impl SegmentTrack {
     /// `names` are the interfaces' names.
     pub(super) fn new(target: FollowedSegment, names: Vec<String>) -> SegmentTrack {
-        SegmentTrack { target, names, radios: BTreeMap::new(), source: (None, None), sendings: Vec::new() }
+        let (radios, overheard) = Default::default();
+        SegmentTrack { target, names, radios, overheard, source: (None, None), sendings: Vec::new() }
     }
 
     pub(super) fn hear(&mut self, seen: &CapturedPacket<'_>) {
         let segment = seen.segment.filter(|segment| self.target.is_in(segment));
         match (seen.air, segment) {
+            (Some(air), segment) if seen.is_overheard => self.overhear(seen, air, segment),
             (Some(air), segment) if seen.is_inbound => self.hear_in(seen, air, segment),
             (Some(air), segment) => self.hear_out(seen, air, segment),
             (None, Some(segment)) => self.hear_packet(seen, &segment),
             (None, None) => self.hear_behind(seen),
+        }
+    }
+
+    /// A frame that a monitor heard is one of its sender's, and an answer tells that the frame before it came.
+    fn overhear(&mut self, seen: &CapturedPacket<'_>, air: OnAir<'_>, segment: Option<CapturedSegment>) {
+        let is_answer = matches!(air.kind, FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck);
+        let Some(station) = (if is_answer { Some(air.to) } else { air.from }) else { return };
+        if self.overheard.is_again(seen.at, seen.interface, air.frame) {
+            return;
+        }
+        let interface = self.overheard.station(station, &mut self.names);
+        let seen = CapturedPacket { interface, said: None, mac: None, ..*seen };
+        match air.kind {
+            FrameKind::Cts => self.hear_in(&seen, air, segment),
+            FrameKind::Ack | FrameKind::BlockAck => self.hear_answer(&seen, air),
+            _ => self.hear_out(&seen, air, segment),
+        }
+    }
+
+    /// The answer to a frame of this station, as a monitor heard it. An ACK is for the frame before it.
+    fn hear_answer(&mut self, seen: &CapturedPacket<'_>, air: OnAir<'_>) {
+        let current = self.radios.get_mut(&seen.interface).and_then(|radio| radio.current.take());
+        let is_it = |step: &SendingStep| match step {
+            SendingStep::Hop(hop) => {
+                hop.interface == seen.interface
+                    && air.from == Some(hop.to_mac)
+                    && air.frame.acknowledges_in_block(&hop.number)
+            }
+            _ => false,
+        };
+        let sendings = self.sendings.iter().enumerate().rev();
+        let place = match air.kind {
+            FrameKind::Ack => current,
+            _ => sendings.into_iter().find_map(|(nth, it)| Some((nth, it.steps.iter().rposition(is_it)?))),
+        };
+        let step = place.and_then(|(nth, step)| self.sendings.get_mut(nth)?.steps.get_mut(step));
+        if let Some(SendingStep::Hop(hop)) = step
+            && seen.at - hop.last_try_ns < ANSWERED_WITHIN_NS
+        {
+            hop.is_answered = true;
+            hop.airtime_ns += air.airtime_ns;
+            hop.heard_ns = hop.heard_ns.or(Some(seen.at));
+            hop.heard_at = Some(self.overheard.station(hop.to_mac, &mut self.names));
         }
     }
 
@@ -224,6 +282,10 @@ impl SegmentTrack {
                 Some(segment) => {
                     let place = self.place_of_hop(seen, air, &segment);
                     let Some(hop) = self.hop(place) else { return };
+                    if seen.is_overheard && hop.data > 0 {
+                        hop.lost.push("no answer that its sender heard".to_owned());
+                    }
+                    hop.last_try_ns = seen.at;
                     hop.data += 1;
                     hop.airtime_ns += air.airtime_ns;
                     hop.lost.extend(lost);
@@ -341,6 +403,7 @@ impl SegmentTrack {
             to: named.map_or_else(|| self.station(air.to), |it| it.to.to_owned()),
             waited_ns: came.map(|came| (first_try_ns - came).max(0)),
             first_try_ns,
+            is_overheard: seen.is_overheard,
             said: seen.said.clone(),
             ..RadioHop::default()
         }
