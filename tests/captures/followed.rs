@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
-use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
 use serde_json::Value;
 
-use super::merged::{Packet, packets};
+use super::merged::{Packet, changed, packets};
 use super::{hopwise, run_with, text};
 
 /// The merged capture of a run, in the folder of its files.
@@ -154,26 +152,7 @@ fn what_names_no_segment_is_refused_with_what_would() {
 /// The capture without directions and comments, as a monitor beside the station writes it.
 fn overheard(out: &Path, node: usize) -> String {
     let (from, to) = (out.join(format!("n{node}.pcapng")), out.join(format!("mon{node}.pcapng")));
-    let mut reader = PcapNgReader::new(std::fs::File::open(from).expect("a capture")).expect("pcapng");
-    let mut writer = PcapNgWriter::new(std::fs::File::create(&to).expect("a folder")).expect("a file");
-    while let Some(block) = reader.next_block() {
-        let written = match block.expect("a sound block") {
-            Block::EnhancedPacket(mut packet) => {
-                packet.options.clear();
-                writer.write_block(&Block::EnhancedPacket(packet))
-            }
-            Block::InterfaceDescription(mut interface) => {
-                let is_name = |option: &InterfaceDescriptionOption<'_>| {
-                    matches!(option, InterfaceDescriptionOption::IfName(_))
-                };
-                interface.options.retain(|option| !is_name(option));
-                interface.options.push(InterfaceDescriptionOption::IfName(format!("mon{node}").into()));
-                writer.write_block(&Block::InterfaceDescription(interface))
-            }
-            _ => continue,
-        };
-        written.expect("a file");
-    }
+    changed(&from, &to, |packet| packet.options.clear());
     to.to_string_lossy().into_owned()
 }
 
@@ -196,6 +175,7 @@ fn monitors_beside_the_stations_tell_the_tries_of_each_hop() {
             let steps = way["sendings"][0]["steps"].as_array().expect("a list");
             steps.iter().filter_map(|step| step.get("hop").cloned()).collect()
         };
+        assert_eq!(hops(&told).len(), hops(&way).len(), "{told} {way}");
         for (radio, monitor) in hops(&way).iter().zip(hops(&told)) {
             let place = |name: &Value| name.as_str().expect("text").trim_start_matches('n').to_owned();
             let station = |nth: &str| format!("02:00:00:00:00:0{nth}");

@@ -100,7 +100,7 @@ fn before_the_kernels_hop(from: &Path, to: &Path) {
 }
 
 /// Copies a capture with a change to each packet.
-fn changed(from: &Path, to: &Path, change: impl Fn(&mut EnhancedPacketBlock<'_>)) {
+pub(super) fn changed(from: &Path, to: &Path, change: impl Fn(&mut EnhancedPacketBlock<'_>)) {
     let mut reader = PcapNgReader::new(File::open(from).expect("it is there")).expect("pcapng");
     let mut writer = PcapNgWriter::new(File::create(to).expect("a new file")).expect("it can be written");
     while let Some(block) = reader.next_block() {

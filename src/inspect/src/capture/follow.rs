@@ -140,14 +140,7 @@ fn seen(packet: &CapturePacket) -> Option<CapturedPacket<'_>> {
 
 fn on_air(frame: AirFrame<'_>, airtime_ns: u64) -> Option<OnAir<'_>> {
     let airtime_ns = i64::try_from(airtime_ns).unwrap_or(i64::MAX);
-    Some(OnAir {
-        kind: frame.kind()?,
-        to: frame.to()?,
-        from: frame.from(),
-        number: frame.number(),
-        frame,
-        airtime_ns,
-    })
+    Some(OnAir { kind: frame.kind()?, to: frame.to()?, frame, airtime_ns })
 }
 
 #[cfg(test)]

@@ -39,9 +39,6 @@ pub(super) struct CapturedPacket<'a> {
 pub(super) struct OnAir<'a> {
     pub kind: FrameKind,
     pub to: Mac,
-    pub(super) from: Option<Mac>,
-    /// The field of the sequence number.
-    pub(super) number: Option<&'a [u8]>,
     pub(super) frame: AirFrame<'a>,
     pub(super) airtime_ns: i64,
 }
@@ -165,7 +162,7 @@ impl SegmentTrack {
     /// A frame that a monitor heard is one of its sender's, and an answer tells that the frame before it came.
     fn overhear(&mut self, seen: &CapturedPacket<'_>, air: OnAir<'_>, segment: Option<CapturedSegment>) {
         let is_answer = matches!(air.kind, FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck);
-        let Some(station) = (if is_answer { Some(air.to) } else { air.from }) else { return };
+        let Some(station) = (if is_answer { Some(air.to) } else { air.frame.from() }) else { return };
         if self.overheard.is_again(seen.at, seen.interface, air.frame) {
             return;
         }
@@ -184,15 +181,15 @@ impl SegmentTrack {
         let is_it = |step: &SendingStep| match step {
             SendingStep::Hop(hop) => {
                 hop.interface == seen.interface
-                    && air.from == Some(hop.to_mac)
+                    && air.frame.from() == Some(hop.to_mac)
                     && air.frame.acknowledges_in_block(&hop.number)
             }
             _ => false,
         };
-        let sendings = self.sendings.iter().enumerate().rev();
+        let mut sendings = self.sendings.iter().enumerate().rev();
         let place = match air.kind {
             FrameKind::Ack => current,
-            _ => sendings.into_iter().find_map(|(nth, it)| Some((nth, it.steps.iter().rposition(is_it)?))),
+            _ => sendings.find_map(|(nth, it)| Some((nth, it.steps.iter().rposition(is_it)?))),
         };
         let step = place.and_then(|(nth, step)| self.sendings.get_mut(nth)?.steps.get_mut(step));
         if let Some(SendingStep::Hop(hop)) = step
@@ -255,7 +252,7 @@ impl SegmentTrack {
 
     fn hear_out(&mut self, seen: &CapturedPacket<'_>, air: OnAir<'_>, segment: Option<CapturedSegment>) {
         let radio = self.radios.entry(seen.interface).or_default();
-        radio.own = air.from.or(radio.own);
+        radio.own = air.frame.from().or(radio.own);
         let is_from_source =
             |segment: CapturedSegment| segment.flow.0.ip() == self.target.segment.flow.0.ip();
         // The first station that sends its host's packets is the one at the host.
@@ -338,7 +335,7 @@ impl SegmentTrack {
         air: OnAir<'_>,
         segment: &CapturedSegment,
     ) -> (usize, usize) {
-        let number = air.number.unwrap_or_default();
+        let number = air.frame.number().unwrap_or_default();
         let is_it =
             |hop: &RadioHop| hop.interface == seen.interface && hop.to_mac == air.to && hop.number == number;
         let known = self.find(segment, |step| matches!(step, SendingStep::Hop(hop) if is_it(hop)));
@@ -398,7 +395,7 @@ impl SegmentTrack {
         RadioHop {
             interface: seen.interface,
             to_mac: air.to,
-            number: air.number.unwrap_or_default().to_vec(),
+            number: air.frame.number().unwrap_or_default().to_vec(),
             from: self.name(seen.interface),
             to: named.map_or_else(|| self.station(air.to), |it| it.to.to_owned()),
             waited_ns: came.map(|came| (first_try_ns - came).max(0)),
@@ -444,7 +441,7 @@ impl SegmentTrack {
 
     /// A data frame with the segment, for this station or for any station.
     fn hear_segment(&mut self, seen: &CapturedPacket<'_>, air: OnAir<'_>, segment: &CapturedSegment) {
-        let number = air.number.unwrap_or_default();
+        let number = air.frame.number().unwrap_or_default();
         let is_it = |hop: &RadioHop| hop.to_mac == air.to && hop.number == number;
         let here = self.name(seen.interface);
         let own = self.radios.get(&seen.interface).and_then(|radio| radio.own);
