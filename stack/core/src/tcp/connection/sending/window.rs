@@ -75,9 +75,11 @@ impl Sending {
     }
 
     /// The number of an ACK or RST without data: the next one, or the end of a window that shrank. A peer ignores all
-    /// that lies beyond its window (RFC 9293 §3.10.7.4), also the acknowledgement and the window in it.
+    /// that lies beyond its window (RFC 9293 §3.10.7.4), also the acknowledgement and the window in it. Our SYN lies
+    /// beyond no window: the first window counts from the number after the SYN.
     pub(crate) fn number_in_window(&self) -> Seq {
-        if self.is_beyond_window() { self.una + self.wnd } else { self.nxt }
+        let is_syn_alone = self.una == self.iss && self.nxt == self.iss + 1;
+        if self.is_beyond_window() && !is_syn_alone { self.una + self.wnd } else { self.nxt }
     }
 
     /// Returns whether an ACK is older than any window allows (RFC 5961 §5.2).
