@@ -1,11 +1,16 @@
-//! The time in which a path carries nothing of ours: a wire behind the radios. A whole aggregate and a survey, each of
-//! them alone on the path, differ by the air that the survey's further segments take. Beside other data a survey may
-//! meet free air where the aggregates before it had to wait. A wire holds up each segment, and the handshake too.
+//! The time in which a path carries nothing of ours: a wire behind the radios, or a slow host. A whole aggregate and a
+//! survey, each of them alone on the path, differ by the air that the survey's further segments take. Beside other data
+//! a survey may meet free air where the aggregates before it had to wait. A wire holds up each segment, and the
+//! handshake too.
 
 use std::time::Duration;
 
 /// An aggregate that is on the air for less of its round trip than this leaves the rest of it to further bursts.
 const MOST_BUSY: f64 = 0.6;
+/// That part over so few hops. Between quick hosts the air is busy for nine tenths there, since a segment alone takes
+/// the rest. Over three hops a flow the other way would look like a slow host.
+const MOST_BUSY_NEAR: f64 = 0.87;
+const NEAR_HOPS: u8 = 2;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wire {
@@ -27,13 +32,20 @@ impl Wire {
 
     /// A survey of so many segments has come. Returns the time in seconds for which an aggregate takes the air, if the
     /// air is idle for the rest of its round trip.
-    pub(super) fn on_survey(&mut self, segments: u32, aggregate: u32, round_trip: Duration) -> Option<f64> {
+    pub(super) fn on_survey(
+        &mut self,
+        (segments, aggregate): (u32, u32),
+        round_trip: Duration,
+        hops: Option<u8>,
+    ) -> Option<f64> {
         let whole_s = self.whole.take()?.as_secs_f64();
         let further = segments.checked_sub(aggregate).filter(|further| *further > 0)?;
         let longer_s = (round_trip.as_secs_f64() - whole_s).max(0.0);
         let beside_wire_s = whole_s - self.least?.as_secs_f64();
         let busy_s = (longer_s * f64::from(aggregate) / f64::from(further)).max(beside_wire_s);
-        (busy_s < MOST_BUSY * whole_s).then_some(busy_s)
+        let is_near = hops.is_some_and(|hops| hops <= NEAR_HOPS);
+        let most = if is_near { MOST_BUSY_NEAR } else { MOST_BUSY };
+        (busy_s < most * whole_s).then_some(busy_s)
     }
 }
 
@@ -56,11 +68,11 @@ mod tests {
     #[test]
     fn a_survey_tells_the_air_of_an_aggregate_from_the_wire() {
         let mut wire = path(41);
-        assert_eq!(wire.on_survey(56, 28, ms(47)), None, "no whole aggregate to compare with");
+        assert_eq!(wire.on_survey((56, 28), ms(47), Some(3)), None, "no whole aggregate to compare with");
         [60, 46, 80].into_iter().for_each(|whole| wire.on_whole(ms(whole)));
-        let busy_s = wire.on_survey(56, 28, ms(52)).expect("40 ms of wire");
+        let busy_s = wire.on_survey((56, 28), ms(52), Some(3)).expect("40 ms of wire");
         assert!((busy_s - 0.006).abs() < 1e-9, "{busy_s}: the quickest aggregate counts");
-        assert_eq!(wire.on_survey(56, 28, ms(52)), None, "the path may have changed since");
+        assert_eq!(wire.on_survey((56, 28), ms(52), Some(3)), None, "the path may have changed since");
     }
 
     #[test]
@@ -68,7 +80,7 @@ mod tests {
         for (segments, aggregate, whole, survey) in [(56, 28, 7, 12), (56, 28, 20, 40), (96, 64, 10, 14)] {
             let mut wire = path(5);
             wire.on_whole(ms(whole));
-            assert_eq!(wire.on_survey(segments, aggregate, ms(survey)), None);
+            assert_eq!(wire.on_survey((segments, aggregate), ms(survey), Some(3)), None);
         }
     }
 
@@ -76,14 +88,31 @@ mod tests {
     fn a_survey_that_meets_free_air_is_no_wire_where_the_handshake_was_quick() {
         let mut wire = path(5);
         wire.on_whole(ms(36));
-        assert_eq!(wire.on_survey(56, 28, ms(36)), None, "the aggregates waited for a flow the other way");
+        assert_eq!(
+            wire.on_survey((56, 28), ms(36), Some(3)),
+            None,
+            "the aggregates waited for a flow the other way"
+        );
+    }
+
+    #[test]
+    fn a_slow_host_leaves_the_air_of_few_hops_idle_as_a_short_wire_does() {
+        for (hops, is_found) in [(Some(1), true), (Some(2), true), (Some(3), false), (None, false)] {
+            let mut wire = path(2);
+            wire.on_whole(ms(8));
+            let busy_s = wire.on_survey((56, 28), ms(14), hops);
+            assert_eq!(busy_s.is_some(), is_found, "{hops:?}: the air is busy for 6 ms of 8");
+        }
+        let mut quick = path(1);
+        quick.on_whole(ms(8));
+        assert_eq!(quick.on_survey((56, 28), ms(15), Some(1)), None, "the air is busy for 7 ms of 8");
     }
 
     #[test]
     fn an_aggregate_takes_the_air_for_what_its_round_trip_has_above_the_least_one() {
         let mut wire = path(41);
         wire.on_whole(ms(50));
-        let busy_s = wire.on_survey(56, 28, ms(50)).expect("40 ms of wire");
+        let busy_s = wire.on_survey((56, 28), ms(50), Some(3)).expect("40 ms of wire");
         assert!((busy_s - 0.009).abs() < 1e-9, "{busy_s}");
     }
 }
