@@ -126,7 +126,7 @@ impl PathState {
             return;
         }
         let aggregate = self.aggregate.segments();
-        let busy_s = round_trip.and_then(|rtt| self.wire.on_survey((survey.sent, aggregate), rtt, hops));
+        let busy_s = round_trip.and_then(|rtt| self.wire.on_survey(survey.sent, aggregate, rtt, hops));
         if let Some(busy_s) = busy_s.filter(|_| self.comparison.is_untried()) {
             self.comparison.begin_over_wire();
             self.paced.begin_at(busy_s);

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 /// An aggregate that is on the air for less of its round trip than this leaves the rest of it to further bursts.
 const MOST_BUSY: f64 = 0.6;
-/// That part over so few hops. Between quick hosts the air is busy for nine tenths there, since a segment alone takes
-/// the rest. Over three hops a flow the other way would look like a slow host.
+/// The bound of near paths, where a slow host holds an aggregate up as a wire does. Between quick hosts the air is busy
+/// for nine tenths of the round trip: a segment alone takes the rest.
 const MOST_BUSY_NEAR: f64 = 0.87;
+/// Paths of up to two hops are near. Over three hops a flow the other way would look like a slow host.
 const NEAR_HOPS: u8 = 2;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +35,8 @@ impl Wire {
     /// air is idle for the rest of its round trip.
     pub(super) fn on_survey(
         &mut self,
-        (segments, aggregate): (u32, u32),
+        segments: u32,
+        aggregate: u32,
         round_trip: Duration,
         hops: Option<u8>,
     ) -> Option<f64> {
@@ -68,11 +70,11 @@ mod tests {
     #[test]
     fn a_survey_tells_the_air_of_an_aggregate_from_the_wire() {
         let mut wire = path(41);
-        assert_eq!(wire.on_survey((56, 28), ms(47), Some(3)), None, "no whole aggregate to compare with");
+        assert_eq!(wire.on_survey(56, 28, ms(47), Some(3)), None, "no whole aggregate to compare with");
         [60, 46, 80].into_iter().for_each(|whole| wire.on_whole(ms(whole)));
-        let busy_s = wire.on_survey((56, 28), ms(52), Some(3)).expect("40 ms of wire");
+        let busy_s = wire.on_survey(56, 28, ms(52), Some(3)).expect("40 ms of wire");
         assert!((busy_s - 0.006).abs() < 1e-9, "{busy_s}: the quickest aggregate counts");
-        assert_eq!(wire.on_survey((56, 28), ms(52), Some(3)), None, "the path may have changed since");
+        assert_eq!(wire.on_survey(56, 28, ms(52), Some(3)), None, "the path may have changed since");
     }
 
     #[test]
@@ -80,7 +82,7 @@ mod tests {
         for (segments, aggregate, whole, survey) in [(56, 28, 7, 12), (56, 28, 20, 40), (96, 64, 10, 14)] {
             let mut wire = path(5);
             wire.on_whole(ms(whole));
-            assert_eq!(wire.on_survey((segments, aggregate), ms(survey), Some(3)), None);
+            assert_eq!(wire.on_survey(segments, aggregate, ms(survey), Some(3)), None);
         }
     }
 
@@ -89,7 +91,7 @@ mod tests {
         let mut wire = path(5);
         wire.on_whole(ms(36));
         assert_eq!(
-            wire.on_survey((56, 28), ms(36), Some(3)),
+            wire.on_survey(56, 28, ms(36), Some(3)),
             None,
             "the aggregates waited for a flow the other way"
         );
@@ -100,19 +102,19 @@ mod tests {
         for (hops, is_found) in [(Some(1), true), (Some(2), true), (Some(3), false), (None, false)] {
             let mut wire = path(2);
             wire.on_whole(ms(8));
-            let busy_s = wire.on_survey((56, 28), ms(14), hops);
+            let busy_s = wire.on_survey(56, 28, ms(14), hops);
             assert_eq!(busy_s.is_some(), is_found, "{hops:?}: the air is busy for 6 ms of 8");
         }
         let mut quick = path(1);
         quick.on_whole(ms(8));
-        assert_eq!(quick.on_survey((56, 28), ms(15), Some(1)), None, "the air is busy for 7 ms of 8");
+        assert_eq!(quick.on_survey(56, 28, ms(15), Some(1)), None, "the air is busy for 7 ms of 8");
     }
 
     #[test]
     fn an_aggregate_takes_the_air_for_what_its_round_trip_has_above_the_least_one() {
         let mut wire = path(41);
         wire.on_whole(ms(50));
-        let busy_s = wire.on_survey((56, 28), ms(50), Some(3)).expect("40 ms of wire");
+        let busy_s = wire.on_survey(56, 28, ms(50), Some(3)).expect("40 ms of wire");
         assert!((busy_s - 0.009).abs() < 1e-9, "{busy_s}");
     }
 }
