@@ -15,15 +15,18 @@ const NEAR_HOPS: u8 = 2;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wire {
-    /// The least round trip of a whole aggregate since the last survey.
-    whole: Option<Duration>,
+    /// The whole aggregates since the last survey, and the sum of their round trips. A host that is late at times leaves
+    /// the air idle then: the mean tells it, where the least round trip would not.
+    wholes: u32,
+    round_trips: Duration,
     /// The least round trip of any segment: the wire's, at the most.
     least: Option<Duration>,
 }
 
 impl Wire {
     pub(super) fn on_whole(&mut self, round_trip: Duration) {
-        self.whole = Some(self.whole.map_or(round_trip, |least| least.min(round_trip)));
+        self.wholes += 1;
+        self.round_trips += round_trip;
     }
 
     /// A flow has seen this least round trip so far.
@@ -40,13 +43,13 @@ impl Wire {
         round_trip: Duration,
         hops: Option<u8>,
     ) -> Option<f64> {
-        let whole_s = self.whole.take()?.as_secs_f64();
+        let wholes = std::mem::take(&mut self.wholes);
+        let whole_s = std::mem::take(&mut self.round_trips).checked_div(wholes)?.as_secs_f64();
         let further = segments.checked_sub(aggregate).filter(|further| *further > 0)?;
         let longer_s = (round_trip.as_secs_f64() - whole_s).max(0.0);
         let beside_wire_s = whole_s - self.least?.as_secs_f64();
         let busy_s = (longer_s * f64::from(aggregate) / f64::from(further)).max(beside_wire_s);
-        let is_near = hops.is_some_and(|hops| hops <= NEAR_HOPS);
-        let most = if is_near { MOST_BUSY_NEAR } else { MOST_BUSY };
+        let most = if hops.is_some_and(|hops| hops <= NEAR_HOPS) { MOST_BUSY_NEAR } else { MOST_BUSY };
         (busy_s < most * whole_s).then_some(busy_s)
     }
 }
@@ -71,9 +74,9 @@ mod tests {
     fn a_survey_tells_the_air_of_an_aggregate_from_the_wire() {
         let mut wire = path(41);
         assert_eq!(wire.on_survey(56, 28, ms(47), Some(3)), None, "no whole aggregate to compare with");
-        [60, 46, 80].into_iter().for_each(|whole| wire.on_whole(ms(whole)));
+        [47, 45, 46].into_iter().for_each(|whole| wire.on_whole(ms(whole)));
         let busy_s = wire.on_survey(56, 28, ms(52), Some(3)).expect("40 ms of wire");
-        assert!((busy_s - 0.006).abs() < 1e-9, "{busy_s}: the quickest aggregate counts");
+        assert!((busy_s - 0.006).abs() < 1e-9, "{busy_s}: the mean of the aggregates counts");
         assert_eq!(wire.on_survey(56, 28, ms(52), Some(3)), None, "the path may have changed since");
     }
 
@@ -105,6 +108,12 @@ mod tests {
             let busy_s = wire.on_survey(56, 28, ms(14), hops);
             assert_eq!(busy_s.is_some(), is_found, "{hops:?}: the air is busy for 6 ms of 8");
         }
+        let mut late = path(2);
+        [8, 8, 14].into_iter().for_each(|whole| late.on_whole(ms(whole)));
+        assert!(
+            late.on_survey(56, 28, ms(16), Some(1)).is_some(),
+            "a host that is late at times: 10 ms in the mean"
+        );
         let mut quick = path(1);
         quick.on_whole(ms(8));
         assert_eq!(quick.on_survey(56, 28, ms(15), Some(1)), None, "the air is busy for 7 ms of 8");
