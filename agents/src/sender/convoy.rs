@@ -115,6 +115,8 @@ pub(crate) struct Convoy {
     handshake: Option<Duration>,
     burst: Option<Burst>,
     survey: Option<Survey>,
+    /// The arrivals of data from the peer until the last survey.
+    data_arrivals: u32,
     /// The ends of bursts and groups under way whose round trips show the path.
     asked: VecDeque<Seq>,
     last_sent: Option<Instant>,
@@ -142,6 +144,7 @@ impl Convoy {
             handshake: None,
             burst: None,
             survey: None,
+            data_arrivals: 0,
             asked: VecDeque::new(),
             last_sent: None,
             newest: None,
@@ -275,8 +278,9 @@ impl Convoy {
         // The data may have run out before the survey's end.
         let is_over = survey.end <= view.snd_una || view.snd_una == view.snd_nxt;
         if let Some(survey) = self.survey.take_if(|_| is_over) {
-            let hops = view.path.hops_to_peer.or(view.path.hops_from_peer).map(|(hops, _)| hops);
-            self.shared.path(|path| path.on_survey(&survey, acked.now, acked.rtt, hops));
+            let before = mem::replace(&mut self.data_arrivals, view.path.data_arrivals);
+            let is_one_way = before == view.path.data_arrivals;
+            self.shared.path(|path| path.on_survey(&survey, acked, view.path, is_one_way));
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use hopwise_core::agent::{Acked, Path};
 use hopwise_core::{Instant, Seq};
 
 use super::aggregate::Aggregate;
@@ -105,14 +106,9 @@ impl PathState {
         }
     }
 
-    /// A burst whose runs were asked for has arrived without a loss, its last segment after this round trip.
-    pub(super) fn on_survey(
-        &mut self,
-        survey: &Survey,
-        now: Instant,
-        round_trip: Option<Duration>,
-        hops: Option<u8>,
-    ) {
+    /// A burst whose runs were asked for has arrived without a loss, its last segment after the round trip of `acked`.
+    /// With `is_one_way` no data has come from the peer since the last survey.
+    pub(super) fn on_survey(&mut self, survey: &Survey, acked: &Acked, path: &Path, is_one_way: bool) {
         if self.kind == Kind::Unknown && survey.sent >= LEAST_RUN {
             self.doubts += if survey.longest == 1 { ALONE_DOUBTS } else { 1 };
             if survey.longest >= LEAST_RUN {
@@ -126,7 +122,7 @@ impl PathState {
             return;
         }
         let aggregate = self.aggregate.segments();
-        let busy_s = round_trip.and_then(|rtt| self.wire.on_survey(survey.sent, aggregate, rtt, hops));
+        let busy_s = acked.rtt.and_then(|rtt| self.wire.on_survey(survey.sent, aggregate, rtt, is_one_way));
         if let Some(busy_s) = busy_s.filter(|_| self.comparison.is_untried()) {
             self.comparison.begin_over_wire();
             self.paced.begin_at(busy_s);
@@ -134,7 +130,8 @@ impl PathState {
         let was_starting = self.aggregate.is_starting();
         self.aggregate.on_survey(survey.longest);
         if was_starting && !self.aggregate.is_starting() {
-            self.comparison.begin(now, hops);
+            let hops = path.hops_to_peer.or(path.hops_from_peer).map(|(hops, _)| hops);
+            self.comparison.begin(acked.now, hops);
         }
         self.paced.fit(self.aggregate.segments(), self.round_trip_s);
     }

@@ -354,6 +354,20 @@ fn a_flow_the_other_way_is_no_wire() {
     assert_eq!(bench.gauge("burst_segments"), Some(28));
 }
 
+/// A host that holds each burst up for a quarter of its air time.
+#[test]
+fn a_slow_host_is_a_wire_unless_data_comes_from_the_peer() {
+    for arrivals in [0, 1] {
+        let mut bench = taught(3);
+        let is_tried = (0..300).any(|_| {
+            bench.path.data_arrivals += arrivals;
+            whole_over_wire(&mut bench, 28, RTT / 4);
+            bench.gauge("burst_segments") == Some(12)
+        });
+        assert_eq!(is_tried, arrivals == 0, "{arrivals} segments from the peer for each burst");
+    }
+}
+
 #[test]
 fn paced_bursts_that_carry_more_stay() {
     let mut bench = taught(5);

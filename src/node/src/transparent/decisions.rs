@@ -164,7 +164,7 @@ impl<W> Decisions<W> {
     /// Caught connections that have not stood for a while, and whose SYNs are not known to have come in. No copy of
     /// them has been caught just before `now`, nor since then.
     pub(super) fn late(&self, now: Instant) -> BTreeSet<Ends> {
-        let is_late = |(_, since, last): &(Ends, Instant, Option<Instant>)| {
+        let is_late = |(.., since, last): &(Ends, u32, Instant, Option<Instant>)| {
             now.duration_since(*since) >= COMES_IN_WITHIN
                 && last.is_some_and(|last| now.duration_since(last) >= COPY_COMES_IN_WITHIN)
         };
@@ -174,20 +174,17 @@ impl<W> Decisions<W> {
     /// Caught connections that do not stand yet, with the numbers of their SYNs. None of these SYNs has been caught
     /// just before `now`, nor since then.
     pub(super) fn quiet(&self, now: Instant) -> BTreeSet<(Ends, u32)> {
-        let quiet = self.states.iter().filter_map(|(ends, state)| match *state {
-            State::Waiting { seq, since, on_its_way_since: last, .. } => {
-                Some((*ends, seq, last.unwrap_or(since)))
-            }
-            _ => None,
-        });
-        let is_quiet = |last: Instant| now.duration_since(last) >= COPY_COMES_IN_WITHIN;
-        quiet.filter(|(.., last)| is_quiet(*last)).map(|(ends, seq, _)| (ends, seq)).collect()
+        let is_quiet = |(.., since, last): &(Ends, u32, Instant, Option<Instant>)| {
+            now.duration_since(last.unwrap_or(*since)) >= COPY_COMES_IN_WITHIN
+        };
+        self.waiting().filter(is_quiet).map(|(ends, seq, ..)| (ends, seq)).collect()
     }
 
-    /// Caught connections that do not stand yet, since when, and the times of copies not known to have come in.
-    fn waiting(&self) -> impl Iterator<Item = (Ends, Instant, Option<Instant>)> {
-        self.states.iter().filter_map(|(ends, state)| match state {
-            State::Waiting { since, on_its_way_since, .. } => Some((*ends, *since, *on_its_way_since)),
+    /// Caught connections that do not stand yet, the numbers of their SYNs, since when, and the times of copies not
+    /// known to have come in.
+    fn waiting(&self) -> impl Iterator<Item = (Ends, u32, Instant, Option<Instant>)> {
+        self.states.iter().filter_map(|(ends, state)| match *state {
+            State::Waiting { seq, since, on_its_way_since, .. } => Some((*ends, seq, since, on_its_way_since)),
             _ => None,
         })
     }
@@ -222,7 +219,7 @@ impl<W> Decisions<W> {
             self.straight.pop_front();
             self.forget_straight(oldest);
         }
-        let is_late = |(ends, since, _): &(Ends, Instant, _)| {
+        let is_late = |(ends, _, since, _): &(Ends, u32, Instant, _)| {
             let waits = now.duration_since(*since);
             waits >= STANDS_WITHIN_A_CROWD && is_in_way(*ends, waits)
         };

@@ -21,6 +21,8 @@ pub struct Path {
     pub link: Option<Arc<LinkFacts>>,
     /// The round trip over both ways.
     pub rtt: Rtt,
+    /// Arrivals of data from the peer, a count that wraps.
+    pub data_arrivals: u32,
 }
 
 impl Path {

@@ -415,6 +415,7 @@ impl Connection {
             return self.refuse_data(cx);
         }
         let Outbound { opening, path, sending, stats, .. } = &mut self.out;
+        path.data_arrivals = path.data_arrivals.wrapping_add(1);
         let around = Around { agreed: &opening.agreed, path, mss: sending.mss };
         self.events.readable |= self.receiving.take_payload(cx, arrived, rtt, around, stats);
         Step::Next
