@@ -25,7 +25,7 @@ impl Regime {
     }
 }
 
-/// Up to so many hops every station hears every other, so that paced bursts bring nothing.
+/// Up to so many hops one whole aggregate at a time fills the air, so that paced bursts bring nothing.
 const SHORT_HOPS: u8 = 3;
 /// The change from one regime to the other shows nothing of either.
 const SETTLE: Duration = Duration::from_millis(500 * BLOCK.as_secs());
