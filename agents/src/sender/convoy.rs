@@ -19,11 +19,11 @@
 //! whole bursts. Over more than three hops it tries the other way after 1 s, 32 s and 512 s, for 1 s, and keeps paced
 //! bursts if they bring 5 % more. It does so at once if its way comes to bring 5 % less than the other one last did. A
 //! second that brings 5 % more than the figure before it decides nothing, and neither does the first one of a way. Over
-//! up to three hops it tries paced bursts behind a wire alone; a slow host may stand for the wire. A wire shows where an
-//! aggregate takes the air for less than .87 of its mean round trip since the last survey, or for less than .6 if data
-//! came from the peer since then. Its air time is what a survey's further segments add to that mean, in parts of A, but
-//! at least what the mean has above the least round trip of any segment. The first gap is half of this air time. A
-//! group beside what the path holds is in flight. Surveys come as in the beginning again once A segments queue. All
+//! up to three hops it tries paced bursts behind a wire alone; a slow host may stand for the wire. A wire shows where
+//! an aggregate takes the air for less than .87 of its mean round trip since the last survey, or for less than .6 if
+//! data came from the peer since then. Its air time is what a survey's further segments add to that mean, in parts of
+//! A, but at least what the mean has above the least round trip of any segment. The first gap is half of this air time.
+//! A group beside what the path holds is in flight. Surveys come as in the beginning again once A segments queue. All
 //! flows between two hosts share this knowledge and take turns, each of them for a burst or for a group.
 //!
 //! Deviations: with a peer that takes no requests for ACKs after a number of segments, a flow is one of `cubic`: one of

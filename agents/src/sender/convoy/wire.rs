@@ -5,16 +5,16 @@
 
 use std::time::Duration;
 
-/// An aggregate that is on the air for less of its round trip than this leaves the rest of it to further bursts. Between
-/// quick hosts the air is busy for nine tenths of the round trip: a segment alone takes the rest.
+/// An aggregate that is on the air for less of its round trip than this leaves the rest of it to further bursts.
+/// Between quick hosts the air is busy for nine tenths of the round trip: a segment alone takes the rest.
 const MOST_BUSY: f64 = 0.87;
 /// The bound while data comes from the peer, too: aggregates that wait for that data look as behind a slow host.
 const MOST_BUSY_BOTH_WAYS: f64 = 0.6;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wire {
-    /// The whole aggregates since the last survey, and the sum of their round trips. A host that is late at times leaves
-    /// the air idle then: the mean tells it, where the least round trip would not.
+    /// The whole aggregates since the last survey, and the sum of their round trips. A host that is late at times
+    /// leaves the air idle then: the mean tells it, where the least round trip would not.
     wholes: u32,
     round_trips: Duration,
     /// The least round trip of any segment: the wire's, at the most.

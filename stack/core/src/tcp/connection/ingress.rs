@@ -264,8 +264,7 @@ impl Connection {
         if self.out.state == StateName::TimeWait { self.check_late(cx, segment) } else { Step::Next }
     }
 
-    /// After its FIN the peer has nothing left to send. A segment that takes a number or is ahead of us shows a
-    /// disagreement about the state (RFC 9293 §3.10.7.4).
+    /// After the peer's FIN, a segment that takes a number or is ahead of us shows a disagreement (RFC 9293 §3.10.7.4).
     #[cold]
     fn check_late(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> Step {
         if segment.flags.contains(Flags::FIN) {
