@@ -184,7 +184,9 @@ impl<W> Decisions<W> {
     /// known to have come in.
     fn waiting(&self) -> impl Iterator<Item = (Ends, u32, Instant, Option<Instant>)> {
         self.states.iter().filter_map(|(ends, state)| match *state {
-            State::Waiting { seq, since, on_its_way_since, .. } => Some((*ends, seq, since, on_its_way_since)),
+            State::Waiting { seq, since, on_its_way_since, .. } => {
+                Some((*ends, seq, since, on_its_way_since))
+            }
             _ => None,
         })
     }
