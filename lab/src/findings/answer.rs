@@ -7,6 +7,9 @@ use super::{ArmFindings, Findings, PointFindings, ends, label};
 use crate::metric;
 use crate::statistics::{Comparison, ComparisonVerdict, Figure, GOODPUT, change};
 
+/// The points, and the arms, up to which sentences tell each gain. A table has more of them.
+const MOST_TOLD: usize = 4;
+
 impl Findings {
     /// The answer; empty where fewer than two arms have a run.
     pub fn answer(&self) -> Vec<String> {
@@ -88,6 +91,7 @@ impl Findings {
             .and_then(metric::named)
             .map_or(String::new(), |metric| format!(" ({})", metric.title()));
         tell(PointFindings::answers_soonest, "answers soonest", &by);
+        said.extend(gains_by_point(points));
         let all = || points.iter().flat_map(|point| &point.comparisons);
         let open = all().filter(|found| found.verdict == ComparisonVerdict::Undecided).count();
         let baseline = points.first().and_then(|point| point.arms.first()).map_or("", |arm| arm.arm.as_str());
@@ -96,6 +100,24 @@ impl Findings {
         }
         said
     }
+}
+
+/// The gain in goodput of each arm over the baseline at each point, a sentence an arm; none where they would be long.
+fn gains_by_point(points: &[PointFindings]) -> Vec<String> {
+    let first = &points[0].arms;
+    if points.len() > MOST_TOLD || first.len() > MOST_TOLD {
+        return Vec::new();
+    }
+    let of_arm = |arm: &ArmFindings| {
+        let at = |point: &PointFindings| {
+            let found = point.comparison(&arm.arm, &GOODPUT)?;
+            Some(format!("{} at {} ({})", change(found.ratio?), label(&point.point), found.verdict.name()))
+        };
+        let told: Vec<_> = points.iter().filter_map(at).collect();
+        let baseline = &first.first()?.arm;
+        (!told.is_empty()).then(|| format!("{} against {baseline}: {}.", arm.arm, told.join(", ")))
+    };
+    first.iter().filter_map(of_arm).collect()
 }
 
 /// The baseline carries most. An arm that is not surely slower may carry as much.
