@@ -31,8 +31,10 @@ const OF_KERNELS: [&str; 8] = ["txqueuelen", "gro", "gso", "tso", "sysctl", "bef
 /// Ends of names: forwarding of all interfaces sets each interface, and the end of IPv6 removes addresses.
 const WIDE_ENDS: [&str; 3] = [".ip_forward", ".all.forwarding", ".disable_ipv6"];
 /// The keys of a simulation in place of those of a host.
-const IN_SIMULATION: [(&str, &str); 4] = [
+const IN_SIMULATION: [(&str, &str); 6] = [
     ("txqueuelen", "radio.queue_packets"),
+    ("txq_limit", "radio.queue.packets"),
+    ("aql_limit", "radio.queue.aql_high"),
     ("mesh_path_refresh_time", "routing.hwmp.path_refresh_time"),
     ("mesh_hwmp_active_path_timeout", "routing.hwmp.active_path_timeout"),
     ("orig_interval", "routing.batman.orig_interval"),
@@ -158,7 +160,10 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Result<(), Box<
             _ if key == SIMULATED => continue,
             World::Sim => {
                 let found = IN_SIMULATION.iter().find(|(of_host, _)| *of_host == key);
-                ("the simulation has no hosts", found.map_or(SIMULATED, |(_, of_simulation)| of_simulation))
+                (
+                    "the simulation has no hosts",
+                    found.map_or("no such key", |(_, of_simulation)| of_simulation),
+                )
             }
             World::Netns if !is_of_kernels => ("radios have no driver in the world netns", "no such key"),
             _ => continue,

@@ -1,5 +1,6 @@
 //! The stations of a Wi-Fi interface: what the kernel reports of them (nl80211), as far as it is believed.
 
+pub(crate) mod airtime_limits;
 mod kernel;
 mod offer;
 pub mod radio;

@@ -38,6 +38,15 @@ pub(in crate::scenario) struct HostConfig {
     /// hwsim, and simulated radios keep theirs.
     #[schemars(extend("x-range" = "0 to 36", "x-unit" = "dBm"))]
     pub(in crate::scenario) tx_power: Option<u8>,
+    /// Packets that may wait in mac80211's own queues, which are FQ-CoDel (default: as it is). Only in worlds mesh and
+    /// hwsim.
+    #[schemars(extend("x-range" = "1 to 1000000", "x-unit" = "packets"))]
+    pub(in crate::scenario) txq_limit: Option<u32>,
+    /// Airtime that may wait in the driver, of all access categories: AQL (default: as it is). Linux has 5ms for a
+    /// station beside further ones and 12ms for a station alone; both get this value. It needs debugfs. Only in worlds
+    /// mesh and hwsim.
+    #[schemars(extend("x-range" = "1us to 65ms"))]
+    pub(in crate::scenario) aql_limit: Option<Time>,
     /// Time after which a station of an 802.11s mesh repeats a request to peer (default: as it is). Only in worlds mesh
     /// and hwsim.
     #[schemars(extend("x-range" = "1ms to 255ms"))]

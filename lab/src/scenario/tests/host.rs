@@ -65,7 +65,7 @@ fn a_simulated_radio_takes_the_threshold_that_a_driver_would() {
 #[test]
 fn what_a_world_lacks_is_refused_with_what_it_has() {
     let of_sim = refused(&["host={ gro: false }"]);
-    assert!(of_sim.ends_with("has no hosts; rts_threshold, or world: netns, hwsim or mesh"), "{of_sim}");
+    assert!(of_sim.ends_with("has no hosts; no such key, or world: netns, hwsim or mesh"), "{of_sim}");
     let of_queue = refused(&["host={ txqueuelen: 9 }"]);
     assert!(
         of_queue.ends_with("has no hosts; radio.queue_packets, or world: netns, hwsim or mesh"),
@@ -73,13 +73,15 @@ fn what_a_world_lacks_is_refused_with_what_it_has() {
     );
     for (set, instead) in [
         ("host={ orig_interval: 1s }", "routing.batman.orig_interval, or world: hwsim or mesh"),
-        ("host={ mesh_hwmp_rootmode: 4 }", "rts_threshold, or world: hwsim or mesh"),
+        ("host={ aql_limit: 1ms }", "radio.queue.aql_high, or world: hwsim or mesh"),
+        ("host={ mesh_hwmp_rootmode: 4 }", "no such key, or world: hwsim or mesh"),
     ] {
         assert!(refused(&[set]).ends_with(instead), "{}", refused(&[set]));
     }
     for (set, words) in [
         ("host={ orig_interval: 1s }", "radios have no driver in the world netns"),
         ("host={ orig_interval: 5ms }", "5ms is out of range"),
+        ("host={ aql_limit: 66ms }", "66ms is out of range"),
         ("host={ mesh_rssi_threshold: 3 }", "3 is out of range"),
         ("host={ sysctl: { net.ipv4.ip_forward: 0 } }", "changes more than itself"),
         ("host={ sysctl: { net.ipv6.conf.all.hop_limit: 3 } }", "changes more than itself"),

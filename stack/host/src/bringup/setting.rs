@@ -11,6 +11,7 @@ use super::change::{InterfaceChange, What};
 use super::plan::BringupStep;
 use crate::namespace::switch_of;
 use crate::netlink::{self, KernelRefusal, batman_adv, device, features};
+use crate::nl80211::airtime_limits::AirtimeLimits;
 use crate::nl80211::radio::{Radio, RadioNumber};
 use crate::running::run_alone;
 use crate::sys::driver_of;
@@ -23,6 +24,7 @@ enum Way {
     Queue,
     Radio(RadioNumber),
     Power,
+    AirtimeLimits,
     OriginatorInterval,
 }
 
@@ -36,6 +38,8 @@ enum Words {
     Power,
     /// A time in units of so many microseconds.
     Time(u32),
+    /// One time for both limits of airtime.
+    AirtimeLimits,
 }
 
 /// The kernel's unit of some times, in microseconds (TU).
@@ -43,7 +47,7 @@ const TIME_UNIT: u32 = 1_024;
 
 /// The settings of interfaces, with nl80211's numbers of attributes and the bytes of their values (linux/nl80211.h). A
 /// name that begins with `net.` is a switch of the host (sysctl).
-const TABLE: [(&str, Way, Words); 17] = [
+const TABLE: [(&str, Way, Words); 19] = [
     ("rts_threshold", Way::Radio(RadioNumber::of_radio(64, 4)), Words::Number),
     ("fragmentation", Way::Radio(RadioNumber::of_radio(63, 4)), Words::Number),
     ("short_retries", Way::Radio(RadioNumber::of_radio(61, 1)), Words::Number),
@@ -51,6 +55,8 @@ const TABLE: [(&str, Way, Words); 17] = [
     ("coverage_class", Way::Radio(RadioNumber::of_radio(89, 1)), Words::Number),
     ("power_save", Way::Radio(RadioNumber::POWER_SAVE), Words::OnOff),
     ("tx_power", Way::Power, Words::Power),
+    ("txq_limit", Way::Radio(RadioNumber::of_radio(266, 4)), Words::Number),
+    ("aql_limit", Way::AirtimeLimits, Words::AirtimeLimits),
     ("mesh_retry_timeout", Way::Radio(RadioNumber::of_mesh(1, 2)), Words::Time(1_000)),
     ("mesh_path_refresh_time", Way::Radio(RadioNumber::of_mesh(9, 4)), Words::Time(1_000)),
     ("mesh_hwmp_active_path_timeout", Way::Radio(RadioNumber::of_mesh(11, 4)), Words::Time(TIME_UNIT)),
@@ -165,6 +171,11 @@ impl Words {
             (Words::Power, OFF) => "auto".to_owned(),
             (Words::Power, _) => (f64::from(number) / 100.0).to_string(),
             (Words::Time(unit), _) => format!("{:?}", Duration::from_micros(unit.into()) * number),
+            (Words::AirtimeLimits, _) => {
+                let AirtimeLimits { low, high } = AirtimeLimits::of_number(number);
+                let [low, high] = [low, high].map(|us| format!("{:?}", Duration::from_micros(us.into())));
+                if low == high { low } else { format!("{low} and {high}") }
+            }
         }
     }
 
@@ -176,6 +187,10 @@ impl Words {
             (Words::OnOff, _) => ["off", "on"].iter().position(|word| *word == text)?.try_into().ok(),
             (Words::Power, _) => text.parse::<u32>().ok()?.checked_mul(100),
             (Words::Time(unit), _) => Some(text.strip_suffix("us")?.parse::<u32>().ok()? / unit),
+            (Words::AirtimeLimits, _) => {
+                let us = text.strip_suffix("us")?.parse().ok()?;
+                Some(AirtimeLimits { low: us, high: us }.number())
+            }
         }
     }
 }
@@ -211,6 +226,7 @@ fn now(way: Way, index: u32) -> io::Result<Option<u32>> {
         Way::Queue => device::device(index).map(|device| Some(device.queue)),
         Way::Radio(number) => Radio::open().and_then(|radio| radio.number(index, number)),
         Way::Power => Radio::open().and_then(|radio| Ok(radio.state(index)?.and_then(|state| state.power))),
+        Way::AirtimeLimits => AirtimeLimits::read(index),
         Way::OriginatorInterval => batman_adv::originator_interval(index),
     };
     let is_absent = |error: &io::Error| {
@@ -241,6 +257,7 @@ pub(super) fn set(index: u32, name: &str, value: u32) -> Result<(), KernelRefusa
         Way::Queue => device::set_number(index, device::QUEUE, value),
         Way::Radio(number) => Radio::open()?.set_number(index, number, value),
         Way::Power => Radio::open()?.set_power(index, (value != OFF).then_some(value)),
+        Way::AirtimeLimits => Ok(AirtimeLimits::of_number(value).set(index)?),
         Way::OriginatorInterval => Ok(batman_adv::set_originator_interval(index, value)?),
     }
 }
@@ -306,12 +323,14 @@ mod tests {
             (Words::Power, "auto", OFF, "auto"),
             (Words::Time(1_000), "500000us", 500, "500ms"),
             (Words::Time(TIME_UNIT), "5000000us", 4_882, "4.999168s"),
+            (Words::AirtimeLimits, "1500us", 1_500 << 16 | 1_500, "1.5ms"),
         ] {
             assert_eq!((words.number(text), words.text(number).as_str()), (Some(number), told), "{words:?}");
         }
         for (words, text) in [(Words::OnOff, "in part"), (Words::Number, "-1"), (Words::Time(1_000), "5")] {
             assert_eq!(words.number(text), None, "{words:?} {text}");
         }
+        assert_eq!(Words::AirtimeLimits.text(12_000 << 16 | 5_000), "5ms and 12ms");
         assert_eq!(of("w0", "orig_interval").in_words("1000000us").as_deref(), Some("1s"));
     }
 

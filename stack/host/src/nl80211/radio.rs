@@ -64,6 +64,13 @@ impl Radio {
         ask(&self.socket, question.attribute(wire::SPLIT_DUMP, &[]), sink)
     }
 
+    /// The name of the interface's radio, such as `phy0`.
+    pub(super) fn name(&self, index: u32) -> io::Result<Option<String>> {
+        let mut found = None;
+        self.each_part(index, |heard| found = found.take().or_else(|| wire::name(heard.body)))?;
+        Ok(found)
+    }
+
     /// Gives the interface another type. It has to be down.
     pub fn set_kind(&self, index: u32, kind: InterfaceType) -> Result<(), KernelRefusal> {
         self.tell(

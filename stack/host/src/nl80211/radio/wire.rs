@@ -23,6 +23,7 @@ const GET_POWER_SAVE: u8 = 62;
 pub(super) const JOIN_MESH: u8 = 68;
 pub(super) const LEAVE_MESH: u8 = 69;
 /// Attributes.
+const NAME: u16 = 2;
 pub(super) const TYPE: u16 = 5;
 const BANDS: u16 = 22;
 const MESH_ID: u16 = 24;
@@ -246,6 +247,12 @@ impl RadioNumber {
         }
         message.attribute(self.attribute, &bytes)
     }
+}
+
+/// The name of a radio.
+pub(super) fn name(body: &[u8]) -> Option<String> {
+    let name = String::from_utf8_lossy(attribute(body.get(GENERIC_HEADER..)?, NAME)?);
+    Some(name.trim_end_matches('\0').to_owned())
 }
 
 /// The state of an interface with a radio.
