@@ -1,5 +1,6 @@
 //! Figures of a run.
 
+use super::live::mesh::{HostRow, StationLink};
 use super::result::{Completed, DatagramResult, FlowRow, ProbeResult, RoundTripQuantiles, RunResult};
 use super::statistics::{Better, Figure};
 
@@ -155,6 +156,12 @@ metrics! {
     NEITHER data_airtime_s = |run| run.air.data_airtime_s;
     /// the same for TCP's ACKs
     NEITHER ack_airtime_s = |run| run.air.ack_airtime_s;
+    /// frames that were sent again, as the drivers of a mesh's radios count them
+    LESS station_retries "frames sent again" = |run| of_links(run, |link| link.tx_retries);
+    /// packets that these radios gave up
+    LESS station_failures "packets given up" = |run| of_links(run, |link| link.tx_failed);
+    /// share of the time in which a mesh's channel was busy during the run, 0 to 1; mean of the hosts
+    LESS channel_busy "share of busy time" = |run| mean(hosts(run).filter_map(|host| host.channel?.busy_beside));
     /// searches for a route that began
     NEITHER route_discoveries = |run| count(run.routing.discoveries);
     /// routes that broke
@@ -255,6 +262,16 @@ fn probe_loss(run: &RunResult) -> Option<f64> {
     let (sent, answered) =
         probes(run).fold((0, 0), |(sent, answered), probe| (sent + probe.sent, answered + probe.answered));
     (sent > 0).then(|| (sent - answered) as f64 / sent as f64)
+}
+
+fn hosts(run: &RunResult) -> impl Iterator<Item = &HostRow> {
+    run.live.iter().filter_map(|live| live.mesh.as_ref()).flat_map(|mesh| &mesh.hosts)
+}
+
+/// The sum over all links of a mesh whose drivers count it; none if no driver does.
+fn of_links(run: &RunResult, of: fn(&StationLink) -> Option<u64>) -> Option<f64> {
+    let counts = hosts(run).flat_map(|host| &host.links).filter_map(of);
+    count(counts.reduce(|sum, more| sum + more))
 }
 
 /// A probe stands in no total, but it is there to be measured.
