@@ -17,7 +17,7 @@ use hopwise_daemon::failure::Failure;
 const IMPLICIT_GROUPS: [&str; 2] = ["all", "ungrouped"];
 
 /// The variables with a meaning here; the last four are older names of Ansible.
-const VARIABLES: [&str; 15] = [
+const VARIABLES: [&str; 16] = [
     "ansible_host",
     "ansible_user",
     "ansible_port",
@@ -29,11 +29,15 @@ const VARIABLES: [&str; 15] = [
     "hopwise_command",
     "hopwise_control",
     "hopwise_address",
+    "hopwise_place_m",
     "ansible_ssh_host",
     "ansible_ssh_user",
     "ansible_ssh_port",
     "ansible_private_key_file",
 ];
+
+/// The most metres of a place, as in a file of ours.
+const FARTHEST_M: u32 = 10_000_000;
 
 type Variables = Map<String, Value>;
 
@@ -134,7 +138,16 @@ impl HostReader<'_> {
             text.parse().map_err(|_| self.refused(&["hopwise_address"], problem))
         });
         let (name, address) = (self.name.to_owned(), address.transpose()?);
-        Ok(Host { name, ssh, control, command, groups, address, place_m: None })
+        Ok(Host { name, ssh, control, command, groups, address, place_m: self.place_m()? })
+    }
+
+    fn place_m(&self) -> Result<Option<[i32; 2]>, Failure> {
+        let names = ["hopwise_place_m"];
+        let Some(value) = self.variables.get(names[0]) else { return Ok(None) };
+        let place = serde_json::from_value::<[i32; 2]>(value.clone()).ok();
+        let place = place.filter(|place| place.iter().all(|metres| metres.unsigned_abs() <= FARTHEST_M));
+        let accepted = "expected two whole numbers of metres, such as [0, 1200], -10000000 to 10000000";
+        place.map(Some).ok_or_else(|| self.refused(&names, format_args!("{value} is no place: {accepted}")))
     }
 
     fn destination(&self) -> Result<Destination, Failure> {

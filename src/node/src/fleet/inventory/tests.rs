@@ -76,6 +76,7 @@ const LIST: &str = r#"{
             "ansible_become": "true", "ansible_host": "10.0.0.9", "ansible_port": 2022,
             "ansible_ssh_common_args": "-F ssh.conf -o \"ServerAliveInterval=9\"",
             "ansible_ssh_private_key_file": "~/.ssh/a key", "hopwise_address": "10.66.0.9",
+            "hopwise_place_m": [-20, 450],
             "hopwise_command": "/opt/hopwise", "hopwise_control": ["/run/a.sock", "/run/b.sock"], "mesh_channel": 6
         },
         "lone": { "ansible_connection": "local" },
@@ -101,6 +102,7 @@ fn the_list_of_ansible_gives_hosts_groups_and_their_variables() {
     assert_eq!(ssh(far).options, ["-F", "ssh.conf", "-o", "ServerAliveInterval=9"]);
     assert_eq!((far.command.as_str(), far.control.len()), ("sudo -n /opt/hopwise", 2));
     assert_eq!(far.address, Some([10, 66, 0, 9].into()));
+    assert_eq!((far.place_m, lone.place_m), (Some([-20, 450]), None));
     assert_eq!(far.groups, ["mesh", "outdoor"]);
     assert_eq!((lone.ssh.as_ref(), lone.groups.len()), (None, 0));
     assert_eq!((ssh(bare).host.as_str(), ssh(bare).user.as_deref()), ("bare", None));
@@ -123,6 +125,11 @@ fn a_variable_without_sense_in_the_list_of_ansible_is_refused_with_its_host() {
         (r#""ansible_ssh_common_args": "-o""#, "`-o` is no option with a value"),
         (r#""ansible_ssh_common_args": "-o 'a""#, "a quote does not end"),
         (r#""hopwise_address": "n1""#, "`n1` is no address of IPv4"),
+        (
+            r#""hopwise_place_m": [0, 10000001]"#,
+            "[0,10000001] is no place: expected two whole numbers of metres",
+        ),
+        (r#""hopwise_place_m": "0, 1""#, "is no place"),
     ] {
         let said =
             problem("hosts.json", &format!(r#"{{"_meta": {{"hostvars": {{"n1": {{{variables}}}}}}}}}"#));
