@@ -5,7 +5,7 @@ mod profiles;
 mod vht;
 
 pub use ht::GuardInterval;
-pub(crate) use ht::{ChannelBandwidth, Contention, Ht};
+pub(crate) use ht::{ChannelBandwidth, Contention, Ht, MOST_MCS};
 pub use profiles::RateMask;
 pub(crate) use vht::Vht;
 

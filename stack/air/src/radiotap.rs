@@ -7,7 +7,7 @@ use hopwise_core::narrow::as_u32;
 use crate::dcf::{FrameKind, category_of};
 use crate::frames::{FrameEffect, FrameEvent, Framing, Mac, mac_of};
 use crate::medium::Radio;
-use crate::phy::{BitForm, ChannelBandwidth, Coding, GuardInterval, Ht, Phy, Vht};
+use crate::phy::{BitForm, ChannelBandwidth, Coding, GuardInterval, Ht, MOST_MCS, Phy, Rate, Vht};
 use crate::truncate;
 
 /// TSFT, flags, rate, channel and antenna signal: bits 0, 1, 2, 3 and 5.
@@ -24,6 +24,7 @@ const VHT_KNOWN: u16 = 1 << 2 | 1 << 6;
 const VHT_SHORT_GUARD: u8 = 0x04;
 /// The MCS, width, guard interval and format of the frame are known.
 const MCS_KNOWN: u8 = 0x0f;
+const MCS_WIDTH: u8 = 0x03;
 const MCS_40_MHZ: u8 = 0x01;
 const MCS_SHORT_GUARD: u8 = 0x04;
 
@@ -36,7 +37,8 @@ pub const HAS_FCS: u8 = 0x10;
 pub const OFDM: u16 = 0x0040;
 const CCK: u16 = 0x0020;
 const BAND_2_GHZ: u16 = 0x0080;
-const BAND_5_GHZ: u16 = 0x0100;
+/// Flag of a channel in radiotap: it is one at 5 GHz.
+pub const BAND_5_GHZ: u16 = 0x0100;
 
 /// A preamble is short when it takes less than the long one, in nanoseconds.
 const LONG_PREAMBLE_NS: u64 = 192_000;
@@ -173,6 +175,32 @@ fn write_vht(Vht { mcs, streams, width, guard }: Vht, out: &mut Vec<u8>) {
     out.extend_from_slice(&[guard, width, mcs << 4 | streams, 0, 0, 0]);
     // The convolutional code; no group and no partial AID.
     out.extend_from_slice(&[0, 0, 0, 0]);
+}
+
+/// The rate that a field of bit 19 tells; none for one that 802.11n does not have here, such as of three streams.
+pub fn rate_of_mcs([known, flags, mcs]: [u8; 3]) -> Option<Rate> {
+    let width =
+        if flags & MCS_WIDTH == MCS_40_MHZ { ChannelBandwidth::Mhz40 } else { ChannelBandwidth::Mhz20 };
+    let ht = Ht { mcs, width, guard: guard(flags & MCS_SHORT_GUARD) };
+    (known & MCS_KNOWN == MCS_KNOWN && mcs <= MOST_MCS).then(|| ht.rate())
+}
+
+/// The rate that a field of bit 21 tells of its first user.
+pub fn rate_of_vht(field: [u8; 12]) -> Option<Rate> {
+    let [_, _, flags, width, of_user, ..] = field;
+    let width = match width {
+        0 => ChannelBandwidth::Mhz20,
+        1..=3 => ChannelBandwidth::Mhz40,
+        4..=10 => ChannelBandwidth::Mhz80,
+        _ => return None,
+    };
+    let vht =
+        Vht { mcs: of_user >> 4, streams: of_user & 0x0f, width, guard: guard(flags & VHT_SHORT_GUARD) };
+    vht.checked_rate()
+}
+
+fn guard(is_short: u8) -> GuardInterval {
+    if is_short == 0 { GuardInterval::Long } else { GuardInterval::Short }
 }
 
 /// Whole dBm, as radiotap and drivers give them.

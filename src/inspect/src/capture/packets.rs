@@ -93,7 +93,10 @@ impl<'a> AirFrame<'a> {
         let fourth = if flags & TO_AND_FROM_DS == TO_AND_FROM_DS { ADDRESS } else { 0 };
         let qos = if kind & QOS == 0 { 0 } else { 2 };
         let body = self.0.get(24 + fourth + qos..).filter(|_| kind & TYPE == DATA)?;
-        SNAP.iter().find_map(|snap| body.strip_prefix(snap))
+        let packet = |body: &'a [u8]| SNAP.iter().find_map(|snap| body.strip_prefix(snap));
+        // A station of 802.11s has its own header there: flags, TTL, a number of four bytes, and up to two addresses.
+        let behind_mesh = || packet(body.get(6 + ADDRESS * usize::from(body.first()? & 3)..)?);
+        packet(body).or_else(behind_mesh)
     }
 }
 
@@ -241,6 +244,21 @@ mod tests {
             assert_eq!(found.ip, Some(&ip(40)[..]), "{flags}");
             let air = found.air.expect("a frame");
             assert_eq!((air.0.len(), air.to()), (26 + 8 + 40, Some([1; 6])), "{flags}");
+        }
+    }
+
+    #[test]
+    fn a_packet_is_found_behind_the_header_of_an_802_11s_mesh() {
+        for addresses in 0..3 {
+            let mut frame = vec![0x88, TO_AND_FROM_DS, 0, 0];
+            frame.resize(32, 2);
+            // QoS Control tells that the header follows.
+            frame[31] = 1;
+            frame.extend([addresses, 31, 9, 0, 0, 0]);
+            frame.resize(frame.len() + 6 * usize::from(addresses), 3);
+            frame.extend(SNAP[0]);
+            frame.extend(ip(40));
+            assert_eq!(layers(DataLink::IEEE802_11, &frame).ip, Some(&ip(40)[..]), "{addresses}");
         }
     }
 

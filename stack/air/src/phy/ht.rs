@@ -10,7 +10,7 @@ use crate::phy::vht::Vht;
 use crate::phy::{BitForm, Phy, Rate};
 
 /// The fastest MCS of two streams.
-pub(super) const MOST_MCS: u8 = 15;
+pub(crate) const MOST_MCS: u8 = 15;
 /// The MCSs of one stream.
 const OF_A_STREAM: u8 = 8;
 

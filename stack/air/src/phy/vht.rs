@@ -28,6 +28,12 @@ impl Vht {
         Rate { bits_per_second, sinr, form: BitForm::Vht(self) }
     }
 
+    /// The same of what a frame may claim; none for a combination that the standard does not have, or no station here.
+    pub(crate) fn checked_rate(self) -> Option<Rate> {
+        let is_known = usize::from(self.mcs) < CODES.len() && (1..=2).contains(&self.streams);
+        (is_known && self.is_valid()).then(|| self.rate())
+    }
+
     /// N_CBPS.
     const fn coded_bits_per_symbol(self) -> u32 {
         self.streams as u32 * self.width.subcarriers() * CODES[self.mcs as usize].0
