@@ -79,7 +79,8 @@ impl HeardFrames {
         let sight = Sight {
             at: packet.at,
             frame: packet.frame,
-            way: way(packet),
+            // An interface in monitor mode tells no direction: it only listens.
+            way: way(packet).or(found.air.map(|_| SightWay::In)),
             hops: found.ip.and_then(hop_limit).unwrap_or(0),
             is_radio: found.air.is_some(),
         };
