@@ -72,6 +72,8 @@ pub struct LinkFacts {
     pub rx_bytes: Option<u64>,
     /// The bit rate of the last packet to it.
     pub tx_bitrate_bps: Option<u64>,
+    /// The bit rate of the last packet from it.
+    pub rx_bitrate_bps: Option<u64>,
     /// The rate control's estimate of what the link carries.
     pub expected_throughput_bps: Option<u64>,
     /// The airtime of frames to it.
@@ -95,6 +97,7 @@ impl LinkFacts {
             rx_packets: None,
             rx_bytes: None,
             tx_bitrate_bps: None,
+            rx_bitrate_bps: None,
             expected_throughput_bps: None,
             tx_duration: None,
             rx_duration: None,

@@ -14,6 +14,8 @@ use super::{System, faults};
 /// No rate carries frames reliably below this signal, and many do from the other one on.
 const HOPELESS_DBM: i8 = -85;
 const GOOD_DBM: i8 = -60;
+/// A station whose frames come at this rate is near enough for frames to it at more than the lowest rate.
+const GOOD_BPS: u64 = 24_000_000;
 /// The lowest rate of 802.11n.
 const LOWEST_BPS: u64 = 6_500_000;
 /// Fewer packets say nothing about the control of rates.
@@ -111,24 +113,28 @@ pub(super) fn odd(name: &str, stations: usize, broken: &[(SanityCheck, StationAd
     broken.iter().map(finding).collect()
 }
 
-/// A station with a signal that is too weak, or with rates that are too slow for its signal.
+/// A station with a signal that is too weak, or with rates that are too slow for what comes from it.
 fn signal(name: &str, facts: &LinkFacts, rates: &BTreeMap<StationAddress, BTreeSet<u64>>) -> Option<Finding> {
-    let LinkFacts { station, signal_average_dbm, signal_dbm, tx_packets, .. } = *facts;
-    let dbm = signal_average_dbm.or(signal_dbm)?;
-    if dbm < HOPELESS_DBM {
+    let LinkFacts { station, rx_bitrate_bps, .. } = *facts;
+    let dbm = facts.signal_average_dbm.or(facts.signal_dbm);
+    if let Some(dbm) = dbm.filter(|dbm| *dbm < HOPELESS_DBM) {
         let said = format!("{name}: frames of {station} have {dbm} dBm, expected {HOPELESS_DBM} dBm or more");
         return Some(faults::SIGNAL_HOPELESS.found(said).with("IF", name));
     }
     let fastest = *rates.get(&station)?.last()?;
-    let is_stuck = dbm >= GOOD_DBM && fastest <= LOWEST_BPS && tx_packets? >= LEAST_PACKETS;
-    let said = || {
-        format!(
-            "{name}: frames to {station} go at {} kbit/s with a signal of {dbm} dBm, expected more than {} kbit/s",
-            fastest / 1_000,
-            LOWEST_BPS / 1_000
-        )
+    if fastest > LOWEST_BPS || facts.tx_packets? < LEAST_PACKETS {
+        return None;
+    }
+    let comes = match (dbm, rx_bitrate_bps) {
+        (Some(dbm), _) if dbm >= GOOD_DBM => format!("with a signal of {dbm} dBm"),
+        (_, Some(bps)) if bps >= GOOD_BPS => format!("at {} kbit/s", bps / 1_000),
+        _ => return None,
     };
-    is_stuck.then(|| faults::RATE_STUCK.found(said()).with("IF", name))
+    let (to, least) = (fastest / 1_000, LOWEST_BPS / 1_000);
+    let said = format!(
+        "{name}: frames to {station} go at {to} kbit/s, expected more than {least} kbit/s, since its own come {comes}"
+    );
+    Some(faults::RATE_STUCK.found(said).with("IF", name))
 }
 
 fn rates(name: &str, rates: &BTreeMap<StationAddress, BTreeSet<u64>>) -> Finding {

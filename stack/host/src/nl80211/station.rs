@@ -15,6 +15,7 @@ const INACTIVE: u16 = 1;
 const RX_BYTES: u16 = 2;
 const SIGNAL: u16 = 7;
 const TX_BITRATE: u16 = 8;
+const RX_BITRATE: u16 = 14;
 const RX_PACKETS: u16 = 9;
 const TX_PACKETS: u16 = 10;
 const TX_RETRIES: u16 = 11;
@@ -58,6 +59,7 @@ pub(crate) fn station(body: &[u8], at: Instant) -> Option<LinkFacts> {
         rx_packets: count(RX_PACKETS),
         rx_bytes: long(RX_BYTES_64).or_else(|| count(RX_BYTES)),
         tx_bitrate_bps: attribute(info, TX_BITRATE).and_then(bitrate),
+        rx_bitrate_bps: attribute(info, RX_BITRATE).and_then(bitrate),
         expected_throughput_bps: count(EXPECTED_THROUGHPUT).map(|kbps| kbps * 1_000),
         tx_duration: long(TX_DURATION).map(Duration::from_micros),
         rx_duration: long(RX_DURATION).map(Duration::from_micros),
@@ -97,11 +99,13 @@ pub(super) fn message(facts: &LinkFacts) -> NetlinkMessage {
         ] {
             info = with(info, kind, long.map(u64::to_ne_bytes));
         }
-        let rate = facts.tx_bitrate_bps.map(|bps| low(bps / BITRATE_UNIT).to_ne_bytes());
-        match rate {
-            Some(units) => info.attribute(TX_BITRATE, &nested(|rate| rate.attribute(BITRATE_32, &units))),
-            None => info,
+        for (kind, bps) in [(TX_BITRATE, facts.tx_bitrate_bps), (RX_BITRATE, facts.rx_bitrate_bps)] {
+            if let Some(bps) = bps {
+                let units = low(bps / BITRATE_UNIT).to_ne_bytes();
+                info = info.attribute(kind, &nested(|rate| rate.attribute(BITRATE_32, &units)));
+            }
         }
+        info
     });
     let message = NetlinkMessage::new(0, 0, 0).fixed(&[NEW_STATION, 0, 0, 0]);
     message.attribute(ADDRESS, &facts.station.0).attribute(STATION_INFO, &info)
@@ -153,7 +157,9 @@ mod tests {
             let message =
                 message.attribute(2, &7_u32.to_ne_bytes()).attribute(23, &(7_u64 << 33).to_ne_bytes());
             let rate = nested(|rate| rate.attribute(1, &540_u16.to_ne_bytes()).attribute(2, &[3]));
-            let message = message.attribute(8, &rate).attribute(27, &30_211_u32.to_ne_bytes());
+            let slow = nested(|rate| rate.attribute(1, &60_u16.to_ne_bytes()));
+            let message =
+                message.attribute(8, &rate).attribute(14, &slow).attribute(27, &30_211_u32.to_ne_bytes());
             message.attribute(39, &2_235_u64.to_ne_bytes()).attribute(32, &1_180_u64.to_ne_bytes())
         })
     }
@@ -169,6 +175,7 @@ mod tests {
             rx_packets: Some(100),
             rx_bytes: Some(7 << 33),
             tx_bitrate_bps: Some(54_000_000),
+            rx_bitrate_bps: Some(6_000_000),
             expected_throughput_bps: Some(30_211_000),
             tx_duration: Some(Duration::from_micros(2_235)),
             rx_duration: Some(Duration::from_micros(1_180)),

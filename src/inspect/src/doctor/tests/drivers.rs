@@ -46,10 +46,11 @@ fn a_driver_that_is_not_heard_alone_is_told_so_while_it_is_alone() {
 
 #[test]
 fn stations_with_a_hopeless_signal_and_rates_that_stay_low_are_found() {
-    let of = |dbm, rates: &[u64], packets| {
+    let comes_at = |rx_bitrate_bps, signal_average_dbm, rates: &[u64], packets| {
         let station = StationAddress([2, 0, 0, 0, 0, 1]);
         let facts = LinkFacts {
-            signal_average_dbm: Some(dbm),
+            signal_average_dbm,
+            rx_bitrate_bps,
             tx_packets: Some(packets),
             ..LinkFacts::new(station, Instant::ZERO)
         };
@@ -57,6 +58,7 @@ fn stations_with_a_hopeless_signal_and_rates_that_stay_low_are_found() {
         let rates = BTreeMap::from([(station, rates)]);
         stations::examine("w0", &Ok(Looked { facts: vec![facts], rates, ..Looked::default() }))
     };
+    let of = |dbm, rates: &[u64], packets| comes_at(None, Some(dbm), rates, packets);
     one(&of(-86, &[6_500_000], 500), "signal-hopeless");
     assert_eq!(named(&of(-85, &[6_500_000], 500)), [""; 0]);
     one(&of(-60, &[1_000_000], 100), "rate-stuck");
@@ -64,6 +66,10 @@ fn stations_with_a_hopeless_signal_and_rates_that_stay_low_are_found() {
     assert_eq!(named(&of(-40, &[13_000_000], 100)), [""; 0]);
     assert_eq!(named(&of(-40, &[1_000_000], 99)), [""; 0], "too few packets");
     assert_eq!(named(&of(-40, &[1_000_000, 54_000_000], 500)), ["rate-roams"], "it rose");
+    one(&comes_at(Some(24_000_000), Some(-75), &[1_000_000], 100), "rate-stuck");
+    one(&comes_at(Some(54_000_000), None, &[6_500_000], 100), "rate-stuck");
+    assert_eq!(named(&comes_at(Some(18_000_000), Some(-75), &[1_000_000], 100)), [""; 0]);
+    assert_eq!(named(&comes_at(Some(24_000_000), Some(-75), &[13_000_000], 100)), [""; 0]);
 }
 
 #[test]
