@@ -5,4 +5,5 @@ mod bringup;
 mod doctor;
 mod guests;
 mod hwsim;
+mod programs;
 mod record;

@@ -14,6 +14,8 @@ use crate::world::{is_long, until, within_patience};
 
 use super::hwsim::can_run;
 
+const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
+
 /// A scenario whose trials have a folder for temporary files of their own, which is removed at the end.
 struct Guests {
     scenario: Scenario,
@@ -28,6 +30,15 @@ impl Guests {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = self.scenario.command(words);
         command.env("TMPDIR", &*self.temporary);
+        command
+    }
+
+    /// A trial of a recipe, with these settings.
+    fn recipe(&self, name: &str, sets: &[&str]) -> Command {
+        let mut command = Command::new(HOPWISE);
+        command.args(["trial", "--recipe", name, "--world", "hwsim", "--out"]).arg(&self.scenario.out);
+        command.args(sets.iter().flat_map(|set| ["--set", *set]));
+        command.env("TMPDIR", &*self.temporary).stdin(Stdio::null());
         command
     }
 
@@ -91,16 +102,19 @@ fn ten_settings_of_a_guests_radios_are_taken_and_read_back() {
         let host = format!("host={{ {settings} }}");
         guests.trial(&[&arm[..], &[host.as_str()]].concat())
     };
-    let output = with(
-        "fragmentation: 1000, short_retries: 4, long_retries: 9, txqueuelen: 77, gro: false, \
-         sysctl: { net.ipv4.tcp_sack: 0, net.ipv4.tcp_ecn: 1, net.ipv4.tcp_timestamps: 0, \
-         net.ipv4.tcp_window_scaling: 0, net.ipv4.tcp_slow_start_after_idle: 0 }",
-    );
+    // Debian's kernel 6.1 has no queues of mac80211 above the radios of mac80211_hwsim; a newer kernel has them.
+    let is_newer = std::env::var_os("HOPWISE_HWSIM_SUITE").is_some();
+    let (more, count) = if is_newer { ("txq_limit: 2000, ", 11) } else { ("", 10) };
+    let output = with(&format!(
+        "{more}fragmentation: 1000, short_retries: 4, long_retries: 9, txqueuelen: 77, gro: false, \
+         sysctl: {{ net.ipv4.tcp_sack: 0, net.ipv4.tcp_ecn: 1, net.ipv4.tcp_timestamps: 0, \
+         net.ipv4.tcp_window_scaling: 0, net.ipv4.tcp_slow_start_after_idle: 0 }}"
+    ));
     assert!(output.status.success(), "{}", said(&output));
     let record = &guests.scenario.records()[0];
     for node in ["n0", "n1", "n2"] {
         let rows = record["result"]["live"]["host"][node].as_array().expect("a list");
-        assert_eq!(rows.len(), 10, "{rows:?}");
+        assert_eq!(rows.len(), count, "{rows:?}");
         for row in rows {
             assert_eq!(row["after"], row["wanted"], "{row}");
             assert_ne!(row["before"], row["wanted"], "{row}");
@@ -114,9 +128,13 @@ fn ten_settings_of_a_guests_radios_are_taken_and_read_back() {
     let refused = said(&with("tx_power: 10"));
     assert!(refused.contains("takes tx_power 10, and stays at 20"), "{refused}");
     fs::remove_dir_all(&guests.scenario.out).expect("it is there");
-    let refused = said(&with("mesh_hwmp_rootmode: 4"));
-    let words = "air0 has no mesh_hwmp_rootmode, expected one of its settings: rts_threshold, fragmentation";
-    assert!(refused.contains(words), "{refused}");
+    // Debian builds its kernels without the files of mac80211 in debugfs.
+    for (name, value) in [("mesh_hwmp_rootmode", "4"), ("aql_limit", "1500us")] {
+        let refused = said(&with(&format!("{name}: {value}")));
+        let words = format!("air0 has no {name}, expected one of its settings: rts_threshold, fragmentation");
+        assert!(refused.contains(&words), "{refused}");
+        fs::remove_dir_all(&guests.scenario.out).expect("it is there");
+    }
 }
 
 #[test]
@@ -298,6 +316,67 @@ fn a_killed_trial_takes_its_guest_along_and_the_next_one_removes_its_files() {
     if can_run(name_of_test!()) {
         kills("guest-kill", 2);
     }
+}
+
+#[test]
+fn recipes_run_as_they_stand_in_a_guest_and_end_with_a_sentence() {
+    if !can_run(name_of_test!()) {
+        return;
+    }
+    let shorter = ["topology.hops=1", "host.settle=1s", "run.duration=2s", "run.warmup=1s", "run.seeds=2"];
+    for (name, arms, more) in
+        [("rts", 2, &[][..]), ("retries", 3, &[]), ("gro", 2, &[]), ("ogm", 3, &["routing.protocol=batman"])]
+    {
+        let guests = Guests::new(name);
+        let output = guests.recipe(name, &[&shorter[..], more].concat()).output().expect("it starts");
+        assert!(output.status.success(), "{name}: {}", said(&output));
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(told.contains("(baseline)") && told.contains(" against "), "{told}");
+        assert_eq!(guests.scenario.records().len(), 2 * arms, "{name}");
+    }
+}
+
+/// A recipe of two settings over three hops, as a reader of `docs/settings.md` begins it.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the kill comes at any time")]
+fn a_recipe_over_three_hops_of_a_guest_comes_to_a_verdict_and_killed_five_times_leaves_nothing() {
+    let test = "a_recipe_over_three_hops_of_a_guest_comes_to_a_verdict_and_killed_five_times_leaves_nothing";
+    if !is_long() {
+        println!("skipped: {test}: takes minutes; scripts/test --long runs it");
+        return;
+    }
+    if !can_run(test) {
+        return;
+    }
+    let guests = Guests::new("recipe");
+    let recipe = |sets: &[&str]| {
+        guests.recipe("retries", &[&["topology.hops=3", "host.txqueuelen=333"], sets].concat())
+    };
+    let mut random = random_kills(test);
+    for nth in 0..5 {
+        let mut trial = recipe(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        within_patience(until(|| guests.running().len() == 1));
+        thread::sleep(Duration::from_millis(random.below(60_000)));
+        kill_process(Pid::from_child(&trial), Signal::KILL).expect("it lives");
+        trial.wait().expect("it ends");
+        within_patience(until(|| guests.running().is_empty()));
+        let _ = fs::remove_dir_all(&guests.scenario.out);
+        println!("kill {nth}: no guest is left");
+    }
+    let output = recipe(&["run.duration=2s", "run.warmup=1s", "run.seeds=3"]).output().expect("it starts");
+    assert!(output.status.success(), "{}", said(&output));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("tries-15") && told.contains("verdict"), "{told}");
+    let records = guests.scenario.records();
+    assert_eq!(records.len(), 9);
+    for record in records {
+        let nodes = record["result"]["live"]["host"].as_object().expect("nodes").clone();
+        assert_eq!(nodes.len(), 4);
+        let mut rows = nodes.values().flat_map(|rows| rows.as_array().expect("a list"));
+        // A guest that an earlier trial left changed would begin with the changed queue.
+        assert!(rows.all(|row| row["wanted"] == row["after"] && row["before"] != "333"), "{record}");
+    }
+    assert_eq!((guests.running(), guests.left()), (Vec::new(), 0));
 }
 
 #[test]

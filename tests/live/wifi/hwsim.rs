@@ -37,6 +37,10 @@ impl Folder {
         Folder(path)
     }
 
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
     /// The command, for a chain with this number of hops.
     pub(super) fn world(&self, hops: usize, limit: &str, words: &[&str], script: &str) -> Command {
         let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");

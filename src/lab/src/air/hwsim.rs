@@ -22,6 +22,7 @@ mod qemu;
 
 pub(crate) use arguments::Arguments;
 use arguments::words;
+pub(crate) use field::RadioSetup;
 use guest::{Guest, SharedFolder, Up};
 use image::Image;
 pub(crate) use network::{CarriedRadios, HwsimNetwork};
@@ -34,7 +35,7 @@ const MEMORY_MIB: u32 = 768;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Some(file) = &arguments.scenario else {
-        let image = Image::prepare(None)?;
+        let image = Image::prepare(None, &arguments.packages)?;
         remark(&format!("the guest's image is ready: {}", image.folder().display()));
         return Ok(ExitCode::SUCCESS);
     };
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.here {
         return inside::run(arguments, &prepared, &out);
     }
-    let image = Image::prepare(None)?;
+    let image = Image::prepare(None, &arguments.packages)?;
     let guest = Guest {
         image: &image,
         memory_mib: arguments.memory,
@@ -127,7 +128,7 @@ impl Session {
     /// Boots a guest in which this program runs that subcommand. It sees the current folder, and `out` for results.
     /// The kernel ends it with this thread.
     pub(crate) fn start(out: &Path, subcommand: &str, ends: &OwnedFd) -> Result<Session, Failure> {
-        let image = Image::prepare(Some(ends))?;
+        let image = Image::prepare(Some(ends), &[])?;
         let guest = Guest {
             image: &image,
             memory_mib: MEMORY_MIB,

@@ -12,7 +12,7 @@ use hopwise_lab::world::World;
 use nix::sys::mman::{MlockAllFlags, mlockall};
 
 use super::play::{Run, play};
-use crate::air::hwsim::HwsimNetwork;
+use crate::air::hwsim::{HwsimNetwork, RadioSetup};
 use crate::air::netns::stations::ServedAddresses;
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::signals;
@@ -57,11 +57,9 @@ fn make(order: &GuestOrder, out: &Path, ends: &OwnedFd) -> Result<RunResult, Fai
         folder: &folder,
         wanted: order.wanted,
     };
-    let mut result = play(
-        &HwsimNetwork::open(&prepared, ServedAddresses::of(&prepared.plan.arm), false)?,
-        &run,
-        (out, ends),
-    )?;
+    let setup =
+        RadioSetup { serves: ServedAddresses::of(&prepared.plan.arm), has_monitors: false, is_bare: false };
+    let mut result = play(&HwsimNetwork::open(&prepared, setup)?, &run, (out, ends))?;
     if let Some(live) = &mut result.live {
         // Other programs of the host do not take time from the guest, which has none of its own.
         live.busy_elsewhere = None;

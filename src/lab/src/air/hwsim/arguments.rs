@@ -60,6 +60,13 @@ pub(crate) struct Arguments {
     /// Give each node a monitor interface mon0, which hears frames for all nodes
     #[arg(long)]
     pub(super) monitor: bool,
+    /// Leave the radios to COMMAND, for hostapd, wpa_supplicant and the like: each node has wlan0, the interface of a
+    /// station without a network or an address
+    #[arg(long)]
+    pub(super) bare: bool,
+    /// Package of Debian to have in the guest, unpacked and not configured; repeatable
+    #[arg(long = "package", value_name = "NAME", value_parser = package, conflicts_with = "here")]
+    pub(super) packages: Vec<String>,
     /// Use the module mac80211_hwsim of this machine, without a guest; needs root
     #[arg(long, conflicts_with = "prepare")]
     pub(super) here: bool,
@@ -75,6 +82,18 @@ pub(crate) struct Arguments {
     pub(super) accelerator: qemu::Accelerator,
 }
 
+/// The name of a package by Debian's rules.
+fn package(name: &str) -> Result<String, String> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+.-".contains(c);
+    let is_name =
+        name.len() > 1 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_part);
+    if is_name {
+        Ok(name.to_owned())
+    } else {
+        Err("expected the name of a package, such as hostapd".to_owned())
+    }
+}
+
 /// The command in the guest: with `--here` and the guest's folders.
 pub(super) fn words(arguments: &Arguments, file: &Path) -> Result<Vec<String>, Failure> {
     let mut words = vec![program_in_guest()?];
@@ -88,6 +107,7 @@ pub(super) fn words(arguments: &Arguments, file: &Path) -> Result<Vec<String>, F
     }
     words.extend(arguments.capture.then(|| "--capture".to_owned()));
     words.extend(arguments.monitor.then(|| "--monitor".to_owned()));
+    words.extend(arguments.bare.then(|| "--bare".to_owned()));
     words.push(place("/scenario", file));
     match &arguments.shell {
         Some(node) if node.is_empty() => words.push("--shell".to_owned()),

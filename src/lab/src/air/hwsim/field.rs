@@ -27,9 +27,21 @@ pub(super) const MHZ: u32 = 2_412;
 /// The name of the network.
 const NAME: &str = "hopwise";
 const MONITOR: &str = "mon0";
+/// The interface of a radio that is left to the user's programs, as they know it.
+const BARE: &str = "wlan0";
 /// The device of batman-adv, and the bytes that its headers add to a packet.
 const BATMAN: &str = "bat0";
 const BATMAN_HEADERS: u16 = 32;
+
+/// What nodes have beside their radio.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RadioSetup {
+    pub(crate) serves: ServedAddresses,
+    /// A monitor interface, which hears frames for all nodes.
+    pub(crate) has_monitors: bool,
+    /// Programs of the user configure the radio, and join networks.
+    pub(crate) is_bare: bool,
+}
 
 // Dropped in this order: routes, then the namespaces. The radios go with the medium's socket.
 #[derive(Debug)]
@@ -51,11 +63,7 @@ struct FieldNode {
 
 impl HwsimField {
     /// Makes the namespaces and the radios, which have not joined anything yet.
-    pub(super) fn open(
-        prepared: &Prepared,
-        hwsim: &Hwsim,
-        (serves, with_monitors): (ServedAddresses, bool),
-    ) -> Result<HwsimField, Failure> {
+    pub(super) fn open(prepared: &Prepared, hwsim: &Hwsim, setup: RadioSetup) -> Result<HwsimField, Failure> {
         let plan = &prepared.plan;
         let stations = live::stations(plan);
         let macs: Vec<_> = stations.iter().map(|station| (station.address, station.mac)).collect();
@@ -72,16 +80,19 @@ impl HwsimField {
             let namespace = Namespace::create(name).map_err(|error| failed(&error))?;
             let near = steps.iter().filter(|step| step.to == step.via).map(|step| step.to);
             let neighbours = near.filter_map(|near| macs.iter().find(|(known, _)| *known == near));
-            let device =
-                station.devices.first().map_or_else(String::new, |device| name_of(device.link, true));
+            let own = station.devices.first().map_or_else(String::new, |device| name_of(device.link, true));
+            let device = if setup.is_bare { BARE.to_owned() } else { own };
             let neighbours = neighbours.map(|(_, mac)| *mac).collect();
             // From here on it is removed with the field.
             field.nodes.push(FieldNode { namespace, device, mac: station.mac, neighbours });
             let Some(node) = field.nodes.last() else { continue };
             hwsim.make_radio(name, station.mac).map_err(|error| failed(&error))?;
-            node.furnish(name, (router, with_monitors)).map_err(|error| failed(&error))?;
-            let set =
-                node.namespace.run(|| node.configure(station, &routed(router, &steps), (router, serves)));
+            node.furnish(name, router, setup).map_err(|error| failed(&error))?;
+            let serves = setup.serves;
+            let set = node.namespace.run(|| match setup.is_bare {
+                true => Ok(netlink::set_up("lo", true).map(|()| None)?),
+                false => node.configure(station, &routed(router, &steps), (router, serves)),
+            });
             let set = set.map_err(|error| failed(&error))?;
             field._routes.extend(set.map_err(|error| failed(&error))?);
         }
@@ -183,14 +194,16 @@ impl FieldNode {
     }
 
     /// Moves the radio of that name here, and names its interface.
-    fn furnish(&self, radio: &str, (router, with_monitor): (LiveRouter, bool)) -> Result<(), AnyError> {
+    fn furnish(&self, radio: &str, router: LiveRouter, setup: RadioSetup) -> Result<(), AnyError> {
         let interfaces = Path::new("/sys/class/ieee80211").join(radio).join("device/net");
         let entry = fs::read_dir(&interfaces)?.next().ok_or("the radio has no interface")??;
         let interface = entry.file_name().to_string_lossy().into_owned();
         run("iw", &["phy", radio, "set", "netns", "name", self.name()])?;
         run("ip", &["-n", self.name(), "link", "set", &interface, "name", &self.device])?;
-        self.iw(&["set", "type", if router == LiveRouter::Mac80211 { "mp" } else { "ibss" }])?;
-        if with_monitor {
+        if !setup.is_bare {
+            self.iw(&["set", "type", if router == LiveRouter::Mac80211 { "mp" } else { "ibss" }])?;
+        }
+        if setup.has_monitors {
             self.iw(&["interface", "add", MONITOR, "type", "monitor"])?;
             run("ip", &["-n", self.name(), "link", "set", MONITOR, "up"])?;
         }

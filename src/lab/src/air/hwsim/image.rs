@@ -1,5 +1,6 @@
 //! The guest's image: made once of Debian's packages, and kept in the user's cache.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -56,16 +57,20 @@ pub(super) struct Image {
 
 impl Image {
     /// Makes the image unless it is there. The lock that makers share goes with the last process of a killed one.
-    /// A descriptor that becomes readable ends the making, and the next one goes on with what was fetched.
-    pub(super) fn prepare(ends: Option<&OwnedFd>) -> Result<Image, Failure> {
+    /// A descriptor that becomes readable ends the making, and the next one goes on with what was fetched. Each set of
+    /// further packages has an image of its own.
+    pub(super) fn prepare(ends: Option<&OwnedFd>, more: &[String]) -> Result<Image, Failure> {
         let cache = cache()?;
         let qemu = if installed().is_some() { "there" } else { "fetch" };
-        let folder = cache.join(format!("image-{}", key(qemu)));
+        // The script reads it: a suite of Debian for the kernel, such as bookworm-backports.
+        let suite = std::env::var("HOPWISE_HWSIM_SUITE").unwrap_or_default();
+        let packages: BTreeSet<&str> = PACKAGES.into_iter().chain(more.iter().map(String::as_str)).collect();
+        let folder = cache.join(format!("image-{}", key([qemu, &suite], &packages)));
         if folder.join("ready").exists() {
             return Ok(Image { folder });
         }
         let mut making = Command::new("bash");
-        making.args(["-c", SCRIPT, "image"]).arg(&cache).arg(&folder).arg(qemu).args(PACKAGES);
+        making.args(["-c", SCRIPT, "image"]).arg(&cache).arg(&folder).arg(qemu).args(&packages);
         making.env("HOPWISE_EARLY", EARLY).env("HOPWISE_INIT", INIT);
         making.stdin(Stdio::null()).stdout(Stdio::null());
         let made = match ends {
@@ -152,9 +157,9 @@ fn cache() -> Result<PathBuf, Failure> {
 }
 
 /// A hash of all that an image is made from.
-fn key(qemu: &str) -> String {
+fn key(of: [&str; 2], packages: &BTreeSet<&str>) -> String {
     let mut hash = Sha256::new();
-    for part in [SCRIPT, EARLY, INIT, qemu].iter().chain(&PACKAGES) {
+    for part in [SCRIPT, EARLY, INIT].iter().chain(&of).chain(packages) {
         hash.update(part.as_bytes());
         hash.update([0]);
     }
@@ -170,9 +175,13 @@ mod tests {
 
     #[test]
     fn another_way_to_make_an_image_has_another_key() {
-        assert_eq!(key("there"), key("there"));
-        assert_ne!(key("there"), key("fetch"));
-        assert_eq!(key("there").len(), 12);
+        let few = BTreeSet::from(["iw"]);
+        let usual = key(["there", ""], &few);
+        assert_eq!(usual, key(["there", ""], &few));
+        assert_eq!(usual.len(), 12);
+        assert_ne!(usual, key(["fetch", ""], &few));
+        assert_ne!(usual, key(["there", "bookworm-backports"], &few));
+        assert_ne!(usual, key(["there", ""], &BTreeSet::from(["hostapd", "iw"])));
     }
 
     #[test]

@@ -34,7 +34,9 @@ list() { # FILE PACKAGE...: lines of name and bytes; apt leaves out what its fol
   apt "$work/nothing" --print-uris install "$@" 2>"$work/apt.log" | sed -n "s/^'[^']*' \([^ ]*\) \([0-9]*\) .*/\1 \2/p" >"$file" ||
     { cat "$work/apt.log" >&2; fail "apt-get does not know all packages (apt-get update may help)"; }
 }
-kernel=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9].*-amd64\)$/\1/p' | head -1)
+# A kernel of another suite, such as backports, comes without any further package of that suite.
+suite=(${HOPWISE_HWSIM_SUITE:+-o "APT::Default-Release=$HOPWISE_HWSIM_SUITE"})
+kernel=$(apt-cache "${suite[@]}" depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9].*-amd64\)$/\1/p' | head -1)
 [ -n "$kernel" ] || fail "apt knows no linux-image-amd64, expected the package lists of Debian on amd64 (apt-get update)"
 list "$work/of-guest" "$@"
 list "$work/of-kernel" "$kernel"
@@ -87,12 +89,16 @@ to=$root/usr/lib/modules/$version
 mkdir -p "$to"
 cp "$from"/modules.{order,builtin,builtin.modinfo} "$to/"
 for part in arch crypto lib net fs/9p fs/ext4 fs/jbd2 fs/mbcache.ko fs/netfs fs/fscache fs/overlayfs drivers/virtio \
-  drivers/block/virtio_blk.ko drivers/char drivers/net/wireless/mac80211_hwsim.ko drivers/net/net_failover.ko \
-  drivers/net/{tun,veth,dummy,nlmon,ifb,vrf}.ko; do
-  [ -e "$from/kernel/$part" ] || continue
-  mkdir -p "$to/kernel/$(dirname "$part")"
-  cp -r "$from/kernel/$part" "$to/kernel/$part"
+  drivers/block/virtio_blk.ko drivers/char drivers/net/wireless/mac80211_hwsim.ko drivers/net/wireless/virtual \
+  drivers/net/net_failover.ko drivers/net/{tun,veth,dummy,nlmon,ifb,vrf}.ko; do
+  # Newer kernels have their modules compressed.
+  for part in "$part" "$part.xz"; do
+    [ -e "$from/kernel/$part" ] || continue
+    mkdir -p "$to/kernel/$(dirname "$part")"
+    cp -r "$from/kernel/$part" "$to/kernel/$part"
+  done
 done
+find "$to" -name '*.ko.xz' -exec xz --decompress {} +
 libraries=$root/usr/lib/x86_64-linux-gnu
 kmod() { # NAME ARGUMENT...: the tree's own, under one of its names
   local name=$1

@@ -10,8 +10,8 @@ use hopwise_core::Instant;
 use hopwise_lab::scenario::Prepared;
 use serde::Serialize;
 
-use super::Arguments;
 use super::network::{CarriedRadios, HwsimNetwork};
+use super::{Arguments, RadioSetup};
 use crate::air::netns::stations::ServedAddresses;
 use crate::serving::play;
 use hopwise_daemon::failure::Failure;
@@ -23,7 +23,12 @@ pub(super) fn run(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Res
     log::flow().map_err(|error| Failure::failed("start the log", error))?;
     let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
     let program = program(arguments, prepared);
-    let network = HwsimNetwork::open(prepared, ServedAddresses::Itself, arguments.monitor)?;
+    let setup = RadioSetup {
+        serves: ServedAddresses::Itself,
+        has_monitors: arguments.monitor,
+        is_bare: arguments.bare,
+    };
+    let network = HwsimNetwork::open(prepared, setup)?;
     let capture = arguments.capture.then_some(out);
     let work = |()| {
         tracing::info!("ready");

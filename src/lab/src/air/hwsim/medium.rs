@@ -124,6 +124,11 @@ impl HwsimMedium {
         let Frame { flags, cookie, .. } = *frame;
         let open = OpenFrame { node: as_u32(node), flags, cookie };
         self.radios.open.borrow_mut().insert(id, open);
+        if frame.mhz != MHZ {
+            // Nobody hears a frame on another channel, as of a scan.
+            self.radios.answer(id, SenderFate::Unanswered, 0, 1);
+            return;
+        }
         let put = live.world().with(as_u32(node), |now, whole| whole.put(now, id, frame.content));
         if let Err(refused) = put {
             let UncarriedFrames { by_queue, odd } = &mut self.dropped;

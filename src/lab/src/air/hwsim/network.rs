@@ -15,9 +15,8 @@ use hopwise_lab::live::air as live;
 use hopwise_lab::scenario::Prepared;
 use hopwise_mesh::LiveRouter;
 
-use super::field::HwsimField;
+use super::field::{HwsimField, RadioSetup};
 use super::medium::{HwsimMedium, UncarriedFrames};
-use crate::air::netns::stations::ServedAddresses;
 use crate::run::watch::{Epoch, RunWatch, WantedFiles};
 use crate::serving::{serve_beside, waited};
 use hopwise_daemon::failure::Failure;
@@ -37,7 +36,7 @@ pub(crate) struct HwsimNetwork<'a> {
     // Dropped before the socket, with which the radios go.
     field: HwsimField,
     hwsim: Rc<Hwsim>,
-    has_monitors: bool,
+    setup: RadioSetup,
 }
 
 /// The radios after they have carried frames.
@@ -52,14 +51,10 @@ pub(crate) struct CarriedRadios {
 
 impl<'a> HwsimNetwork<'a> {
     /// Makes the nodes. They have addresses and routes, but have not joined each other.
-    pub(crate) fn open(
-        prepared: &'a Prepared,
-        serves: ServedAddresses,
-        has_monitors: bool,
-    ) -> Result<HwsimNetwork<'a>, Failure> {
+    pub(crate) fn open(prepared: &'a Prepared, setup: RadioSetup) -> Result<HwsimNetwork<'a>, Failure> {
         let hwsim = Hwsim::open().map_err(|error| Failure::failed("open the medium", error))?;
-        let field = HwsimField::open(prepared, &hwsim, (serves, has_monitors))?;
-        Ok(HwsimNetwork { prepared, field, hwsim: Rc::new(hwsim), has_monitors })
+        let field = HwsimField::open(prepared, &hwsim, setup)?;
+        Ok(HwsimNetwork { prepared, field, hwsim: Rc::new(hwsim), setup })
     }
 
     pub(crate) fn namespace(&self, node: u32) -> &Namespace {
@@ -76,7 +71,8 @@ impl<'a> HwsimNetwork<'a> {
     ) -> Result<(T, CarriedRadios), Failure> {
         let (mut before, field) = (self.world(), &self.field);
         // A mesh of 802.11s has no settings before it is joined.
-        let gathered = || Ok((gather(field, ends)?, prepare()?));
+        let joins = !self.setup.is_bare;
+        let gathered = || Ok((if joins { gather(field, ends)? } else { Vec::new() }, prepare()?));
         let ((deaf, prepared), _) = self.carry((&mut before, Clock::start()), ends, gathered)?;
         let deaf = if self.prepared.plan.channel.outages.is_empty() { deaf } else { Vec::new() };
         let joined = self.hwsim.refusals();
@@ -92,7 +88,7 @@ impl<'a> HwsimNetwork<'a> {
     }
 
     fn world(&self) -> Live<WholeRadio> {
-        live::world_of_frames(&self.prepared.plan, MOST_WAITING, self.has_monitors)
+        live::world_of_frames(&self.prepared.plan, MOST_WAITING, self.setup.has_monitors)
     }
 
     /// Carries the nodes' frames while `work` is done.
