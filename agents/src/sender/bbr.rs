@@ -54,7 +54,7 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     source: "draft-ietf-ccwg-bbr-06 (BBRv3)",
     params: Params::TABLE,
     shorthand: None,
-    make: Make::Owner(|args| Box::new(Bbr::new(Params::of(args).iw))),
+    make: Make::Owner(|args| Box::new(Bbr { iw: Params::of(args).iw, ..Bbr::default() })),
 };
 
 /// The share of lost data that is too much (`LossThresh`).
@@ -74,7 +74,7 @@ pub(super) const MOST_EXTRA: Duration = Duration::from_millis(100);
 /// The round trip that the first pacing rate assumes without a sample.
 const FIRST_RTT: Duration = Duration::from_millis(1);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Bbr {
     iw: u32,
     rates: RateSampler,
@@ -118,34 +118,6 @@ struct AckFacts {
 }
 
 impl Bbr {
-    fn new(iw: u32) -> Bbr {
-        Bbr {
-            iw,
-            rates: RateSampler::default(),
-            state: BbrState::Startup,
-            ack_phase: AckPhase::Init,
-            round: Round::default(),
-            max_bw: TwoWindows::default(),
-            min_rtt: MinRtt::default(),
-            extra: ExtraAcked::default(),
-            full: FullPipe::default(),
-            short: Short::default(),
-            longterm: None,
-            loss: LossRound::default(),
-            probe: BandwidthProbe::default(),
-            probe_rtt: ProbeRtt::default(),
-            undo: LossUndo::default(),
-            cwnd: None,
-            prior_cwnd: 0,
-            pacing: None,
-            next_send: Instant::ZERO,
-            in_recovery: false,
-            idle_restart: false,
-            syn_was_lost: false,
-            random: SplitMix64::new(0),
-        }
-    }
-
     /// With the first segment or ACK: the peer's MSS and the handshake's round trip are known.
     fn begin(&mut self, now: Instant, view: &SendView<'_>) {
         if self.cwnd.is_none() {

@@ -75,7 +75,7 @@ impl OutsideDevice {
 }
 
 /// The machine that stands for devices of another program, with the frames that wait for them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct OutsideDevices {
     mac: Mac,
     devices: Vec<OutsideDevice>,
@@ -114,16 +114,7 @@ pub(crate) fn give_back(spares: &mut Vec<Vec<u8>>, buffer: Vec<u8>) {
 impl OutsideDevices {
     /// A machine with this address and no device yet.
     pub fn new(mac: Mac) -> OutsideDevices {
-        OutsideDevices {
-            mac,
-            devices: Vec::new(),
-            came: VecDeque::new(),
-            spare: Vec::new(),
-            undelivered: 0,
-            last_id: 0,
-            queue_drops: 0,
-            codel_drops: 0,
-        }
+        OutsideDevices { mac, ..OutsideDevices::default() }
     }
 
     /// Adds a radio for which at most this number of frames wait here.

@@ -3,7 +3,7 @@
 //! By hand: a seed must draw the same numbers for ever, and the generators of `rand` may change with its versions.
 
 /// SplitMix64: small, and the same on every platform. Unsuitable for secrets.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {

@@ -86,7 +86,7 @@ impl<P: Copy + PartialEq> Code<P> {
 
 /// The part of `union bpf_attr` that loading a program reads.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct LoadProgram {
     kind: u32,
     instructions: u32,
@@ -112,11 +112,7 @@ pub(crate) fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
         instructions: as_u32(program.len()),
         program: program.as_ptr() as u64,
         licence: c"Dual MIT/GPL".as_ptr() as u64,
-        log_level: 0,
-        log_size: 0,
-        log: 0,
-        kernel_version: 0,
-        flags: 0,
+        ..LoadProgram::default()
     };
     // A check that a signal interrupts ends so, and begins anew.
     for _ in 0..MOST_CHECKS {

@@ -44,7 +44,7 @@ pub struct Packet {
 }
 
 /// A message of one protocol.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rfc5444Message {
     /// The type, which the protocol assigns.
     pub kind: u8,
@@ -144,16 +144,7 @@ impl Packet {
 impl Rfc5444Message {
     /// A message of that type about addresses of that length.
     pub fn new(kind: u8, address_bytes: u8) -> Rfc5444Message {
-        Rfc5444Message {
-            kind,
-            address_bytes,
-            originator: None,
-            hop_limit: None,
-            hop_count: None,
-            seq: None,
-            tlvs: Vec::new(),
-            blocks: Vec::new(),
-        }
+        Rfc5444Message { kind, address_bytes, ..Rfc5444Message::default() }
     }
 
     /// The value of the first TLV of that type.

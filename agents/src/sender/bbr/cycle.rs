@@ -15,8 +15,9 @@ const DRAIN_ROUNDS: u32 = 3;
 const MOST_ROUNDS: u64 = 63;
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum BbrState {
+    #[default]
     Startup,
     Drain,
     Down,
@@ -68,8 +69,9 @@ impl BbrState {
 }
 
 /// The part of the cycle in which the data of these ACKs was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AckPhase {
+    #[default]
     Init,
     Refilling,
     Starting,

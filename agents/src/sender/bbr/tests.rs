@@ -54,7 +54,7 @@ struct Pipe {
 impl Pipe {
     /// A bottleneck of a megabyte per second and 40 ms: 40 segments of a thousand bytes.
     fn new(queue_segments: u64) -> Pipe {
-        let agent = Bbr::new(10);
+        let agent = Bbr { iw: 10, ..Bbr::default() };
         let mut path = Path::default();
         path.rtt.smoothed = Some(ms(40));
         Pipe {

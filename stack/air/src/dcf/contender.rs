@@ -21,7 +21,7 @@ pub(super) struct Success {
 }
 
 /// A category that is put by. Its fields have the names of [`DcfStation`]'s.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Contender {
     pub(super) category: Category,
     pub(super) service: Option<PacketInService>,
@@ -40,20 +40,7 @@ pub(super) struct Contender {
 impl Contender {
     fn new(phy: &Phy, category: Category) -> Contender {
         let cw_range = phy.contention(category).cw;
-        Contender {
-            category,
-            service: None,
-            mpdus: Vec::new(),
-            slots_from: 0,
-            slots: 0,
-            drawn: None,
-            backoff: Backoff::None,
-            is_undrawn: false,
-            cw: cw_range.0,
-            cw_range,
-            short_tries: 0,
-            long_tries: 0,
-        }
+        Contender { category, cw: cw_range.0, cw_range, ..Contender::default() }
     }
 }
 

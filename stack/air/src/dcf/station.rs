@@ -45,8 +45,9 @@ pub(super) enum ExchangePhase {
     Sends,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Backoff {
+    #[default]
     None,
     /// The medium is busy, or something else goes first.
     Paused,

@@ -25,7 +25,7 @@ pub(super) struct OfferedRoute {
     pub(super) ends: Option<Instant>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Route {
     /// The last route that was taken; `None` for a destination that was only searched for.
     way: Option<OfferedRoute>,
@@ -53,22 +53,6 @@ pub(super) fn is_newer(seq: u16, than: u16) -> bool {
 }
 
 impl Route {
-    fn new(until: Instant) -> Route {
-        Route {
-            way: None,
-            is_valid: false,
-            bound: None,
-            unconfirmed: None,
-            waits_until: Instant::ZERO,
-            learned: Instant::ZERO,
-            used: None,
-            until,
-            is_ours: false,
-            reported_hops: None,
-            brought_by: None,
-        }
-    }
-
     pub(super) fn valid(&self) -> Option<&OfferedRoute> {
         self.way.as_ref().filter(|_| self.is_valid)
     }
@@ -200,7 +184,8 @@ impl RouteTable {
                 return None;
             }
             self.shares.add(by);
-            self.routes.insert(dst, Route { brought_by: by, ..Route::new(now + self.remembers) });
+            let until = now + self.remembers;
+            self.routes.insert(dst, Route { until, brought_by: by, ..Route::default() });
         }
         self.get_mut(now, dst)
     }

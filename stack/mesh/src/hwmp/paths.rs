@@ -50,7 +50,7 @@ pub(super) struct HwmpPathNews {
     pub(super) ends: Instant,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct MeshPath {
     pub(super) is_active: bool,
     pub(super) next_hop: Option<PeerKey>,
@@ -69,22 +69,6 @@ pub(super) struct MeshPath {
 }
 
 impl MeshPath {
-    fn new(now: Instant) -> MeshPath {
-        MeshPath {
-            is_active: false,
-            next_hop: None,
-            metric: 0,
-            hops: 0,
-            sn: None,
-            ends: now,
-            search: None,
-            is_queued: false,
-            waiting: VecDeque::new(),
-            is_ours: false,
-            reported_hops: None,
-        }
-    }
-
     /// The next hop of a path that may be used.
     pub(super) fn via(&self) -> Option<PeerKey> {
         self.next_hop.filter(|_| self.is_active)
@@ -167,7 +151,7 @@ impl Paths {
             if self.by_node.len() >= self.most {
                 return None;
             }
-            self.by_node.insert(node, MeshPath::new(now));
+            self.by_node.insert(node, MeshPath { ends: now, ..MeshPath::default() });
         }
         self.get_mut(now, node)
     }
@@ -221,7 +205,7 @@ mod tests {
     }
 
     fn known(sn: u32, metric: u32) -> MeshPath {
-        let mut path = MeshPath::new(Instant::ZERO);
+        let mut path = MeshPath::default();
         path.take(Some(sn), &news(1, metric));
         path
     }

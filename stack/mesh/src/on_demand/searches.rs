@@ -257,9 +257,10 @@ impl<P: Copy> Searches<P> {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum SearchAttempt {
     First,
+    #[default]
     Retry,
 }
 
@@ -268,7 +269,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// At most `most` requests in every second that begins with the first of them. At most half of them are retries; while
 /// retries wait, first requests leave them that half. Once some had to wait, requests leave evenly. Routers on the
 /// route delay each at random (RFC 5148), and AODVv2 passes none on that a later one has overtaken.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct RateLimit {
     most: u32,
     began: Instant,
@@ -283,15 +284,7 @@ struct RateLimit {
 
 impl RateLimit {
     fn new(most: u32) -> RateLimit {
-        RateLimit {
-            most,
-            began: Instant::ZERO,
-            firsts: 0,
-            retries: 0,
-            last: SearchAttempt::Retry,
-            next: None,
-            is_for_retries: false,
-        }
+        RateLimit { most, ..RateLimit::default() }
     }
 
     fn next(&self) -> Instant {

@@ -23,7 +23,7 @@ struct Neighbour {
     used_until: Instant,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Links {
     neighbours: BTreeMap<Ipv4Addr, Neighbour>,
     /// RREPs whose acknowledgement is awaited.
@@ -37,13 +37,7 @@ pub(super) struct Links {
 
 impl Links {
     pub(super) fn new(first_hello: Duration) -> Links {
-        Links {
-            neighbours: BTreeMap::new(),
-            owing: BTreeMap::new(),
-            blacklist: BTreeMap::new(),
-            next_hello: Instant::ZERO + first_hello,
-            spoke: None,
-        }
+        Links { next_hello: Instant::ZERO + first_hello, ..Links::default() }
     }
 
     pub(super) fn heard(&mut self, now: Instant, from: Ipv4Addr, life: Duration) {
