@@ -33,17 +33,18 @@ pub use table::{claimed, measured, rests_on};
 /// The most runs of a line under its paper's rules, by seeds.
 pub const MOST_SEEDS: u32 = 40;
 
-/// Result of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ClaimOutcome {
-    /// The whole interval lies within what is claimed.
-    Reproduced,
-    /// The interval lies partly within what is claimed: too few runs.
-    Undecided,
-    /// The whole interval lies outside.
-    NotReproduced,
-    /// The whole interval contradicts the claim by more than the margin.
-    Contradicted,
+hopwise_core::named! {
+    /// Result of a claim.
+    pub enum ClaimOutcome {
+        /// The whole interval lies within what is claimed.
+        Reproduced = "reproduced",
+        /// The interval lies partly within what is claimed: too few runs.
+        Undecided = "undecided",
+        /// The whole interval lies outside.
+        NotReproduced = "not reproduced",
+        /// The whole interval contradicts the claim by more than the margin.
+        Contradicted = "contradicted",
+    }
 }
 
 impl ClaimOutcome {
@@ -61,12 +62,7 @@ impl ClaimOutcome {
 
 impl fmt::Display for ClaimOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            ClaimOutcome::Reproduced => "reproduced",
-            ClaimOutcome::NotReproduced => "not reproduced",
-            ClaimOutcome::Contradicted => "contradicted",
-            ClaimOutcome::Undecided => "undecided",
-        })
+        f.pad(self.name())
     }
 }
 

@@ -52,40 +52,28 @@ pub struct MeanSummary {
     pub n: usize,
 }
 
-/// The conclusion from a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ComparisonVerdict {
-    /// Surely more goodput than the baseline.
-    #[serde(rename = "faster")]
-    Faster,
-    /// Surely less goodput than the baseline.
-    #[serde(rename = "slower")]
-    Slower,
-    /// In a figure other than goodput.
-    #[serde(rename = "better")]
-    Better,
-    /// In a figure other than goodput, on the other side.
-    #[serde(rename = "worse")]
-    Worse,
-    /// Surely within the margin.
-    #[serde(rename = "no difference")]
-    NoDifference,
-    /// The blocks allow none of the other conclusions.
-    #[serde(rename = "undecided")]
-    Undecided,
-}
-
-impl ComparisonVerdict {
-    /// The words for it in tables and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ComparisonVerdict::Faster => "faster",
-            ComparisonVerdict::Slower => "slower",
-            ComparisonVerdict::Better => "better",
-            ComparisonVerdict::Worse => "worse",
-            ComparisonVerdict::NoDifference => "no difference",
-            ComparisonVerdict::Undecided => "undecided",
-        }
+hopwise_core::named! {
+    /// The conclusion from a comparison.
+    #[derive(Serialize, Deserialize)]
+    pub enum ComparisonVerdict {
+        /// Surely more goodput than the baseline.
+        #[serde(rename = "faster")]
+        Faster = "faster",
+        /// Surely less goodput than the baseline.
+        #[serde(rename = "slower")]
+        Slower = "slower",
+        /// In a figure other than goodput.
+        #[serde(rename = "better")]
+        Better = "better",
+        /// In a figure other than goodput, on the other side.
+        #[serde(rename = "worse")]
+        Worse = "worse",
+        /// Surely within the margin.
+        #[serde(rename = "no difference")]
+        NoDifference = "no difference",
+        /// The blocks allow none of the other conclusions.
+        #[serde(rename = "undecided")]
+        Undecided = "undecided",
     }
 }
 

@@ -240,7 +240,7 @@ impl<'a> SeriesWriter<'a> {
             if simulation.plan.positions[node].is_none() {
                 continue;
             }
-            for spent in AirtimeUse::ALL {
+            for &spent in AirtimeUse::ALL {
                 let what = format!("airtime:{}", spent.name());
                 let seconds = format!("{:.3}", airtime.ns(spent) as f64 / 1e9);
                 let name = self.names[node].clone();

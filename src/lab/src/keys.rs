@@ -41,49 +41,29 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// A kind of file that a command reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FileKind {
-    /// hopwise run, trial, air, …
-    #[default]
-    Scenario,
-    /// hopwise node
-    Node,
-    /// hopwise route
-    Route,
-    /// hopwise proxy
-    Proxy,
-    /// hopwise mesh status, status --watch --fleet
-    Inventory,
-    /// hopwise mesh up
-    Mesh,
-    /// hopwise thin --config
-    Thin,
+hopwise_core::named! {
+    /// A kind of file that a command reads.
+    #[derive(Default, ValueEnum)]
+    pub(crate) enum FileKind {
+        /// hopwise run, trial, air, …
+        #[default]
+        Scenario = "scenario",
+        /// hopwise node
+        Node = "node",
+        /// hopwise route
+        Route = "route",
+        /// hopwise proxy
+        Proxy = "proxy",
+        /// hopwise mesh status, status --watch --fleet
+        Inventory = "inventory",
+        /// hopwise mesh up
+        Mesh = "mesh",
+        /// hopwise thin --config
+        Thin = "thin",
+    }
 }
 
 impl FileKind {
-    const ALL: [FileKind; 7] = [
-        FileKind::Scenario,
-        FileKind::Node,
-        FileKind::Route,
-        FileKind::Proxy,
-        FileKind::Inventory,
-        FileKind::Mesh,
-        FileKind::Thin,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            FileKind::Scenario => "scenario",
-            FileKind::Node => "node",
-            FileKind::Route => "route",
-            FileKind::Proxy => "proxy",
-            FileKind::Inventory => "inventory",
-            FileKind::Mesh => "mesh",
-            FileKind::Thin => "thin",
-        }
-    }
-
     fn schema(self) -> &'static Value {
         match self {
             FileKind::Scenario => scenario::json_schema(),

@@ -24,60 +24,29 @@ impl AirLoad {
         [AirLoad::TcpData, AirLoad::TcpAck, AirLoad::Beacon, AirLoad::Arp, AirLoad::Routing, AirLoad::Other];
 }
 
-/// A use of a station's time; the first that claims a moment has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AirtimeUse {
-    /// A station sends an RTS.
-    SendsRts,
-    /// A station sends a CTS.
-    SendsCts,
-    /// Packets but TCP's ACKs.
-    SendsData,
-    /// TCP ACKs.
-    SendsTcpAck,
-    /// A station sends an ACK of 802.11.
-    SendsAck,
-    /// A frame for this station, or for all.
-    Receives,
-    /// An understood frame between two other stations.
-    Overhears,
-    /// A frame too weak to understand, or one that came while the station sent.
-    Noise,
-    /// Frames overlap at the station, and it understands none of them.
-    Collision,
-    /// The air is idle here: backoff, NAV, or nothing to do.
-    Idle,
-}
-
-impl AirtimeUse {
-    /// All uses, in the order in which results list them.
-    pub const ALL: [AirtimeUse; 10] = [
-        AirtimeUse::SendsRts,
-        AirtimeUse::SendsCts,
-        AirtimeUse::SendsData,
-        AirtimeUse::SendsTcpAck,
-        AirtimeUse::SendsAck,
-        AirtimeUse::Receives,
-        AirtimeUse::Overhears,
-        AirtimeUse::Noise,
-        AirtimeUse::Collision,
-        AirtimeUse::Idle,
-    ];
-
-    /// The word for it in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            AirtimeUse::SendsRts => "sends-rts",
-            AirtimeUse::SendsCts => "sends-cts",
-            AirtimeUse::SendsData => "sends-data",
-            AirtimeUse::SendsTcpAck => "sends-tcp-ack",
-            AirtimeUse::SendsAck => "sends-ack",
-            AirtimeUse::Receives => "receives",
-            AirtimeUse::Overhears => "overhears",
-            AirtimeUse::Noise => "noise",
-            AirtimeUse::Collision => "collision",
-            AirtimeUse::Idle => "idle",
-        }
+hopwise_core::named! {
+    /// A use of a station's time; the first that claims a moment has it.
+    pub enum AirtimeUse {
+        /// A station sends an RTS.
+        SendsRts = "sends-rts",
+        /// A station sends a CTS.
+        SendsCts = "sends-cts",
+        /// Packets but TCP's ACKs.
+        SendsData = "sends-data",
+        /// TCP ACKs.
+        SendsTcpAck = "sends-tcp-ack",
+        /// A station sends an ACK of 802.11.
+        SendsAck = "sends-ack",
+        /// A frame for this station, or for all.
+        Receives = "receives",
+        /// An understood frame between two other stations.
+        Overhears = "overhears",
+        /// A frame too weak to understand, or one that came while the station sent.
+        Noise = "noise",
+        /// Frames overlap at the station, and it understands none of them.
+        Collision = "collision",
+        /// The air is idle here: backoff, NAV, or nothing to do.
+        Idle = "idle",
     }
 }
 

@@ -7,34 +7,21 @@ use crate::phy::{ACK_BYTES, BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, CTS_BYTES, Phy
 /// The receiver of a frame that is for all stations.
 pub const EVERYONE: u32 = u32::MAX;
 
-/// The kinds of frames that the DCF exchanges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameKind {
-    /// Request to send: it announces a data frame.
-    Rts,
-    /// Clear to send: the answer to an RTS.
-    Cts,
-    /// A frame with a packet in it.
-    Data,
-    /// The acknowledgement of a data frame.
-    Ack,
-    /// The acknowledgement of an aggregate's packets, one by one.
-    BlockAck,
-    /// The request for a block ACK that did not come.
-    BlockAckReq,
-}
-
-impl FrameKind {
-    /// The name in a frame log and in a run's series.
-    pub fn name(self) -> &'static str {
-        match self {
-            FrameKind::Rts => "rts",
-            FrameKind::Cts => "cts",
-            FrameKind::Data => "data",
-            FrameKind::Ack => "ack",
-            FrameKind::BlockAck => "block-ack",
-            FrameKind::BlockAckReq => "block-ack-request",
-        }
+hopwise_core::named! {
+    /// The kinds of frames that the DCF exchanges.
+    pub enum FrameKind {
+        /// Request to send: it announces a data frame.
+        Rts = "rts",
+        /// Clear to send: the answer to an RTS.
+        Cts = "cts",
+        /// A frame with a packet in it.
+        Data = "data",
+        /// The acknowledgement of a data frame.
+        Ack = "ack",
+        /// The acknowledgement of an aggregate's packets, one by one.
+        BlockAck = "block-ack",
+        /// The request for a block ACK that did not come.
+        BlockAckReq = "block-ack-request",
     }
 }
 

@@ -58,17 +58,18 @@ impl Framing {
     }
 }
 
-/// The effect of a frame on a station.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameEffect {
-    /// The station sent it.
-    Sends,
-    /// The station understood it, whether it was for this station or not.
-    Decodes,
-    /// Too weak, or the station sent during it.
-    Noise,
-    /// Lost to another frame.
-    Collision,
+hopwise_core::named! {
+    /// The effect of a frame on a station.
+    pub enum FrameEffect {
+        /// The station sent it.
+        Sends = "sends",
+        /// The station understood it, whether it was for this station or not.
+        Decodes = "decodes",
+        /// Too weak, or the station sent during it.
+        Noise = "noise",
+        /// Lost to another frame.
+        Collision = "collision",
+    }
 }
 
 /// A station's access to the medium for a frame that answers none.
@@ -163,13 +164,7 @@ pub const CSV_HEADER: &str = "from_s,until_s,station,sees,kind,sender,to,bytes,d
 impl fmt::Display for FrameEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
-        let sees = match self.sees {
-            FrameEffect::Sends => "sends",
-            FrameEffect::Decodes => "decodes",
-            FrameEffect::Noise => "noise",
-            FrameEffect::Collision => "collision",
-        };
-        let kind = self.frame.kind.name();
+        let (sees, kind) = (self.sees.name(), self.frame.kind.name());
         let to = if self.frame.to == EVERYONE { "all".to_owned() } else { self.frame.to.to_string() };
         write!(
             f,

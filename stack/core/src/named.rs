@@ -1,4 +1,4 @@
-//! Enumerations whose variants have names for traces, metrics and captures, and errors whose variants have a text.
+//! Enumerations whose variants have names for people, files and programs, and errors whose variants have a text.
 
 /// Declares enumerations, each with the list of its variants and the name of each variant.
 #[macro_export]
@@ -13,10 +13,10 @@ macro_rules! named {
         $vis enum $type { $($(#[$doc])* $variant),+ }
 
         impl $type {
-            /// All of them, in the order of their counters.
+            /// All of them, in the order of their counters and columns.
             $vis const ALL: &[$type; [$($name),+].len()] = &[$($type::$variant),+];
 
-            /// The name in traces, metrics and captures.
+            /// The name in traces, metrics, captures, files and tables.
             $vis const fn name(self) -> &'static str {
                 match self { $($type::$variant => $name),+ }
             }

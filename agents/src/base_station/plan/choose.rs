@@ -3,25 +3,15 @@
 use super::search::{self, RttSampling};
 use super::{Ask, Mode, Model, Plan, Sender, Timer};
 
-/// The treatment of a flow's ACKs during a fade.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// Every ACK waits until the link is back.
-    Hold,
-    /// ACKs are released while it is away.
-    Pace,
-    /// No ACK is held; the newest is repeated when the link is back.
-    Kick,
-}
-
-impl Choice {
-    /// The word that `hopwise proxy plan` prints.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Choice::Hold => "hold",
-            Choice::Pace => "pace",
-            Choice::Kick => "kick",
-        }
+hopwise_core::named! {
+    /// The treatment of a flow's ACKs during a fade.
+    pub enum Choice {
+        /// Every ACK waits until the link is back.
+        Hold = "hold",
+        /// ACKs are released while it is away.
+        Pace = "pace",
+        /// No ACK is held; the newest is repeated when the link is back.
+        Kick = "kick",
     }
 }
 

@@ -3,27 +3,18 @@
 use hopwise_daemon::shell::typed;
 use serde::{Deserialize, Serialize};
 
-/// The verdict of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CheckVerdict {
-    Ok,
-    /// It could not be examined.
-    Skipped,
-    /// It works, but worse than expected or in an unexpected way.
-    Warning,
-    /// A node or a trial cannot work like this.
-    Failure,
-}
-
-impl CheckVerdict {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            CheckVerdict::Ok => "ok",
-            CheckVerdict::Warning => "warning",
-            CheckVerdict::Failure => "FAILURE",
-            CheckVerdict::Skipped => "skipped",
-        }
+hopwise_core::named! {
+    /// The verdict of a check.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum CheckVerdict {
+        Ok = "ok",
+        /// It could not be examined.
+        Skipped = "skipped",
+        /// It works, but worse than expected or in an unexpected way.
+        Warning = "warning",
+        /// A node or a trial cannot work like this.
+        Failure = "FAILURE",
     }
 }
 

@@ -54,8 +54,8 @@ fn find(asked: &str) -> Result<Vec<Found>, String> {
     let wanted = steps(asked);
     let all_of = |keys: fn(FileKind) -> Vec<Key>| -> Vec<(FileKind, Key)> {
         FileKind::ALL
-            .into_iter()
-            .flat_map(|kind| keys(kind).into_iter().map(move |key| (kind, key)))
+            .iter()
+            .flat_map(|&kind| keys(kind).into_iter().map(move |key| (kind, key)))
             .collect()
     };
     let all = all_of(FileKind::keys);

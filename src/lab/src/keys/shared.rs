@@ -55,7 +55,7 @@ fn named() -> Vec<(Section, String, Vec<Key>)> {
         };
         all.iter().filter_map(section).collect::<Vec<_>>()
     };
-    FileKind::ALL.into_iter().flat_map(of).collect()
+    FileKind::ALL.iter().copied().flat_map(of).collect()
 }
 
 /// The keys of a block with their paths from there.

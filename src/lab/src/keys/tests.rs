@@ -44,7 +44,7 @@ impl FileKind {
 
 #[test]
 fn the_book_has_the_keys_of_every_file() {
-    for kind in FileKind::ALL {
+    for &kind in FileKind::ALL {
         book::holds(&format!("docs/{}.md", kind.page()), &page::of(kind));
     }
 }
@@ -67,7 +67,7 @@ fn a_section_of_several_files_is_described_once() {
         assert!(!page.contains(described), "{described}");
         assert!(page.contains(&format!("The keys are those of {pointer}")), "{pointer}: {page}");
     }
-    let described: Vec<_> = FileKind::ALL.into_iter().flat_map(described_elsewhere).collect();
+    let described: Vec<_> = FileKind::ALL.iter().copied().flat_map(described_elsewhere).collect();
     assert!(described.len() > 5, "{described:?}");
     for (section, first) in described {
         let heading = format!("\n## `{}`\n", first.block);
@@ -81,7 +81,7 @@ fn a_section_of_several_files_is_described_once() {
 
 #[test]
 fn every_file_with_examples_is_accepted() {
-    for kind in FileKind::ALL {
+    for &kind in FileKind::ALL {
         for (name, text) in kind.readable() {
             kind.checks(name, text, &[]).unwrap_or_else(|refusal| panic!("{refusal}"));
         }
@@ -136,7 +136,7 @@ fn lacks(kind: FileKind, key: &Key) -> Option<&'static str> {
 #[test]
 fn every_key_has_a_meaning_a_unit_a_range_a_default_and_an_example() {
     let mut lacking = Vec::new();
-    for kind in FileKind::ALL {
+    for &kind in FileKind::ALL {
         let keys = kind.keys();
         let least = match kind {
             FileKind::Thin => 7,
@@ -174,7 +174,7 @@ fn outside(kind: FileKind) -> Vec<(Key, String)> {
 #[test]
 fn a_value_out_of_the_range_of_its_key_is_refused_with_that_range() {
     let mut tried = 0;
-    for kind in FileKind::ALL {
+    for &kind in FileKind::ALL {
         for (key, value) in outside(kind) {
             let Some((name, text)) = kind.readable().find(|(_, text)| place(text, &key.path).is_some())
             else {
@@ -225,7 +225,7 @@ fn begins(words: &str, code: &str) -> bool {
 
 #[test]
 fn a_default_in_words_is_that_of_the_code() {
-    for kind in FileKind::ALL {
+    for &kind in FileKind::ALL {
         for key in kind.keys() {
             let Some((words, code)) = key.default.as_ref().zip(key.default_of_code.as_ref()) else {
                 continue;

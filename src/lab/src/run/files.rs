@@ -99,7 +99,7 @@ fn cell<T: ToString>(counter: Option<T>) -> String {
 /// A row for each node.
 fn air(results: &Results, prepared: &Prepared) -> String {
     let mut text = "node,rts,cts,data,ack,airtime_s,collisions,retry_drops,queue_drops".to_owned();
-    for spent in airtime::AirtimeUse::ALL {
+    for &spent in airtime::AirtimeUse::ALL {
         let _ = write!(text, ",{}_s", spent.name().replace('-', "_"));
     }
     text.push_str(",data_wait_ms,data_wait_p95_ms,ack_wait_ms,ack_wait_p95_ms\n");

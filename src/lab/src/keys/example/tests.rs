@@ -7,7 +7,7 @@ use crate::keys::FileKind;
 #[test]
 fn an_example_is_yaml_with_the_value_of_its_file() {
     let mut seen = 0;
-    for kind in FileKind::ALL {
+    for &kind in FileKind::ALL {
         for key in kind.keys() {
             let Some(example) = kind.example(&key.path) else { continue };
             let read: Value =

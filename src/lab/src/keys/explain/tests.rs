@@ -66,7 +66,7 @@ fn the_mean_and_the_bounds_of_a_value_by_chance_are_explained() {
 /// Editors show the schema's words, and there each key has some.
 #[test]
 fn no_key_of_a_schema_is_without_words() {
-    for kind in FileKind::ALL {
+    for &kind in FileKind::ALL {
         let bare: Vec<_> = kind.keys_by_chance().into_iter().filter(|key| key.meaning.is_empty()).collect();
         assert!(bare.is_empty(), "{bare:?}");
     }
