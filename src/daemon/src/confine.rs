@@ -115,12 +115,12 @@ pub fn confine(how: Confine, privileges: &Privileges, needs: &AccessNeeds) -> Re
         tracing::warn!("other programs run as `nobody` and can end this one: name another `user`");
     }
     // Until here, identity and capabilities belong to a single thread.
-    log::flow().map_err(|error| Failure::failed("start the log", error))?;
+    log::flow().map_err(Failure::during("start the log"))?;
     Ok(Confined { _folders: folders })
 }
 
 fn files(paths: &Paths) -> Result<Vec<OwnedFd>, Failure> {
-    match give_up_files(paths).map_err(|error| Failure::failed("give up files", error))? {
+    match give_up_files(paths).map_err(Failure::during("give up files"))? {
         Enforced::Fully(folders) => Ok(folders),
         Enforced::Partly(folders) => {
             tracing::info!("this kernel's Landlock is an older one, and holds a part of the rules");

@@ -41,6 +41,11 @@ impl Failure {
         Failure::Failed { doing, problem: problem.to_string() }
     }
 
+    /// Makes a failure of any error of a step.
+    pub fn during<E: fmt::Display>(doing: &'static str) -> impl Fn(E) -> Failure + Copy {
+        move |error| Failure::failed(doing, error)
+    }
+
     /// The accepted input that a refusal names, for logs: these show one line and no file.
     pub fn accepted(&self) -> Option<String> {
         match self {
@@ -108,7 +113,7 @@ pub fn remark(line: &str) {
 
 /// A result for a program, as one line of JSON.
 pub fn json(result: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string(result).map_err(|error| Failure::failed("write JSON", error))
+    serde_json::to_string(result).map_err(Failure::during("write JSON"))
 }
 
 /// One line on standard output.

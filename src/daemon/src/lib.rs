@@ -32,7 +32,7 @@ pub mod watchdog;
 /// Starts a thread that ends by itself.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
-    spawned.map(drop).map_err(|error| Failure::failed("start a thread", error))
+    spawned.map(drop).map_err(Failure::during("start a thread"))
 }
 
 /// Message of `--check` for an accepted configuration.

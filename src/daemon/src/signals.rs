@@ -55,10 +55,10 @@ impl Ending {
 
 /// A runtime with the ending signals, for a program that is about to change the system and must take that back.
 pub fn runtime() -> Result<(Runtime, Ending), Failure> {
-    let runtime = Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
+    let runtime = Runtime::new().map_err(Failure::during("start a runtime"))?;
     let ending = {
         let _inside = runtime.enter();
-        Ending::or_hangup().map_err(|error| Failure::failed("watch for signals", error))?
+        Ending::or_hangup().map_err(Failure::during("watch for signals"))?
     };
     Ok((runtime, ending))
 }
@@ -71,7 +71,7 @@ pub fn early<S>(watch: impl FnOnce() -> io::Result<S>) -> Result<S, Failure> {
         let _inside = runtime.enter();
         watch()
     });
-    watched.map_err(|error| Failure::failed("watch for signals", error))
+    watched.map_err(Failure::during("watch for signals"))
 }
 
 /// Signals that no longer end the program by themselves. After [`tell`](SignalWatch::tell) a descriptor reports them.

@@ -15,7 +15,7 @@ pub fn say(what: &impl Serialize) -> Result<(), Failure> {
     let line = json(what)?;
     let mut out = io::stdout().lock();
     let said = writeln!(out, "{line}").and_then(|()| out.flush());
-    said.map_err(|error| Failure::failed("tell the trial", error))
+    said.map_err(Failure::during("tell the trial"))
 }
 
 /// The trial's next line.

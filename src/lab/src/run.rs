@@ -79,7 +79,7 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
     let prepared = arm.prepare(seed).map_err(Failure::Located)?;
     let out = arguments.of.folder(scenario, arm.name());
     let _reserved = reserve(&out)?;
-    let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
+    let ends = signals::watch().map_err(Failure::during("watch for signals"))?;
     let meter = Meter::start();
     let run = Run {
         part: scenario.part(&scenario.only_point().map_err(Failure::Located)?, arm.name(), seed),
@@ -97,7 +97,7 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
 
 /// Returns also the number of events that the simulation took.
 fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<(Results, u64), Failure> {
-    let unbuilt = |error| Failure::failed("building the world", error);
+    let unbuilt = Failure::during("building the world");
     let mut simulation = Simulation::new(&prepared.plan).map_err(unbuilt)?;
     simulation.world().keep_ledgers();
     let wanted =

@@ -21,7 +21,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// A descriptor that can be rung.
 pub(super) fn bell() -> Result<OwnedFd, Failure> {
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-    bell.map_err(|error| Failure::failed("make a descriptor", error))
+    bell.map_err(Failure::during("make a descriptor"))
 }
 
 /// Does `work` on a thread of its own, and serves meanwhile. The bell that `serve` gets rings once the work is over,
@@ -38,7 +38,7 @@ pub(super) fn serve_beside<S, T: Send>(
         };
         // It begins before the nodes have their priority, which the work shall not have.
         let directing = thread::Builder::new().name("director".into()).spawn_scoped(scope, direct);
-        let directing = directing.map_err(|error| Failure::failed("start a thread", error))?;
+        let directing = directing.map_err(Failure::during("start a thread"))?;
         let served = serve(&over);
         Ok((served, directing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
     })

@@ -179,7 +179,7 @@ fn bundle(
 ) -> Result<(Bundle, EarlyEnd), Failure> {
     let mut runs = opened(scenario, campaign, store)?;
     let ends = campaign.world.is_live().then(signals::watch).transpose();
-    let ends = ends.map_err(|error| Failure::failed("watch for signals", error))?;
+    let ends = ends.map_err(Failure::during("watch for signals"))?;
     let fleet = fleet((arguments, hosts), campaign, (store, &runs))?;
     let how = runner::How {
         ends,
@@ -240,7 +240,7 @@ fn opened<'a>(
 fn written(campaign: &Campaign, store: &Store, runs: &runner::Runs) -> Result<Bundle, Failure> {
     let ids: Vec<&str> = runs.wanted().map(|run| run.id.as_str()).collect();
     store.finish(&campaign.trial, &ids)?;
-    let failed = |error| Failure::failed("reading the records back", error);
+    let failed = Failure::during("reading the records back");
     report::open(store.folder()).and_then(|folder| Bundle::read(&[folder])).map_err(failed)
 }
 

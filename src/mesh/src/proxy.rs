@@ -73,7 +73,7 @@ fn status(at: &Path, is_text: bool) -> Result<(), Failure> {
     if is_text {
         return failure::say(&status.page());
     }
-    let text = serde_json::to_string(&status).map_err(|error| Failure::failed("ask the proxy", error))?;
+    let text = serde_json::to_string(&status).map_err(Failure::during("ask the proxy"))?;
     failure::say(&text)
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let node = arguments.name.clone().unwrap_or_else(here::name);
     let named = arguments.node.iter().map(|NodeName(address, name)| (*address, name.clone())).collect();
     let sampler = Sampler::new(&node, named, arguments.hold.0);
-    let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
+    let ends = signals::watch().map_err(Failure::during("watch for signals"))?;
     let out = open(arguments.out.as_ref())?;
     if matches!(clock_is_synchronised(), Ok(false)) {
         let within = every.0.as_millis();

@@ -33,7 +33,7 @@ pub(crate) fn run(patience: Duration, process: i32, alone: bool) -> Result<(), F
     log::begin();
     // The watcher runs as the daemon's user, which may end the daemon without further privileges.
     let narrowed = Privileges::of_helper().and_then(|privileges| privileges.narrow(&[]));
-    narrowed.map_err(|error| Failure::failed("watch the daemon", error))?;
+    narrowed.map_err(Failure::during("watch the daemon"))?;
     forbid_tracing().map_err(failed)?;
     log::flow().map_err(failed)?;
     let daemon = Pid::from_raw(process).ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;

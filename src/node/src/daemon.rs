@@ -85,7 +85,7 @@ pub(super) fn run(
     // Opened devices have to be removed again, whatever happens between.
     let signals = signals::early(DaemonSignals::new)?;
     config.control.iter().for_each(|control| privileges.make_folder(control));
-    privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
+    privileges.begin().map_err(Failure::during("become the user"))?;
     let opened = open(&config).map_err(|unmet| unmet.failure(&document, &config))?;
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     // Confinement may prevent reading them later.
@@ -99,7 +99,7 @@ pub(super) fn run(
     let (user, path, counts) = (privileges.name(), path.to_owned(), Counts::default());
     let services = Services::new(&config, &forwards);
     let links = LinkTeller::start(shards.stacks().to_vec(), capture.clone());
-    let _links = links.map_err(|error| Failure::failed("start a thread", error))?;
+    let _links = links.map_err(Failure::during("start a thread"))?;
     let daemon = Daemon { config, document, user, path, shards, capture, sums, counts, services, users };
     let daemon = Arc::new(daemon);
     let runtime = runtime(workers)?;
@@ -113,7 +113,7 @@ pub(super) fn run(
 
 fn runtime(workers: usize) -> Result<Runtime, Failure> {
     let runtime = Builder::new_multi_thread().worker_threads(workers).enable_all().build();
-    runtime.map_err(|error| Failure::failed("start a runtime", error))
+    runtime.map_err(Failure::during("start a runtime"))
 }
 
 struct DaemonSignals {
@@ -136,7 +136,7 @@ impl Daemon {
         metrics: Option<StdListener>,
         bound: (Vec<forward::BoundForward>, Option<transparent::Opened>),
     ) -> Result<CarriedCounts, Failure> {
-        let system = |error| Failure::failed("serve", error);
+        let system = Failure::during("serve");
         let (stages, stage) = watch::channel(Stage::Open);
         let mut relays = JoinSet::new();
         let mut helpers = JoinSet::new();
@@ -257,7 +257,7 @@ impl Daemon {
             // All stacks accept the same rules.
             self.shards.stacks().iter().try_for_each(|stack| {
                 let set = stack.with(|_, endpoint| endpoint.set_rules(config.core_rules()));
-                set.map_err(|error| Failure::failed("set the rules", error))
+                set.map_err(Failure::during("set the rules"))
             })?;
             Ok(config.says_the_same_beside_rules(&self.config))
         });

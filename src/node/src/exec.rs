@@ -43,7 +43,7 @@ fn run_command(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let outside = LoopbackEnd::new(own.server());
     let started = running::Started::new(&arguments.command, &own)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
+    let runtime = runtime.map_err(Failure::during("start a runtime"))?;
     let ended = runtime.block_on(async {
         outward.check().await?;
         let (given, running) = started.take_device()?;

@@ -101,8 +101,8 @@ pub(super) fn start(
     let seats = (seats, Arc::clone(&context.counts));
     match listening {
         Listening::Outward { listener, to } => {
-            let listener = TcpListener::from_std(listener)
-                .map_err(|error| Failure::failed("listen for a forward", error))?;
+            let listener =
+                TcpListener::from_std(listener).map_err(Failure::during("listen for a forward"))?;
             let users = context.users.clone();
             let carry = move |client, seat| outward(context.clone(), to.clone(), client, (seat, idle));
             let local = Local { listener, users, failed: LogLimit::default() };
@@ -112,7 +112,7 @@ pub(super) fn start(
             let listener = context
                 .shards
                 .listen(listen.ip(), listen.port, &ListenOptions::default())
-                .map_err(|error| Failure::failed("listen for a forward over Hopwise", error))?;
+                .map_err(Failure::during("listen for a forward over Hopwise"))?;
             let carry = move |client, seat| inward(context.clone(), to.clone(), client, (seat, idle));
             tasks.spawn(serve(listener, seats, carry, stage));
         }

@@ -192,13 +192,13 @@ pub(super) fn start(
     if let Some(caught) = caught {
         let entry = entry::Entry::new(carrying.clone(), transparent, caught.arrivals.clone());
         let serving = entry::serve(entry, (caught, watcher), stage.clone())
-            .map_err(|error| Failure::failed("read held SYNs", error))?;
+            .map_err(Failure::during("read held SYNs"))?;
         tasks.spawn(serve_with(Arc::clone(&led), serving));
     }
     if !transparent.from.is_empty() {
         let exit = exit::Exit::new(carrying, config, transparent);
-        let listeners = exit::listen(&exit)
-            .map_err(|error| Failure::failed("listen for other nodes over Hopwise", error))?;
+        let listeners =
+            exit::listen(&exit).map_err(Failure::during("listen for other nodes over Hopwise"))?;
         tasks.spawn(serve_with(led, exit::serve(exit, listeners, stage.clone())));
     }
     Ok(())

@@ -52,16 +52,16 @@ impl Captured<'_> {
             wall_clock_offset: clock.wall_offset(),
             names: vec![self.names.namer()],
         };
-        self.capture.start(settings).map_err(|error| Failure::failed("begin a capture", error))?;
+        self.capture.start(settings).map_err(Failure::during("begin a capture"))?;
         let links = LinkTeller::for_capture(peers, clock, self.capture.clone());
-        self.links = Some(links.map_err(|error| Failure::failed("start a thread", error))?);
+        self.links = Some(links.map_err(Failure::during("start a thread"))?);
         Ok(())
     }
 
     /// Writes what is left, and tells what the file lacks.
     pub(crate) fn end(&mut self, node: &str) -> Result<(), Failure> {
         self.links = None;
-        let (path, counts) = self.capture.stop().map_err(|error| Failure::failed("end a capture", error))?;
+        let (path, counts) = self.capture.stop().map_err(Failure::during("end a capture"))?;
         if let Some(error) = counts.last_error {
             return Err(Failure::failed("write a capture", format_args!("{}: {error}", path.display())));
         }

@@ -59,7 +59,7 @@ impl OnHost {
         let kept = kept.map_err(|error| failed(&format!("make a folder for the capture: {error}")))?;
         let clock = Clock::start();
         let looking = Looking::start(interface.clone(), mesh.addresses.clone(), clock);
-        let looking = looking.map_err(|error| Failure::failed("start a thread", error))?;
+        let looking = looking.map_err(Failure::during("start a thread"))?;
         Ok(OnHost { interface, clock, began: OnceLock::new(), looking, _routes: routes, kept })
     }
 

@@ -82,7 +82,7 @@ impl Kernel {
         let mut programs = Programs::of(plan, node, address_of);
         programs.open(&mut self);
         begin()?;
-        let failed = |error| Failure::failed("wait for the kernel", error);
+        let failed = Failure::during("wait for the kernel");
         let (clock, mut late) = (Clock::start(), Duration::ZERO);
         let (mut ready, mut look_at) = (Vec::new(), plan.counts_from());
         while clock.now() < plan.end() {

@@ -55,8 +55,7 @@ pub struct Arguments {}
 const DEVICE: &str = "hw0";
 
 pub fn run(_: &Arguments) -> Result<(), Failure> {
-    let part: NodePart =
-        serde_json::from_str(&talk::line()?).map_err(|error| Failure::failed("read the part", error))?;
+    let part: NodePart = serde_json::from_str(&talk::line()?).map_err(Failure::during("read the part"))?;
     let played = prepare(&part).and_then(|mut prepared| {
         prepared.plan.trace_events = if part.capture.is_some() || part.trace.is_some() || is_captured(&part) {
             TRACE_EVENTS
@@ -169,13 +168,12 @@ fn programs(
 ) -> Result<NodeResults, Failure> {
     let (plan, node) = (&prepared.plan, part.node);
     if plan.arm.transparent {
-        let kernel = Kernel::of_host().map_err(|error| Failure::failed("use the kernel's TCP", error))?;
+        let kernel = Kernel::of_host().map_err(Failure::during("use the kernel's TCP"))?;
         return kernel.play(plan, (node, address_of_host), begin);
     }
     if let Some(algorithm) = plan.arm.algorithm() {
         algorithms::check(algorithm)?;
-        let kernel =
-            Kernel::new(algorithm).map_err(|error| Failure::failed("use the kernel's TCP", error))?;
+        let kernel = Kernel::new(algorithm).map_err(Failure::during("use the kernel's TCP"))?;
         let daemon = thinning::start(prepared, part)?;
         let ended = kernel.play(plan, (node, address_of), begin)?;
         return match daemon {
@@ -196,7 +194,7 @@ fn programs(
         captured.begin(name, driver.clock(), peers(plan, node))?;
     }
     driver.act(|_, _| ());
-    let late_us = drive(&mut driver).map_err(|error| Failure::failed("wait for packets", error))?;
+    let late_us = drive(&mut driver).map_err(Failure::during("wait for packets"))?;
     if let Some(captured) = &mut captured {
         captured.end(name)?;
     }

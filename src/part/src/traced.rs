@@ -55,7 +55,7 @@ impl Traced {
         written.say = None;
         drop(written);
         let wrote = self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        wrote.map_err(|error| Failure::failed("write a trace", error))
+        wrote.map_err(Failure::during("write a trace"))
     }
 }
 

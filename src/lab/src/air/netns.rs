@@ -32,8 +32,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let prefix = arguments.prefix.as_ref().unwrap_or(&scenario.name);
     stations::check(prefix, &prepared)?;
     log::begin();
-    log::flow().map_err(|error| Failure::failed("start the log", error))?;
-    let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
+    log::flow().map_err(Failure::during("start the log"))?;
+    let ends = signals::watch().map_err(Failure::during("watch for signals"))?;
     let stations = stations::NetnsStations::open(prefix, &prepared, stations::ServedAddresses::Itself)?;
     let mut live = live::world(&prepared.plan);
     let wanted = WantedFiles { capture: arguments.capture, frames: arguments.frames, trace: false };
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
     };
     watch.end()?;
-    let refused = served.map_err(|error| Failure::failed("wait for frames", error))?;
+    let refused = served.map_err(Failure::during("wait for frames"))?;
     let report = report::of(&scenario.name, &prepared, &mut live, &refused);
     // The namespaces are removed even if the report has no reader.
     drop(stations);
@@ -75,7 +75,7 @@ fn tell(report: AirReport, is_json: bool, ends: &OwnedFd) -> Result<(), Failure>
     let (sender, written) = channel();
     let print = move || sender.send(if is_json { report.print_json() } else { report.print_text() });
     let thread = thread::Builder::new().name("report".into());
-    thread.spawn(print).map_err(|error| Failure::failed("start a thread", error))?;
+    thread.spawn(print).map_err(Failure::during("start a thread"))?;
     loop {
         match written.recv_timeout(signals::LAST_WORDS_WITHIN) {
             Ok(result) => return printed(result),

@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Failure::refused("KEY", format!("no file has a key `{}`: {accepted}", arguments.key))
     })?;
     if arguments.json {
-        let json = serde_json::to_string_pretty(&found).map_err(|error| Failure::failed("print", error))?;
+        let json = serde_json::to_string_pretty(&found).map_err(Failure::during("print"))?;
         return say(&json);
     }
     say(&found.iter().map(text).collect::<Vec<_>>().join("\n\n"))
@@ -53,10 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn find(asked: &str) -> Result<Vec<Found>, String> {
     let wanted = steps(asked);
     let all_of = |keys: fn(FileKind) -> Vec<Key>| -> Vec<(FileKind, Key)> {
-        FileKind::ALL
-            .iter()
-            .flat_map(|&kind| keys(kind).into_iter().map(move |key| (kind, key)))
-            .collect()
+        FileKind::ALL.iter().flat_map(|&kind| keys(kind).into_iter().map(move |key| (kind, key))).collect()
     };
     let all = all_of(FileKind::keys);
     // Keys with a fixed meaning come before keys of random values: `from` is mostly a node.

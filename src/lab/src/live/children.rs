@@ -311,7 +311,7 @@ impl Children {
     /// Copies the logs of all daemons into the folder of captures.
     pub(super) fn keep_logs(&self, folder: &Path) -> Result<(), Failure> {
         let kept = self.all.iter().try_for_each(|process| process.keep_log(folder).map(drop));
-        kept.map_err(|error| Failure::failed("keep the logs of routing", error))
+        kept.map_err(Failure::during("keep the logs of routing"))
     }
 }
 

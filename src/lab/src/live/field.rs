@@ -93,7 +93,7 @@ impl LiveField for Netns<'_> {
     ) -> Result<(T, RadioCounters), Failure> {
         let prepared = prepare()?;
         let done = eventfd(0, EventfdFlags::CLOEXEC);
-        let done = done.map_err(|error| Failure::failed("make an eventfd", error))?;
+        let done = done.map_err(Failure::during("make an eventfd"))?;
         let air = || {
             let heard = carry(&self.stations, self.prepared, capture, &done);
             // Without radios the work would wait until its last second.
@@ -128,7 +128,7 @@ fn carry(
     let watch = RunWatch::begin(wanted, (live.world(), Framing::Ethernet), (prepared, epoch), out)?;
     let served = medium::serve((&mut live, clock), stations, ends, None);
     watch.end()?;
-    let dropped = served.map_err(|error| Failure::failed("carry frames", error))?;
+    let dropped = served.map_err(Failure::during("carry frames"))?;
     let not_taken = dropped.not_taken.iter().sum();
     let queues = queue_totals(stations, &live);
     Ok(RadioCounters {

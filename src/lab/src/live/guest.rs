@@ -28,14 +28,12 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
+    let ends = signals::watch().map_err(Failure::during("watch for signals"))?;
     // The guest's clock does not wait for the host: a page that had to be read from its folders would come late.
-    mlockall(MlockAllFlags::MCL_CURRENT)
-        .map_err(|error| Failure::failed("keep the program in memory", error))?;
+    mlockall(MlockAllFlags::MCL_CURRENT).map_err(Failure::during("keep the program in memory"))?;
     for line in io::stdin().lock().lines() {
-        let line = line.map_err(|error| Failure::failed("hear the trial", error))?;
-        let order: GuestOrder =
-            serde_json::from_str(&line).map_err(|error| Failure::failed("read the order", error))?;
+        let line = line.map_err(Failure::during("hear the trial"))?;
+        let order: GuestOrder = serde_json::from_str(&line).map_err(Failure::during("read the order"))?;
         say(&match make(&order, &arguments.out, &ends) {
             Ok(result) => GuestAnswer::Played(Box::new(result)),
             Err(failure) => GuestAnswer::Failed { problem: failure.to_string() },
@@ -48,7 +46,7 @@ fn make(order: &GuestOrder, out: &Path, ends: &OwnedFd) -> Result<RunResult, Fai
     let prepared = prepare(&order.part)?;
     // The host's folders answer by another clock: files come there when the run is over.
     let folder = std::env::temp_dir().join("kept");
-    fs::create_dir_all(&folder).map_err(|error| Failure::failed("make a folder for files", error))?;
+    fs::create_dir_all(&folder).map_err(Failure::during("make a folder for files"))?;
     let run = Run {
         part: order.part.clone(),
         world: World::Hwsim,
@@ -65,7 +63,7 @@ fn make(order: &GuestOrder, out: &Path, ends: &OwnedFd) -> Result<RunResult, Fai
         live.busy_elsewhere = None;
     }
     if order.wanted != KeptFiles::default() {
-        move_all(&folder, &out.join(&order.folder)).map_err(|error| Failure::failed("copy files", error))?;
+        move_all(&folder, &out.join(&order.folder)).map_err(Failure::during("copy files"))?;
     }
     Ok(result)
 }

@@ -21,7 +21,7 @@ pub(super) fn in_time<T>(
     work: impl FnOnce(&OwnedFd) -> Result<T, Failure>,
 ) -> Result<T, Unmade> {
     let bell = || eventfd(0, EventfdFlags::CLOEXEC);
-    let failed = |error| Failure::failed("make an eventfd", error);
+    let failed = Failure::during("make an eventfd");
     let (stop, done) = (bell().map_err(failed)?, bell().map_err(failed)?);
     thread::scope(|scope| {
         let watch = || {

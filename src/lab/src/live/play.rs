@@ -136,7 +136,7 @@ fn started(
         children.start((namespace, host.as_ref()), name, &part)?;
         if host.is_some() {
             let config = carriers::config_of(plan, (*node, name), &end_nodes(&plan.flows));
-            let config = config.map_err(|error| Failure::failed("configure a transparent node", error))?;
+            let config = config.map_err(Failure::during("configure a transparent node"))?;
             children.start_daemon(Does::Carrying, (namespace, name), &config)?;
         }
     }
@@ -153,7 +153,7 @@ fn has_endpoints(run: &Run<'_>) -> bool {
 pub(super) fn ends_folder(run: &Run<'_>) -> Result<Option<PathBuf>, Failure> {
     let folder = run.captures().filter(|_| has_endpoints(run));
     let made = folder.map_or(Ok(()), |folder| folder::make(folder, "ends"));
-    made.map_err(|error| Failure::failed("make a folder for captures", error))?;
+    made.map_err(Failure::during("make a folder for captures"))?;
     Ok(folder.map(|folder| folder.join("ends")))
 }
 

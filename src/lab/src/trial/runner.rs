@@ -335,7 +335,7 @@ impl SharedWork<'_> {
 
     /// Makes one run in virtual time.
     fn simulated(&self, run: &Planned, prepared: &Prepared) -> Result<Made, Failure> {
-        let unbuilt = |error| Failure::failed("building the world", error);
+        let unbuilt = Failure::during("building the world");
         if self.how.capture {
             self.capture(run, prepared)?;
         }
@@ -357,7 +357,7 @@ impl SharedWork<'_> {
 
     /// Repeats the run, so that a capture changes nothing in the kept results.
     fn capture(&self, run: &Planned, prepared: &Prepared) -> Result<(), Failure> {
-        let unbuilt = |error| Failure::failed("building the world", error);
+        let unbuilt = Failure::during("building the world");
         self.store.make(captures_of(run))?;
         let folder = self.store.folder().join(captures_of(run));
         let plan = Plan { trace_events: hopwise_part::TRACE_EVENTS, ..prepared.plan.clone() };

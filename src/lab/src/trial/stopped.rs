@@ -28,7 +28,7 @@ impl StopNotice {
         there: usize,
         said: impl FnOnce(usize) -> String + Send + 'static,
     ) -> Result<StopNotice, Failure> {
-        let failed = |error| Failure::failed("watch for signals", error);
+        let failed = Failure::during("watch for signals");
         // Not SIGHUP: a trial under nohup outlives its terminal.
         let caught = SignalWatch::endings().map_err(failed)?;
         let ends = caught.descriptor().map_err(failed)?;

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn work(arguments: &Arguments) -> Result<(), Failure> {
     let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(|error| Failure::failed("read the file", error))?;
+    std::io::stdin().read_to_string(&mut text).map_err(Failure::during("read the file"))?;
     let name = arguments.name.clone();
     let read = Document::parse(&name, &text).and_then(|document| config::read(&document));
     let config = read.map_err(Failure::Located)?;

@@ -24,8 +24,7 @@ const LONGEST_LINE: u64 = 64;
 
 /// The file of this network namespace.
 pub(super) fn record_in(folder: &Path) -> Result<PathBuf, Failure> {
-    bringup::record_in(folder, bringup::OF_MESH)
-        .map_err(|error| Failure::failed("name the file of old states", error))
+    bringup::record_in(folder, bringup::OF_MESH).map_err(Failure::during("name the file of old states"))
 }
 
 /// The file, with its lock.
@@ -77,7 +76,7 @@ impl<'a> Bringup<'a> {
             Ready::Free(earlier) => earlier,
         };
         let begun = self.record.begin(kept, earlier.clone(), None);
-        begun.map_err(|error| Failure::failed("write the file of old states", error))?;
+        begun.map_err(Failure::during("write the file of old states"))?;
         if let Err((doing, problem)) = self.steps(config) {
             let problems = self.go_back(earlier);
             let problem = [vec![problem], problems].concat().join("; ");
@@ -87,7 +86,7 @@ impl<'a> Bringup<'a> {
         match within {
             None => {
                 let confirmed = self.record.confirm();
-                confirmed.map_err(|error| Failure::failed("write the file of old states", error))?;
+                confirmed.map_err(Failure::during("write the file of old states"))?;
                 self.ends(BringupEvent::Done { changed: true });
                 Ok(())
             }

@@ -12,7 +12,7 @@ use hopwise_node::links::impairment;
 
 /// Opens the wire's side, then the radio's.
 pub(super) fn open(config: &ProxySettings) -> Result<Vec<Box<dyn Link>>, Failure> {
-    let failed = |error| Failure::failed("open a device", error);
+    let failed = Failure::during("open a device");
     let by = config.steer.as_ref().map(|steer| (steer.by, steer));
     let links: [Box<dyn Link>; 2] = match by {
         Some((By::Nfqueue, steer)) => {
@@ -89,5 +89,5 @@ pub(super) fn steer(config: &ProxySettings) -> Result<Option<Detour>, Failure> {
         table: steer.table(),
     };
     let detour = Detour::open(&of_detour);
-    detour.map(Some).map_err(|error| Failure::failed("lead packets through the proxy", error))
+    detour.map(Some).map_err(Failure::during("lead packets through the proxy"))
 }

@@ -81,17 +81,16 @@ pub(super) fn run(config: &ProxySettings) -> Result<(), Failure> {
     // Opened devices have to be removed again, whatever happens between.
     let ending = signals::early(Ending::or_hangup)?;
     privileges.make_folder(&config.control);
-    privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
+    privileges.begin().map_err(Failure::during("become the user"))?;
     let watcher = watcher(config);
     let trace = config.trace.as_deref().map(TraceFile::create).transpose()?;
     let links = devices::open(config)?;
-    let key = hopwise_host::random_key().map_err(|error| Failure::failed("make a key", error))?;
+    let key = hopwise_host::random_key().map_err(Failure::during("make a key"))?;
     let of_proxy = ProxyConfig { key, ..config.proxy(if trace.is_some() { TRACE_EVENTS } else { 0 }) };
     let proxy = Proxy::new(of_proxy, Box::new(StandardAgents::default()))
-        .map_err(|error| Failure::failed("make the proxy", error))?;
+        .map_err(Failure::during("make the proxy"))?;
     let observers = trace.into_iter().map(|trace| Box::new(trace) as Box<dyn Observer>).collect();
-    let driver =
-        Driver::new(proxy, links, observers).map_err(|error| Failure::failed("drive the devices", error))?;
+    let driver = Driver::new(proxy, links, observers).map_err(Failure::during("drive the devices"))?;
     let bound = BoundSocket::bind(&config.control)?;
     let (commands, waiting) = channel();
     let teller = CommandSender { commands, poller: driver.poller() };
@@ -147,9 +146,8 @@ fn keep_time(
 ) -> Result<(), Failure> {
     let has_forecast = config.forecast.is_some();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
-    let listener =
-        bound.listen(&runtime).map_err(|error| Failure::failed("serve the control socket", error))?;
+    let runtime = runtime.map_err(Failure::during("start a runtime"))?;
+    let listener = bound.listen(&runtime).map_err(Failure::during("serve the control socket"))?;
     spawn("signals", move || {
         runtime.block_on(async {
             tokio::spawn(control::serve(listener, answer));
@@ -176,7 +174,7 @@ fn drive(
     let (mut ready, mut is_behind) = (Vec::new(), false);
     loop {
         if !is_behind {
-            driver.wait(&mut ready).map_err(|error| Failure::failed("wait for packets", error))?;
+            driver.wait(&mut ready).map_err(Failure::during("wait for packets"))?;
         }
         while let Ok(command) = waiting.try_recv() {
             match command {
@@ -200,7 +198,7 @@ fn drive(
                 ProxyCommand::End => {
                     driver.act(|now, proxy| proxy.let_go(now));
                     let until = driver.clock().now() + TO_LEAVE;
-                    return driver.finish(until).map_err(|error| Failure::failed("send packets", error));
+                    return driver.finish(until).map_err(Failure::during("send packets"));
                 }
             }
         }

@@ -72,7 +72,7 @@ struct RoutingDaemon {
 
 /// Runs until it is told to end; with a trial, from its word until its pipe ends.
 pub(super) fn run(config: RoutingConfiguration, keys: Option<Keys>, has_trial: bool) -> Result<(), Failure> {
-    let system = |error| Failure::failed("watch for signals", error);
+    let system = Failure::during("watch for signals");
     // From now on signals do not end the daemon by themselves. They are reported once there may be threads.
     let caught = (SignalWatch::endings().map_err(system)?, SignalWatch::hangups().map_err(system)?);
     let ends = caught.0.descriptor().map_err(system)?;
@@ -146,7 +146,7 @@ impl RoutingDaemon {
         self.clock = Clock::start();
         self.driver.set_clock(self.clock);
         let watched = self.poller.add(io::stdin().as_fd(), ENDS, Interest::Read);
-        watched.map_err(|error| Failure::failed("hear the trial", error))
+        watched.map_err(Failure::during("hear the trial"))
     }
 
     fn counts(&mut self) -> RoutingCounts {
@@ -156,7 +156,7 @@ impl RoutingDaemon {
     }
 
     fn serve(&mut self) -> Result<(), Failure> {
-        let system = |error| Failure::failed("wait for packets", error);
+        let system = Failure::during("wait for packets");
         loop {
             let now = self.clock.now();
             if self.next_mark <= now {

@@ -73,7 +73,7 @@ impl StatusSource {
 
 /// Answers until the process ends.
 pub(super) fn serve(bound: &BoundSocket, known: StatusSource) -> Result<(), Failure> {
-    let failed = |error| Failure::failed("serve the control socket", error);
+    let failed = Failure::during("serve the control socket");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let listener = bound.listen(&runtime).map_err(failed)?;
     let answer = move |request| known.answer(&request);

@@ -30,7 +30,7 @@ pub(super) struct UnfencedForwarding {
 impl UnfencedForwarding {
     /// Also restores the switches that a killed daemon with this state file left changed in this network namespace.
     pub(super) fn begin(config: &RoutingConfiguration) -> Result<UnfencedForwarding, Failure> {
-        let system = |error| Failure::failed("name the file of the kernel's old switches", error);
+        let system = Failure::during("name the file of the kernel's old switches");
         let file = Switches::file_beside(&config.state).map_err(system)?;
         let folder = file.parent().map_or(Ok(()), fs::create_dir_all);
         let opened =
@@ -54,7 +54,7 @@ impl UnfencedForwarding {
             })
             // An interface without an address of its own drops all packets while the reverse path is checked.
             .and_then(|()| switches.clear("rp_filter", &mesh));
-        outcome.map_err(|error| Failure::failed("set a switch of the kernel", error))?;
+        outcome.map_err(Failure::during("set a switch of the kernel"))?;
         tracing::info!(interfaces = mesh.join(" "), "forwarding; rp_filter and redirects are off there");
         if let Ok(table) = KernelTable::read() {
             forwarding.follow(&config.serves, &table);

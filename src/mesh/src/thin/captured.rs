@@ -35,7 +35,7 @@ impl AckCapture {
             wall_clock_offset: clock.wall_offset(),
             names: vec![Box::new(|_| None)],
         });
-        started.map_err(|error| Failure::failed("begin the capture", error))?;
+        started.map_err(Failure::during("begin the capture"))?;
         let tap = capture.tap(0);
         Ok(AckCapture { capture, tap, waiting: BTreeMap::new() })
     }

@@ -85,22 +85,19 @@ pub(super) fn run(settings: &Arguments, config: ThinConfig) -> Result<(), Failur
         tracing::warn!(%error, "no real-time priority: on a busy machine ACKs wait too long");
     }
     privileges.make_folder(&settings.control);
-    privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
+    privileges.begin().map_err(Failure::during("become the user"))?;
     let watcher = watchdog::start(settings.watchdog);
     let watcher =
         watcher.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the daemon hangs")).ok();
     // Before ACKs come, which wait until they are judged.
     let bound = BoundSocket::bind(&settings.control)?;
     let listen = |at| TcpListener::bind(at).and_then(|own| own.set_nonblocking(true).map(|()| own));
-    let scrapes = settings
-        .metrics
-        .map(listen)
-        .transpose()
-        .map_err(|error| Failure::failed("listen for Prometheus", error))?;
+    let scrapes =
+        settings.metrics.map(listen).transpose().map_err(Failure::during("listen for Prometheus"))?;
     let queue = AckQueue::open(&settings.interfaces.iter().cloned().collect(), settings.queue);
-    let queue = queue.map_err(|error| Failure::failed("take ACKs", error))?;
+    let queue = queue.map_err(Failure::during("take ACKs"))?;
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-    let bell = Arc::new(bell.map_err(|error| Failure::failed("make an event", error))?);
+    let bell = Arc::new(bell.map_err(Failure::during("make an event"))?);
     let (commands, waiting) = channel();
     let mut writes = folders_of(&settings.control);
     writes.extend(settings.capture.iter().flat_map(|file| folders_of(file)));
@@ -145,14 +142,14 @@ fn keep_time(
     mut ending: Ending,
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
+    let runtime = runtime.map_err(Failure::during("start a runtime"))?;
     let listeners = {
         let _inside = runtime.enter();
         let scrapes = scrapes.map(tokio::net::TcpListener::from_std).transpose();
         bound.listen(&runtime).and_then(|own| Ok((own, scrapes?)))
     };
     let (listener, scrapes) =
-        listeners.map_err(|error| Failure::failed("serve the control socket and the metrics", error))?;
+        listeners.map_err(Failure::during("serve the control socket and the metrics"))?;
     let work = move || {
         runtime.block_on(async {
             let (asks, heart) = (teller.clone(), teller.clone());
@@ -258,7 +255,7 @@ impl Judging {
     fn judge(&mut self, settings: &Arguments) -> Result<(), Failure> {
         let mut now: Instant = self.clock.now();
         for _ in 0..AT_ONCE {
-            let next = self.queue.read().map_err(|error| Failure::failed("read the queue", error))?;
+            let next = self.queue.read().map_err(Failure::during("read the queue"))?;
             let Some((id, leaves_by, head)) = next else { break };
             now = self.clock.now();
             let named = (id, place(&mut self.places, leaves_by, &settings.interfaces).unwrap_or(u16::MAX));

@@ -34,7 +34,7 @@ pub(super) fn start(
     sums: &[Arc<Sums>],
 ) -> Result<Shards, Failure> {
     let keys: Result<Vec<_>, _> = links.iter().map(|_| random_key()).collect();
-    let keys = keys.map_err(|error| Failure::failed("draw a key", error))?;
+    let keys = keys.map_err(Failure::during("draw a key"))?;
     let of_shard = |shard: u16, links: &[Box<dyn Link>]| {
         let nth = usize::from(shard);
         let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(capture.tap(shard))];
@@ -47,7 +47,7 @@ pub(super) fn start(
     };
     let profile = config.tcp.profile.0;
     Shards::start(links, of_shard, || Box::new(StandardAgents::new(profile)))
-        .map_err(|error| Failure::failed("start the stack", error))
+        .map_err(Failure::during("start the stack"))
 }
 
 pub(super) fn open(config: &NodeConfig) -> Result<OpenedResources, UnmetRequirement> {

@@ -51,7 +51,7 @@ impl Drop for EndingChild {
 impl Started {
     /// Starts the inner process. There must be no second thread yet.
     pub(super) fn new(command: &[OsString], own: &OwnFiles) -> Result<Started, Failure> {
-        let failed = |error| Failure::failed("start the command", error);
+        let failed = Failure::during("start the command");
         let (outer, inner) = enclosure::pair().map_err(failed)?;
         let mut process = Command::new(std::env::current_exe().map_err(failed)?);
         process.args(["enclosed", "--socket", &inner.number().to_string()]);
@@ -71,7 +71,7 @@ impl Started {
 
     /// Waits for the command's device.
     pub(super) fn take_device(self) -> Result<(Given, RunningCommand), Failure> {
-        let given = self.outer.take().map_err(|error| Failure::failed("run the command", error))?;
+        let given = self.outer.take().map_err(Failure::during("run the command"))?;
         Ok((given, RunningCommand(self)))
     }
 }
@@ -80,7 +80,7 @@ impl RunningCommand {
     /// Lets the command begin, and passes signals on until it ends. Later signals are for this process.
     pub(super) async fn until_its_end(self) -> Result<(CommandEnd, Afterwards), Failure> {
         let Started { signals, mut child, outer } = self.0;
-        let failed = |error| Failure::failed("wait for the command", error);
+        let failed = Failure::during("wait for the command");
         let id = Pid::from_child(&child.0);
         let end = pidfd_open(id, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
         let end = readable(end).map_err(failed)?;
@@ -113,7 +113,7 @@ impl Afterwards {
     pub(super) async fn told_to_end(&self) -> Result<CommandEnd, Failure> {
         loop {
             let came = next(&self.signals, &self.has_signal).await;
-            let number = came.map_err(|error| Failure::failed("wait for signals", error))?.number;
+            let number = came.map_err(Failure::during("wait for signals"))?.number;
             if ENDING.contains(&number) && !is_ignored(number) {
                 return Ok(CommandEnd(ExitStatus::from_raw(number)));
             }

@@ -115,9 +115,9 @@ impl LinkArguments {
         };
         let endpoint = self.counting_hops(noticing(endpoint));
         let stack = Stack::start(StackConfig::new(endpoint), links, Box::new(StandardAgents::new(profile)))
-            .map_err(|error| Failure::failed("start the stack", error))?;
+            .map_err(Failure::during("start the stack"))?;
         let links = LinkTeller::start(vec![stack.clone()], Capture::default())
-            .map_err(|error| Failure::failed("start a thread", error))?;
+            .map_err(Failure::during("start a thread"))?;
         Ok(Carrier::Hopwise { stack, agents, _links: Arc::new(links) })
     }
 
@@ -186,7 +186,7 @@ impl LinkArguments {
         let settings = TunConfig { mtu: self.mtu, kernel_addresses, routes, ..TunConfig::new(&self.tun) };
         let link = Tun::open(&settings).map_err(|error| unopened_link(&error, &error))?;
         let everything = Prefix::new(if address.address().is_ipv4() { any_v4() } else { any_v6() }, 0);
-        let everything = everything.map_err(|error| Failure::failed("route", error))?;
+        let everything = everything.map_err(Failure::during("route"))?;
         let route = Route { to: everything, link: LinkId(0), via: NextHop::Link };
         let described = describe(&link, LinkId(0), vec![address]);
         // A measurement is about each ACK that an agent decides.
@@ -236,7 +236,7 @@ fn any_v6() -> IpAddr {
 }
 
 fn key() -> Result<[u8; 32], Failure> {
-    random_key().map_err(|error| Failure::failed("draw a key", error))
+    random_key().map_err(Failure::during("draw a key"))
 }
 
 impl Carrier {

@@ -69,7 +69,7 @@ async fn serve(arguments: &Arguments, listener: Listener) -> Result<(), Failure>
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                let (stream, from) = accepted.map_err(|error| Failure::failed("accept", error))?;
+                let (stream, from) = accepted.map_err(Failure::during("accept"))?;
                 places.take(openings.spawn(opening(stream, from, Arc::clone(&room))), from.into());
             }
             Some(begun) = openings.join_next() => {

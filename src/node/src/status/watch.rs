@@ -96,7 +96,7 @@ fn on_terminal(draws: impl FnOnce(&mut DefaultTerminal) -> Result<(), Failure>) 
         let said = "standard output is no terminal: expected --once";
         return Err(Failure::refused("hopwise status --watch", said));
     }
-    let mut terminal = ratatui::try_init().map_err(|error| Failure::failed("set the terminal up", error))?;
+    let mut terminal = ratatui::try_init().map_err(Failure::during("set the terminal up"))?;
     let ended = draws(&mut terminal);
     ratatui::restore();
     ended

@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The watcher's side.
 fn watch(arguments: &Arguments) -> Result<(), Failure> {
-    let privileges = Privileges::of_helper().map_err(|error| Failure::failed("watch the node", error))?;
+    let privileges = Privileges::of_helper().map_err(Failure::during("watch the node"))?;
     // The kernel asks for it with each verdict.
     let needs = AccessNeeds { capabilities: vec![Capability::CAP_NET_ADMIN], ..AccessNeeds::default() };
     let _confined = confine(arguments.confine, &privileges, &needs)?;

@@ -74,7 +74,7 @@ impl Fleet {
     ) -> Result<Fleet, Failure> {
         let connections = Arc::new(SshConnections::new(WITHIN)?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
+        let runtime = runtime.map_err(Failure::during("start a runtime"))?;
         let found = runtime.block_on(preflight::examine(&hosts, &connections, needs));
         found.keep(out)?;
         for line in found.warnings() {

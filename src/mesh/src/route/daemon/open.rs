@@ -33,8 +33,8 @@ impl RoutingDaemon {
     ) -> Result<RoutingDaemon, Failure> {
         let clock = Clock::start();
         let (ports, mut links) = open_interfaces(&config)?;
-        let kernel = KernelRoutes::open(config.address)
-            .map_err(|error| Failure::failed("open the kernel's table", error))?;
+        let kernel =
+            KernelRoutes::open(config.address).map_err(Failure::during("open the kernel's table"))?;
         let mtu = least_mtu(&kernel, &ports)?;
         let (tun, tun_index) = open_tun(&config, mtu)?;
         let forwarding = UnfencedForwarding::begin(&config)?;
@@ -86,7 +86,7 @@ pub(super) fn take_privileges(config: &RoutingConfiguration) -> Result<Privilege
     privileges.make_folder(&config.state);
     config.control.iter().for_each(|control| privileges.make_folder(control));
     forget_switches(&config.state);
-    privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
+    privileges.begin().map_err(Failure::during("become the user"))?;
     Ok(privileges)
 }
 
@@ -118,13 +118,13 @@ fn open_tun(config: &RoutingConfiguration, mtu: u16) -> Result<(Tun, u32), Failu
         // SYNs on this device go to other hosts.
         ..TunConfig::new(&config.tun)
     });
-    let tun = tun.map_err(|error| Failure::failed("open a TUN device", error))?;
+    let tun = tun.map_err(Failure::during("open a TUN device"))?;
     let index = netlink::index_of(&config.tun);
-    Ok((tun, index.map_err(|error| Failure::failed("find the TUN device", error))?))
+    Ok((tun, index.map_err(Failure::during("find the TUN device"))?))
 }
 
 fn draw_seed() -> Result<u64, Failure> {
-    let key = random_key().map_err(|error| Failure::failed("draw a seed", error))?;
+    let key = random_key().map_err(Failure::during("draw a seed"))?;
     Ok(u64::from_ne_bytes([key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7]]))
 }
 
@@ -153,7 +153,7 @@ fn drive(
     };
     let nodes = RoutedNodes::new(&config.nodes, config.constants.is_on("ack_seq"));
     let driver = Driver::new(Router::new(of_router, protocol, nodes), links, Vec::new());
-    let driver = driver.map_err(|error| Failure::failed("drive the devices", error))?;
+    let driver = driver.map_err(Failure::during("drive the devices"))?;
     // Messages wait for the kernel's table in any case.
     Ok(driver.with_answers(Answers::EachIteration))
 }
@@ -169,6 +169,6 @@ fn listen(name: &str, protocol: DaemonProtocol) -> Result<Box<dyn Link>, Failure
 fn least_mtu(kernel: &KernelRoutes, ports: &[MeshPort]) -> Result<u16, Failure> {
     let mtus = ports.iter().map(|port| kernel.mtu(port.index));
     let mtus = mtus.collect::<Result<Vec<_>, _>>();
-    let mtus = mtus.map_err(|error| Failure::failed("ask for an interface's MTU", error))?;
+    let mtus = mtus.map_err(Failure::during("ask for an interface's MTU"))?;
     Ok(mtus.into_iter().min().unwrap_or(u16::MAX))
 }

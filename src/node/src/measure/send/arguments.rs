@@ -113,7 +113,7 @@ impl Arguments {
             }
             (None, None, None) => FlowWork::BulkFor { micros: micros(time) },
         };
-        let key = hopwise_host::random_key().map_err(|error| Failure::failed("draw a number", error))?;
+        let key = hopwise_host::random_key().map_err(Failure::during("draw a number"))?;
         let id = key.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte));
         Ok(MeasurementPlan { version: VERSION, id, flows: self.parallel, reverse: self.reverse, work })
     }
