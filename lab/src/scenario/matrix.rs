@@ -59,8 +59,7 @@ pub(super) fn first_reading(
     document: &Document,
     sweep: Option<&MatrixConfig>,
 ) -> Result<MatrixPoint, Box<Refusal>> {
-    let first = readings(document, sweep)?.into_iter().next();
-    Ok(first.map(|cell| cell.point).unwrap_or_default())
+    Ok(readings(document, sweep)?.into_iter().next().map(|cell| cell.point).unwrap_or_default())
 }
 
 /// The names that the `sweep` gives to some of its values, in its order. A name holds for all readings with these

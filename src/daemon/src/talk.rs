@@ -14,8 +14,7 @@ use crate::failure::{Failure, json};
 pub fn say(what: &impl Serialize) -> Result<(), Failure> {
     let line = json(what)?;
     let mut out = io::stdout().lock();
-    let said = writeln!(out, "{line}").and_then(|()| out.flush());
-    said.map_err(Failure::during("tell the trial"))
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(Failure::during("tell the trial"))
 }
 
 /// The trial's next line.

@@ -31,8 +31,7 @@ pub(crate) fn open_all(config: &NodeConfig) -> Result<Vec<Vec<Box<dyn Link>>>, U
 
 fn open_queues(config: &NodeConfig, link: &config::Link) -> Result<Vec<Vec<Box<dyn Link>>>, LinkError> {
     let queues = TunFast::open_queues(&tun(config, 0), config.shards())?;
-    let wrapped = (0..).zip(queues).map(|(shard, queue)| Ok(vec![faulty(link, Box::new(queue), shard)?]));
-    wrapped.collect()
+    (0..).zip(queues).map(|(shard, queue)| Ok(vec![faulty(link, Box::new(queue), shard)?])).collect()
 }
 
 /// The links as the endpoint sees them.

@@ -179,8 +179,7 @@ mod tests {
             let running: Vec<usize> = lookups.0.running.lock().values().copied().collect();
             assert_eq!(running, [11, 11]);
             // A client that hangs up ends no lookup.
-            let asks = slow.iter().map(|(asks, _)| asks);
-            asks.for_each(tokio::task::JoinHandle::abort);
+            slow.iter().map(|(asks, _)| asks).for_each(tokio::task::JoinHandle::abort);
             tokio::task::yield_now().await;
             assert_eq!(lookups.0.running.lock().values().sum::<usize>(), 22);
             let third = Origin::from([10, 9, 0, 1]);

@@ -288,8 +288,7 @@ mod tests {
     /// The name of a family, also for the series of a histogram.
     fn family(line: &str) -> &str {
         let name = line.split(['{', ' ']).next().unwrap_or_default();
-        let parts = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part));
-        parts.unwrap_or(name)
+        ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name)
     }
 
     #[test]

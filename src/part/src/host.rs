@@ -100,8 +100,7 @@ pub fn is_end(plan: &Plan, node: u32) -> bool {
 /// interface.
 pub(crate) fn interface_of(own: Ipv4Addr) -> Result<String, Failure> {
     let route = Some(IpAddr::V4(own)).filter(|own| is_own_address(*own)).and_then(route_to);
-    let name = route.and_then(|route| name_of(route.interface).ok());
-    let name = name.ok_or_else(|| {
+    let name = route.and_then(|route| name_of(route.interface).ok()).ok_or_else(|| {
         failed(&format!(
             "no interface here has the address {own}: the inventory says another address, or the mesh is not up"
         ))

@@ -177,8 +177,7 @@ impl Link for Fault {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let outgoing = self.outgoing.next_at().map(|at| at.max(self.full_until));
-        let times = [self.incoming.next_at(), outgoing, self.inner.poll_timeout()];
-        times.into_iter().flatten().min()
+        [self.incoming.next_at(), outgoing, self.inner.poll_timeout()].into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {

@@ -135,8 +135,7 @@ impl Journal {
 /// Returns whether a killed daemon left changes in this file.
 pub(crate) fn is_left_behind(path: &Path) -> bool {
     let opened = open(path, OpenOptions::new().read(true));
-    let locked = opened.and_then(Locked::new);
-    locked.is_ok_and(|file| file.metadata().is_ok_and(|facts| facts.len() > 0))
+    opened.and_then(Locked::new).is_ok_and(|file| file.metadata().is_ok_and(|facts| facts.len() > 0))
 }
 
 /// The files in this folder with that end of their names that killed daemons left.
@@ -157,8 +156,7 @@ fn files_in(folder: &Path, end: &str) -> Vec<PathBuf> {
 
 /// Removes a file that is empty and that no daemon holds, and returns whether it did.
 fn remove_empty(path: &Path) -> bool {
-    let opened = open(path, OpenOptions::new().read(true));
-    let locked = opened.and_then(Locked::new);
+    let locked = open(path, OpenOptions::new().read(true)).and_then(Locked::new);
     let is_unused = |file: &Locked| file.metadata().is_ok_and(|facts| facts.len() == 0);
     locked.is_ok_and(|file| is_unused(&file) && fs::remove_file(path).is_ok())
 }

@@ -54,8 +54,7 @@ pub struct FleetReport {
 }
 
 pub(super) fn run(arguments: &Arguments, inventory: &Path) -> Result<(), Failure> {
-    let chosen = ChosenHosts::of(inventory, &arguments.limit);
-    let hosts = chosen.hosts()?.unwrap_or_default();
+    let hosts = ChosenHosts::of(inventory, &arguments.limit).hosts()?.unwrap_or_default();
     let (runtime, mut ending) = signals::runtime()?;
     let asking = Asking::new(hosts.clone(), arguments.within.0)?;
     let examined = async |asking: &Asking| examine(asking, &hosts, arguments).await;

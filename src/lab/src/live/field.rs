@@ -92,8 +92,7 @@ impl LiveField for Netns<'_> {
         work: impl FnOnce(P) -> Result<T, Failure> + Send,
     ) -> Result<(T, RadioCounters), Failure> {
         let prepared = prepare()?;
-        let done = eventfd(0, EventfdFlags::CLOEXEC);
-        let done = done.map_err(Failure::during("make an eventfd"))?;
+        let done = eventfd(0, EventfdFlags::CLOEXEC).map_err(Failure::during("make an eventfd"))?;
         let air = || {
             let heard = carry(&self.stations, self.prepared, capture, &done);
             // Without radios the work would wait until its last second.

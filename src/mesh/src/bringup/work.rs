@@ -85,8 +85,7 @@ impl<'a> Bringup<'a> {
         }
         match within {
             None => {
-                let confirmed = self.record.confirm();
-                confirmed.map_err(Failure::during("write the file of old states"))?;
+                self.record.confirm().map_err(Failure::during("write the file of old states"))?;
                 self.ends(BringupEvent::Done { changed: true });
                 Ok(())
             }
@@ -157,8 +156,7 @@ impl<'a> Bringup<'a> {
             // The record went with the changes that were undone.
             Ok(config) => open(self.record.path()).map_err(|error| error.to_string()).and_then(|record| {
                 self.record = record;
-                let begun = self.record.begin(earlier, None, after);
-                begun.map_err(|error| error.to_string())?;
+                self.record.begin(earlier, None, after).map_err(|error| error.to_string())?;
                 self.steps(&config).map_err(|(_, problem)| problem)?;
                 self.record.confirm().map_err(|error| error.to_string())
             }),

@@ -88,6 +88,5 @@ pub(super) fn steer(config: &ProxySettings) -> Result<Option<Detour>, Failure> {
         mobile: config.mobile.name.clone(),
         table: steer.table(),
     };
-    let detour = Detour::open(&of_detour);
-    detour.map(Some).map_err(Failure::during("lead packets through the proxy"))
+    Detour::open(&of_detour).map(Some).map_err(Failure::during("lead packets through the proxy"))
 }

@@ -89,8 +89,7 @@ impl Arguments {
 fn read_login(path: &Path) -> Result<(String, String), Failure> {
     let place = || path.display().to_string();
     let text = named::read(path, LARGEST).map_err(|error| Failure::refused(place(), error))?;
-    let login = text.lines().next().and_then(|line| line.split_once(':'));
-    let login = login.filter(|(name, password)| {
+    let login = text.lines().next().and_then(|line| line.split_once(':')).filter(|(name, password)| {
         !name.is_empty() && name.len() <= LONGEST_WORD && password.len() <= LONGEST_WORD
     });
     let (name, password) = login.ok_or_else(|| {

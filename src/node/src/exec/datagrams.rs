@@ -99,8 +99,7 @@ fn send(
     }
     flow.keep(datagram.to.port());
     // Tokio would first wait to be told that a new socket has room.
-    let sent = sendto(&flow.socket, &datagram.payload, SendFlags::DONTWAIT, &to);
-    Ok(sent.map(drop)?)
+    Ok(sendto(&flow.socket, &datagram.payload, SendFlags::DONTWAIT, &to).map(drop)?)
 }
 
 impl DatagramFlow {

@@ -125,8 +125,7 @@ async fn opening(mut stream: Stream, from: IpAddr, room: Arc<Room>) -> BegunMeas
 /// A line for each flow, or one JSON object.
 fn result(plan: &MeasurementPlan, flows: &[FlowSeen], is_json: bool) -> String {
     if is_json {
-        let json = serde_json::json!({ "plan": plan, "flows": flows });
-        json.to_string() + "\n"
+        serde_json::json!({ "plan": plan, "flows": flows }).to_string() + "\n"
     } else {
         flows.iter().map(row).collect()
     }

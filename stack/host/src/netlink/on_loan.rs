@@ -162,10 +162,7 @@ impl EarlierState {
             // Also for its own addresses, which it had while it was down.
             keep_addresses(&device, false);
         }
-        let restored = blocking(async |handle| {
-            let removed = added.remove(&handle).await;
-            removed.and(self.restore(&handle).await)
-        });
+        let restored = blocking(async |handle| added.remove(&handle).await.and(self.restore(&handle).await));
         if let Some(value) = &self.keeps_addresses
             && let Err(error) = set_switch(&keeps_addresses(&device), value)
         {

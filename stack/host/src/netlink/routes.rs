@@ -53,8 +53,7 @@ impl SubnetRoute {
     /// Returns whether the route is to this subnet, with any metric. If two routes are, the smaller metric takes all
     /// traffic.
     fn is_of(&self, there: &RouteMessage) -> bool {
-        let mut attributes = there.attributes.iter();
-        let to = attributes.find_map(|attribute| match attribute {
+        let to = there.attributes.iter().find_map(|attribute| match attribute {
             RouteAttribute::Destination(RouteAddress::Inet(to)) => Some(IpAddr::V4(*to)),
             RouteAttribute::Destination(RouteAddress::Inet6(to)) => Some(IpAddr::V6(*to)),
             _ => None,
@@ -150,8 +149,7 @@ async fn each_like(
 }
 
 fn metric_of(route: &RouteMessage) -> u32 {
-    let mut attributes = route.attributes.iter();
-    let metric = attributes.find_map(|attribute| match attribute {
+    let metric = route.attributes.iter().find_map(|attribute| match attribute {
         RouteAttribute::Priority(metric) => Some(*metric),
         _ => None,
     });

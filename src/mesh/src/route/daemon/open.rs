@@ -167,8 +167,7 @@ fn listen(name: &str, protocol: DaemonProtocol) -> Result<Box<dyn Link>, Failure
 
 /// The largest packet that all interfaces carry.
 fn least_mtu(kernel: &KernelRoutes, ports: &[MeshPort]) -> Result<u16, Failure> {
-    let mtus = ports.iter().map(|port| kernel.mtu(port.index));
-    let mtus = mtus.collect::<Result<Vec<_>, _>>();
+    let mtus = ports.iter().map(|port| kernel.mtu(port.index)).collect::<Result<Vec<_>, _>>();
     let mtus = mtus.map_err(Failure::during("ask for an interface's MTU"))?;
     Ok(mtus.into_iter().min().unwrap_or(u16::MAX))
 }

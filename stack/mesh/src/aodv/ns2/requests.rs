@@ -122,8 +122,7 @@ impl Ns2Aodv {
             return;
         }
         // The highest number on the path goes on.
-        let known = self.table.get(rreq.dst).map(|entry| entry.seq);
-        let dst_seq = known.max(rreq.dst_seq);
+        let dst_seq = self.table.get(rreq.dst).map(|entry| entry.seq).max(rreq.dst_seq);
         let passed = AodvMessage::Rreq(Rreq { hop_count: hops, dst_seq, ..rreq });
         let at = self.jittered(now);
         self.desk.tell_everyone(at, control.hop_limit - 1, &bytes_of(&passed, extensions.bytes()));
