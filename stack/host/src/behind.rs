@@ -65,8 +65,7 @@ fn hand_over(device: &str, to: &File) -> Result<(), NetlinkError> {
     let index = netlink::index_of(device)?;
     netlink::blocking(async |handle| {
         let link = LinkUnspec::new_with_index(index).setns_by_fd(to.as_raw_fd()).build();
-        let moved = handle.link().set(link).execute().await;
-        moved.map_err(|error| netlink::kernel("hand a device over", error))
+        handle.link().set(link).execute().await.map_err(netlink::kernel("hand a device over"))
     })
 }
 

@@ -15,6 +15,7 @@ mod routes;
 mod sockets;
 pub(crate) mod way;
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
@@ -174,14 +175,13 @@ fn apply(
         if let Some(packets) = settings.queue_packets {
             link = link.append_extra_attribute(LinkAttribute::TxQueueLen(packets));
         }
-        let request = handle.link().set(link.build()).execute().await;
-        request.map_err(|error| kernel("take it up", error))?;
+        handle.link().set(link.build()).execute().await.map_err(kernel("take it up"))?;
         for address in &settings.addresses {
             let message = address_message(&handle, index, address);
             let mut request = handle.address().add(index, address.address(), address.bits());
             *request.message_mut() = message.clone();
             let done = request.execute().await;
-            if is_new(done).map_err(|error| kernel(&format!("add address {address}"), error))? {
+            if is_new(done).map_err(kernel(format_args!("add address {address}")))? {
                 added.addresses.push(message);
             } else if !has_address(&handle, index, address).await? {
                 return Err(NetlinkError::OtherSubnet(*address));
@@ -190,7 +190,7 @@ fn apply(
         for route in &settings.routes {
             let message = route_message(index, route)?;
             let done = handle.route().add(message.clone()).execute().await;
-            if is_new(done).map_err(|error| kernel(&format!("add a route to {route}"), error))? {
+            if is_new(done).map_err(kernel(format_args!("add a route to {route}")))? {
                 added.routes.push(message);
             }
         }
@@ -217,7 +217,7 @@ async fn has_address(handle: &Handle, index: u32, wanted: &Prefix) -> Result<boo
 }
 
 async fn listed(asked: AddressGetRequest) -> Result<Vec<AddressMessage>, NetlinkError> {
-    asked.execute().try_collect().await.map_err(|error| kernel("list the addresses", error))
+    asked.execute().try_collect().await.map_err(kernel("list the addresses"))
 }
 
 /// Returns whether the addition was new.
@@ -258,7 +258,7 @@ pub fn set_up(device: &str, is_up: bool) -> Result<(), NetlinkError> {
     blocking(async move |handle| {
         let link = LinkUnspec::new_with_index(index);
         let link = if is_up { link.up() } else { link.down() };
-        handle.link().set(link.build()).execute().await.map_err(|error| kernel("set its state", error))
+        handle.link().set(link.build()).execute().await.map_err(kernel("set its state"))
     })
 }
 
@@ -266,7 +266,7 @@ pub fn set_up(device: &str, is_up: bool) -> Result<(), NetlinkError> {
 pub(crate) fn make_pair(near: &str, far: &str) -> Result<(), NetlinkError> {
     blocking(async |handle| {
         let made = handle.link().add(LinkVeth::new(near, far).build()).execute().await;
-        made.map_err(|error| kernel("make a pair of devices", error))
+        made.map_err(kernel("make a pair of devices"))
     })
 }
 
@@ -275,7 +275,7 @@ pub(crate) fn resolve_nothing(device: &str) -> Result<(), NetlinkError> {
     let index = index_of(device)?;
     blocking(async move |handle| {
         let link = LinkUnspec::new_with_index(index).arp(false).build();
-        handle.link().set(link).execute().await.map_err(|error| kernel("turn ARP off", error))
+        handle.link().set(link).execute().await.map_err(kernel("turn ARP off"))
     })
 }
 
@@ -297,8 +297,9 @@ fn socket() -> Result<OwnedFd, NetlinkError> {
         .map_err(|error| NetlinkError::System { doing: "open a socket", error: error.into() })
 }
 
-pub(crate) fn kernel(doing: &str, error: rtnetlink::Error) -> NetlinkError {
-    NetlinkError::Kernel { doing: doing.to_owned(), error: Box::new(error) }
+/// Makes an error of the kernel's answer in a step.
+pub(crate) fn kernel(doing: impl fmt::Display) -> impl FnOnce(rtnetlink::Error) -> NetlinkError {
+    move |error| NetlinkError::Kernel { doing: doing.to_string(), error: Box::new(error) }
 }
 
 /// Runs asynchronous `work` on a thread and a runtime of its own, because the caller may be inside a runtime. Threads

@@ -80,7 +80,7 @@ pub fn remove_left_routes() -> Result<usize, NetlinkError> {
         let mut count = 0;
         for route in left(all_of_ours(&handle).await?) {
             let done = handle.route().del(route).execute().await;
-            done.map_err(|error| netlink::kernel("remove a route that was left", error))?;
+            done.map_err(netlink::kernel("remove a route that was left"))?;
             count += 1;
         }
         Ok(count)

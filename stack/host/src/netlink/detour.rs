@@ -213,7 +213,7 @@ async fn route(handle: &Handle, index: u32, is_v6: bool, table: u32) -> Result<(
     let everywhere: IpAddr = if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let message = new_route(everywhere, 0, |route| route.output_interface(index).table_id(table))?;
     let request = handle.route().add(message).replace();
-    request.execute().await.map_err(|error| kernel("add a detour's route", error))
+    request.execute().await.map_err(kernel("add a detour's route"))
 }
 
 /// Our rules whose table has no route.
@@ -243,8 +243,7 @@ pub fn remove_left_rules() -> Result<usize, NetlinkError> {
     let removed = &mut count;
     blocking(async move |handle| {
         for rule in left(&handle).await?.rules {
-            let request = handle.rule().del(rule);
-            request.execute().await.map_err(|error| kernel("remove a rule that was left", error))?;
+            handle.rule().del(rule).execute().await.map_err(kernel("remove a rule that was left"))?;
             *removed += 1;
         }
         Ok(())
@@ -280,7 +279,7 @@ pub(crate) async fn rules_of_ours(
     let rules: Vec<_> = match handle.rule().get(version).execute().try_collect().await {
         Ok(rules) => rules,
         Err(Error::NetlinkError(message)) if message.raw_code().abs() == libc::EAFNOSUPPORT => Vec::new(),
-        Err(error) => return Err(kernel("list the rules", error)),
+        Err(error) => return Err(kernel("list the rules")(error)),
     };
     Ok(rules.into_iter().filter(is_ours).collect())
 }
@@ -347,7 +346,7 @@ pub(crate) async fn add_rule<T>(
     let message = request.message_mut().clone();
     match request.execute().await {
         Err(Error::NetlinkError(told)) if told.raw_code().abs() == libc::EEXIST => Ok(message),
-        made => made.map(|()| message).map_err(|error| kernel(doing, error)),
+        made => made.map(|()| message).map_err(kernel(doing)),
     }
 }
 
@@ -357,8 +356,7 @@ impl Drop for Detour {
         let rules = std::mem::take(&mut self.rules);
         let taken_back = blocking(async move |handle| {
             for rule in rules {
-                let request = handle.rule().del(rule);
-                request.execute().await.map_err(|error| kernel("take a rule back", error))?;
+                handle.rule().del(rule).execute().await.map_err(kernel("take a rule back"))?;
             }
             Ok(())
         });

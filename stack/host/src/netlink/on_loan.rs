@@ -93,7 +93,7 @@ impl EarlierState {
     async fn look(handle: &Handle, index: u32, namespace: File) -> Result<EarlierState, NetlinkError> {
         let mut links = Box::pin(handle.link().get().match_index(index).execute());
         let gone = || NetlinkError::NoDevice(io::ErrorKind::NotFound.into());
-        let link = links.next().await.ok_or_else(gone)?.map_err(|error| kernel("look at it", error))?;
+        let link = links.next().await.ok_or_else(gone)?.map_err(kernel("look at it"))?;
         let is_up = link.header.flags.contains(LinkFlags::Up);
         let of_ipv6 = of_ipv6(handle, index).await?;
         let mut before = EarlierState {
@@ -255,7 +255,7 @@ impl Added {
 fn unless_gone(doing: &str, done: Result<(), rtnetlink::Error>) -> Result<(), NetlinkError> {
     match done {
         Err(error) if matches!(code_of(&error), libc::ESRCH | libc::EADDRNOTAVAIL | libc::ENODEV) => Ok(()),
-        done => done.map_err(|error| kernel(doing, error)),
+        done => done.map_err(kernel(doing)),
     }
 }
 

@@ -142,7 +142,7 @@ async fn each_like(
         asked.header.address_family = family;
         let mut routes = Box::pin(handle.route().get(asked).execute());
         while let Some(there) = routes.next().await {
-            look(&there.map_err(|error| kernel("list the routes", error))?)?;
+            look(&there.map_err(kernel("list the routes"))?)?;
         }
     }
     Ok(())
@@ -190,8 +190,7 @@ pub(crate) async fn all_of(handle: &Handle, version: IpVersion) -> Result<Vec<Ro
         IpVersion::V4 => RouteMessageBuilder::<Ipv4Addr>::new().build(),
         IpVersion::V6 => RouteMessageBuilder::<Ipv6Addr>::new().build(),
     };
-    let all = handle.route().get(any).execute().try_collect().await;
-    all.map_err(|error| kernel("list the routes", error))
+    handle.route().get(any).execute().try_collect().await.map_err(kernel("list the routes"))
 }
 
 /// The network of a prefix: the kernel refuses routes with host bits.

@@ -79,7 +79,7 @@ impl KernelRoutes {
     fn add(&self, dst: Ipv4Addr, route: HostRoute) -> Result<bool, NetlinkError> {
         let request = self.handle.route().add(self.message(dst, Some(route)));
         let done = netlink::is_new(self.runtime.block_on(request.execute()));
-        done.map_err(|error| netlink::kernel(&format!("add a route to {dst}"), error))
+        done.map_err(netlink::kernel(format_args!("add a route to {dst}")))
     }
 
     /// Removes a route of ours; it succeeds if the route is gone already.
@@ -87,7 +87,7 @@ impl KernelRoutes {
         let done = self.runtime.block_on(self.handle.route().del(self.message(dst, None)).execute());
         match done {
             Err(rtnetlink::Error::NetlinkError(message)) if message.raw_code() == -libc::ESRCH => Ok(()),
-            done => done.map_err(|error| netlink::kernel(&format!("remove the route to {dst}"), error)),
+            done => done.map_err(netlink::kernel(format_args!("remove the route to {dst}"))),
         }
     }
 
@@ -95,10 +95,8 @@ impl KernelRoutes {
     pub fn neighbours(&self, device: u32) -> Result<Vec<(Ipv4Addr, [u8; 6])>, NetlinkError> {
         use futures_util::TryStreamExt;
         let asked = self.handle.neighbours().get().set_address_family(AddressFamily::Inet).execute();
-        let all: Vec<_> = self
-            .runtime
-            .block_on(asked.try_collect())
-            .map_err(|error| netlink::kernel("list the neighbours", error))?;
+        let all: Vec<_> =
+            self.runtime.block_on(asked.try_collect()).map_err(netlink::kernel("list the neighbours"))?;
         Ok(all.iter().filter(|known| known.header.ifindex == device).filter_map(neighbour).collect())
     }
 
@@ -106,10 +104,8 @@ impl KernelRoutes {
     pub fn mtu(&self, device: u32) -> Result<u16, NetlinkError> {
         use futures_util::TryStreamExt;
         let asked = self.handle.link().get().match_index(device).execute();
-        let found: Vec<_> = self
-            .runtime
-            .block_on(asked.try_collect())
-            .map_err(|error| netlink::kernel("ask for a device's MTU", error))?;
+        let found: Vec<_> =
+            self.runtime.block_on(asked.try_collect()).map_err(netlink::kernel("ask for a device's MTU"))?;
         let mtu = found.iter().flat_map(|link| &link.attributes).find_map(|attribute| match attribute {
             LinkAttribute::Mtu(mtu) => Some(*mtu),
             _ => None,

@@ -32,7 +32,7 @@ impl HostWays {
                 match handle.route().add(route.clone()).replace().execute().await {
                     Ok(()) => {}
                     Err(error) if any.is_ipv6() && lacks_ipv6(&error) => continue,
-                    Err(error) => return Err(kernel("add the route to sockets of this host", error)),
+                    Err(error) => return Err(kernel("add the route to sockets of this host")(error)),
                 }
                 let rule = rule(&handle, any, table).await?;
                 made.push((rule, route));
@@ -69,12 +69,11 @@ pub(super) fn remove(from: &BTreeSet<u32>) -> Result<(), NetlinkError> {
 }
 
 async fn remove_both(handle: &Handle, rule: RuleMessage, route: RouteMessage) -> Result<(), NetlinkError> {
-    let rule = handle.rule().del(rule).execute().await;
-    rule.map_err(|error| kernel("remove a rule for marked packets", error))?;
+    handle.rule().del(rule).execute().await.map_err(kernel("remove a rule for marked packets"))?;
     match handle.route().del(route).execute().await {
         // It went with its device.
         Err(Error::NetlinkError(message)) if message.raw_code().abs() == libc::ESRCH => Ok(()),
-        route => route.map_err(|error| kernel("remove a route to sockets of this host", error)),
+        route => route.map_err(kernel("remove a route to sockets of this host")),
     }
 }
 
