@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
 use hopwise_core::agent::Path;
-use hopwise_core::{Instant, LinkFacts, StationAddress};
+use hopwise_core::{Instant, LinkFacts, StationAddress, micros, millis};
 use hopwise_host::nl80211::StationReport;
 use serde::{Deserialize, Serialize};
 
@@ -225,16 +224,10 @@ impl StationSnapshot {
     }
 }
 
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use hopwise_host::nl80211::SanityCheck;
 
     use super::*;

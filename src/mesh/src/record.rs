@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::Args;
 use hopwise_air::channel::recording::{RecordingOrigin, head_with};
-use hopwise_core::{Instant, StationAddress};
+use hopwise_core::{Instant, StationAddress, nanos};
 use hopwise_host::netlink::index_of;
 use hopwise_host::nl80211::{EVERY, Nl80211, Polled, StationSource};
 use hopwise_host::{Clock, clock_is_synchronised, wait_for};
@@ -236,10 +236,6 @@ impl Recorder {
             Ok(()) => Ok(true),
         }
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Waits until that time, or for a signal.

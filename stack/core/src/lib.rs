@@ -29,4 +29,4 @@ pub use endpoint::Endpoint;
 pub use link_facts::{LinkChange, LinkFacts, NoStationAddress, StationAddress};
 pub use machine::{Cast, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 pub use seq::Seq;
-pub use time::{Instant, Millis, Moment};
+pub use time::{Instant, Millis, Moment, micros, millis, nanos};

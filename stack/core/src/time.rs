@@ -118,8 +118,18 @@ impl fmt::Display for Instant {
 }
 
 /// The duration in nanoseconds, at most 584 years. [`Duration::as_nanos`] computes in 128 bits, which no machine has.
-pub(crate) const fn nanos(duration: Duration) -> u64 {
+pub const fn nanos(duration: Duration) -> u64 {
     duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos() as u64)
+}
+
+/// The duration in whole microseconds, `u64::MAX` for a longer one.
+pub fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The duration in whole milliseconds, `u64::MAX` for a longer one.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The duration in whole microseconds, at most 71 minutes.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::Category;
-use crate::NextHop;
+use crate::{NextHop, nanos};
 
 /// A station, and the category of its packets.
 type Share = (NextHop, Category);
@@ -102,11 +102,6 @@ pub(super) struct Airtime {
     stations: BTreeMap<Share, Station>,
     lent: VecDeque<Lent>,
     pending_ns: u64,
-}
-
-/// A duration in nanoseconds.
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Airtime {

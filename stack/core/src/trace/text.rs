@@ -15,11 +15,10 @@
 //! header's, joined by commas.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use super::{ChosenBy, TraceEvent, TraceKind};
 use crate::agent::{Basis, HopSource, LinkNews, Why};
-use crate::{Instant, Seq};
+use crate::{Instant, Seq, micros};
 
 mod read;
 
@@ -217,7 +216,6 @@ impl Details<'_> {
     fn news(&mut self, news: LinkNews) -> &mut Self {
         self.word("news", news.name());
         let LinkNews::GoingDown { rtt, outage, within } = news else { return self };
-        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.number("rtt_us", micros(rtt)).number("outage_us", micros(outage));
         if within.is_zero() { self } else { self.number("within_us", micros(within)) }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use hopwise_core::millis;
 use hopwise_lab::units::Size;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::Instant;
@@ -89,7 +90,7 @@ impl MeasurementProgress {
     /// Shows the number of bytes that have moved until now.
     pub(super) async fn tell(&mut self, now: Instant, total: u64) {
         let (began, last) = (self.began, self.last);
-        self.bar.set_position(if self.bar_shows_bytes { total } else { elapsed_ms(began) });
+        self.bar.set_position(if self.bar_shows_bytes { total } else { millis(began.elapsed()) });
         if self.has_rows {
             let rate = rate_of(total - last.1, now - last.0);
             let (from, to) = ((last.0 - began).as_secs_f64(), (now - began).as_secs_f64());
@@ -125,8 +126,4 @@ fn bar(plan: &MeasurementPlan, shows_bytes: bool, is_json: bool) -> ProgressBar 
     };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(all).with_style(style)
-}
-
-fn elapsed_ms(began: Instant) -> u64 {
-    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

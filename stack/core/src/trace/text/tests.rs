@@ -1,5 +1,7 @@
 //! Every event survives a line and back, and a broken line names its place.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::super::{DropReason, Lacking, LostBy, MtuHow, Scarce, SentWhat, StateName, UndoneBy};
