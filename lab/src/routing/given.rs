@@ -163,6 +163,18 @@ impl WantedConstant {
             accepted => Ok(accepted),
         }
     }
+
+    fn whole<E: de::Error>(
+        self,
+        number: impl TryInto<u32> + ToString,
+        found: Unexpected<'_>,
+    ) -> Result<Option<ConstantValue>, E> {
+        match self.0.form {
+            ConstantForm::Count { .. } => self.checked(number.try_into().ok().map(ConstantValue::Count)),
+            ConstantForm::Time { .. } => self.visit_str(&number.to_string()),
+            _ => Err(E::invalid_type(found, &self)),
+        }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for WantedConstant {
@@ -192,19 +204,11 @@ impl Visitor<'_> for WantedConstant {
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<Option<ConstantValue>, E> {
-        match self.0.form {
-            ConstantForm::Count { .. } => self.checked(number.try_into().ok().map(ConstantValue::Count)),
-            ConstantForm::Time { .. } => self.visit_str(&number.to_string()),
-            _ => Err(E::invalid_type(Unexpected::Unsigned(number), &self)),
-        }
+        self.whole(number, Unexpected::Unsigned(number))
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Option<ConstantValue>, E> {
-        match self.0.form {
-            ConstantForm::Count { .. } => self.checked(number.try_into().ok().map(ConstantValue::Count)),
-            ConstantForm::Time { .. } => self.visit_str(&number.to_string()),
-            _ => Err(E::invalid_type(Unexpected::Signed(number), &self)),
-        }
+        self.whole(number, Unexpected::Signed(number))
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Option<ConstantValue>, E> {

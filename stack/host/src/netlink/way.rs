@@ -111,7 +111,8 @@ fn family(address: IpAddr) -> u8 {
     as_u8(if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 } as usize)
 }
 
-fn octets(address: IpAddr) -> Vec<u8> {
+/// The bytes of an address, as messages of Netlink have them.
+pub(crate) fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),

@@ -63,6 +63,7 @@ use rustix::net::netlink::NETFILTER;
 use super::{ANY, CAUGHT, HELD, TransparentConfig};
 use crate::netlink::ask::{ask, open};
 use crate::netlink::message::NetlinkMessage;
+use crate::netlink::way::octets;
 use crate::nfqueue::family;
 use crate::nfqueue::rules::{INET, SUBSYSTEM, saved, terminated};
 use crate::nft::ruleset;
@@ -471,13 +472,6 @@ fn field(end: SocketAddr) -> Vec<u8> {
     bytes.extend_from_slice(&end.port().to_be_bytes());
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     bytes
-}
-
-fn octets(address: IpAddr) -> Vec<u8> {
-    match address {
-        IpAddr::V4(address) => address.octets().to_vec(),
-        IpAddr::V6(address) => address.octets().to_vec(),
-    }
 }
 
 #[cfg(test)]
