@@ -20,7 +20,8 @@ use hopwise_node::exec;
     version = hopwise_lab::version::with_commit(),
     arg_required_else_help = true,
     override_usage = "hopwise <COMMAND>",
-    term_width = help_width()
+    // Elsewhere than on a terminal the lines of helps are not broken, which 0 stands for.
+    term_width = table::width().unwrap_or(0)
 )]
 struct Command {
     /// Print what a shell needs to complete the arguments of `hopwise`
@@ -31,11 +32,6 @@ struct Command {
     man: Option<PathBuf>,
     #[command(subcommand)]
     subcommand: Option<Sub>,
-}
-
-/// Helps fit the terminal. Elsewhere their lines are not broken, which 0 stands for.
-fn help_width() -> usize {
-    table::width().unwrap_or(0)
 }
 
 #[derive(Debug, Subcommand)]

@@ -76,9 +76,9 @@ fn certify(name: &str, phy: Phy, rules: MacRules) -> Result<Vec<FigureProbe>, Fa
     let of_part = |part| certificate::certify_part(part, phy, rules, SECONDS);
     let mut probes = in_parallel(PARTS.to_vec(), of_part).concat();
     printed(print(&probes))?;
-    if rules == MacRules::Ns2 && has_chains(name) {
+    if rules == MacRules::Ns2 && calibration::chains().any(|row| row.profile == name) {
         failure::remark(&format!("{name}, rules {under}: against the chains that ns-2 measured"));
-        let of_chains = chain_probes(name);
+        let of_chains = [agreement(name, &STATIC), agreement(name, &AODV)].concat();
         printed(print(&of_chains))?;
         probes.extend(of_chains);
     }
@@ -113,16 +113,7 @@ const STATIC: ChainBounds = ChainBounds { routing: "static", seeds: 5, short: 2.
 /// Under AODV seeds differ by 7 to 17 % beyond six hops, and ns-2's own means with them.
 const AODV: ChainBounds = ChainBounds { routing: "aodv", seeds: 20, short: 3.0, long: 20.0, mean: 3.0 };
 
-/// Returns whether ns-2 has measured chains with this profile.
-fn has_chains(profile: &str) -> bool {
-    calibration::chains().any(|row| row.profile == profile)
-}
-
 /// The chains that ns-2 measured, run with our TCP in the nodes.
-fn chain_probes(profile: &str) -> Vec<FigureProbe> {
-    [agreement(profile, &STATIC), agreement(profile, &AODV)].concat()
-}
-
 fn agreement(profile: &str, bounds: &ChainBounds) -> Vec<FigureProbe> {
     let &ChainBounds { routing, seeds, .. } = bounds;
     let is_wanted = |row: &calibration::CalibrationRow| row.routing == routing && row.profile == profile;

@@ -57,11 +57,9 @@ const DEVICE: &str = "hw0";
 pub fn run(_: &Arguments) -> Result<(), Failure> {
     let part: NodePart = serde_json::from_str(&talk::line()?).map_err(Failure::during("read the part"))?;
     let played = prepare(&part).and_then(|mut prepared| {
-        prepared.plan.trace_events = if part.capture.is_some() || part.trace.is_some() || is_captured(&part) {
-            TRACE_EVENTS
-        } else {
-            0
-        };
+        let is_captured = part.mesh.as_ref().is_some_and(|mesh| mesh.capture);
+        let is_traced = part.capture.is_some() || part.trace.is_some() || is_captured;
+        prepared.plan.trace_events = if is_traced { TRACE_EVENTS } else { 0 };
         let settings = Settings::change(&prepared, &part)?;
         let offloads = offloads_of(&part)?;
         Ok(NodeResults { offloads, ..play(&prepared, &part, settings)? })
@@ -89,10 +87,6 @@ pub fn prepare(part: &NodePart) -> Result<Prepared, Failure> {
         }
         Err(NoPart::NoPoint) => Err(refused("the scenario has no such point".to_owned())),
     }
-}
-
-fn is_captured(part: &NodePart) -> bool {
-    part.mesh.as_ref().is_some_and(|mesh| mesh.capture)
 }
 
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);

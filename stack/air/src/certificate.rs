@@ -148,19 +148,16 @@ fn tries(phy: Phy, rules: MacRules, probes: &mut Vec<FigureProbe>) {
     probes.push(about("mean backoff over 7 RTS".into(), "slots", slots, expected, 2.0));
 }
 
-/// The deviation from Bianchi's model that is allowed. It takes tries for independent of each other. In a crowd that is
-/// less true of short windows, from which a station that succeeded soon sends again.
-fn model_percent(phy: &Phy) -> f64 {
-    if phy.is_ht() { 5.0 } else { 3.0 }
-}
-
 fn saturation(phy: Phy, rules: MacRules, seconds: u64, probes: &mut Vec<FigureProbe>) {
+    // Bianchi's model takes tries for independent of each other. In a crowd that is less true of short windows, from
+    // which a station that succeeded soon sends again.
+    let percent = if phy.is_ht() { 5.0 } else { 3.0 };
     for (mac, how) in [(with_rts(rules), "with RTS"), (without_rts(rules), "without")] {
         for stations in [1, 2, 5, 10, 20, 50] {
             let cell = Saturated::cell(phy, mac, stations, 1);
             let expected = model::saturation_kbps(&phy, &mac, stations);
             let name = format!("saturation {how}, {stations} stations");
-            probes.push(about(name, "kbit/s", cell.kbps(seconds), expected, model_percent(&phy)));
+            probes.push(about(name, "kbit/s", cell.kbps(seconds), expected, percent));
             if stations == 10 {
                 // Shares even out more slowly than the sum does.
                 let each = cell.kbps_each(10 * seconds);

@@ -291,11 +291,6 @@ impl<M: Machine> Driver<M> {
         iteration
     }
 
-    /// [Listens](Driver::listen) to every link.
-    pub(crate) fn listen_to_all(&mut self) -> Iteration {
-        self.listen(|_| true)
-    }
-
     /// The number of packets that have left.
     pub fn packets_out(&self) -> u64 {
         self.packets_out

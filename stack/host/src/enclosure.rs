@@ -52,10 +52,6 @@ pub fn outer_addresses() -> Vec<Prefix> {
     both(OUTER_V4, OUTER_V6, (V4_BITS, V6_BITS))
 }
 
-fn inner_addresses() -> Vec<Prefix> {
-    both(INNER_V4, INNER_V6, (V4_BITS, V6_BITS))
-}
-
 /// The default routes.
 fn everywhere() -> Vec<Prefix> {
     both(Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED, (0, 0))
@@ -130,7 +126,7 @@ fn make() -> Result<(OwnedFd, Kind), EnclosureError> {
         mtu: Some(MTU),
         mac,
         queue_packets: Some(QUEUE_PACKETS),
-        addresses: inner_addresses(),
+        addresses: both(INNER_V4, INNER_V6, (V4_BITS, V6_BITS)),
         routes: everywhere(),
     };
     netlink::configure(DEVICE, &settings).map_err(EnclosureError::Device)?;

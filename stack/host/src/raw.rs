@@ -404,7 +404,9 @@ impl RawGuard {
         let failed = |doing| move |error| LinkError::system(doing, device, error).taking(RIGHTS);
         let lock = NameLock::of(KIND, device)?;
         let table = format!("inet {}", table_name(device));
-        let table = OwnedTable::set(&table, &chains(device, addresses, has_kernel_address))
+        // An address is shared if the kernel has it, too.
+        let is_shared = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();
+        let table = OwnedTable::set(&table, &chains(device, addresses, is_shared))
             .map_err(failed("tell nft (package nftables) to keep the kernel quiet"))?;
         Ok(RawGuard { _table: table, _lock: lock })
     }
@@ -412,11 +414,6 @@ impl RawGuard {
 
 pub(crate) fn table_name(device: &str) -> String {
     format!("hopwise_{}", in_a_name(device))
-}
-
-/// Returns whether the kernel has the address, too.
-fn has_kernel_address(address: IpAddr) -> bool {
-    UdpSocket::bind((address, 0)).is_ok()
 }
 
 fn chains(device: &str, addresses: &[IpAddr], is_shared: impl Fn(IpAddr) -> bool) -> String {

@@ -1,6 +1,6 @@
 //! The carrier of a measurement: a stack of its own over its own links, or the kernel's TCP for comparison.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -185,8 +185,8 @@ impl LinkArguments {
         };
         let settings = TunConfig { mtu: self.mtu, kernel_addresses, routes, ..TunConfig::new(&self.tun) };
         let link = Tun::open(&settings).map_err(|error| unopened_link(&error, &error))?;
-        let everything = Prefix::new(if address.address().is_ipv4() { any_v4() } else { any_v6() }, 0);
-        let everything = everything.map_err(Failure::during("route"))?;
+        let any = if address.address().is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { ANY_V6 };
+        let everything = Prefix::new(any, 0).map_err(Failure::during("route"))?;
         let route = Route { to: everything, link: LinkId(0), via: NextHop::Link };
         let described = describe(&link, LinkId(0), vec![address]);
         // A measurement is about each ACK that an agent decides.
@@ -227,13 +227,7 @@ fn noticing(endpoint: EndpointConfig) -> EndpointConfig {
     EndpointConfig { tcp: Arc::new(TcpConfig { keep_alive, ..(*endpoint.tcp).clone() }), ..endpoint }
 }
 
-fn any_v4() -> IpAddr {
-    IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED)
-}
-
-fn any_v6() -> IpAddr {
-    IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED)
-}
+const ANY_V6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 fn key() -> Result<[u8; 32], Failure> {
     random_key().map_err(Failure::during("draw a key"))
@@ -252,7 +246,7 @@ impl Carrier {
 
     pub(crate) async fn listen(&self, port: u16) -> io::Result<Listener> {
         match self {
-            Carrier::Kernel => Ok(Listener::Kernel(tokio::net::TcpListener::bind((any_v6(), port)).await?)),
+            Carrier::Kernel => Ok(Listener::Kernel(tokio::net::TcpListener::bind((ANY_V6, port)).await?)),
             Carrier::Hopwise { stack, agents, .. } => {
                 let options = ListenOptions { agents: agents.clone(), ..ListenOptions::default() };
                 let listener = stack.listen(None, port, options);

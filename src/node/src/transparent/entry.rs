@@ -115,6 +115,8 @@ impl Entry {
     /// Acts on what is known of a held SYN. Returns whether it is to be decided.
     fn is_new(&self, held: &HeldSyn) -> bool {
         let Syn { from, to, seq, like, .. } = held.syn;
+        // The host's address is first in the ends of its connection.
+        let has_kernel = |(host, server): Ends| is_connected(server, host).unwrap_or(false);
         // The lock must not last as long as the match.
         let verdict = self.decisions.lock().about((from, to), seq, |way| way.syn.like == like, has_kernel);
         match verdict {
@@ -386,11 +388,6 @@ async fn let_go(
             Err(error) => entry.cannot_read(&error).await,
         }
     }
-}
-
-/// Returns whether the kernel has the connection of a host. The host's address is first in its ends.
-fn has_kernel((host, server): Ends) -> bool {
-    is_connected(server, host).unwrap_or(false)
 }
 
 fn heard(entry: &Arc<Entry>, held: HeldSyn, deciding: &mut JoinSet<()>) {

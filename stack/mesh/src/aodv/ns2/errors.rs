@@ -73,7 +73,8 @@ impl Ns2Aodv {
         if is_message {
             return Undelivered::Drop;
         }
-        let come = if packet.from.is_none() { 0 } else { self.hops_come(packet.hop_limit) };
+        let hops = self.settings.data_hop_limit.saturating_sub(packet.hop_limit);
+        let come = if packet.from.is_none() { 0 } else { hops };
         let Some(entry) = self.table.get_mut(dst) else { return Undelivered::Drop };
         self.desk.failures += u64::from(entry.flag == Flag::Up);
         if self.settings.local_repair && come > entry.hops {
@@ -87,10 +88,6 @@ impl Ns2Aodv {
         self.desk.outbox.push(RoutingOrder::Purge { link, via: to.into(), what: Purged::All });
         self.lose_neighbour(cx, to);
         Undelivered::Drop
-    }
-
-    fn hops_come(&self, hop_limit: u8) -> u8 {
-        self.settings.data_hop_limit.saturating_sub(hop_limit)
     }
 
     /// All routes over a neighbour go down with their numbers raised, and one RERR reports it at once.
