@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 
-use hopwise_core::queue::{Beside, Category, FqCodel, FqCodelConfig, Queued, Spent};
+use hopwise_core::queue::{Beside, Category, FqCodel, FqCodelConfig, Queued, SpareBuffers, Spent};
 use hopwise_core::trace::{DropReason, TraceEvent};
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
@@ -80,7 +80,7 @@ pub struct OutsideDevices {
     mac: Mac,
     devices: Vec<OutsideDevice>,
     came: VecDeque<(LinkId, Vec<u8>)>,
-    spare: Vec<Vec<u8>>,
+    spare: SpareBuffers<8>,
     undelivered: u64,
     /// The last id of a frame in a queue of Linux.
     last_id: u64,
@@ -88,27 +88,9 @@ pub struct OutsideDevices {
     codel_drops: u64,
 }
 
-/// Buffers that are kept.
-const SPARE: usize = 8;
-
 /// Room for some frames.
 fn some(most: usize) -> DeviceQueue {
     DeviceQueue::Some { frames: VecDeque::new(), most, beside: 0, of_category: None }
-}
-
-/// A copy of a frame, in a buffer that was kept.
-pub(crate) fn copy(spares: &mut Vec<Vec<u8>>, frame: &[u8]) -> Vec<u8> {
-    let mut buffer = spares.pop().unwrap_or_default();
-    buffer.clear();
-    buffer.extend_from_slice(frame);
-    buffer
-}
-
-/// Keeps a buffer for a later frame.
-pub(crate) fn give_back(spares: &mut Vec<Vec<u8>>, buffer: Vec<u8>) {
-    if spares.len() < SPARE {
-        spares.push(buffer);
-    }
 }
 
 impl OutsideDevices {
@@ -174,14 +156,14 @@ impl OutsideDevices {
         if device.is_radio && frame[6..12] != self.mac {
             return Err(FrameRefusal::InAnothersName);
         }
-        let kept = copy(&mut self.spare, frame);
+        let kept = self.spare.copy(frame);
         match &mut device.waiting {
             DeviceQueue::Some { frames, of_category: None, .. } => frames.push_back(kept),
             DeviceQueue::Some { frames, most, beside, of_category: Some(counts) } => {
                 let count = &mut counts[category(frame).index()];
                 if *count + *beside >= *most {
                     self.queue_drops += 1;
-                    give_back(&mut self.spare, kept);
+                    self.spare.keep(kept);
                 } else {
                     *count += 1;
                     frames.push_back(kept);
@@ -204,7 +186,7 @@ impl OutsideDevices {
         while let Some((queued, reason)) = queue.poll_lost() {
             self.queue_drops += 1;
             self.codel_drops += u64::from(reason == DropReason::Codel);
-            give_back(&mut self.spare, queued.packet);
+            self.spare.keep(queued.packet);
         }
     }
 
@@ -290,7 +272,7 @@ impl OutsideDevices {
         let (id, frame) = taken?;
         out.extend_from_slice(&frame);
         let to = receiver(&frame);
-        give_back(&mut self.spare, frame);
+        self.spare.keep(frame);
         Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
     }
 
@@ -303,7 +285,7 @@ impl OutsideDevices {
     pub fn take(&mut self, mut sink: impl FnMut(LinkId, &[u8])) {
         while let Some((link, frame)) = self.came.pop_front() {
             sink(link, &frame);
-            give_back(&mut self.spare, frame);
+            self.spare.keep(frame);
         }
     }
 
@@ -323,7 +305,7 @@ impl Machine for OutsideDevices {
         {
             queue.on_heard(from, rx.packet);
         }
-        self.came.push_back((rx.link, copy(&mut self.spare, rx.packet)));
+        self.came.push_back((rx.link, self.spare.copy(rx.packet)));
     }
 
     fn handle_link_event(&mut self, _now: Instant, link: LinkId, event: &LinkEvent<'_>) {

@@ -10,11 +10,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use hopwise_core::queue::Beside;
+use hopwise_core::queue::{Beside, SpareBuffers};
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
-use crate::outside::{FrameRefusal, copy, give_back, receiver};
+use crate::outside::{FrameRefusal, receiver};
 use crate::phy::Phy;
 use crate::random::{NumberStream, Purpose};
 
@@ -48,7 +48,7 @@ pub struct WholeRadio {
     /// The waits of beacons are less than this number of slots.
     slots: u32,
     stream: NumberStream,
-    spare: Vec<Vec<u8>>,
+    spare: SpareBuffers<8>,
 }
 
 impl WholeRadio {
@@ -64,7 +64,7 @@ impl WholeRadio {
             slot: Duration::from_nanos(phy.slot_ns),
             slots: 2 * u32::from(phy.cw.0) + 1,
             stream: NumberStream::new(seed, station, Purpose::Beacons),
-            spare: Vec::new(),
+            spare: SpareBuffers::default(),
         }
     }
 
@@ -79,7 +79,7 @@ impl WholeRadio {
         if frame[0] != BEACON && self.waiting.len() + self.beside >= self.most {
             return Err(FrameRefusal::NoRoom);
         }
-        let kept = copy(&mut self.spare, frame);
+        let kept = self.spare.copy(frame);
         if frame[0] == BEACON {
             self.leave_beacon();
             self.beacon = Some((now + self.slot * self.stream.below(self.slots), id, kept));
@@ -120,7 +120,7 @@ impl WholeRadio {
         self.queued_at = Some(at);
         out.extend_from_slice(&frame);
         let to = receiver(&frame[4..]);
-        give_back(&mut self.spare, frame);
+        self.spare.keep(frame);
         Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
     }
 

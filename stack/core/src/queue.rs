@@ -49,6 +49,36 @@ pub struct Queued {
     pub packet: Vec<u8>,
 }
 
+/// Buffers of packets that are gone, at most `MOST`, which later packets get.
+#[derive(Debug, Default)]
+pub struct SpareBuffers<const MOST: usize>(Vec<Vec<u8>>);
+
+impl<const MOST: usize> SpareBuffers<MOST> {
+    /// An empty buffer.
+    #[inline]
+    pub fn empty(&mut self) -> Vec<u8> {
+        let mut buffer = self.0.pop().unwrap_or_default();
+        buffer.clear();
+        buffer
+    }
+
+    /// A buffer with a copy of a packet.
+    #[inline]
+    pub fn copy(&mut self, packet: &[u8]) -> Vec<u8> {
+        let mut buffer = self.empty();
+        buffer.extend_from_slice(packet);
+        buffer
+    }
+
+    /// Keeps a buffer while there is room.
+    #[inline]
+    pub fn keep(&mut self, buffer: Vec<u8>) {
+        if self.0.len() < MOST {
+            self.0.push(buffer);
+        }
+    }
+}
+
 /// A packet that would leave in one frame with those that a link holds for the same neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside {

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::{Event, PathSeam};
-use hopwise_core::queue::Queued;
+use hopwise_core::queue::{Queued, SpareBuffers};
 use hopwise_core::trace::{DropReason, TraceEvent, TraceKind, TraceRing};
 use hopwise_core::wire::{IpView, UdpView, protocol};
 use hopwise_core::{
@@ -28,8 +28,6 @@ pub const OWN_LINK: LinkId = LinkId(0);
 
 /// Ids of packets that are not the endpoint's have this bit set.
 const FORWARDED: u64 = 1 << 63;
-/// The largest number of spare buffers for later packets.
-const SPARE: usize = 64;
 
 /// A machine that forwards packets between its interfaces, and has an endpoint of its own.
 pub struct Node {
@@ -40,7 +38,7 @@ pub struct Node {
     has_fq_codel: bool,
     routing: Box<dyn Routing>,
     trace: TraceRing,
-    spare: Vec<Vec<u8>>,
+    spare: SpareBuffers<64>,
     forwarded: u64,
     /// When the packet that left last had come into its queue.
     queued_at: Option<Instant>,
@@ -59,7 +57,7 @@ impl Node {
             interfaces: config.interfaces.into_iter().map(queue).collect(),
             routing: config.routing,
             trace: TraceRing::new(config.trace_events),
-            spare: Vec::new(),
+            spare: SpareBuffers::default(),
             forwarded: 0,
             queued_at: None,
             observed: None,
@@ -157,9 +155,7 @@ impl Node {
         if self.is_ours(view.src) {
             return Err(DropReason::Loop);
         }
-        let mut packet = self.spare.pop().unwrap_or_default();
-        packet.clear();
-        packet.extend_from_slice(rx.packet);
+        let mut packet = self.spare.copy(rx.packet);
         take_one_hop(&mut packet);
         self.forwarded += 1;
         let id = FORWARDED | self.forwarded;
@@ -177,17 +173,17 @@ impl Node {
                 self.enqueue(now, link, Queued { to: via, class: QueueClass::Data, id, at: now, packet });
             }
             RoutingVerdict::Wrapped { link, via, packet: wrapped } => {
-                self.keep_buffer(packet);
+                self.spare.keep(packet);
                 self.enqueue(
                     now,
                     link,
                     Queued { to: via, class: QueueClass::Data, id, at: now, packet: wrapped },
                 );
             }
-            RoutingVerdict::Keep => self.keep_buffer(packet),
+            RoutingVerdict::Keep => self.spare.keep(packet),
             RoutingVerdict::Drop(reason) => {
                 self.dropped(now, id, reason);
-                self.keep_buffer(packet);
+                self.spare.keep(packet);
             }
         }
     }
@@ -200,15 +196,9 @@ impl Node {
         match queue.push(now, queued) {
             Some(lost) => {
                 self.dropped(now, lost.id, DropReason::QueueFull);
-                self.keep_buffer(lost.packet);
+                self.spare.keep(lost.packet);
             }
             None => self.tell_lost(now, link),
-        }
-    }
-
-    fn keep_buffer(&mut self, buffer: Vec<u8>) {
-        if self.spare.len() < SPARE {
-            self.spare.push(buffer);
         }
     }
 
@@ -222,11 +212,10 @@ impl Node {
             if is_held {
                 return;
             }
-            let mut packet = self.spare.pop().unwrap_or_default();
-            packet.clear();
+            let mut packet = self.spare.empty();
             let Some(transmit) = self.endpoint.poll_transmit(now, OWN_LINK, Payload::Inline, &mut packet)
             else {
-                self.keep_buffer(packet);
+                self.spare.keep(packet);
                 return;
             };
             self.show_trace();

@@ -353,7 +353,7 @@ impl Machine for Proxy {
             return Some(Transmit { id: self.out.next_id(), ..transmit });
         };
         std::mem::swap(out, &mut leaving.packet);
-        self.out.recycle(leaving.packet);
+        self.out.spare.keep(leaving.packet);
         Some(Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes: None, id: leaving.id })
     }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use hopwise_core::queue::SpareBuffers;
+
 /// A packet in the hands of a radio.
 #[derive(Debug, Default)]
 pub(super) struct RadioPacket {
@@ -19,16 +21,13 @@ pub(super) struct RadioPacket {
     pub(super) number: u32,
 }
 
-/// Buffers that are kept.
-const SPARE: usize = 64;
-
 /// The packets of one radio, in the order in which it got them.
 #[derive(Debug, Default)]
 pub(super) struct Hands {
     held: Vec<RadioPacket>,
     /// The packet that the radio gets next. Without one its buffer waits here.
     pub(super) next: RadioPacket,
-    spare: Vec<Vec<u8>>,
+    pub(super) spare: SpareBuffers<64>,
     /// Most packets go to the neighbour of the one before.
     last: (Option<IpAddr>, Option<u32>),
 }
@@ -64,7 +63,7 @@ impl Hands {
 
     /// Takes the packet that was next, and leaves a buffer in its place.
     pub(super) fn take_next(&mut self) -> RadioPacket {
-        let packet = self.spare.pop().unwrap_or_default();
+        let packet = self.spare.empty();
         std::mem::replace(&mut self.next, RadioPacket { packet, ..RadioPacket::default() })
     }
 
@@ -95,20 +94,7 @@ impl Hands {
 
     /// Keeps the buffer of a packet for a later one.
     pub(super) fn put_away(&mut self, held: RadioPacket) {
-        self.keep_buffer(held.packet);
-    }
-
-    pub(super) fn keep_buffer(&mut self, buffer: Vec<u8>) {
-        if self.spare.len() < SPARE {
-            self.spare.push(buffer);
-        }
-    }
-
-    /// An empty buffer.
-    pub(super) fn buffer(&mut self) -> Vec<u8> {
-        let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.clear();
-        buffer
+        self.spare.keep(held.packet);
     }
 
     /// A neighbour's address, and the station that has it.

@@ -86,9 +86,9 @@ impl<M: Machine> RadioWorld<M> {
         let Some(to) = self.hands[n].name_of(room.to) else { return false };
         let (bytes, held) = (self.stations[n].framing.with_header(room.bytes), self.hands[n].len());
         let more = Beside { category, to, bytes, held };
-        let mut packet = self.hands[n].buffer();
+        let mut packet = self.hands[n].spare.empty();
         let Some(id) = (self.more)(&mut self.machines[n], now, link, &more, &mut packet) else {
-            self.hands[n].keep_buffer(packet);
+            self.hands[n].spare.keep(packet);
             return false;
         };
         let payload = self.stations[n].framing.payload(&packet);

@@ -69,7 +69,7 @@ impl Node {
             && let Some((lost, reason)) = queue.poll_lost()
         {
             self.dropped(now, lost.id, reason);
-            self.keep_buffer(lost.packet);
+            self.spare.keep(lost.packet);
         }
     }
 
@@ -90,7 +90,7 @@ impl Node {
             .any(|(interface, _)| interface.link == link && interface.when_full == WhenFull::Hold);
         self.queued_at = Some(queued.at);
         std::mem::swap(out, &mut queued.packet);
-        self.keep_buffer(queued.packet);
+        self.spare.keep(queued.packet);
         if is_held {
             self.pull(now);
             self.obey_routing(now);

@@ -37,7 +37,7 @@ impl Node {
             RoutingOrder::Purge { link, via, what } => {
                 for gone in self.take_out(link, via, what) {
                     self.dropped(now, gone.id, DropReason::Purged);
-                    self.keep_buffer(gone.packet);
+                    self.spare.keep(gone.packet);
                 }
             }
             RoutingOrder::Reroute { link, via } => self.reroute(now, link, via),

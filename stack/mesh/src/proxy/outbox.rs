@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use hopwise_core::agent::{AdvertisedWindow, Because, Side};
+use hopwise_core::queue::SpareBuffers;
 use hopwise_core::trace::{DropReason, TraceKind, TraceRing};
 use hopwise_core::{Instant, Seq};
 
-/// The largest number of spare buffers for later packets.
-const SPARE: usize = 256;
 /// The bytes that may always wait for a link.
 const LEAST_BYTES: usize = 16 << 20;
 
@@ -30,7 +29,7 @@ pub(super) struct Outbox {
     most_queued: usize,
     most_bytes: usize,
     pub(super) trace: TraceRing,
-    spare: Vec<Vec<u8>>,
+    pub(super) spare: SpareBuffers<256>,
     ids: u64,
     /// Packets of followed flows that neither end can have sent.
     pub(super) unfit: u64,
@@ -49,7 +48,7 @@ impl Outbox {
             most_queued,
             most_bytes: most_kept_bytes.max(LEAST_BYTES),
             trace: TraceRing::new(trace_events),
-            spare: Vec::new(),
+            spare: SpareBuffers::default(),
             ids: 0,
             unfit: 0,
             overflows: 0,
@@ -60,19 +59,6 @@ impl Outbox {
     pub(super) fn next_id(&mut self) -> u64 {
         self.ids += 1;
         self.ids
-    }
-
-    pub(super) fn copy(&mut self, packet: &[u8]) -> Vec<u8> {
-        let mut copy = self.spare.pop().unwrap_or_default();
-        copy.clear();
-        copy.extend_from_slice(packet);
-        copy
-    }
-
-    pub(super) fn recycle(&mut self, buffer: Vec<u8>) {
-        if self.spare.len() < SPARE {
-            self.spare.push(buffer);
-        }
     }
 
     pub(super) fn queue(&mut self, to: Side) -> &mut LinkQueue {
@@ -87,7 +73,7 @@ impl Outbox {
         let queue = self.queue(to);
         if queue.len() >= most_queued || queue.bytes() + leaving.packet.len() > most_bytes {
             self.dropped(now, 0, leaving.id, DropReason::QueueFull);
-            self.recycle(leaving.packet);
+            self.spare.keep(leaving.packet);
             return;
         }
         self.queue(to).push(leaving);
@@ -95,16 +81,16 @@ impl Outbox {
 
     /// Sends a packet untouched and at once.
     pub(super) fn pass(&mut self, now: Instant, to: Side, id: u64, packet: &[u8]) {
-        let packet = self.copy(packet);
+        let packet = self.spare.copy(packet);
         self.send(now, to, LeavingNow { id, is_passing: true, replaceable: None, packet });
     }
 
     /// Takes the place of the flow's last waiting pure ACK, or the end of the queue.
     pub(super) fn replace(&mut self, now: Instant, flow: u32, to: Side, id: u64, packet: &[u8]) {
-        let mut packet = self.copy(packet);
+        let mut packet = self.spare.copy(packet);
         if let Some(replaced) = self.queue(to).replace_last_of(flow, id, &mut packet) {
             self.dropped(now, flow, replaced, DropReason::Replaced);
-            self.recycle(packet);
+            self.spare.keep(packet);
             return;
         }
         self.send(now, to, LeavingNow { id, is_passing: false, replaceable: Some(flow), packet });

@@ -120,7 +120,7 @@ impl ProxyFlow {
         self.overflow(now, out);
         while let Some(kept) = self.data.pop() {
             if kept.was_sent {
-                out.recycle(kept.packet);
+                out.spare.keep(kept.packet);
             } else {
                 self.let_out(now, Side::Fixed, kept, Because::NoRoom, out);
             }

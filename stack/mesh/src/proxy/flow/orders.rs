@@ -19,7 +19,7 @@ impl ProxyFlow {
                 Order::Discard { of, reason } => self.discard(now, of, reason, out),
                 Order::Forget { below } => {
                     while let Some(kept) = self.data.pop_below(below) {
-                        out.recycle(kept.packet);
+                        out.spare.keep(kept.packet);
                     }
                 }
                 Order::Repeat { because } => self.repeat(now, because, out),
@@ -45,7 +45,7 @@ impl ProxyFlow {
             let Some(kept) = self.store(of).pop() else { return };
             let is_known = kept.len() > 0 && self.facts.acked.is_some_and(|acked| kept.end <= acked);
             if of == Side::Fixed && is_known {
-                out.recycle(kept.packet);
+                out.spare.keep(kept.packet);
                 continue;
             }
             left -= 1;
@@ -78,7 +78,7 @@ impl ProxyFlow {
     fn discard(&mut self, now: Instant, of: Side, reason: DropReason, out: &mut Outbox) {
         while let Some(kept) = self.store(of).pop() {
             out.dropped(now, self.number, kept.id, reason);
-            out.recycle(kept.packet);
+            out.spare.keep(kept.packet);
         }
     }
 
@@ -106,7 +106,7 @@ impl ProxyFlow {
         let id = out.next_id();
         let label = TraceLabel { from: Side::Mobile, number, len: 0, because };
         out.note(now, self.number, id, label.released());
-        let packet = out.copy(&self.pure_ack);
+        let packet = out.spare.copy(&self.pure_ack);
         out.send(now, Side::Fixed, LeavingNow { id, is_passing: false, replaceable: None, packet });
     }
 
@@ -118,7 +118,7 @@ impl ProxyFlow {
         };
         kept.duplicates += 1;
         let label = TraceLabel { from: Side::Mobile, number: kept.number(), len: 0, because };
-        let packet = out.copy(&kept.packet);
+        let packet = out.spare.copy(&kept.packet);
         let id = out.next_id();
         out.note(now, self.number, id, label.released());
         self.facts.note_passed(now, ack);
@@ -128,7 +128,7 @@ impl ProxyFlow {
     fn resend(&mut self, now: Instant, seq: Seq, because: Because, out: &mut Outbox) {
         let Some(kept) = self.data.find(seq) else { return };
         let label = TraceLabel { from: Side::Fixed, number: kept.seq, len: kept.len(), because };
-        let packet = out.copy(&kept.packet);
+        let packet = out.spare.copy(&kept.packet);
         let id = out.next_id();
         out.note(now, self.number, id, label.released());
         out.send(now, Side::Mobile, LeavingNow { id, is_passing: false, replaceable: None, packet });
