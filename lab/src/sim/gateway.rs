@@ -8,8 +8,8 @@ use std::time::Duration;
 use hopwise_air::channel::Outage;
 use hopwise_air::random::{NumberStream, Purpose};
 use hopwise_air::truncate;
+use hopwise_core::Instant;
 use hopwise_core::agent::LinkNews;
-use hopwise_core::{Instant, LinkEvent};
 use hopwise_mesh::{Schedule, TimedEvent};
 
 use super::address_of;
@@ -64,17 +64,6 @@ struct TimedNews {
     news: LinkNews,
 }
 
-impl TimedNews {
-    fn event(&self) -> LinkEvent<'static> {
-        let peer = self.peer;
-        match self.news {
-            LinkNews::GoingDown { rtt, outage, within } => LinkEvent::GoingDown { peer, rtt, outage, within },
-            LinkNews::Gone => LinkEvent::Gone { peer },
-            LinkNews::Up => LinkEvent::Up { peer },
-        }
-    }
-}
-
 /// The round trip before any flow has shown it: a radio hop's or two hops'.
 const RTT: Duration = Duration::from_millis(20);
 /// The duration of a fade that never comes.
@@ -86,7 +75,7 @@ pub(super) fn source(gateway: &GatewayPlan, outages: &[Outage], end: Instant, se
         Some(signal) => predicted(gateway.node, signal, outages, end, seed),
         None => forecast_news(gateway, outages, end, seed),
     };
-    Schedule::new(all.iter().map(|news| TimedEvent { at: news.at, event: news.event() }))
+    Schedule::new(all.iter().map(|news| TimedEvent { at: news.at, event: news.news.event(news.peer) }))
 }
 
 /// The predictor's news, link by link.

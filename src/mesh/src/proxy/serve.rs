@@ -11,7 +11,6 @@ use std::time::Duration;
 use caps::Capability;
 use hopwise_agents::StandardAgents;
 use hopwise_agents::base_station::forecast::{ForecastSettings, Forecaster};
-use hopwise_core::agent::LinkNews;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 use hopwise_core::{Instant, LinkEvent, Machine};
@@ -266,7 +265,7 @@ impl Forecasts {
         }
         let forecaster = self.links.entry(peer).or_insert_with(|| Forecaster::new(self.settings));
         if let Some(news) = forecaster.on_signal(at, dbm) {
-            tell(driver, &event_of(peer, news));
+            tell(driver, &news.event(peer));
         }
         ProxyResponse::Done
     }
@@ -275,17 +274,9 @@ impl Forecasts {
         let now = driver.clock().now();
         for (peer, forecaster) in &mut self.links {
             if let Some(news) = forecaster.on_silence(now) {
-                tell(driver, &event_of(*peer, news));
+                tell(driver, &news.event(*peer));
             }
         }
-    }
-}
-
-fn event_of(peer: IpAddr, news: LinkNews) -> LinkEvent<'static> {
-    match news {
-        LinkNews::GoingDown { rtt, outage, within } => LinkEvent::GoingDown { peer, rtt, outage, within },
-        LinkNews::Gone => LinkEvent::Gone { peer },
-        LinkNews::Up => LinkEvent::Up { peer },
     }
 }
 

@@ -1,6 +1,7 @@
 //! A base station's treatment of the packets of a flow between a fixed end and a mobile one.
 
 use std::fmt::{self, Debug};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use arrayvec::ArrayVec;
 use super::{AgentMaker, BadSpec, Rtt};
 use crate::trace::DropReason;
 use crate::wire::{Flags, SackBlock};
-use crate::{Instant, Seq};
+use crate::{Instant, LinkEvent, Seq};
 
 /// Decides the fate of each packet of one flow, and which other packets are sent.
 ///
@@ -209,6 +210,15 @@ pub enum LinkNews {
 }
 
 impl LinkNews {
+    /// The report of a link layer with this news of the link to a mobile.
+    pub const fn event(self, peer: IpAddr) -> LinkEvent<'static> {
+        match self {
+            LinkNews::GoingDown { rtt, outage, within } => LinkEvent::GoingDown { peer, rtt, outage, within },
+            LinkNews::Gone => LinkEvent::Gone { peer },
+            LinkNews::Up => LinkEvent::Up { peer },
+        }
+    }
+
     /// The name in the trace.
     pub const fn name(self) -> &'static str {
         match self {
