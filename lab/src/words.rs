@@ -5,7 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{DeserializeOwned, Error, Visitor};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{DeserializeOwned, Error, IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
 /// A value that files write as one of a few words.
@@ -109,6 +110,33 @@ impl<T: Words> JsonSchema for Word<T> {
             .map(|(word, _, about)| json_schema!({ "const": word, "description": about, "type": "string" }));
         json_schema!({ "description": T::ABOUT, "oneOf": each.collect::<Vec<_>>() })
     }
+}
+
+/// One value that files write as a text, or several.
+struct OneOrSeveral<T, W>(W, PhantomData<T>);
+
+impl<'de, T: DeserializeOwned, W: fmt::Display> Visitor<'de> for OneOrSeveral<T, W> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Vec<T>, E> {
+        T::deserialize(text.into_deserializer()).map(|one| vec![one])
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, several: A) -> Result<Vec<T>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(several))
+    }
+}
+
+/// Reads one value that files write as a text, or a list of values, each refused at its own place.
+pub fn one_or_more<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    from: D,
+    wanted: impl fmt::Display,
+) -> Result<Vec<T>, D::Error> {
+    from.deserialize_any(OneOrSeveral(wanted, PhantomData))
 }
 
 /// A value, or the word `off`.

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::{fmt, fs};
 
 use hopwise_core::ip::Prefix;
 pub use hopwise_host::TUN_CROSSINGS;
@@ -16,8 +16,8 @@ use hopwise_lab::located::{Document, LoadError, Refusal, YamlPath};
 use hopwise_lab::rules::{self, Network};
 use hopwise_lab::tcp::Tcp;
 use hopwise_lab::units::{Rate, Share, Size, Time, number};
+use hopwise_lab::words;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use hopwise_daemon::confine::Confine;
@@ -376,29 +376,7 @@ impl JsonSchema for OneOrMore {
 
 /// One address, or a list of them, each refused at its own place.
 fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Address>, D::Error> {
-    struct Addresses;
-
-    impl<'de> Visitor<'de> for Addresses {
-        type Value = Vec<Address>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "{ADDRESS}, or a list of them")
-        }
-
-        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Vec<Address>, E> {
-            Address::deserialize(text.into_deserializer()).map(|address| vec![address])
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<Address>, A::Error> {
-            let mut addresses = Vec::new();
-            while let Some(address) = items.next_element()? {
-                addresses.push(address);
-            }
-            Ok(addresses)
-        }
-    }
-
-    from.deserialize_any(Addresses)
+    words::one_or_more(from, format_args!("{ADDRESS}, or a list of them"))
 }
 
 #[cfg(test)]

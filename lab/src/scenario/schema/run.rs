@@ -1,15 +1,14 @@
 //! `run:` and `matrix:`, the length and number of runs and the values that a trial varies.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error, SeqAccess, Visitor, value::SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 
 use crate::scenario::point::Stop;
 use crate::statistics::GOODPUT;
 use crate::units::{Share, Time, number};
+use crate::words::one_or_more;
 
 /// Length of a run, number of seeds, and condition that ends the trial.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -51,25 +50,7 @@ fn goodput() -> Figures {
 
 impl<'de> Deserialize<'de> for Figures {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Figures, D::Error> {
-        struct OneOrSeveral;
-
-        impl<'de> Visitor<'de> for OneOrSeveral {
-            type Value = Figures;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a figure such as completion-p95, or a list of them")
-            }
-
-            fn visit_str<E: Error>(self, name: &str) -> Result<Figures, E> {
-                Ok(Figures(vec![name.to_owned()]))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, names: A) -> Result<Figures, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(names)).map(Figures)
-            }
-        }
-
-        from.deserialize_any(OneOrSeveral)
+        one_or_more(from, "a figure such as completion-p95, or a list of them").map(Figures)
     }
 }
 
