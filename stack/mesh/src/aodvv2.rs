@@ -342,13 +342,8 @@ impl Routing for Aodvv2 {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let times = [
-            self.desk.buffer.next(),
-            self.desk.outbox.next(),
-            self.searches.next(self.desk.wakes_at),
-            self.neighbours.next(),
-        ];
-        times.into_iter().flatten().chain([self.next_sweep]).min()
+        let search = self.searches.next(self.desk.wakes_at);
+        self.desk.next([search, self.neighbours.next(), Some(self.next_sweep)])
     }
 
     fn poll_order(&mut self, now: Instant) -> Option<RoutingOrder> {

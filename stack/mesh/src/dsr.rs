@@ -373,8 +373,7 @@ impl Routing for Dsr {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let pending = self.pending.iter().map(|pending| pending.at).min();
-        let times = [self.desk.buffer.next(), self.desk.outbox.next(), self.searches.next(), pending];
-        times.into_iter().flatten().min()
+        self.desk.next([self.searches.next(), pending])
     }
 
     fn poll_order(&mut self, now: Instant) -> Option<RoutingOrder> {

@@ -290,6 +290,11 @@ impl Desk {
         }
     }
 
+    /// The first of the given times, of the ends of packets' waits, and of the times of orders.
+    pub(crate) fn next(&self, times: impl IntoIterator<Item = Option<Instant>>) -> Option<Instant> {
+        times.into_iter().chain([self.buffer.next(), self.outbox.next()]).flatten().min()
+    }
+
     /// Drops packets that have waited too long.
     pub(crate) fn drop_late(&mut self, now: Instant) {
         while let Some(id) = self.buffer.take_late(now) {

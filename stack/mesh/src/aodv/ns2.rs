@@ -208,8 +208,7 @@ impl Routing for Ns2Aodv {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let first = self.next_sweep.min(self.desk.buffer.next().unwrap_or(Instant::FAR));
-        Some(first.min(self.desk.outbox.next().unwrap_or(Instant::FAR)))
+        self.desk.next([Some(self.next_sweep)])
     }
 
     fn poll_order(&mut self, now: Instant) -> Option<RoutingOrder> {

@@ -309,13 +309,8 @@ impl Routing for Aodv {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let times = [
-            self.desk.buffer.next(),
-            self.desk.outbox.next(),
-            self.searches.next(self.desk.wakes_at),
-            self.links.next(&self.settings),
-        ];
-        times.into_iter().flatten().chain([self.next_sweep]).min()
+        let search = self.searches.next(self.desk.wakes_at);
+        self.desk.next([search, self.links.next(&self.settings), Some(self.next_sweep)])
     }
 
     fn poll_order(&mut self, now: Instant) -> Option<RoutingOrder> {
