@@ -21,7 +21,7 @@ use crate::programs::{
 use crate::result::DatagramResult;
 
 /// The measurements of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     /// The seconds that results count: the duration without the warm-up.
     pub counted_s: f64,

@@ -38,7 +38,7 @@ struct LinkRange {
 }
 
 /// All links; the links of one sender are side by side.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Medium {
     pub(crate) links: Vec<Hearing>,
     ranges: Vec<LinkRange>,
@@ -61,18 +61,11 @@ pub(crate) struct Medium {
 impl Medium {
     pub(crate) fn new(radio: &Radio, channel: &Channel, positions: &[Option<Position>], seed: u64) -> Medium {
         let mut medium = Medium {
-            links: Vec::new(),
-            ranges: Vec::new(),
-            longest_ns: Vec::new(),
             channel: channel.clone(),
-            curves: Curves::default(),
-            faders: Vec::new(),
             radio: *radio,
             seed,
-            moving: None,
-            near: Vec::new(),
             reach_m: if channel.shadowing_db == 0.0 { reach_m(radio, channel) } else { f64::INFINITY },
-            fresh: Vec::new(),
+            ..Medium::default()
         };
         let grid = Grid::new(positions, reach_m(radio, channel));
         for from in 0..positions.len() {

@@ -54,8 +54,9 @@ pub(super) enum Backoff {
     Running,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Hears {
+    #[default]
     Nothing,
     /// A frame that can still be decoded.
     Frame,
@@ -66,7 +67,7 @@ pub(super) enum Hears {
 }
 
 /// The state of a station's receiver.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reception {
     pub(super) hears: Hears,
     pub(super) link: u32,
@@ -203,16 +204,7 @@ pub(super) struct DcfStation {
 impl DcfStation {
     pub(super) fn new(phy: &Phy, rules: MacRules, (seed, n): (u64, u32)) -> DcfStation {
         DcfStation {
-            reception: Reception {
-                hears: Hears::Nothing,
-                link: 0,
-                started: NEVER,
-                from: 0,
-                began: 0,
-                until: 0,
-                power_w: 0.0,
-                lost: 0,
-            },
+            reception: Reception { started: NEVER, ..Reception::default() },
             sends_from: 0,
             sends_until: 0,
             busy_until: 0,

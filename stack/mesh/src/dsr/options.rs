@@ -49,7 +49,7 @@ pub(crate) const MOST_SALVAGES: u8 = 15;
 pub struct MalformedOptions;
 
 /// A DSR Options header.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OptionsHeader {
     /// The protocol of what follows.
     pub next: u8,
@@ -58,7 +58,7 @@ pub struct OptionsHeader {
 }
 
 /// A header as it was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
     /// The header without the options that are to be removed.
     pub header: OptionsHeader,
@@ -85,10 +85,7 @@ impl OptionsHeader {
         let mut read = ReadOptions {
             header: OptionsHeader { next: *next, options: Vec::new() },
             len: FIXED + len,
-            segments_at: None,
-            unsupported: None,
-            has_removed: false,
-            is_to_be_dropped: false,
+            ..ReadOptions::default()
         };
         while let Some((kind, behind)) = options.split_first() {
             if *kind == PAD_1 {

@@ -12,7 +12,7 @@ use hopwise_lab::live::part::{NodePart, NodeResults};
 use hopwise_lab::programs::EndResult;
 use hopwise_lab::result::{Air, Live, RoutingResult, RunResult};
 use hopwise_lab::scenario::Prepared;
-use hopwise_lab::sim::{AirTotals, Results};
+use hopwise_lab::sim::Results;
 
 use super::fleet::{Fleet, LostHost, Reached};
 use crate::live::children::{Children, Exchanged, Far};
@@ -95,14 +95,8 @@ fn result(run: &Run<'_>, ended: &[NodeResults], hosts: Vec<HostRow>) -> RunResul
         let (ahead_ms, within_ms) = host.clock.as_ref().map_or((0.0, 0.0), ClockRow::during);
         Some(EndResult { began_ms: (end.began_ms.0 - ahead_ms, within_ms), ..end })
     };
-    let results = Results {
-        counted_s: plan.counted_s(),
-        flows: plan.flow_results(&end_of),
-        air: AirTotals::default(),
-        nodes: Vec::new(),
-        discoveries: 0,
-        route_failures: 0,
-    };
+    let results =
+        Results { counted_s: plan.counted_s(), flows: plan.flow_results(&end_of), ..Results::default() };
     let late_us = ended.iter().map(|ended| ended.late_us).max().unwrap_or(0);
     let live = Live {
         programs_late_ms: Duration::from_micros(late_us).as_secs_f64() * 1e3,
