@@ -1,7 +1,6 @@
 //! An end node of a live world: an endpoint with the node's programs, on one link to the node's kernel.
 
 use std::error::Error;
-use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -38,11 +37,7 @@ type TraceView = Box<dyn FnMut(&Endpoint, &TraceEvent) + Send>;
 
 struct TraceWatcher(TraceView);
 
-impl fmt::Debug for TraceWatcher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watcher").finish_non_exhaustive()
-    }
-}
+hopwise_core::shown!(TraceWatcher);
 
 /// An endpoint that knows of its paths only what packets show.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! Enumerations whose variants have names for people, files and programs, and errors whose variants have a text.
+//! Enumerations whose variants have names for people, files and programs, types that show some fields alone, and errors
+//! whose variants have a text.
 
 /// Declares enumerations, each with the list of its variants and the name of each variant.
 #[macro_export]
@@ -22,6 +23,21 @@ macro_rules! named {
             }
         }
     )+ };
+}
+
+/// Shows a type by some of its fields, or by its name alone. The rest says nothing in a log, is secret, or cannot be
+/// shown.
+#[macro_export]
+macro_rules! shown {
+    ($type:ident $(: $($field:ident),+)?) => {
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($type))
+                    $($(.field(stringify!($field), &self.$field))+)?
+                    .finish_non_exhaustive()
+            }
+        }
+    };
 }
 
 /// Declares errors, each with the text of each variant, in which the variant's fields may stand.

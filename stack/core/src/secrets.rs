@@ -4,7 +4,6 @@
 mod cookie;
 mod ports;
 
-use std::fmt;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, SocketAddr};
 
@@ -78,12 +77,8 @@ impl Secrets {
     }
 }
 
-/// Keeps the keys out of logs.
-impl fmt::Debug for Secrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secrets").finish_non_exhaustive()
-    }
-}
+// Keeps the keys out of logs.
+crate::shown!(Secrets);
 
 fn hash_flow(keyed: &SipHasher24, local: SocketAddr, remote: SocketAddr, more: &[u8]) -> u64 {
     // Each piece that is written alone costs as much as the hash of a whole flow.
@@ -126,9 +121,5 @@ impl BuildHasher for KeyedState {
     }
 }
 
-/// Keeps the keys out of logs.
-impl fmt::Debug for KeyedState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyedState").finish_non_exhaustive()
-    }
-}
+// Keeps the keys out of logs.
+crate::shown!(KeyedState);

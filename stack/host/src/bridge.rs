@@ -336,7 +336,7 @@ impl Link for Bridged {
     }
 }
 
-shown_by!(Bridged: device);
+hopwise_core::shown!(Bridged: device);
 
 #[cfg(test)]
 mod tests {

@@ -72,7 +72,7 @@ pub struct CapturedLink {
     pub framing: Framing,
 }
 
-shown_by!(CaptureSettings: path);
+hopwise_core::shown!(CaptureSettings: path);
 
 /// Counts of packets, files and losses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

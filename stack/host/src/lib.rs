@@ -8,19 +8,6 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
-/// Shows a type by one of its fields. The rest says nothing in a log, or cannot be shown.
-macro_rules! shown_by {
-    ($type:ident: $field:ident) => {
-        impl std::fmt::Debug for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_struct(stringify!($type))
-                    .field(stringify!($field), &self.$field)
-                    .finish_non_exhaustive()
-            }
-        }
-    };
-}
-
 mod behind;
 mod bpf;
 mod bridge;

@@ -244,7 +244,7 @@ impl Link for Forward {
     }
 }
 
-shown_by!(Forward: device);
+hopwise_core::shown!(Forward: device);
 
 /// The word of nft for the version of IP.
 pub(crate) fn family(address: IpAddr) -> &'static str {

@@ -232,9 +232,9 @@ impl Link for Replay {
     }
 }
 
-shown_by!(LiveCapture: device);
+hopwise_core::shown!(LiveCapture: device);
 
-shown_by!(Replay: name);
+hopwise_core::shown!(Replay: name);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layer {

@@ -81,7 +81,7 @@ impl StackConfig {
     }
 }
 
-shown_by!(StackConfig: endpoint);
+hopwise_core::shown!(StackConfig: endpoint);
 
 /// A handle; all copies lead to one endpoint. Streams and listeners hold a copy, too. When the last is dropped, the
 /// driver's thread or task ends, and closes the links.

@@ -7,7 +7,6 @@
 mod leaving;
 mod orders;
 
-use std::fmt;
 use std::net::IpAddr;
 
 use hopwise_core::agent::{Path, PathEvent};
@@ -345,14 +344,7 @@ impl Machine for Node {
     }
 }
 
-impl fmt::Debug for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node")
-            .field("addresses", &self.addresses)
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
-    }
-}
+hopwise_core::shown!(Node: addresses, endpoint);
 
 /// One of the node's links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -82,18 +82,9 @@ impl ThinRule {
     }
 }
 
-impl fmt::Debug for ThinRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ThinRule").field("port", &self.port).finish_non_exhaustive()
-    }
-}
+hopwise_core::shown!(ThinRule: port);
 
-impl fmt::Debug for ThinConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ThinConfig { mtu, most_flows, .. } = self;
-        f.debug_struct("ThinConfig").field("mtu", mtu).field("most_flows", most_flows).finish_non_exhaustive()
-    }
-}
+hopwise_core::shown!(ThinConfig: mtu, most_flows);
 
 /// What becomes of a packet, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! A client of a node's server, for `hopwise exec`. It may ask for agents, which SOCKS5 has no words for: an
 //! authentication method of our own carries them.
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
@@ -20,11 +19,7 @@ pub(crate) struct ClientWishes {
     pub(crate) agents: AgentChoice,
 }
 
-impl fmt::Debug for ClientWishes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wishes").field("agents", &self.agents).finish_non_exhaustive()
-    }
-}
+hopwise_core::shown!(ClientWishes: agents);
 
 /// Why a server connects nothing.
 #[derive(Debug, thiserror::Error)]

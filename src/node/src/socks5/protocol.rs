@@ -5,7 +5,6 @@
 //! asks for. Its message is a version, 1, and four words behind their counts: name, password, receiver agent and sender
 //! agents. An absent word is empty. The answer is the version and a status.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hopwise_core::endpoint::AgentChoice;
@@ -44,11 +43,7 @@ pub(super) struct Login {
     pub(super) password: Vec<u8>,
 }
 
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+hopwise_core::shown!(Login: name);
 
 /// A client's login and agents, by our own method.
 #[derive(Clone, Debug, PartialEq, Eq)]

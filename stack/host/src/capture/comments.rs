@@ -261,7 +261,7 @@ impl Comments {
     }
 }
 
-shown_by!(Comments: arrival);
+hopwise_core::shown!(Comments: arrival);
 
 /// The arrival of an event. Packets that leave have numbers of their own, and timers have none.
 fn of<'a>(arrival: &'a mut Option<Arrival>, event: &TraceEvent) -> Option<&'a mut Arrival> {

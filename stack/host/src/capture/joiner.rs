@@ -3,8 +3,6 @@
 //! Events of a packet that leaves come before it. Events of a packet that arrived come after it. An arrival therefore
 //! waits until the next packet.
 
-use std::fmt;
-
 use super::comments::{Comment, Comments, Names};
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkId};
@@ -139,8 +137,4 @@ fn tell(commented: &Commented<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &Commen
     sink(&SeenPacket { at, link, direction, id, segment_bytes: None, ethernet: None, packet }, comment);
 }
 
-impl fmt::Debug for Explainer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Explainer").finish_non_exhaustive()
-    }
-}
+hopwise_core::shown!(Explainer);

@@ -89,7 +89,7 @@ impl Enclosed {
     }
 }
 
-shown_by!(Enclosed: device);
+hopwise_core::shown!(Enclosed: device);
 
 impl CommandDevice {
     /// Reads a packet without its Ethernet header. `None` for a frame of another protocol.

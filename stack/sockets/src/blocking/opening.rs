@@ -1,6 +1,5 @@
 //! A connection from its first SYN on: it opens, and then it stands or has failed.
 
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -89,8 +88,4 @@ impl Opening {
     }
 }
 
-impl fmt::Debug for Opening {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opening").field("stands", &self.stands).finish_non_exhaustive()
-    }
-}
+hopwise_core::shown!(Opening: stands);
