@@ -98,7 +98,6 @@ pub struct FlowRow {
     /// The hops from sender to receiver, where they are known.
     pub hops: Option<u8>,
     /// The source of `hops`: `routing`, `ttl` or `config`.
-    #[serde(default)]
     pub hops_source: Option<String>,
     /// The spec of the receiver agent.
     pub receiver: String,

@@ -15,7 +15,6 @@ pub struct Shadow {
     /// ACKs that it would have sent.
     pub acks: u64,
     /// Mean wait of the first segment of each ACK; none without ACKs.
-    #[serde(default)]
     pub mean_hold_ms: Option<f64>,
 }
 

@@ -17,7 +17,7 @@ use hopwise_core::agent::{AckRule, Arrival, Basis, RecvView, Why};
 use super::gaps::QuickGaps;
 use super::hold::{Decision, Holds, LONGEST_MS, host};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, params};
+use crate::param::{Form, params};
 
 params! {
     /// the shortest gap is forgotten after this
@@ -34,20 +34,16 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     source: "TCP-AAD",
     params: Params::TABLE,
     shorthand: None,
-    make: Make::Receiver(|args| host(Aad::new(args))),
+    make: Make::Receiver(|args| {
+        let set = Params::of(args);
+        host(Aad { set, gaps: QuickGaps::new(Some(set.memory)) })
+    }),
 };
 
 #[derive(Debug)]
 pub(crate) struct Aad {
     set: Params,
     gaps: QuickGaps,
-}
-
-impl Aad {
-    fn new(args: &Args) -> Aad {
-        let set = Params::of(args);
-        Aad { set, gaps: QuickGaps::new(Some(set.memory)) }
-    }
 }
 
 impl Holds for Aad {

@@ -18,7 +18,7 @@ use hopwise_core::agent::{AckRule, Arrival, Basis, RecvView, Why};
 use super::gaps::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, params};
+use crate::param::{Form, params};
 
 params! {
     /// average gaps of silence that end the wait
@@ -37,20 +37,16 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     source: "TCP-ADA (Singh and Kankipati 2004)",
     params: Params::TABLE,
     shorthand: None,
-    make: Make::Receiver(|args| host(Ada::new(args))),
+    make: Make::Receiver(|args| {
+        let set = Params::of(args);
+        host(Ada { set, gaps: GapAverage::new(set.memory) })
+    }),
 };
 
 #[derive(Debug)]
 pub(crate) struct Ada {
     set: Params,
     gaps: GapAverage,
-}
-
-impl Ada {
-    fn new(args: &Args) -> Ada {
-        let set = Params::of(args);
-        Ada { set, gaps: GapAverage::new(set.memory) }
-    }
 }
 
 impl Holds for Ada {

@@ -32,10 +32,8 @@ pub struct NodePart {
     /// The number of the node.
     pub node: u32,
     /// The file for the packets of the node's endpoint; none asks for no capture.
-    #[serde(default)]
     pub capture: Option<PathBuf>,
     /// The file for the trace of the node's endpoint; none asks for no trace.
-    #[serde(default)]
     pub trace: Option<PathBuf>,
     /// The other hosts, for a node that is a host of a mesh.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -35,11 +35,9 @@ pub(crate) struct InterfaceFacts {
     #[serde(default)]
     pub(super) addresses: Vec<String>,
     /// Its RTS threshold, and the stations that it hears.
-    #[serde(default)]
     pub(super) rts: Option<String>,
     #[serde(default)]
     pub(super) hears: Vec<String>,
-    #[serde(default)]
     pub(super) coverage_class: Option<u32>,
 }
 
