@@ -63,7 +63,6 @@ pub struct Bridged {
     retry_at: Option<Instant>,
     look_at: Instant,
     tally: LinkTally,
-    is_gone: bool,
 }
 
 /// The state of both ports.
@@ -138,7 +137,6 @@ impl Bridged {
             retry_at: None,
             look_at: Instant::ZERO,
             tally: LinkTally::new(),
-            is_gone: false,
         };
         Ok([
             side(BridgePort::Wire, of_wire, wire, about_wire.mtu),
@@ -271,7 +269,7 @@ impl Link for Bridged {
     }
 
     fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
-        if self.is_gone {
+        if self.tally.is_gone {
             return Received::Gone;
         }
         if let Some(piece) = self.next_piece(into) {
@@ -286,10 +284,7 @@ impl Link for Bridged {
                 self.tally.dropped_many(LinkDrop::Overrun, lost);
                 Received::Nothing
             }
-            Got::Gone => {
-                self.is_gone = true;
-                Received::Gone
-            }
+            Got::Gone => self.tally.gone(),
         }
     }
 
@@ -316,7 +311,7 @@ impl Link for Bridged {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let look_at = (!self.is_gone).then_some(self.look_at);
+        let look_at = (!self.tally.is_gone).then_some(self.look_at);
         [self.retry_at, look_at].into_iter().flatten().min()
     }
 
@@ -324,15 +319,15 @@ impl Link for Bridged {
         if self.look_at <= now {
             self.look_at = now + LOOK_EVERY;
             // Without the block, the kernel would carry each packet a second time.
-            self.is_gone = !self.socket.has_device() || !self.shared.lock().block.stands();
+            self.tally.is_gone = !self.socket.has_device() || !self.shared.lock().block.stands();
             // One port checks for both.
-            self.is_gone |= self.port == BridgePort::Wire && self.has_another_bridge();
+            self.tally.is_gone |= self.port == BridgePort::Wire && self.has_another_bridge();
         }
         self.flush(now);
     }
 
     fn counters(&self) -> LinkCounters {
-        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.device) }
+        self.tally.show(&self.device)
     }
 }
 

@@ -82,12 +82,14 @@ pub(crate) struct LinkTally {
     pub(crate) received: Traffic,
     pub(crate) sent: Traffic,
     drops: [u64; LinkDrop::ALL.len()],
+    /// The device does not exist any more.
+    pub(crate) is_gone: bool,
 }
 
 impl LinkTally {
     pub(crate) const fn new() -> LinkTally {
         let none = Traffic { packets: 0, bytes: 0 };
-        LinkTally { received: none, sent: none, drops: [0; LinkDrop::ALL.len()] }
+        LinkTally { received: none, sent: none, drops: [0; LinkDrop::ALL.len()], is_gone: false }
     }
 
     /// Counts a packet that left.
@@ -108,6 +110,12 @@ impl LinkTally {
         Received::Dropped
     }
 
+    /// Notes that the device is gone.
+    pub(crate) fn gone(&mut self) -> Received {
+        self.is_gone = true;
+        Received::Gone
+    }
+
     pub(crate) fn dropped(&mut self, reason: LinkDrop) {
         self.dropped_many(reason, 1);
     }
@@ -123,7 +131,7 @@ impl LinkTally {
             received: self.received,
             sent: self.sent,
             drops: drops.filter(|(_, packets)| *packets > 0).collect(),
-            is_gone: false,
+            is_gone: self.is_gone,
         }
     }
 }

@@ -52,7 +52,6 @@ pub struct Forward {
     mtu: u16,
     shared: Arc<Mutex<QueueState>>,
     tally: LinkTally,
-    is_gone: bool,
     /// When the device and the rules are looked for.
     look_at: Instant,
 }
@@ -111,7 +110,6 @@ impl Forward {
                 mtu,
                 shared: Arc::clone(&shared),
                 tally: LinkTally::new(),
-                is_gone: false,
                 look_at: Instant::ZERO,
             }
         };
@@ -145,7 +143,7 @@ impl Forward {
                     Some(libc::EMSGSIZE) => LinkDrop::TooBig,
                     Some(libc::ENETDOWN) => LinkDrop::Down,
                     Some(libc::ENODEV | libc::ENXIO) => {
-                        self.is_gone = true;
+                        self.tally.is_gone = true;
                         LinkDrop::Gone
                     }
                     _ => LinkDrop::Refused,
@@ -175,7 +173,7 @@ impl Link for Forward {
     }
 
     fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
-        if self.is_gone {
+        if self.tally.is_gone {
             return Received::Gone;
         }
         let shared = Arc::clone(&self.shared);
@@ -216,20 +214,20 @@ impl Link for Forward {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        (!self.is_gone).then_some(self.look_at)
+        (!self.tally.is_gone).then_some(self.look_at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if self.is_gone || now < self.look_at {
+        if self.tally.is_gone || now < self.look_at {
             return;
         }
         self.look_at = now + LOOK_EVERY;
         if !self.anew.has_device() {
             tracing::error!(device = self.device, "the device was removed, or made anew");
-            self.is_gone = true;
+            self.tally.is_gone = true;
         } else if !self.shared.lock().rules.stand() {
             tracing::error!(device = self.device, "rules were removed that lead packets into its queue");
-            self.is_gone = true;
+            self.tally.is_gone = true;
         }
     }
 
@@ -240,7 +238,7 @@ impl Link for Forward {
     }
 
     fn counters(&self) -> LinkCounters {
-        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.device) }
+        self.tally.show(&self.device)
     }
 }
 

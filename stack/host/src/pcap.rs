@@ -21,7 +21,6 @@ pub struct LiveCapture {
     layer: Layer,
     checksums: Checksums,
     tally: LinkTally,
-    is_gone: bool,
 }
 
 /// A file of packets, at their recorded times or as fast as they are taken.
@@ -94,7 +93,7 @@ impl LiveCapture {
         }
         let layer = layer_of(capture.get_datalink().0, device)?;
         let (device, checksums, tally) = (device.to_owned(), Checksums::Verify, LinkTally::new());
-        Ok(LiveCapture { capture, device, layer, checksums, tally, is_gone: false })
+        Ok(LiveCapture { capture, device, layer, checksums, tally })
     }
 
     /// With `Trust`, packets also pass if a device was to compute their checksums after the capture.
@@ -176,10 +175,7 @@ impl Link for LiveCapture {
         match capture.next_packet() {
             Ok(packet) => take(*layer, packet.data, packet.header.len as usize, into, tally),
             Err(Error::TimeoutExpired | Error::NoMorePackets) => Received::Nothing,
-            Err(_) => {
-                self.is_gone = true;
-                Received::Gone
-            }
+            Err(_) => self.tally.gone(),
         }
     }
 
@@ -188,7 +184,7 @@ impl Link for LiveCapture {
     }
 
     fn counters(&self) -> LinkCounters {
-        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.device) }
+        self.tally.show(&self.device)
     }
 }
 

@@ -80,7 +80,6 @@ pub struct Raw {
     look_at: Option<(Instant, u8)>,
     log: FrameLog,
     tally: LinkTally,
-    is_gone: bool,
 }
 
 /// The kind in the names of its locks.
@@ -119,7 +118,6 @@ impl Raw {
             retry_at: None,
             look_at: None,
             tally: LinkTally::new(),
-            is_gone: false,
         })
     }
 
@@ -147,7 +145,7 @@ impl Raw {
     }
 
     fn on_gone(&mut self) -> Received {
-        (self.is_gone, self.look_at) = (true, None);
+        (self.tally.is_gone, self.look_at) = (true, None);
         Received::Gone
     }
 
@@ -383,7 +381,7 @@ impl Link for Raw {
     }
 
     fn counters(&self) -> LinkCounters {
-        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.device) }
+        self.tally.show(&self.device)
     }
 }
 

@@ -84,7 +84,6 @@ pub struct Tun {
     name: String,
     mtu: u16,
     tally: LinkTally,
-    is_gone: bool,
 }
 
 impl Tun {
@@ -99,7 +98,7 @@ impl Tun {
         let beside = config.loan_beside.as_deref();
         let mut on_loan = before.map(|before| OnLoan::new(before, beside));
         configure(&name, &settings, on_loan.as_mut())?;
-        Ok(Tun { on_loan, fd, name, mtu: config.mtu, tally: LinkTally::new(), is_gone: false })
+        Ok(Tun { on_loan, fd, name, mtu: config.mtu, tally: LinkTally::new() })
     }
 }
 
@@ -190,14 +189,14 @@ impl Link for Tun {
     fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
         match rustix::io::read(&self.fd, &mut *into) {
             Ok(bytes) => check_ip(&into[..bytes], &mut self.tally),
-            Err(error) => on_read_error(error.into(), &mut self.is_gone),
+            Err(error) => on_read_error(error.into(), &mut self.tally),
         }
     }
 
     fn transmit(&mut self, _now: Instant, _transmit: &Transmit, packet: &[u8]) -> Sent {
         match rustix::io::write(&self.fd, packet) {
             Ok(_) => self.tally.taken(packet.len()),
-            Err(error) => on_write_error(error.into(), &mut self.is_gone, &mut self.tally),
+            Err(error) => on_write_error(error.into(), &mut self.tally),
         }
     }
 
@@ -210,7 +209,7 @@ impl Link for Tun {
     }
 
     fn counters(&self) -> LinkCounters {
-        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) }
+        self.tally.show(&self.name)
     }
 }
 
@@ -229,23 +228,20 @@ pub(crate) fn check_ip(packet: &[u8], tally: &mut LinkTally) -> Received {
     tally.lost(reason)
 }
 
-pub(crate) fn on_read_error(error: io::Error, is_gone: &mut bool) -> Received {
+pub(crate) fn on_read_error(error: io::Error, tally: &mut LinkTally) -> Received {
     match error.raw_os_error() {
         // The device was deleted while it was open.
-        Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => {
-            *is_gone = true;
-            Received::Gone
-        }
+        Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => tally.gone(),
         _ => Received::Nothing,
     }
 }
 
-pub(crate) fn on_write_error(error: io::Error, is_gone: &mut bool, tally: &mut LinkTally) -> Sent {
+pub(crate) fn on_write_error(error: io::Error, tally: &mut LinkTally) -> Sent {
     let reason = match error.raw_os_error() {
         Some(libc::EAGAIN) => return Sent::Full,
         Some(libc::ENOBUFS | libc::ENOMEM) => LinkDrop::QueueFull,
         Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => {
-            *is_gone = true;
+            tally.is_gone = true;
             LinkDrop::Gone
         }
         Some(libc::EIO | libc::ENETDOWN) => LinkDrop::Down,

@@ -40,7 +40,6 @@ pub struct TunFast {
     tally: LinkTally,
     /// UDP datagrams of one bundle, handed on one by one.
     incoming: IncomingBundle,
-    is_gone: bool,
 }
 
 /// The offload flags, cleared when the last queue closes. On a device that outlives us, the next plain user would read
@@ -123,7 +122,6 @@ impl TunFast {
             mtu: config.mtu,
             tally: LinkTally::new(),
             incoming: IncomingBundle::default(),
-            is_gone: false,
         };
         Ok(devices.into_iter().map(queue).collect())
     }
@@ -209,7 +207,7 @@ impl Link for TunFast {
         let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(into)];
         let bytes = match rustix::io::readv(&self.fd, &mut parts) {
             Ok(bytes) => bytes.saturating_sub(VIRTIO_NET_HDR_LEN),
-            Err(error) => return on_read_error(error.into(), &mut self.is_gone),
+            Err(error) => return on_read_error(error.into(), &mut self.tally),
         };
         if self.offloads.queues != Queues::One && is_tcp_fragment(&into[..bytes]) {
             return self.tally.lost(LinkDrop::Fragment);
@@ -234,7 +232,7 @@ impl Link for TunFast {
     }
 
     fn counters(&self) -> LinkCounters {
-        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) }
+        self.tally.show(&self.name)
     }
 }
 
@@ -246,7 +244,7 @@ impl Gather for TunFast {
         };
         match rustix::io::writev(&self.fd, &[&header[..], head, a, b].map(IoSlice::new)) {
             Ok(_) => self.tally.taken(head.len() + a.len() + b.len()),
-            Err(error) => on_write_error(error.into(), &mut self.is_gone, &mut self.tally),
+            Err(error) => on_write_error(error.into(), &mut self.tally),
         }
     }
 }

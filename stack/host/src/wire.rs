@@ -30,7 +30,6 @@ pub struct Wire {
     fd: OwnedFd,
     mtu: u16,
     tally: LinkTally,
-    is_gone: bool,
 }
 
 impl Wire {
@@ -43,7 +42,7 @@ impl Wire {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let ends = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
             .map_err(|error| LinkError::system("make a pair of sockets", NAME, error))?;
-        let wire = |fd| Wire { fd, mtu, tally: LinkTally::new(), is_gone: false };
+        let wire = |fd| Wire { fd, mtu, tally: LinkTally::new() };
         Ok((wire(ends.0), wire(ends.1)))
     }
 }
@@ -87,8 +86,7 @@ impl Link for Wire {
         };
         let Some(bytes) = bytes.checked_sub(HEADER) else {
             // A message of ours has a header. An empty one is the end of the other side.
-            self.is_gone = true;
-            return Received::Gone;
+            return self.tally.gone();
         };
         let segment_bytes = Some(u16::from_be_bytes(header)).filter(|bytes| *bytes > 0);
         match check_ip(&into[..bytes], &mut self.tally) {
@@ -102,7 +100,7 @@ impl Link for Wire {
     }
 
     fn counters(&self) -> LinkCounters {
-        LinkCounters { is_gone: self.is_gone, ..self.tally.show(NAME) }
+        self.tally.show(NAME)
     }
 }
 
@@ -120,10 +118,10 @@ impl Gather for Wire {
             Ok(_) => self.tally.taken(bytes),
             // The other end has been closed, as a device that was deleted.
             Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => {
-                self.is_gone = true;
+                self.tally.is_gone = true;
                 self.tally.refused(LinkDrop::Gone)
             }
-            Err(error) => on_write_error(error.into(), &mut self.is_gone, &mut self.tally),
+            Err(error) => on_write_error(error.into(), &mut self.tally),
         }
     }
 }

@@ -48,7 +48,6 @@ pub struct Enclosed {
     tally: LinkTally,
     /// UDP datagrams of one bundle.
     incoming: IncomingBundle,
-    is_gone: bool,
 }
 
 /// Puts datagrams for the command on its device.
@@ -67,7 +66,7 @@ impl Enclosed {
         let device = Arc::new(CommandDevice { fd: given.fd, kind: given.kind });
         let writer = DatagramWriter(Arc::clone(&device));
         let (tally, incoming) = (LinkTally::new(), IncomingBundle::default());
-        (Enclosed { device, sink, tally, incoming, is_gone: false }, writer)
+        (Enclosed { device, sink, tally, incoming }, writer)
     }
 
     /// Hands a datagram to the sink; all other packets go to the machine.
@@ -162,7 +161,7 @@ impl Link for Enclosed {
         let bytes = match self.device.read(&mut header, into) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return self.tally.lost(LinkDrop::NotIp),
-            Err(error) => return on_read_error(error, &mut self.is_gone),
+            Err(error) => return on_read_error(error, &mut self.tally),
         };
         match arrive(&header, (into, bytes), &mut self.incoming, &mut self.tally) {
             Received::Packet(arrived) => self.sort(&into[..arrived.bytes], arrived.segment_bytes),
@@ -183,7 +182,7 @@ impl Link for Enclosed {
     }
 
     fn counters(&self) -> LinkCounters {
-        LinkCounters { is_gone: self.is_gone, ..self.tally.show(DEVICE) }
+        self.tally.show(DEVICE)
     }
 }
 
@@ -192,7 +191,7 @@ impl Gather for Enclosed {
         let header = header_for(pieces[0], transmit.segment_bytes);
         match self.device.write(&header, pieces) {
             Ok(()) => self.tally.taken(pieces.iter().map(|piece| piece.len()).sum()),
-            Err(error) => on_write_error(error, &mut self.is_gone, &mut self.tally),
+            Err(error) => on_write_error(error, &mut self.tally),
         }
     }
 }
