@@ -24,6 +24,8 @@ const VHT_KNOWN: u16 = 1 << 2 | 1 << 6;
 const VHT_SHORT_GUARD: u8 = 0x04;
 /// The MCS, width, guard interval and format of the frame are known.
 const MCS_KNOWN: u8 = 0x0f;
+/// Width, index and guard interval, which make the rate.
+const MCS_NEEDED: u8 = 0x07;
 const MCS_WIDTH: u8 = 0x03;
 const MCS_40_MHZ: u8 = 0x01;
 const MCS_SHORT_GUARD: u8 = 0x04;
@@ -182,7 +184,8 @@ pub fn rate_of_mcs([known, flags, mcs]: [u8; 3]) -> Option<Rate> {
     let width =
         if flags & MCS_WIDTH == MCS_40_MHZ { ChannelBandwidth::Mhz40 } else { ChannelBandwidth::Mhz20 };
     let ht = Ht { mcs, width, guard: guard(flags & MCS_SHORT_GUARD) };
-    (known & MCS_KNOWN == MCS_KNOWN && mcs <= MOST_MCS).then(|| ht.rate())
+    // Many drivers do not say that the preamble is of both formats, and hardly a radio sends another one.
+    (known & MCS_NEEDED == MCS_NEEDED && mcs <= MOST_MCS).then(|| ht.rate())
 }
 
 /// The rate that a field of bit 21 tells of its first user.

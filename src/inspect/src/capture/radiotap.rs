@@ -191,6 +191,7 @@ mod tests {
     fn a_frame_of_802_11n_or_802_11ac_takes_the_time_of_its_rate() {
         // MCS 7 over 20 MHz: 36 µs of preamble, 47 symbols of 260 bits for 12,022 bits.
         assert_eq!(airtime_ns(&fine(MCS, &[0x0f, 0, 7], 0)), Some(36_000 + 47 * 4_000));
+        assert_eq!(airtime_ns(&fine(MCS, &[0x07, 0, 7], 0)), Some(36_000 + 47 * 4_000), "of most drivers");
         // MCS 15 over 40 MHz with the short guard interval: 300 Mbit/s.
         assert_eq!(airtime_ns(&fine(MCS, &[0x0f, 5, 15], 0)), Some(40_000 + 44_000));
         for field in [[0x0f, 0, 16], [0x0f, 0, 255], [0x00, 0, 7]] {

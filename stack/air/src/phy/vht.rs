@@ -28,7 +28,7 @@ impl Vht {
         Rate { bits_per_second, sinr, form: BitForm::Vht(self) }
     }
 
-    /// The same of what a frame may claim; none for a combination that the standard does not have, or no station here.
+    /// The rate that a frame claims; none for a combination that the standard does not have, or no station here.
     pub(crate) fn checked_rate(self) -> Option<Rate> {
         let is_known = usize::from(self.mcs) < CODES.len() && (1..=2).contains(&self.streams);
         (is_known && self.is_valid()).then(|| self.rate())

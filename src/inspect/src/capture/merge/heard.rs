@@ -29,6 +29,8 @@ pub(super) struct Sight {
     hops: u8,
     /// It was seen at a radio, below its host's IP packets.
     is_radio: bool,
+    /// It is recognised by the whole frame, and not by the IP packet in it.
+    is_of_frame: bool,
 }
 
 /// The order in time of two sights of one frame.
@@ -54,7 +56,8 @@ impl Sight {
             // Packets leave a host through its radio, and come in through it.
             (SightWay::Out, SightWay::Out) if self.is_radio != other.is_radio => by(other.is_radio),
             (SightWay::In, SightWay::In) if self.is_radio != other.is_radio => by(self.is_radio),
-            (SightWay::In, SightWay::In) if self.is_radio => Some(SightOrder::Together),
+            // One packet may be in two frames below IP, as of two hops of 802.11s. One frame is in the air once.
+            (SightWay::In, SightWay::In) if self.is_radio && self.is_of_frame => Some(SightOrder::Together),
             _ => None,
         }
     }
@@ -83,9 +86,10 @@ impl HeardFrames {
             way: way(packet).or(found.air.map(|_| SightWay::In)),
             hops: found.ip.and_then(hop_limit).unwrap_or(0),
             is_radio: found.air.is_some(),
+            is_of_frame: false,
         };
-        for name in names(&found) {
-            self.note(name, sight);
+        for (name, is_of_frame) in names(&found) {
+            self.note(name, Sight { is_of_frame, ..sight });
         }
     }
 
@@ -128,19 +132,19 @@ fn way(packet: &CapturePacket) -> Option<SightWay> {
 }
 
 /// A frame in the air has one name for all radios that hear it. A packet has a name for each link, as its hop limit
-/// changes, and a name without the hop limit for its whole way.
-fn names(found: &Layers<'_>) -> Vec<u64> {
+/// changes, and a name without the hop limit for its whole way. Beside each: whether it names a frame.
+fn names(found: &Layers<'_>) -> Vec<(u64, bool)> {
     let mut names = Vec::new();
     // Retries are alike in their bytes, and two files may each lack a different retry.
     if let Some(air) = found.air.filter(|air| air.is_numbered() && !air.is_retry()) {
-        names.push(hash(0, air.0));
+        names.push((hash(0, air.0), true));
     }
     let is_again = found.air.is_some_and(AirFrame::is_retry);
     if let Some(mut packet) = found.ip.filter(|_| !is_again).map(<[u8]>::to_vec) {
         without_marks(&mut packet);
-        names.push(hash(1, &packet));
+        names.push((hash(1, &packet), false));
         without_hops(&mut packet);
-        names.push(hash(2, &packet));
+        names.push((hash(2, &packet), false));
     }
     names
 }
@@ -182,7 +186,7 @@ mod tests {
     use super::*;
 
     fn sight(way: Option<SightWay>, hops: u8, is_radio: bool) -> Sight {
-        Sight { at: 0, frame: 1, way, hops, is_radio }
+        Sight { at: 0, frame: 1, way, hops, is_radio, is_of_frame: true }
     }
 
     #[test]
@@ -204,6 +208,9 @@ mod tests {
         ] {
             assert_eq!(ours.order(&other), order, "{ours:?} {other:?}");
         }
+        // Two monitors have a packet of 802.11s on two hops.
+        let packet = Sight { is_of_frame: false, ..sight(came, 64, true) };
+        assert_eq!(packet.order(&packet), None);
     }
 
     #[test]
