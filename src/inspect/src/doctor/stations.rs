@@ -11,11 +11,12 @@ use hopwise_host::{Clock, wait_for};
 use super::finding::Finding;
 use super::{System, faults};
 
-/// No rate carries frames reliably below this signal, and many do from the other one on.
+/// No rate carries frames reliably below the first signal, and many rates do from the second on.
 const HOPELESS_DBM: i8 = -85;
 const GOOD_DBM: i8 = -60;
-/// A station whose frames come at this rate is near enough for frames to it at more than the lowest rate.
+/// A station whose frames come at this rate or more, and at so many times the rate of frames to it, is near enough.
 const GOOD_BPS: u64 = 24_000_000;
+const MOST_RATIO: u64 = 4;
 /// The lowest rate of 802.11n.
 const LOWEST_BPS: u64 = 6_500_000;
 /// Fewer packets say nothing about the control of rates.
@@ -29,6 +30,8 @@ pub(super) struct Looked {
     pub(super) broken: Vec<(SanityCheck, StationAddress)>,
     /// The rates of frames to each station, in bits a second.
     pub(super) rates: BTreeMap<StationAddress, BTreeSet<u64>>,
+    /// The packets to each station before the look.
+    pub(super) before: BTreeMap<StationAddress, u64>,
 }
 
 /// Returns whether the interface has stations, by what is in `/sys` and by who offers them.
@@ -69,10 +72,11 @@ pub(super) fn look(name: &str, during: Duration) -> io::Result<Looked> {
     let (clock, mut looked) = (Clock::start(), Looked::default());
     loop {
         source.poll(clock.now(), &mut |_| {});
-        for (station, rate) in
-            source.facts().iter().filter_map(|facts| Some((facts.station, facts.tx_bitrate_bps?)))
-        {
-            looked.rates.entry(station).or_default().insert(rate);
+        for facts in source.facts() {
+            looked.before.entry(facts.station).or_insert(facts.tx_packets.unwrap_or(0));
+            if let Some(rate) = facts.tx_bitrate_bps {
+                looked.rates.entry(facts.station).or_default().insert(rate);
+            }
         }
         if clock.now().since(hopwise_core::Instant::ZERO) >= during {
             break;
@@ -89,7 +93,7 @@ pub(super) fn examine(name: &str, looked: &io::Result<Looked>) -> Vec<Finding> {
         Ok(looked) => {
             let mut findings = odd(name, looked.facts.len(), &looked.broken);
             findings.push(rates(name, &looked.rates));
-            findings.extend(looked.facts.iter().filter_map(|facts| signal(name, facts, &looked.rates)));
+            findings.extend(looked.facts.iter().filter_map(|facts| signal(name, facts, looked)));
             findings
         }
         Err(error) => vec![faults::DRIVER_ODD.skipped(format!("{name}: {error}"))],
@@ -114,25 +118,30 @@ pub(super) fn odd(name: &str, stations: usize, broken: &[(SanityCheck, StationAd
 }
 
 /// A station with a signal that is too weak, or with rates that are too slow for what comes from it.
-fn signal(name: &str, facts: &LinkFacts, rates: &BTreeMap<StationAddress, BTreeSet<u64>>) -> Option<Finding> {
+fn signal(name: &str, facts: &LinkFacts, looked: &Looked) -> Option<Finding> {
     let LinkFacts { station, rx_bitrate_bps, .. } = *facts;
     let dbm = facts.signal_average_dbm.or(facts.signal_dbm);
     if let Some(dbm) = dbm.filter(|dbm| *dbm < HOPELESS_DBM) {
         let said = format!("{name}: frames of {station} have {dbm} dBm, expected {HOPELESS_DBM} dBm or more");
         return Some(faults::SIGNAL_HOPELESS.found(said).with("IF", name));
     }
-    let fastest = *rates.get(&station)?.last()?;
-    if fastest > LOWEST_BPS || facts.tx_packets? < LEAST_PACKETS {
+    let fastest = *looked.rates.get(&station)?.last()?;
+    let before = looked.before.get(&station).copied().unwrap_or(0);
+    if facts.tx_packets?.saturating_sub(before) < LEAST_PACKETS {
         return None;
     }
-    let comes = match (dbm, rx_bitrate_bps) {
-        (Some(dbm), _) if dbm >= GOOD_DBM => format!("with a signal of {dbm} dBm"),
-        (_, Some(bps)) if bps >= GOOD_BPS => format!("at {} kbit/s", bps / 1_000),
+    let (comes, least) = match (dbm, rx_bitrate_bps) {
+        (_, Some(bps)) if bps >= GOOD_BPS && fastest <= bps / MOST_RATIO => {
+            (format!("at {} kbit/s", bps / 1_000), bps / MOST_RATIO)
+        }
+        (Some(dbm), _) if dbm >= GOOD_DBM && fastest <= LOWEST_BPS => {
+            (format!("with a signal of {dbm} dBm"), LOWEST_BPS)
+        }
         _ => return None,
     };
-    let (to, least) = (fastest / 1_000, LOWEST_BPS / 1_000);
+    let (to, least) = (fastest / 1_000, least / 1_000);
     let said = format!(
-        "{name}: frames to {station} go at {to} kbit/s, expected more than {least} kbit/s, since its own come {comes}"
+        "{name}: frames to {station} go at {to} kbit/s, expected more than {least} kbit/s: frames from it come {comes}"
     );
     Some(faults::RATE_STUCK.found(said).with("IF", name))
 }

@@ -70,6 +70,7 @@ fn stations_with_a_hopeless_signal_and_rates_that_stay_low_are_found() {
     one(&comes_at(Some(54_000_000), None, &[6_500_000], 100), "rate-stuck");
     assert_eq!(named(&comes_at(Some(18_000_000), Some(-75), &[1_000_000], 100)), [""; 0]);
     assert_eq!(named(&comes_at(Some(24_000_000), Some(-75), &[13_000_000], 100)), [""; 0]);
+    one(&comes_at(Some(150_000_000), Some(-75), &[15_000_000], 100), "rate-stuck");
 }
 
 #[test]
