@@ -158,10 +158,10 @@ metrics! {
     NEITHER ack_airtime_s = |run| run.air.ack_airtime_s;
     /// frames that were sent again, as the drivers of a mesh's radios count them
     LESS station_retries "frames sent again" = |run| of_links(run, |link| link.tx_retries);
-    /// packets that these radios gave up
+    /// packets that the radios of a mesh gave up
     LESS station_failures "packets given up" = |run| of_links(run, |link| link.tx_failed);
     /// share of the time in which a mesh's channel was busy during the run, 0 to 1; mean of the hosts
-    LESS channel_busy "share of busy time" = |run| mean(hosts(run).filter_map(|host| host.channel?.busy_beside));
+    NEITHER channel_busy = |run| mean(hosts(run).filter_map(|host| host.channel?.busy_beside));
     /// searches for a route that began
     NEITHER route_discoveries = |run| count(run.routing.discoveries);
     /// routes that broke
@@ -268,10 +268,11 @@ fn hosts(run: &RunResult) -> impl Iterator<Item = &HostRow> {
     run.live.iter().filter_map(|live| live.mesh.as_ref()).flat_map(|mesh| &mesh.hosts)
 }
 
-/// The sum over all links of a mesh whose drivers count it; none if no driver does.
+/// The sum over all links of a mesh; none if a driver does not count it, or began anew in the run.
 fn of_links(run: &RunResult, of: fn(&StationLink) -> Option<u64>) -> Option<f64> {
-    let counts = hosts(run).flat_map(|host| &host.links).filter_map(of);
-    count(counts.reduce(|sum, more| sum + more))
+    let mut links = hosts(run).flat_map(|host| &host.links).peekable();
+    links.peek()?;
+    count(links.map(of).sum())
 }
 
 /// A probe stands in no total, but it is there to be measured.
