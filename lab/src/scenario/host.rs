@@ -34,7 +34,7 @@ const WIDE_ENDS: [&str; 3] = [".ip_forward", ".all.forwarding", ".disable_ipv6"]
 const IN_SIMULATION: [(&str, &str); 6] = [
     ("txqueuelen", "radio.queue_packets"),
     ("txq_limit", "radio.queue.packets"),
-    ("aql_limit", "radio.queue.aql_high"),
+    ("aql_limit", "radio.queue.aql_low and radio.queue.aql_high"),
     ("mesh_path_refresh_time", "routing.hwmp.path_refresh_time"),
     ("mesh_hwmp_active_path_timeout", "routing.hwmp.active_path_timeout"),
     ("orig_interval", "routing.batman.orig_interval"),
@@ -158,6 +158,7 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Result<(), Box<
         let worlds = if is_of_kernels { "netns, hwsim or mesh" } else { "hwsim or mesh" };
         let (problem, instead) = match file.world.0 {
             _ if key == SIMULATED => continue,
+            World::Sim if key == "settle" => continue,
             World::Sim => {
                 let found = IN_SIMULATION.iter().find(|(of_host, _)| *of_host == key);
                 (

@@ -32,9 +32,10 @@ impl AirtimeLimits {
         }
     }
 
-    /// The limits of the interface's radio, as a number; none if its categories differ.
+    /// The limits of the interface's radio, as a number.
     pub(crate) fn read(index: u32) -> io::Result<Option<u32>> {
-        Ok(parse(&fs::read_to_string(file(index)?)?).map(AirtimeLimits::number))
+        let differ = || io::Error::other("its access categories have different limits");
+        Ok(Some(parse(&fs::read_to_string(file(index)?)?).ok_or_else(differ)?.number()))
     }
 
     /// Gives all categories these limits.
