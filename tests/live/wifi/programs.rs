@@ -24,7 +24,7 @@ fn played(script: &str, folder: &Folder, change: impl FnOnce(&mut Vec<String>)) 
     let mut words = command_of(&text);
     change(&mut words);
     let out = folder.path("out").to_string_lossy().into_owned();
-    words.splice(2..2, ["--limit", LIMIT, "--out", &out].map(str::to_owned));
+    words.splice(2..2, ["--limit", LIMIT, "--junit", "--out", &out].map(str::to_owned));
     let mut command = Command::new(HOPWISE);
     let done = command.current_dir(root).args(words).env("TMPDIR", folder.path("tmp")).output();
     let done = done.expect("it starts");
@@ -47,6 +47,8 @@ fn every_example_runs_by_the_command_at_its_head() {
     ] {
         let printed = played(script, &folder, |words| words.extend(more.map(str::to_owned)));
         assert!(printed.contains(ends), "{script} {more:?}: {printed}");
+        let junit = fs::read_to_string(folder.path("out/junit.xml")).expect("a report");
+        assert!(junit.contains("failures=\"0\"") && junit.contains(script), "{junit}");
     }
 }
 
@@ -69,4 +71,49 @@ fn clients_that_do_not_hear_each_other_lose_packets_and_rts_mends_it() {
     }));
     println!("without RTS {without} % are lost, with RTS {with} %");
     assert!(without > 10.0 && with < 2.0, "{without} {with}");
+}
+
+/// Joins three stations, and says which of n1 and n2 answer n0.
+const WHO_ANSWERS: &str = "
+    for nth in 0 1 2; do
+        ip netns exec n$nth iw dev wlan0 set type ibss
+        ip -n n$nth link set wlan0 up
+        ip netns exec n$nth iw dev wlan0 ibss join hop 2412 fixed-freq 02:ca:fe:00:00:01
+        ip -n n$nth address add 10.1.0.$((nth + 1))/24 dev wlan0
+    done
+    sleep 3
+    for nth in 1 2; do
+        ip netns exec n0 ping -q -c 10 -i 0.2 -W 2 10.1.0.$((nth + 1)) >/dev/null && echo n$nth
+    done
+    ip netns exec n0 iw dev wlan0 station dump";
+
+#[test]
+fn configurations_of_wmediumd_run_as_they_are_and_bad_ones_have_an_error_with_a_line() {
+    if !can_run(name_of_test!()) {
+        return;
+    }
+    let folder = Folder::new("wmediumd");
+    let ids = "ifaces : { ids = [\"02:00:00:00:00:00\", \"02:00:00:00:01:00\", \"02:00:00:00:02:00\"];";
+    let file = folder.path("net.cfg");
+    let run = |text: &str| {
+        fs::write(&file, format!("{ids}\n{text}\n")).expect("it is written");
+        let mut command = Command::new(HOPWISE);
+        command.args(["air", "hwsim", "--bare", "--limit", LIMIT, "--out"]).arg(folder.path("out"));
+        command.arg(&file).args(["--", "sh", "-c", WHO_ANSWERS]).env("TMPDIR", folder.path("tmp"));
+        command.output().expect("it starts")
+    };
+    let places = "}; model : { type = \"path_loss\"; positions = ((0.0, 0.0), (20.0, 0.0), (900.0, 0.0)); \
+                  tx_powers = (15.0, 15.0, 15.0); model_name = \"log_distance\"; path_loss_exp = 3.0; xg = 0.0; };";
+    for (text, signal) in [
+        ("links = ((0, 1, 31), (0, 2, 0), (1, 2, 25)); };", "-60 dBm"),
+        ("}; model: { type = \"prob\"; default_prob = 1.0; links = ((0, 1, 0.1)); };", "-50 dBm"),
+        (places, "-64 dBm"),
+    ] {
+        let done = run(text);
+        let printed = said(&done);
+        assert!(printed.starts_with("n1\nStation 02:00:00:00:00:01"), "{text}: {printed}");
+        assert!(printed.contains(&format!("signal avg:\t{signal}")), "{text}: {printed}");
+    }
+    let bad = said(&run("}; model: { type = \"magic\"; };"));
+    assert!(bad.contains("net.cfg:2: type \"magic\", expected snr, prob"), "{bad}");
 }

@@ -1,7 +1,7 @@
 //! `hopwise air hwsim`: a scenario under the Wi-Fi stack of a real kernel, in a guest or on this machine.
 
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use hopwise_host::own_file::folder_of;
@@ -19,6 +19,7 @@ mod inside;
 mod medium;
 mod network;
 mod qemu;
+mod wmediumd;
 
 pub(crate) use arguments::Arguments;
 use arguments::words;
@@ -39,14 +40,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         remark(&format!("the guest's image is ready: {}", image.folder().display()));
         return Ok(ExitCode::SUCCESS);
     };
-    let scenario = Scenario::load(file, &arguments.set)?;
+    let stem = file.file_stem().unwrap_or_default();
+    let out = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(stem));
+    let scenario = load(file, &out, &arguments.set)?;
     let prepared = first_arm_unless(&scenario, arguments.arm.as_deref(), arguments.seed)?;
     check(&prepared, arguments.shell.as_deref())?;
     if arguments.shell.is_some() && arguments.accelerator == Accelerator::Counted {
         let problem = "counted, expected auto, kvm or tcg: at a shell its clock would run ahead of its user";
         return Err(Failure::refused("--accelerator", problem));
     }
-    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&scenario.name));
     if arguments.here {
         return inside::run(arguments, &prepared, &out);
     }
@@ -60,6 +62,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         shares: shares(file, &out)?,
     };
     guest.run(&words(arguments, file)?)
+}
+
+/// A scenario, or what a configuration of wmediumd says, whose field is written beside the results.
+fn load(file: &Path, out: &Path, sets: &[String]) -> Result<Scenario, Failure> {
+    if file.extension().is_none_or(|kind| kind != "cfg") {
+        return Ok(Scenario::load(file, sets)?);
+    }
+    let text = std::fs::read_to_string(file).map_err(Failure::during("read wmediumd's configuration"))?;
+    let field = out.join("wmediumd.csv");
+    let at = |line: usize| format!("{}:{line}", file.display());
+    let medium =
+        wmediumd::read(&text, &field).map_err(|(line, problem)| Failure::refused(at(line), problem))?;
+    let written = std::fs::create_dir_all(out).and_then(|()| std::fs::write(&field, medium.field));
+    written.map_err(Failure::during("write wmediumd's links"))?;
+    Scenario::parse("wmediumd", &medium.scenario, sets).map_err(Failure::Located)
 }
 
 /// Refuses a scenario that the kernel's radios cannot play, or a shell on a node that it does not have.

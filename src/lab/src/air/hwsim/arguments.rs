@@ -67,6 +67,9 @@ pub(crate) struct Arguments {
     /// Package of Debian to have in the guest, unpacked and not configured; repeatable
     #[arg(long = "package", value_name = "NAME", value_parser = package, conflicts_with = "here")]
     pub(super) packages: Vec<String>,
+    /// Write junit.xml with COMMAND as one test, for continuous integration
+    #[arg(long)]
+    pub(super) junit: bool,
     /// Use the module mac80211_hwsim of this machine, without a guest; needs root
     #[arg(long, conflicts_with = "prepare")]
     pub(super) here: bool,
@@ -108,6 +111,7 @@ pub(super) fn words(arguments: &Arguments, file: &Path) -> Result<Vec<String>, F
     words.extend(arguments.capture.then(|| "--capture".to_owned()));
     words.extend(arguments.monitor.then(|| "--monitor".to_owned()));
     words.extend(arguments.bare.then(|| "--bare".to_owned()));
+    words.extend(arguments.junit.then(|| "--junit".to_owned()));
     words.push(place("/scenario", file));
     match &arguments.shell {
         Some(node) if node.is_empty() => words.push("--shell".to_owned()),

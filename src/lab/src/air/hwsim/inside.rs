@@ -39,8 +39,27 @@ pub(super) fn run(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Res
     let report = HwsimReport::of(prepared, carried);
     report.tell();
     let written = report.write(&out.join("medium.json"));
-    written.map_err(|error| Failure::failed("write medium.json", error))?;
+    written.map_err(Failure::during("write medium.json"))?;
+    if arguments.junit {
+        let test = junit(&program.join(" "), status == ExitCode::SUCCESS, report.lasted_s);
+        std::fs::write(out.join("junit.xml"), test).map_err(Failure::during("write junit.xml"))?;
+    }
     Ok(status)
+}
+
+/// One test, in the form that servers of continuous integration read.
+fn junit(test: &str, has_passed: bool, seconds: f64) -> String {
+    let test = test.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+    let (failures, failure) = match has_passed {
+        true => (0, ""),
+        false => (1, "<failure message=\"its status is not 0\"/>"),
+    };
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <testsuite name=\"hopwise\" tests=\"1\" failures=\"{failures}\" time=\"{seconds:.3}\">\n  \
+         <testcase classname=\"hopwise\" name=\"{test}\" time=\"{seconds:.3}\">{failure}</testcase>\n\
+         </testsuite>\n"
+    )
 }
 
 /// The program that runs next to the nodes, or on a node.
