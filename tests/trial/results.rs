@@ -67,6 +67,23 @@ fn people_read_the_answer_a_table_and_where_the_rest_is() {
 }
 
 #[test]
+fn a_check_fails_where_an_arm_is_surely_worse_alone() {
+    let folder = Folder::new("check");
+    let checked = |change: &str| {
+        let arm = "receiver: delayed, sender: [newreno]";
+        let arms = format!("arms={{ usual: {{ {arm} }}, new: {{ {arm}, set: {{ {change} }} }} }}");
+        folder.command(&["--check", "--seeds", "6", "--set", &arms]).output().expect("it starts")
+    };
+    assert_eq!(checked("radio.queue_packets: 50").status.code(), Some(0));
+    let worse = checked("channel.loss: 30%");
+    assert_eq!(worse.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&worse.stderr).into_owned();
+    assert!(said.contains("check the arms: new"), "{said}");
+    let several = folder.command(&["--check", "--world", "sim,netns"]).output().expect("it starts");
+    assert_eq!(several.status.code(), Some(2));
+}
+
+#[test]
 fn the_recipe_advise_says_over_a_scenario_what_to_deploy() {
     let folder = Folder::new("advise");
     let words = ["--recipe", "advise", "--seeds", "2", "--set", "run.duration=6s"];

@@ -35,6 +35,10 @@ impl OfScenario {
         self.read(&self.set)
     }
 
+    pub(crate) fn is_recipe(&self) -> bool {
+        self.recipe.is_some()
+    }
+
     /// The scenario's file or recipe, for an error.
     pub(crate) fn named(&self) -> String {
         let file = self.file.as_deref().map(|file| file.display().to_string());

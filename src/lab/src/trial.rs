@@ -15,6 +15,7 @@ use hopwise_lab::record::{Record, Shard, Trial};
 use hopwise_lab::report::{self, Bundle, html};
 use hopwise_lab::scenario::Scenario;
 use hopwise_lab::scenario::point::{MatrixPoint, Stop};
+use hopwise_lab::statistics::{Comparison, ComparisonVerdict};
 use hopwise_lab::store::{Store, StoreError, StoreMode};
 use hopwise_lab::summary::Summary;
 use hopwise_lab::units::Time;
@@ -36,10 +37,15 @@ use progress::TrialProgress;
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let [_, _, ..] = arguments.worlds[..] {
+        if arguments.check {
+            return Err(Failure::refused("--check", "several worlds, expected a trial in one world"));
+        }
         return worlds::run(arguments, &arguments.worlds);
     }
     let scenario = match arguments.worlds[..] {
         [world] => arguments.of.load_in(world)?,
+        // Hosts are what a recipe is played on, whatever world it has by itself.
+        _ if arguments.of.is_recipe() && arguments.mesh.names_hosts() => arguments.of.load_in(World::Mesh)?,
         _ => arguments.of.load()?,
     };
     let campaign = Campaign::new(&scenario, arguments.seeds, arguments.shard).map_err(Failure::Located)?;
@@ -52,7 +58,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     check(&campaign, within, hosts.as_deref())?;
     let folder = arguments.of.folder(&scenario);
     let made = made(arguments, (&scenario, &campaign), &folder, (within, hosts.as_deref()))?;
-    printed(printing::result(&campaign.trial, &made, arguments.json))
+    printed(printing::result(&campaign.trial, &made, arguments.json))?;
+    if arguments.check { checked(&made.findings) } else { Ok(()) }
+}
+
+/// Fails if an arm is surely worse than the baseline.
+fn checked(findings: &Findings) -> Result<(), Failure> {
+    let is_worse =
+        |it: &&Comparison| matches!(it.verdict, ComparisonVerdict::Slower | ComparisonVerdict::Worse);
+    let all = findings.points.iter().flat_map(|point| &point.comparisons);
+    let worse: Vec<_> = all.filter(is_worse).map(|it| it.sentence.as_str()).collect();
+    if worse.is_empty() { Ok(()) } else { Err(Failure::failed("check the arms", worse.join("; "))) }
 }
 
 /// The first run of each arm at each point.
@@ -261,6 +277,7 @@ Examples:
   hopwise trial configs/chain.yaml --seeds 20 --set topology.hops=12 --out results/chain-12
   hopwise trial configs/chain.yaml --resume
   hopwise trial configs/chain.yaml --json | jq '.comparisons[] | {arm, ratio, verdict}'
+  hopwise trial mine.yaml --check || echo 'the change costs goodput'
   hopwise trial configs/chain.yaml --shard 2/8 --out results/chain-2
   hopwise trial configs/live/chain4.yaml --world sim,netns --for 10m
   hopwise trial configs/live/mesh4.yaml --world mesh --inventory configs/inventory.yaml
@@ -298,6 +315,9 @@ pub struct Arguments {
     /// Print one JSON object on standard output and nothing else
     #[arg(long)]
     json: bool,
+    /// End with status 1 if an arm is surely worse than the baseline, for continuous integration
+    #[arg(long)]
+    check: bool,
     /// Write what each radio sends and decodes to captures/RUN/NODE.pcapng, and the packets of the end nodes
     /// to captures/RUN/ends/NODE.pcapng
     #[arg(long)]

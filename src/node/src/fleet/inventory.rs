@@ -25,7 +25,7 @@ const LARGEST: u64 = 16 << 20;
 pub struct ChosenHosts {
     /// Inventory of hosts: a file of ours (`hopwise keys schema inventory`), or JSON of `ansible-inventory --list`
     #[arg(long, value_name = "FILE")]
-    pub(crate) inventory: Option<PathBuf>,
+    pub inventory: Option<PathBuf>,
     /// Name of a host or a group to take alone; repeatable
     #[arg(long, value_name = "NAME", requires = "inventory")]
     limit: Vec<String>,

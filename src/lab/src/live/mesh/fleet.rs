@@ -210,6 +210,10 @@ pub(crate) struct OfMesh {
 }
 
 impl OfMesh {
+    pub(crate) fn names_hosts(&self) -> bool {
+        self.chosen.inventory.is_some()
+    }
+
     /// The hosts of the inventory, which the world mesh needs and no other one takes.
     pub(crate) fn hosts(&self, worlds: &[World]) -> Result<Option<Vec<Host>>, Failure> {
         let is_mesh = worlds.contains(&World::Mesh);
