@@ -107,6 +107,9 @@ pub struct Refusal {
     column: usize,
 }
 
+/// What was asked of a file, or why the file is refused.
+pub type Checked<T = ()> = Result<T, Box<Refusal>>;
+
 impl Refusal {
     fn new(name: &str, text: &str, span: Range<usize>, problem: String, accepted: Option<String>) -> Refusal {
         let before = &text[..span.start.min(text.len())];
@@ -201,7 +204,7 @@ impl Document {
     }
 
     /// Reads a text; refuses one that is no YAML.
-    pub fn parse(name: &str, text: &str) -> Result<Document, Box<Refusal>> {
+    pub fn parse(name: &str, text: &str) -> Checked<Document> {
         let accepted = "YAML: the same indent for keys that stand together, a bracket for each bracket, and quotes \
                         around a text with `: ` or ` #` in it";
         let refuse_for = |span, problem, accepted: &str| {
@@ -228,7 +231,7 @@ impl Document {
     }
 
     /// The content of the file as a `T`. Unknown keys and wrong values are refused at their place.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Box<Refusal>> {
+    pub fn read<T: DeserializeOwned>(&self) -> Checked<T> {
         #[cfg(test)]
         READS.with(|reads| reads.set(reads.get() + 1));
         serde_path_to_error::deserialize(self.value.clone()).map_err(|error| {

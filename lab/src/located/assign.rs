@@ -6,7 +6,7 @@ use serde_yaml::Value;
 use sha2::{Digest, Sha256};
 
 use crate::located::tree::{self, TreeError};
-use crate::located::{Document, Mark, PathStep, Refusal, YamlPath};
+use crate::located::{Checked, Document, Mark, PathStep, Refusal, YamlPath};
 use crate::{hex, plain};
 
 /// The longest list that a scenario may have.
@@ -93,7 +93,7 @@ fn last_key(path: &str, steps: &[PathStep]) -> Range<usize> {
 
 impl Document {
     /// Sets the value of `PATH=VALUE`; VALUE is YAML. A refusal shows `by`.
-    pub fn set(&mut self, by: &str, assignment: &str) -> Result<(), Box<Refusal>> {
+    pub fn set(&mut self, by: &str, assignment: &str) -> Checked {
         let refuse = |span, problem: &str, accepted: &str| {
             Box::new(Refusal::new(by, assignment, span, problem.to_owned(), Some(accepted.to_owned())))
         };
@@ -124,12 +124,7 @@ impl Document {
     }
 
     /// Sets a value that stands elsewhere in the file, where it is shown if it is refused.
-    pub(crate) fn set_value(
-        &mut self,
-        path: &str,
-        value: &Value,
-        elsewhere: &YamlPath,
-    ) -> Result<(), Box<Refusal>> {
+    pub(crate) fn set_value(&mut self, path: &str, value: &Value, elsewhere: &YamlPath) -> Checked {
         let path = self.path_named(path);
         put(&mut self.value, &path.0, value.clone())
             .map_err(|problem| self.refuse_key(elsewhere, problem, "a path such as topology.hops"))?;

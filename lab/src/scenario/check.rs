@@ -17,11 +17,9 @@ pub(super) use live::is_kernels;
 
 use super::schema::{ScenarioFile, TrafficFlows};
 use super::{host, json_schema};
-use crate::located::{Document, Refusal, YamlPath, one_of};
+use crate::located::{Checked, Document, YamlPath, one_of};
 use crate::sim::Arm;
 use crate::{keys, plain};
-
-type CheckResult = Result<(), Box<Refusal>>;
 
 /// Three days; the radio's clock holds longer times for every accepted number of nodes.
 const LONGEST_S: u64 = 3 * 24 * 3600;
@@ -45,7 +43,7 @@ pub(super) struct OwnAgents {
     pub(super) base_station: Option<BaseStationSpec>,
 }
 
-pub(super) fn all(document: &Document, file: &ScenarioFile) -> CheckResult {
+pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
     run(document, file)?;
     if file.traffic.is_empty() {
         return Err(document.refuse(
@@ -81,7 +79,7 @@ pub(super) fn all(document: &Document, file: &ScenarioFile) -> CheckResult {
     Ok(())
 }
 
-pub(super) fn run(document: &Document, file: &ScenarioFile) -> CheckResult {
+pub(super) fn run(document: &Document, file: &ScenarioFile) -> Checked {
     if let Some(problem) = file.title.as_deref().and_then(plain::problem_of_name) {
         return Err(document.refuse(&YamlPath::root().key("title"), problem, plain::NAME));
     }
@@ -104,11 +102,7 @@ pub(super) fn run(document: &Document, file: &ScenarioFile) -> CheckResult {
 }
 
 /// The value of a key that the other keys of its block require.
-pub(super) fn needed<T>(
-    document: &Document,
-    (block, key): (&str, &str),
-    given: Option<T>,
-) -> Result<T, Box<Refusal>> {
+pub(super) fn needed<T>(document: &Document, (block, key): (&str, &str), given: Option<T>) -> Checked<T> {
     given.ok_or_else(|| {
         let accepted = keys::accepted(json_schema(), &[block, key]);
         document.refuse_key(&YamlPath::root().key(block), format!("`{key}` is missing"), &accepted)
@@ -121,7 +115,7 @@ pub(super) fn only_its_own(
     at: &YamlPath,
     given: &[(&str, bool)],
     (taken, noun, needs): (&[&str], &str, &str),
-) -> CheckResult {
+) -> Checked {
     let Some((key, _)) = given.iter().find(|(key, is_given)| *is_given && !taken.contains(key)) else {
         return Ok(());
     };
@@ -144,7 +138,7 @@ pub(super) fn settable(path: &str) -> Result<(), &'static str> {
     }
 }
 
-pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Result<Agents, Box<Refusal>> {
+pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Checked<Agents> {
     let config = file.arms.find(arm).cloned().unwrap_or_default();
     let at = YamlPath::root().key("arms").key(arm);
     if let Some(algorithm) = live::kernel_arm(document, file, (&at, &config))? {

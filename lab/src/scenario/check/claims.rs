@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::CheckResult;
-use crate::located::{Document, YamlPath, one_of};
+use crate::located::{Checked, Document, YamlPath, one_of};
 use crate::scenario::point::MatrixPoint;
 use crate::scenario::schema::{Claim, PointCombination};
 
@@ -13,7 +12,7 @@ pub(in crate::scenario) fn claim(
     (at, claim): (&YamlPath, &Claim),
     arms: &[String],
     (varied, swept): (&BTreeSet<String>, &MatrixPoint),
-) -> CheckResult {
+) -> Checked {
     let premise = claim.premise.as_ref().map(|premise| &premise.arm);
     let named = [
         (at.key("arm"), Some(&claim.arm)),
@@ -53,7 +52,7 @@ pub(in crate::scenario) fn claim(
 }
 
 /// Refuses what is about a ratio where a value is stated.
-fn beside_value(document: &Document, (at, claim): (&YamlPath, &Claim)) -> CheckResult {
+fn beside_value(document: &Document, (at, claim): (&YamlPath, &Claim)) -> Checked {
     let set = [
         ("premise", claim.premise.is_some()),
         ("against", claim.against.is_some()),
@@ -66,7 +65,7 @@ fn beside_value(document: &Document, (at, claim): (&YamlPath, &Claim)) -> CheckR
 }
 
 /// Refuses a second ratio that cannot be: of a value, of single points, or of another reading.
-fn per(document: &Document, (at, claim): (&YamlPath, &Claim), swept: &MatrixPoint) -> CheckResult {
+fn per(document: &Document, (at, claim): (&YamlPath, &Claim), swept: &MatrixPoint) -> Checked {
     if claim.per_at.is_empty() {
         return Ok(());
     }

@@ -4,8 +4,7 @@ use hopwise_mesh::RoutingProtocol;
 use hopwise_mesh::constants::RuleSet;
 use serde_yaml::Value;
 
-use super::CheckResult;
-use crate::located::{Document, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 use crate::routing::{effective_keys, takes};
 use crate::scenario::matrix::{MatrixCell, first_reading};
 use crate::scenario::schema::{
@@ -16,7 +15,7 @@ use crate::words::Word;
 /// Refuses constants of one protocol under another, or under static routes. `rules` may stand beside the protocol, for
 /// users who set another protocol over it; `rules` alone is refused. If arms or points differ in the protocol, some of
 /// them use the constants.
-pub(super) fn routing(document: &Document, file: &ScenarioFile) -> CheckResult {
+pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
     let Some(given) = document.value_at("routing").and_then(Value::as_mapping) else { return Ok(()) };
     if varies(file, "routing.protocol") {
         return Ok(());
@@ -43,7 +42,7 @@ fn of_other_rules<'a>(
     document: &Document,
     file: &ScenarioFile,
     keys: impl Iterator<Item = &'a str>,
-) -> CheckResult {
+) -> Checked {
     if varies(file, "routing.rules") {
         return Ok(());
     }
@@ -62,7 +61,7 @@ fn of_other_rules<'a>(
 
 /// Refuses constants that the protocol beside them does not know, or its rules do not, where points of a matrix or
 /// sweep have a whole section `routing`.
-pub(in crate::scenario) fn routing_of_cells(document: &Document, cells: &[MatrixCell]) -> CheckResult {
+pub(in crate::scenario) fn routing_of_cells(document: &Document, cells: &[MatrixCell]) -> Checked {
     for cell in cells {
         let section =
             cell.values().find(|(path, _)| *path == "routing").and_then(|(_, value)| value.as_mapping());
@@ -93,7 +92,7 @@ const BESIDE_A_TRACE: [&str; 5] = ["shadowing_db", "asymmetric", "fading", "dopp
 const OF_PATH_LOSS: [&str; 2] = ["path_loss", "exponent"];
 
 /// Refuses a second source of powers beside a recording. Models of the file may stay if the recording is set over it.
-fn trace(document: &Document, file: &ScenarioFile) -> CheckResult {
+fn trace(document: &Document, file: &ScenarioFile) -> Checked {
     if file.channel.trace.is_none() || varies(file, "channel.trace") {
         return Ok(());
     }
@@ -122,7 +121,7 @@ fn trace(document: &Document, file: &ScenarioFile) -> CheckResult {
 }
 
 /// Refuses numbers of models that the channel does not use.
-pub(super) fn channel(document: &Document, file: &ScenarioFile) -> CheckResult {
+pub(super) fn channel(document: &Document, file: &ScenarioFile) -> Checked {
     trace(document, file)?;
     let channel = &file.channel;
     let fades = channel.fading != FadingName::None;
@@ -155,7 +154,7 @@ pub(super) fn channel(document: &Document, file: &ScenarioFile) -> CheckResult {
 
 /// Refuses the errors of the true forecast for a predictor, and a predictor's signal without one. The file's own values
 /// may stay if another source is set over the file's.
-pub(super) fn gateway(document: &Document, file: &ScenarioFile) -> CheckResult {
+pub(super) fn gateway(document: &Document, file: &ScenarioFile) -> Checked {
     let (Some(config), Some(given)) =
         (&file.gateway, document.value_at("gateway").and_then(Value::as_mapping))
     else {
@@ -221,7 +220,7 @@ pub(in crate::scenario) fn arms_over_matrix(
     document: &Document,
     file: &ScenarioFile,
     cells: &[MatrixCell],
-) -> CheckResult {
+) -> Checked {
     let varied: Vec<&String> = cells.iter().take(1).flat_map(|cell| cell.point.keys()).collect();
     for name in file.arms.names() {
         for path in file.arms.find(name).into_iter().flat_map(|arm| arm.set.keys()) {

@@ -3,9 +3,8 @@
 use hopwise_mesh::constants::OnlySimulated;
 use hopwise_mesh::{LiveRouter, WhenFull};
 
-use super::CheckResult;
 use crate::live::air::SHORTEST_QUEUE;
-use crate::located::{Document, Refusal, YamlPath, either};
+use crate::located::{Checked, Document, YamlPath, either};
 use crate::routing::names;
 use crate::scenario::host::changes_hosts;
 use crate::scenario::schema::{ArmConfig, ScenarioFile, TrafficFlows, TrafficKind};
@@ -16,7 +15,7 @@ use crate::world::World;
 const SHORTEST_SEGMENT: u16 = 76;
 
 /// Refuses the keys of a scenario that its live world cannot carry out.
-pub(super) fn check(document: &Document, file: &ScenarioFile) -> CheckResult {
+pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
     let world = file.world.0;
     if !world.is_live() {
         return Ok(());
@@ -70,7 +69,7 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> CheckResult {
 }
 
 /// Refuses the flows that programs of a live world cannot send.
-fn flows(document: &Document, file: &ScenarioFile) -> CheckResult {
+fn flows(document: &Document, file: &ScenarioFile) -> Checked {
     let world = file.world.0.name();
     for (nth, traffic) in file.traffic.iter().enumerate() {
         let at = YamlPath::root().key("traffic").index(nth);
@@ -150,7 +149,7 @@ pub(super) fn kernel_arm(
     document: &Document,
     file: &ScenarioFile,
     (at, config): (&YamlPath, &ArmConfig),
-) -> Result<Option<String>, Box<Refusal>> {
+) -> Checked<Option<String>> {
     let receiver = config.receiver.as_deref().unwrap_or_default();
     let sender = config.sender.as_deref().unwrap_or_default();
     thinned_arm(document, file, (at, config))?;
@@ -196,11 +195,7 @@ pub(super) fn kernel_arm(
 }
 
 /// Refuses an arm that has no ACKs of a kernel to thin.
-fn thinned_arm(
-    document: &Document,
-    file: &ScenarioFile,
-    (at, config): (&YamlPath, &ArmConfig),
-) -> CheckResult {
+fn thinned_arm(document: &Document, file: &ScenarioFile, (at, config): (&YamlPath, &ArmConfig)) -> Checked {
     let (problem, accepted) = match (&config.thin, file.world.0) {
         (None, _) => return Ok(()),
         (_, World::Sim) => (
@@ -224,7 +219,7 @@ pub(super) fn transparent_arm(
     document: &Document,
     file: &ScenarioFile,
     (at, config): (&YamlPath, &ArmConfig),
-) -> CheckResult {
+) -> Checked {
     if !config.transparent {
         return Ok(());
     }

@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use super::{CheckResult, LONGEST_S};
+use super::LONGEST_S;
 use crate::keys::Range;
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, Refusal, YamlPath};
 use crate::programs::NUMBER_BYTES;
 use crate::scenario::schema::{Drawn, GAPS, REQUESTS, SEGMENT_BYTES, TRANSFERS, TrafficFlows, TrafficKind};
 use crate::units::{Size, Time};
@@ -17,7 +17,7 @@ struct TrafficKeys<'a> {
     traffic: &'a TrafficFlows,
 }
 
-pub(super) fn check(document: &Document, at: &YamlPath, traffic: &TrafficFlows) -> CheckResult {
+pub(super) fn check(document: &Document, at: &YamlPath, traffic: &TrafficFlows) -> Checked {
     let keys = TrafficKeys { document, at, traffic };
     keys.only_its_own()?;
     keys.times()?;
@@ -32,7 +32,7 @@ pub(super) fn check(document: &Document, at: &YamlPath, traffic: &TrafficFlows) 
 
 impl TrafficKeys<'_> {
     /// Refuses keys of another kind.
-    fn only_its_own(&self) -> CheckResult {
+    fn only_its_own(&self) -> Checked {
         let TrafficFlows { direction, bytes, request, response, think, repeat, every, rate, .. } =
             self.traffic;
         let (of_kind, needs) = match self.traffic.kind {
@@ -75,7 +75,7 @@ impl TrafficKeys<'_> {
         }
     }
 
-    fn times(&self) -> CheckResult {
+    fn times(&self) -> Checked {
         let TrafficFlows { start, apart, flows, stop, think, .. } = self.traffic;
         let latest = most(*start).0.saturating_add(apart.0.saturating_mul(*flows));
         if latest.as_secs() > LONGEST_S {
@@ -92,7 +92,7 @@ impl TrafficKeys<'_> {
     }
 
     /// Checks that `from` is not above `to`.
-    fn sound<T: Copy + PartialOrd>(&self, key: &str, drawn: Option<Drawn<T>>) -> CheckResult {
+    fn sound<T: Copy + PartialOrd>(&self, key: &str, drawn: Option<Drawn<T>>) -> Checked {
         match drawn {
             Some(Drawn::Between { from, to }) if to < from => {
                 let paths = ["to", "from"].map(|end| self.at.key(key).key(end));
@@ -103,7 +103,7 @@ impl TrafficKeys<'_> {
         }
     }
 
-    fn size(&self, key: &str, drawn: Option<Drawn<Size>>, range: &str) -> CheckResult {
+    fn size(&self, key: &str, drawn: Option<Drawn<Size>>, range: &str) -> Checked {
         self.sound(key, drawn)?;
         match drawn {
             Some(drawn)
@@ -115,7 +115,7 @@ impl TrafficKeys<'_> {
         }
     }
 
-    fn bulk(&self) -> CheckResult {
+    fn bulk(&self) -> Checked {
         let TrafficFlows { bytes, think, repeat, .. } = self.traffic;
         for (key, is_given) in [("think", think.is_some()), ("repeat", repeat.is_some())] {
             if is_given && bytes.is_none() {
@@ -126,7 +126,7 @@ impl TrafficKeys<'_> {
         self.size("bytes", *bytes, TRANSFERS)
     }
 
-    fn request(&self) -> CheckResult {
+    fn request(&self) -> Checked {
         for (key, size) in [("request", self.traffic.request), ("response", self.traffic.response)] {
             if size.is_none() {
                 let problem = format!("`kind: request` needs `{key}`");
@@ -137,7 +137,7 @@ impl TrafficKeys<'_> {
         self.size("response", self.traffic.response, TRANSFERS)
     }
 
-    fn cbr(&self) -> CheckResult {
+    fn cbr(&self) -> Checked {
         let TrafficFlows { every, rate, segment_bytes, .. } = self.traffic;
         let largest_rate = u64::from(segment_bytes.unwrap_or(SEGMENT_BYTES)) * 8_000_000;
         self.sound("every", *every)?;
@@ -163,14 +163,14 @@ impl TrafficKeys<'_> {
 }
 
 impl TrafficKeys<'_> {
-    fn gap(&self, every: Drawn<Time>) -> CheckResult {
+    fn gap(&self, every: Drawn<Time>) -> Checked {
         if Range::of(GAPS).holds(most(every).nanos() as f64) {
             return Ok(());
         }
         Err(self.document.refuse(&self.at.key("every"), "every is out of range", GAPS))
     }
 
-    fn probe(&self) -> CheckResult {
+    fn probe(&self) -> Checked {
         let TrafficFlows { every, segment_bytes, .. } = self.traffic;
         let Some(every) = *every else {
             return Err(self.missing("`kind: probe` needs `every`".to_owned(), "every: 100ms"));
