@@ -14,7 +14,7 @@ use hopwise_core::narrow::as_u32;
 use super::nodes::Nodes;
 use super::schema::{ChannelConfig, FadingName, PathLossName, ScenarioFile, UnheardName};
 use super::{check, motion};
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 
 pub(super) fn read(
     document: &Document,
@@ -22,7 +22,7 @@ pub(super) fn read(
     nodes: &Nodes,
     phy: &Phy,
     seed: u64,
-) -> Result<Channel, Box<Refusal>> {
+) -> Checked<Channel> {
     let config = &file.channel;
     let number = |key: &str, given: Option<f64>| check::needed(document, ("channel", key), given);
     let path_loss = match config.path_loss {
@@ -62,11 +62,7 @@ pub(super) fn read(
     Ok(channel)
 }
 
-fn field(
-    document: &Document,
-    config: &ChannelConfig,
-    nodes: &Nodes,
-) -> Result<Option<Arc<RecordedField>>, Box<Refusal>> {
+fn field(document: &Document, config: &ChannelConfig, nodes: &Nodes) -> Checked<Option<Arc<RecordedField>>> {
     let Some(name) = &config.trace else { return Ok(None) };
     let accepted = "a recording such as configs/field.csv, with the names of the topology";
     let at = YamlPath::root().key("channel").key("trace");
@@ -86,7 +82,7 @@ fn field(
     Ok(Some(Arc::new(field)))
 }
 
-fn noise_w(document: &Document, config: &ChannelConfig, phy: &Phy) -> Result<Option<f64>, Box<Refusal>> {
+fn noise_w(document: &Document, config: &ChannelConfig, phy: &Phy) -> Checked<Option<f64>> {
     let Some(dbm) = config.noise_dbm else { return Ok(None) };
     let at = YamlPath::root().key("channel").key("noise_dbm");
     if matches!(phy.coding, Coding::Dsss { .. }) {
@@ -105,7 +101,7 @@ fn say_of_links(
     config: &ChannelConfig,
     nodes: &Nodes,
     channel: &mut Channel,
-) -> Result<(), Box<Refusal>> {
+) -> Checked {
     let at = YamlPath::root().key("channel").key("links");
     if config.links.len() > MOST_SENTENCES {
         let problem = format!("{} sentences", config.links.len());
@@ -123,12 +119,7 @@ fn say_of_links(
 }
 
 /// Times count from the run's beginning. Each outage has a stream of its own for its delay.
-fn outages(
-    document: &Document,
-    config: &ChannelConfig,
-    nodes: &Nodes,
-    seed: u64,
-) -> Result<Vec<Outage>, Box<Refusal>> {
+fn outages(document: &Document, config: &ChannelConfig, nodes: &Nodes, seed: u64) -> Checked<Vec<Outage>> {
     let mut outages = Vec::new();
     for (nth, outage) in config.outages.iter().enumerate() {
         let at = YamlPath::root().key("channel").key("outages").index(nth);

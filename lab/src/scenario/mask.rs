@@ -7,10 +7,10 @@ use hopwise_air::phy::{Phy, Rate, RateMask};
 
 use super::check;
 use super::schema::ScenarioFile;
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 
 /// The same profile with the rates that the file allows.
-pub(super) fn read(document: &Document, file: &ScenarioFile, phy: Phy) -> Result<Phy, Box<Refusal>> {
+pub(super) fn read(document: &Document, file: &ScenarioFile, phy: Phy) -> Checked<Phy> {
     let radio = &file.radio;
     let legacy = radio.rates.as_ref().map(|rates| rates.iter().map(|rate| rate.0).collect::<Vec<_>>());
     let mcs = radio.mcs.as_ref().map(|mcs| mcs.iter().map(|mcs| u64::from(*mcs)).collect::<Vec<_>>());
@@ -25,12 +25,7 @@ pub(super) fn read(document: &Document, file: &ScenarioFile, phy: Phy) -> Result
     Ok(masked)
 }
 
-fn refuse_what_changes_nothing(
-    document: &Document,
-    file: &ScenarioFile,
-    phy: &Phy,
-    key: &str,
-) -> Result<(), Box<Refusal>> {
+fn refuse_what_changes_nothing(document: &Document, file: &ScenarioFile, phy: &Phy, key: &str) -> Checked {
     let at = YamlPath::root().key("radio");
     if phy.is_ht() != (key == "mcs") && !check::varies(file, "radio.profile") {
         let other = if phy.is_ht() { "mcs" } else { "rates" };
@@ -51,7 +46,7 @@ fn mask(
     file: &ScenarioFile,
     phy: &Phy,
     (key, given): (&str, &[u64]),
-) -> Result<RateMask, Box<Refusal>> {
+) -> Checked<RateMask> {
     let at = YamlPath::root().key("radio").key(key);
     let all = file.radio.rate.0.rates(phy);
     let names: BTreeMap<u64, String> = all.iter().map(|rate| (number(rate), name(rate))).collect();

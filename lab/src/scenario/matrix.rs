@@ -5,7 +5,7 @@ use serde_yaml::Value;
 
 use super::check;
 use super::schema::MatrixConfig;
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, Refusal, YamlPath};
 use crate::scenario::point::MatrixPoint;
 use crate::scenario::point::plain;
 
@@ -41,24 +41,18 @@ pub(super) fn cells(
     document: &Document,
     matrix: Option<&MatrixConfig>,
     sweep: Option<&MatrixConfig>,
-) -> Result<Vec<MatrixCell>, Box<Refusal>> {
+) -> Checked<Vec<MatrixCell>> {
     // Combinations of open settings come first, so that the points of each stand together.
     crossed(document, "matrix", matrix, readings(document, sweep)?)
 }
 
 /// All combinations of the `sweep`; a single empty one without it.
-pub(super) fn readings(
-    document: &Document,
-    sweep: Option<&MatrixConfig>,
-) -> Result<Vec<MatrixCell>, Box<Refusal>> {
+pub(super) fn readings(document: &Document, sweep: Option<&MatrixConfig>) -> Checked<Vec<MatrixCell>> {
     crossed(document, "sweep", sweep, vec![MatrixCell::default()])
 }
 
 /// The paths of the `sweep` with the values of its first combination.
-pub(super) fn first_reading(
-    document: &Document,
-    sweep: Option<&MatrixConfig>,
-) -> Result<MatrixPoint, Box<Refusal>> {
+pub(super) fn first_reading(document: &Document, sweep: Option<&MatrixConfig>) -> Checked<MatrixPoint> {
     Ok(readings(document, sweep)?.into_iter().next().map(|cell| cell.point).unwrap_or_default())
 }
 
@@ -67,7 +61,7 @@ pub(super) fn first_reading(
 pub(super) fn names(
     document: &Document,
     sweep: Option<&MatrixConfig>,
-) -> Result<Vec<(String, MatrixPoint)>, Box<Refusal>> {
+) -> Checked<Vec<(String, MatrixPoint)>> {
     let Some(MatrixConfig(entries)) = sweep else { return Ok(Vec::new()) };
     let Some(named) = entries.get(NAMED) else { return Ok(Vec::new()) };
     let matrix = Matrix { document, at: YamlPath::root().key("sweep") };
@@ -105,7 +99,7 @@ impl Sweep {
     pub(crate) fn documents(
         document: &Document,
         sweep: Option<&Sweep>,
-    ) -> Result<Vec<(MatrixPoint, Document)>, Box<Refusal>> {
+    ) -> Checked<Vec<(MatrixPoint, Document)>> {
         let cells = cells(document, None, sweep.map(|sweep| &sweep.0))?;
         let with = |cell: MatrixCell| {
             let mut document = document.clone();
@@ -116,10 +110,7 @@ impl Sweep {
     }
 
     /// The names that it gives to some of its values.
-    pub(crate) fn names(
-        document: &Document,
-        sweep: Option<&Sweep>,
-    ) -> Result<Vec<(String, MatrixPoint)>, Box<Refusal>> {
+    pub(crate) fn names(document: &Document, sweep: Option<&Sweep>) -> Checked<Vec<(String, MatrixPoint)>> {
         names(document, sweep.map(|sweep| &sweep.0))
     }
 }
@@ -133,7 +124,7 @@ fn crossed(
     name: &str,
     matrix: Option<&MatrixConfig>,
     mut cells: Vec<MatrixCell>,
-) -> Result<Vec<MatrixCell>, Box<Refusal>> {
+) -> Checked<Vec<MatrixCell>> {
     let Some(MatrixConfig(entries)) = matrix else { return Ok(cells) };
     let matrix = Matrix { document, at: YamlPath::root().key(name) };
     let mut axes: Vec<MatrixAxis> = Vec::new();
@@ -173,18 +164,18 @@ fn crossed(
 }
 
 impl Matrix<'_> {
-    fn key<'v>(&self, at: &YamlPath, key: &'v Value) -> Result<&'v str, Box<Refusal>> {
+    fn key<'v>(&self, at: &YamlPath, key: &'v Value) -> Checked<&'v str> {
         key.as_str().ok_or_else(|| self.document.refuse(at, "a key that is no text", "a path"))
     }
 
-    fn list<'v>(&self, at: &YamlPath, value: &'v Value) -> Result<&'v [Value], Box<Refusal>> {
+    fn list<'v>(&self, at: &YamlPath, value: &'v Value) -> Checked<&'v [Value]> {
         match value.as_sequence() {
             Some(values) if !values.is_empty() => Ok(values),
             _ => Err(self.document.refuse(at, "no list", "a list such as [1, 4, 8]")),
         }
     }
 
-    fn map<'v>(&self, at: &YamlPath, value: &'v Value) -> Result<&'v serde_yaml::Mapping, Box<Refusal>> {
+    fn map<'v>(&self, at: &YamlPath, value: &'v Value) -> Checked<&'v serde_yaml::Mapping> {
         let accepted = "paths with values, such as { topology.hops: 8 }";
         match value.as_mapping() {
             Some(map) if !map.is_empty() => Ok(map),
@@ -193,13 +184,7 @@ impl Matrix<'_> {
     }
 
     /// A path with its values, or the beginning of several.
-    fn axes(
-        &self,
-        at: &YamlPath,
-        path: &str,
-        values: &Value,
-        axes: &mut Vec<MatrixAxis>,
-    ) -> Result<(), Box<Refusal>> {
+    fn axes(&self, at: &YamlPath, path: &str, values: &Value, axes: &mut Vec<MatrixAxis>) -> Checked {
         let Some(map) = values.as_mapping().filter(|map| !map.is_empty()) else {
             if let Some(axis) = self.axis(at, path, values)? {
                 self.check_once(&axis)?;
@@ -215,7 +200,7 @@ impl Matrix<'_> {
     }
 
     /// The values of one path; none where `--set` has fixed it.
-    fn axis(&self, at: &YamlPath, path: &str, values: &Value) -> Result<Option<MatrixAxis>, Box<Refusal>> {
+    fn axis(&self, at: &YamlPath, path: &str, values: &Value) -> Checked<Option<MatrixAxis>> {
         let values = self.list(at, values)?;
         let is_of_arm = path.starts_with("arms.") && path.matches('.').count() > 1;
         if let Err(problem) = check::settable(path).or_else(|why| if is_of_arm { Ok(()) } else { Err(why) }) {
@@ -230,7 +215,7 @@ impl Matrix<'_> {
         Ok(Some(values.iter().enumerate().map(given).collect()))
     }
 
-    fn groups(&self, at: &YamlPath, groups: &Value) -> Result<Vec<MatrixAxis>, Box<Refusal>> {
+    fn groups(&self, at: &YamlPath, groups: &Value) -> Checked<Vec<MatrixAxis>> {
         let mut axes = Vec::new();
         for (nth, group) in self.list(at, groups)?.iter().enumerate() {
             let at = at.index(nth);
@@ -270,7 +255,7 @@ impl Matrix<'_> {
     }
 
     /// Refuses a value or a row that is there twice: both would be one point.
-    fn check_once(&self, axis: &MatrixAxis) -> Result<(), Box<Refusal>> {
+    fn check_once(&self, axis: &MatrixAxis) -> Checked {
         let twice = |nth: &usize| axis[..*nth].iter().any(|known| are_same(known, &axis[*nth]));
         let Some(nth) = (1..axis.len()).find(twice) else { return Ok(()) };
         let row = &axis[nth];
@@ -281,7 +266,7 @@ impl Matrix<'_> {
     }
 
     /// The values of an excluded point. None if `--set` has fixed other values, or all of them: the user then wants it.
-    fn excluded(&self, at: &YamlPath, entry: &Value) -> Result<Option<serde_yaml::Mapping>, Box<Refusal>> {
+    fn excluded(&self, at: &YamlPath, entry: &Value) -> Checked<Option<serde_yaml::Mapping>> {
         let mut left = self.map(at, entry)?.clone();
         let (mut is_other, paths) = (false, left.keys().cloned().collect::<Vec<_>>());
         for key in paths {
@@ -340,7 +325,7 @@ impl MatrixCell {
         self.values.iter().find(|given| given.path == path).map(|given| &given.at)
     }
 
-    pub(super) fn set_in(&self, document: &mut Document) -> Result<(), Box<Refusal>> {
+    pub(super) fn set_in(&self, document: &mut Document) -> Checked {
         self.values.iter().try_for_each(|given| document.set_value(&given.path, &given.value, &given.at))
     }
 }

@@ -7,7 +7,7 @@ use hopwise_core::narrow::as_u32;
 
 use super::schema::{ScenarioFile, Shape, Topology};
 use super::{check, motion};
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 use crate::sim::WirePlan;
 
 /// With more nodes a run takes longer than any user waits.
@@ -45,7 +45,7 @@ impl Nodes {
     }
 
     /// The number of the node that the value at `at` names, or a refusal there.
-    pub(super) fn named(&self, document: &Document, at: &YamlPath, name: &str) -> Result<u32, Box<Refusal>> {
+    pub(super) fn named(&self, document: &Document, at: &YamlPath, name: &str) -> Checked<u32> {
         self.find(name).ok_or_else(|| {
             let accepted = format!("first, last, or one of {} to {}", self.names[0], self.last());
             let paths = [at.clone(), YamlPath::root().key("topology")];
@@ -62,11 +62,7 @@ struct TopologyKeys<'a> {
 }
 
 /// Places the nodes; `draw` counts the draws of a random field.
-pub(super) fn place(
-    document: &Document,
-    file: &ScenarioFile,
-    (seed, draw): (u64, u32),
-) -> Result<Nodes, Box<Refusal>> {
+pub(super) fn place(document: &Document, file: &ScenarioFile, (seed, draw): (u64, u32)) -> Checked<Nodes> {
     let topology = &file.topology;
     let keys = TopologyKeys { document, topology, at: YamlPath::root().key("topology") };
     keys.only_its_own()?;
@@ -104,7 +100,7 @@ pub(super) fn place(
 
 impl TopologyKeys<'_> {
     /// Refuses keys of another shape.
-    fn only_its_own(&self) -> Result<(), Box<Refusal>> {
+    fn only_its_own(&self) -> Checked {
         let Topology { kind, hops, spacing_m, arm, rows, columns, nodes, width_m, height_m, file, .. } =
             self.topology;
         let (of_shape, needs) = match kind {
@@ -134,7 +130,7 @@ impl TopologyKeys<'_> {
     }
 
     /// A key that this shape needs.
-    fn needed<T>(&self, key: &str, given: Option<T>) -> Result<T, Box<Refusal>> {
+    fn needed<T>(&self, key: &str, given: Option<T>) -> Checked<T> {
         check::needed(self.document, ("topology", key), given)
     }
 
@@ -142,7 +138,7 @@ impl TopologyKeys<'_> {
         self.topology.spacing_m.unwrap_or(SPACING_M)
     }
 
-    fn at_most(&self, key: &str, nodes: u64) -> Result<(), Box<Refusal>> {
+    fn at_most(&self, key: &str, nodes: u64) -> Checked {
         if nodes <= u64::from(MOST_NODES) {
             return Ok(());
         }
@@ -150,14 +146,14 @@ impl TopologyKeys<'_> {
         Err(self.document.refuse(&self.at.key(key), format!("that makes {nodes} nodes"), &accepted))
     }
 
-    fn chain(&self) -> Result<Vec<Position>, Box<Refusal>> {
+    fn chain(&self) -> Checked<Vec<Position>> {
         let hops = self.needed("hops", self.topology.hops)?;
         let spacing_m = self.spacing();
         Ok((0..=hops).map(|n| Position { x: spacing_m * f64::from(n), y: 0.0 }).collect())
     }
 
     /// West to east first, then south to north without the centre, which both share.
-    fn cross(&self) -> Result<Vec<Position>, Box<Refusal>> {
+    fn cross(&self) -> Checked<Vec<Position>> {
         let arm = self.needed("arm", self.topology.arm)?;
         self.at_most("arm", 4 * u64::from(arm) + 1)?;
         let spacing_m = self.spacing();
@@ -168,7 +164,7 @@ impl TopologyKeys<'_> {
     }
 
     /// Row by row.
-    fn grid(&self) -> Result<Vec<Position>, Box<Refusal>> {
+    fn grid(&self) -> Checked<Vec<Position>> {
         let rows = self.needed("rows", self.topology.rows)?;
         let columns = self.needed("columns", self.topology.columns)?;
         let of = if self.document.is_set("topology.columns") { "columns" } else { "rows" };
@@ -182,7 +178,7 @@ impl TopologyKeys<'_> {
     }
 
     /// Evenly over a rectangle, by the seed.
-    fn random(&self, seed: u64, draw: u32) -> Result<Vec<Position>, Box<Refusal>> {
+    fn random(&self, seed: u64, draw: u32) -> Checked<Vec<Position>> {
         let nodes = self.needed("nodes", self.topology.nodes)?;
         let width_m = self.needed("width_m", self.topology.width_m)?;
         let height_m = self.needed("height_m", self.topology.height_m)?;
@@ -197,7 +193,7 @@ impl TopologyKeys<'_> {
     }
 
     /// The file's name and text.
-    fn text(&self, accepted: &str) -> Result<(&str, String), Box<Refusal>> {
+    fn text(&self, accepted: &str) -> Checked<(&str, String)> {
         let Some(name) = &self.topology.file else {
             return Err(self.document.refuse_key(&self.at, "`file` is missing", accepted));
         };
@@ -205,7 +201,7 @@ impl TopologyKeys<'_> {
         Ok((name, motion::read_text(name).map_err(refuse)?))
     }
 
-    fn movements(&self) -> Result<Movements, Box<Refusal>> {
+    fn movements(&self) -> Checked<Movements> {
         let accepted = "a movement file as ns-2's setdest writes it, or BonnMotion's (.movements, unpacked)";
         let (name, text) = self.text(accepted)?;
         let refuse = |problem: String| self.document.refuse(&self.at.key("file"), problem, accepted);
@@ -219,7 +215,7 @@ impl TopologyKeys<'_> {
     }
 
     /// A line `x y` for each node, in metres; `#` begins a comment.
-    fn file(&self) -> Result<Vec<Position>, Box<Refusal>> {
+    fn file(&self) -> Checked<Vec<Position>> {
         let accepted = "a file with a line `x y` for each node, in metres";
         let (name, text) = self.text(accepted)?;
         let refuse = |problem: String| self.document.refuse(&self.at.key("file"), problem, accepted);
