@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use crate::file_kind;
 use crate::keys;
 use crate::live::part::{NodePart, WORD_WITHIN_S};
-use crate::located::{Document, LoadError, Refusal, YamlPath};
+use crate::located::{Checked, Document, LoadError, Refusal, YamlPath};
 use crate::plain;
 use crate::routing::RoutingConfig;
 use crate::sim::Plan;
@@ -66,7 +66,7 @@ struct ParsedScenario {
 }
 
 impl ParsedScenario {
-    fn of(document: Document) -> Result<Arc<ParsedScenario>, Box<Refusal>> {
+    fn of(document: Document) -> Checked<Arc<ParsedScenario>> {
         keys::check(&document, json_schema())?;
         let mut file: ScenarioFile = document.read()?;
         host::simulate(&mut file);
@@ -147,11 +147,11 @@ impl Scenario {
     }
 
     /// The same, from a text.
-    pub fn parse(name: &str, text: &str, sets: &[String]) -> Result<Scenario, Box<Refusal>> {
+    pub fn parse(name: &str, text: &str, sets: &[String]) -> Checked<Scenario> {
         Scenario::new(name.to_owned(), Document::parse(name, text)?, sets)
     }
 
-    fn new(name: String, mut document: Document, sets: &[String]) -> Result<Scenario, Box<Refusal>> {
+    fn new(name: String, mut document: Document, sets: &[String]) -> Checked<Scenario> {
         for assignment in sets {
             document.set("--set", assignment)?;
         }
@@ -164,7 +164,7 @@ impl Scenario {
     }
 
     /// Parts of a trial of this scenario.
-    pub fn asked(&self) -> Result<TrialRequest, Box<Refusal>> {
+    pub fn asked(&self) -> Checked<TrialRequest> {
         let ParsedScenario { document, file } = &*self.read;
         let mut arms = self.arms()?;
         check::run(document, file)?;
@@ -220,7 +220,7 @@ impl Scenario {
     }
 
     /// Statements of a paper about this scenario.
-    pub fn claims(&self) -> Result<&[Claim], Box<Refusal>> {
+    pub fn claims(&self) -> Checked<&[Claim]> {
         let ParsedScenario { document, file } = &*self.read;
         let arms = self.arms()?;
         let paths: BTreeSet<String> =
@@ -234,7 +234,7 @@ impl Scenario {
     }
 
     /// Settings that the paper leaves open, with the values of the first combination of its `sweep`.
-    pub fn first_reading(&self) -> Result<MatrixPoint, Box<Refusal>> {
+    pub fn first_reading(&self) -> Checked<MatrixPoint> {
         match &self.readings {
             Some(readings) => Ok(readings.first()),
             None => matrix::first_reading(&self.read.document, self.read.file.sweep.as_ref()),
@@ -242,7 +242,7 @@ impl Scenario {
     }
 
     /// The names of values in its `sweep`, for tables.
-    pub fn names_of_readings(&self) -> Result<Vec<(String, MatrixPoint)>, Box<Refusal>> {
+    pub fn names_of_readings(&self) -> Checked<Vec<(String, MatrixPoint)>> {
         match &self.readings {
             Some(readings) => Ok(readings.names.clone()),
             None => matrix::names(&self.read.document, self.read.file.sweep.as_ref()),
@@ -268,7 +268,7 @@ impl Scenario {
         document.refuse(&at, problem, accepted)
     }
 
-    fn arms(&self) -> Result<Vec<String>, Box<Refusal>> {
+    fn arms(&self) -> Checked<Vec<String>> {
         let arms: Vec<String> = self.read.file.arms.names().map(str::to_owned).collect();
         if arms.is_empty() {
             let wanted = "at least one, such as x: { receiver: delayed, sender: [cubic] }";
@@ -277,7 +277,7 @@ impl Scenario {
         Ok(arms)
     }
 
-    fn cells(&self) -> Result<Vec<MatrixCell>, Box<Refusal>> {
+    fn cells(&self) -> Checked<Vec<MatrixCell>> {
         let ParsedScenario { document, file } = &*self.read;
         let mut cells = matrix::cells(document, file.matrix.as_ref(), file.sweep.as_ref())?;
         if let Some(readings) = &self.readings {
@@ -289,7 +289,7 @@ impl Scenario {
     }
 
     /// The scenario at one point of its matrix.
-    pub fn at(&self, cell: &MatrixCell) -> Result<Scenario, Box<Refusal>> {
+    pub fn at(&self, cell: &MatrixCell) -> Checked<Scenario> {
         let read = if cell.point.is_empty() {
             Arc::clone(&self.read)
         } else {
@@ -301,7 +301,7 @@ impl Scenario {
     }
 
     /// The only point of the matrix; an empty one without a matrix.
-    pub fn only_point(&self) -> Result<MatrixPoint, Box<Refusal>> {
+    pub fn only_point(&self) -> Checked<MatrixPoint> {
         Ok(self.cells()?.into_iter().next().map(|cell| cell.point).unwrap_or_default())
     }
 
@@ -330,7 +330,7 @@ impl Scenario {
     }
 
     /// A known arm, at the scenario's own point.
-    pub fn under(&self, arm: &str) -> Result<Armed, Box<Refusal>> {
+    pub fn under(&self, arm: &str) -> Checked<Armed> {
         let sets = self.read.file.arms.find(arm).map(|arm| &arm.set).filter(|sets| !sets.is_empty());
         let Some(sets) = sets else { return Armed::new(Arc::clone(&self.read), arm) };
         let mut document = self.read.document.clone();

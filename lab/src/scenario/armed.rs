@@ -13,7 +13,7 @@ use super::{
     HostPlan, ParsedScenario, Prepared, channel, check, flows, gateway, made_by, nodes, queue, radio, reach,
     routing, settings,
 };
-use crate::located::{Refusal, YamlPath};
+use crate::located::{Checked, YamlPath};
 use crate::routing::RoutingConfig;
 use crate::sim::{Plan, RoutingPlan, certificate_hash};
 use crate::version;
@@ -31,7 +31,7 @@ pub struct Armed {
 }
 
 impl Armed {
-    pub(super) fn new(read: Arc<ParsedScenario>, arm: &str) -> Result<Armed, Box<Refusal>> {
+    pub(super) fn new(read: Arc<ParsedScenario>, arm: &str) -> Checked<Armed> {
         let ParsedScenario { document, file } = &*read;
         check::all(document, file)?;
         let agents = check::agents(document, file, arm)?;
@@ -61,7 +61,7 @@ impl Armed {
     }
 
     /// The plan for a seed.
-    pub fn prepare(&self, seed: u64) -> Result<Prepared, Box<Refusal>> {
+    pub fn prepare(&self, seed: u64) -> Checked<Prepared> {
         let ParsedScenario { document, file } = &*self.read;
         for draw in 0..MOST_DRAWS {
             let nodes = nodes::place(document, file, (seed, draw))?;
@@ -76,7 +76,7 @@ impl Armed {
         Err(document.refuse(&YamlPath::root().key("topology"), problem, accepted))
     }
 
-    fn plan(&self, nodes: &Nodes, seed: u64) -> Result<Plan, Box<Refusal>> {
+    fn plan(&self, nodes: &Nodes, seed: u64) -> Checked<Plan> {
         let ParsedScenario { document, file } = &*self.read;
         routing::check(document, &self.routing, nodes)?;
         let RunConfig { duration, warmup, .. } = &file.run;

@@ -10,7 +10,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::narrow::as_u32;
 use hopwise_core::tcp::TcpConfig;
 
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 use crate::programs::Amount;
 use crate::rules::Network;
 use crate::scenario::nodes::Nodes;
@@ -25,7 +25,7 @@ pub(super) fn read(
     nodes: &Nodes,
     routing: &RoutingPlan,
     seed: u64,
-) -> Result<Vec<FlowPlan>, Box<Refusal>> {
+) -> Checked<Vec<FlowPlan>> {
     let mut flows = Vec::new();
     for (nth, traffic) in file.traffic.iter().enumerate() {
         let at = YamlPath::root().key("traffic").index(nth);
@@ -113,11 +113,7 @@ pub(super) fn tcp_config(tcp: &Tcp, segment_bytes: u16, routing: &RoutingPlan) -
     routing.limit_hops(Tcp { segment_bytes: Some(segment_bytes), ..*tcp }.config())
 }
 
-pub(super) fn rules(
-    document: &Document,
-    file: &ScenarioFile,
-    nodes: &Nodes,
-) -> Result<Vec<endpoint::Rule>, Box<Refusal>> {
+pub(super) fn rules(document: &Document, file: &ScenarioFile, nodes: &Nodes) -> Checked<Vec<endpoint::Rule>> {
     let mut rules = Vec::new();
     for (nth, rule) in file.rules.iter().enumerate() {
         let at = YamlPath::root().key("rules").index(nth).key("match");

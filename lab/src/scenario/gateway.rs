@@ -3,7 +3,7 @@
 use super::check::Agents;
 use super::nodes::Nodes;
 use super::schema::{GatewayConfig, ScenarioFile, SourceName};
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 use crate::sim::{ForecastErrors, GatewayPlan, Signal};
 
 pub(super) fn read(
@@ -11,7 +11,7 @@ pub(super) fn read(
     file: &ScenarioFile,
     nodes: &Nodes,
     agents: &Agents,
-) -> Result<Option<GatewayPlan>, Box<Refusal>> {
+) -> Checked<Option<GatewayPlan>> {
     let at = YamlPath::root().key("gateway");
     let Some(config) = &file.gateway else {
         let Some(_) = &agents.arm.base_station else { return Ok(None) };
@@ -45,7 +45,7 @@ pub(super) fn read(
     Ok(Some(GatewayPlan { node, forecast, predictor: predictor(document, config)? }))
 }
 
-fn predictor(document: &Document, config: &GatewayConfig) -> Result<Option<Signal>, Box<Refusal>> {
+fn predictor(document: &Document, config: &GatewayConfig) -> Checked<Option<Signal>> {
     let GatewayConfig { slope_db_s, noise_db, shadow_db, .. } = *config;
     if config.source == SourceName::Truth {
         return Ok(None);

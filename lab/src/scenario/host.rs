@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::schema::{HostConfig, ScenarioFile};
-use crate::located::{Document, Refusal, YamlPath, one_of};
+use crate::located::{Checked, Document, YamlPath, one_of};
 use crate::units::Time;
 use crate::words::OrOff;
 use crate::world::World;
@@ -56,11 +56,7 @@ impl HostPlan {
     }
 
     /// The plan of a file whose nodes have these names.
-    pub(super) fn read(
-        document: &Document,
-        file: &ScenarioFile,
-        nodes: &[String],
-    ) -> Result<HostPlan, Box<Refusal>> {
+    pub(super) fn read(document: &Document, file: &ScenarioFile, nodes: &[String]) -> Checked<HostPlan> {
         let Some(host) = &file.host else { return Ok(HostPlan::default()) };
         let names: Vec<_> = [ALL].into_iter().chain(nodes.iter().map(String::as_str)).collect();
         for (key, commands) in [("before", &host.before), ("after", &host.after)] {
@@ -124,7 +120,7 @@ fn in_words(value: &Value, is_switch: bool) -> String {
 }
 
 /// Refuses what the hosts of this world do not have.
-pub(super) fn check(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>> {
+pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
     let Some(host) = &file.host else { return Ok(()) };
     let at = YamlPath::root().key("host");
     let is_part =

@@ -8,7 +8,7 @@ use hopwise_air::motion::{NodeTrack, Waypoint};
 
 use super::check;
 use super::schema::{ScenarioFile, Shape};
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 use crate::named;
 
 /// No file of movements or of a channel comes near this.
@@ -24,7 +24,7 @@ pub(super) fn tracks(
     file: &ScenarioFile,
     (names, positions): (&[String], &mut [Option<Position>]),
     seed: u64,
-) -> Result<Vec<Option<NodeTrack>>, Box<Refusal>> {
+) -> Checked<Vec<Option<NodeTrack>>> {
     let Some(mobility) = &file.mobility else { return Ok(Vec::new()) };
     let at = YamlPath::root().key("mobility");
     if file.topology.kind == Shape::Movements {
@@ -67,7 +67,7 @@ fn still(
     (name, [x, y]): (&str, [f64; 2]),
     names: &[String],
     area: Position,
-) -> Result<usize, Box<Refusal>> {
+) -> Checked<usize> {
     let Some(node) = names.iter().position(|known| known == name) else {
         let accepted = format!("one of n0 to n{}", names.len() - 1);
         return Err(document.refuse_key(at, format!("no node is called `{name}`"), &accepted));

@@ -7,7 +7,7 @@ use serde_yaml::Value;
 
 use super::check;
 use super::schema::ScenarioFile;
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 use crate::world::World;
 
 /// Linux's queue, if the scenario has it.
@@ -15,7 +15,7 @@ pub(super) fn read(
     document: &Document,
     file: &ScenarioFile,
     (phy, mac): (&Phy, &MacConfig),
-) -> Result<Option<FqCodelConfig>, Box<Refusal>> {
+) -> Checked<Option<FqCodelConfig>> {
     let (queue, at) = (&file.radio.queue, YamlPath::root().key("radio").key("queue"));
     let given = document.value_at("radio.queue").and_then(Value::as_mapping);
     let is_given = |key: &str| given.is_some_and(|given| given.contains_key(key));

@@ -5,7 +5,7 @@ use hopwise_air::phy::{Band, Phy};
 
 use super::schema::ScenarioFile;
 use super::{check, mask};
-use crate::located::{Document, Refusal, YamlPath, one_of};
+use crate::located::{Checked, Document, YamlPath, one_of};
 use crate::units::Time;
 use crate::words::OrOff;
 
@@ -13,7 +13,7 @@ use crate::words::OrOff;
 const MOST_MPDUS: u8 = 64;
 
 /// The physical layer of all radios.
-pub(super) fn read(document: &Document, file: &ScenarioFile) -> Result<Phy, Box<Refusal>> {
+pub(super) fn read(document: &Document, file: &ScenarioFile) -> Checked<Phy> {
     let at = YamlPath::root().key("radio");
     let radio = &file.radio;
     let phy = Phy::named(&radio.profile).ok_or_else(|| {
@@ -78,7 +78,7 @@ fn nanos(key: OrOff<Time>) -> Option<u64> {
 }
 
 /// Refuses what stations of 802.11n and 802.11ac cannot do.
-fn of_ht(document: &Document, file: &ScenarioFile, phy: &Phy) -> Result<(), Box<Refusal>> {
+fn of_ht(document: &Document, file: &ScenarioFile, phy: &Phy) -> Checked {
     let root = YamlPath::root();
     let profile = root.key("radio").key("profile");
     let is_low = file.radio.band.is_some_and(|band| band.0 == Band::Ghz2);
@@ -112,7 +112,7 @@ fn of_ht(document: &Document, file: &ScenarioFile, phy: &Phy) -> Result<(), Box<
 }
 
 /// Refuses a CTS to the sender itself where it changes nothing, and where there is none.
-fn of_cts_to_self(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>> {
+fn of_cts_to_self(document: &Document, file: &ScenarioFile) -> Checked {
     if !file.radio.cts_to_self {
         return Ok(());
     }
@@ -131,7 +131,7 @@ fn of_cts_to_self(document: &Document, file: &ScenarioFile) -> Result<(), Box<Re
 }
 
 /// Refuses keys of A-MSDUs that change nothing.
-fn of_amsdu(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>> {
+fn of_amsdu(document: &Document, file: &ScenarioFile) -> Checked {
     let (radio, at) = (&file.radio, YamlPath::root().key("radio"));
     let varies = |key: &str| check::varies(file, &format!("radio.{key}"));
     let is_on = matches!(radio.amsdu, Some(OrOff::On(_))) || varies("amsdu");

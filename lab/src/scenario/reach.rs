@@ -7,7 +7,7 @@ use hopwise_air::medium;
 
 use super::nodes::Nodes;
 use super::schema::{ScenarioFile, Shape};
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 use crate::sim::{Plan, Reach};
 
 /// The most links: some 32 bytes each, and 320 where they fade. The count is an upper bound, about three times too
@@ -31,7 +31,7 @@ pub(super) fn check(
     file: &ScenarioFile,
     nodes: &Nodes,
     plan: &Plan,
-) -> Result<FieldCheck, Box<Refusal>> {
+) -> Checked<FieldCheck> {
     let topology = YamlPath::root().key("topology");
     let links = medium::most_links(&plan.radio, &plan.channel, &plan.positions);
     if links > MOST_LINKS {
@@ -79,7 +79,7 @@ pub(super) fn check(
 }
 
 /// Refuses a run that goes on after its recording.
-fn outlasts(document: &Document, plan: &Plan) -> Result<(), Box<Refusal>> {
+fn outlasts(document: &Document, plan: &Plan) -> Checked {
     let Some(field) = &plan.channel.field else { return Ok(()) };
     let [ends, has] = [plan.end().0, field.ends_ns()].map(Duration::from_nanos);
     if ends <= has {

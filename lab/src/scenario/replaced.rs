@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::located::Refusal;
+use crate::located::Checked;
 use crate::scenario::Scenario;
 use crate::scenario::check::{is_within, keys, varies_beside_sweep};
 use crate::scenario::matrix::{self, MatrixCell};
@@ -73,7 +73,7 @@ impl Readings {
 
 impl Scenario {
     /// The scenario with further `PATH=VALUE`s set over it.
-    pub fn with(&self, sets: &[String]) -> Result<Scenario, Box<Refusal>> {
+    pub fn with(&self, sets: &[String]) -> Checked<Scenario> {
         let document = self.read.document.clone();
         let with = Scenario::new(self.name.clone(), document, sets)?;
         let sets = self.sets.iter().chain(sets).cloned().collect();
@@ -81,7 +81,7 @@ impl Scenario {
     }
 
     /// This scenario with further values, in the readings alone that do not set these paths themselves.
-    pub fn replacing(&self, sets: &[String]) -> Result<Replaced, Box<Refusal>> {
+    pub fn replacing(&self, sets: &[String]) -> Checked<Replaced> {
         let (document, file) = (&self.read.document, &self.read.file);
         let paths: Vec<&str> = sets.iter().filter_map(|set| Some(set.split_once('=')?.0)).collect();
         let readings = matrix::readings(document, file.sweep.as_ref())?;

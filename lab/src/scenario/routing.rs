@@ -1,12 +1,12 @@
 //! The routing protocol of a scenario: `routing:`.
 
 use super::nodes::Nodes;
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 use crate::routing::names;
 use crate::sim::RoutingPlan;
 
 /// Refuses a protocol that needs positions where a node has none.
-pub(super) fn check(document: &Document, routing: &RoutingPlan, nodes: &Nodes) -> Result<(), Box<Refusal>> {
+pub(super) fn check(document: &Document, routing: &RoutingPlan, nodes: &Nodes) -> Checked {
     let protocol = routing.protocol;
     if !protocol.needs_positions || nodes.positions.iter().all(Option::is_some) {
         return Ok(());
