@@ -17,7 +17,7 @@ use super::seal;
 use super::statistics::{Figure, Samples, is_sure, questions, watch_all};
 use super::version;
 use crate::hex;
-use crate::located::Refusal;
+use crate::located::Checked;
 use crate::scenario::point::MatrixPoint;
 use crate::scenario::{Armed, MatrixCell, Prepared, Scenario, TrialRequest, made_by};
 use crate::sim::certificate_hash;
@@ -62,19 +62,12 @@ pub struct Planned {
 
 impl Campaign {
     /// Refuses a scenario if any of its runs cannot be planned. `seeds` replaces the file's own number.
-    pub fn new(
-        scenario: &Scenario,
-        seeds: Option<u32>,
-        shard: Option<Shard>,
-    ) -> Result<Campaign, Box<Refusal>> {
+    pub fn new(scenario: &Scenario, seeds: Option<u32>, shard: Option<Shard>) -> Checked<Campaign> {
         Campaign::of(scenario, scenario.asked()?, seeds, shard)
     }
 
     /// The same without the arms that the scenario's world cannot run, and the names of these.
-    pub fn of_this_world(
-        scenario: &Scenario,
-        seeds: Option<u32>,
-    ) -> Result<(Campaign, Vec<String>), Box<Refusal>> {
+    pub fn of_this_world(scenario: &Scenario, seeds: Option<u32>) -> Checked<(Campaign, Vec<String>)> {
         let mut asked = scenario.asked()?;
         let left_out = asked.arms.extract_if(.., |arm| !scenario.can_run(arm)).collect();
         Ok((Campaign::of(scenario, asked, seeds, None)?, left_out))
@@ -85,7 +78,7 @@ impl Campaign {
         TrialRequest { title, world, arms, mut arm_paths, cells, seeds: asked, margin, stop, figures }: TrialRequest,
         seeds: Option<u32>,
         shard: Option<Shard>,
-    ) -> Result<Campaign, Box<Refusal>> {
+    ) -> Checked<Campaign> {
         let seeds: Vec<u64> = (1..=u64::from(seeds.unwrap_or(asked))).collect();
         let runs = cells.len() * arms.len() * seeds.len();
         if runs > MOST_RUNS {
@@ -123,7 +116,7 @@ impl Campaign {
         Ok(campaign)
     }
 
-    fn planned(&self) -> Result<Vec<Planned>, Box<Refusal>> {
+    fn planned(&self) -> Checked<Vec<Planned>> {
         let trial = &self.trial;
         let mut runs = Vec::new();
         for (point, arms) in self.arms.iter().enumerate() {
@@ -181,7 +174,7 @@ impl Campaign {
     }
 
     /// The plan of a run's world. It was checked before, so a refusal is rare.
-    pub fn prepare(&self, run: &Planned) -> Result<Prepared, Box<Refusal>> {
+    pub fn prepare(&self, run: &Planned) -> Checked<Prepared> {
         self.arms[run.point][run.arm].prepare(run.seed)
     }
 

@@ -1,7 +1,7 @@
 //! The command that a file is for: a file of another command is refused as such a file, and not for its first unknown
 //! key.
 
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 
 /// A kind of file.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub static THIN: FileOf = FileOf {
 
 impl FileOf {
     /// Refuses a file that is surely of another kind.
-    pub fn check(&self, document: &Document) -> Result<(), Box<Refusal>> {
+    pub fn check(&self, document: &Document) -> Checked {
         let is_there = |key: &&str| document.value_at(key).is_some();
         let mut kinds = [&SCENARIO, &NODE, &ROUTE, &PROXY, &MESH, &THIN].into_iter();
         let surely = kinds.find(|kind| kind.signs.iter().all(is_there));

@@ -16,7 +16,7 @@ pub use range::Range;
 use serde_json::{Map, Value as Json};
 use serde_yaml::Value;
 
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 
 /// A part of a schema, with all definitions that it may refer to.
 #[derive(Clone, Copy)]
@@ -60,7 +60,7 @@ macro_rules! schema_of {
 
 /// Refuses the first value of the file that is out of its key's range, or no number where the key takes only these.
 /// Other values of a wrong kind are left to their reader.
-pub fn check(document: &Document, schema: &Json) -> Result<(), Box<Refusal>> {
+pub fn check(document: &Document, schema: &Json) -> Checked {
     below(document, Sub::whole(schema), &YamlPath::root())
 }
 
@@ -81,7 +81,7 @@ fn in_words(schema: &Json) -> String {
     unit.map_or_else(|| range.to_owned(), |unit| format!("{range} {unit}"))
 }
 
-fn below(document: &Document, sub: Sub<'_>, at: &YamlPath) -> Result<(), Box<Refusal>> {
+fn below(document: &Document, sub: Sub<'_>, at: &YamlPath) -> Checked {
     let Some(value) = document.value_of(at) else { return Ok(()) };
     if let Some(text) = sub.schema["x-range"].as_str() {
         within(document, sub.schema, (at, value), text)?;
@@ -104,12 +104,7 @@ fn below(document: &Document, sub: Sub<'_>, at: &YamlPath) -> Result<(), Box<Ref
 }
 
 /// Checks one value, or each of a list. Values by chance are checked where they are drawn.
-fn within(
-    document: &Document,
-    schema: &Json,
-    (at, value): (&YamlPath, &Value),
-    text: &str,
-) -> Result<(), Box<Refusal>> {
+fn within(document: &Document, schema: &Json, (at, value): (&YamlPath, &Value), text: &str) -> Checked {
     if let Some(values) = value.as_sequence() {
         let mut each = values.iter().enumerate();
         return each.try_for_each(|(nth, value)| within(document, schema, (&at.index(nth), value), text));

@@ -14,7 +14,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::located::{Document, Refusal, YamlPath, either};
+use crate::located::{Checked, Document, YamlPath, either};
 use crate::sim::RoutingPlan;
 use crate::words::{Word, Words, words};
 use given::{NamedKey, Section};
@@ -151,7 +151,7 @@ impl RoutingConfig {
     }
 
     /// The protocol with its constants, which do not contradict each other; `at` is where the section stands.
-    pub fn plan(&self, document: &Document, at: &YamlPath) -> Result<RoutingPlan, Box<Refusal>> {
+    pub fn plan(&self, document: &Document, at: &YamlPath) -> Checked<RoutingPlan> {
         let (constants, at) = (self.given(), self.place(at));
         // A key signs the additions of `ack_seq` to messages, and nothing else.
         if constants.get("key").is_some() && !constants.is_on("ack_seq") {

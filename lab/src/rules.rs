@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Value, json};
 
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Checked, Document, YamlPath};
 use crate::words::{Word, words};
 
 /// A rule that chooses agents. The first rule that matches applies. Agents that it does not name are the default ones,
@@ -117,7 +117,7 @@ impl<P> Rule<P> {
     }
 
     /// Checks the specs by the grammar of agents.
-    pub fn check(&self, document: &Document, at: &YamlPath) -> Result<(), Box<Refusal>> {
+    pub fn check(&self, document: &Document, at: &YamlPath) -> Checked {
         let refused =
             |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&at.key(key), kind, error);
         if let Some(spec) = &self.receiver {

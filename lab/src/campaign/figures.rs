@@ -1,7 +1,7 @@
 //! The figures that decide a trial's verdicts: their names, and whether its runs can have them.
 
 use super::Campaign;
-use crate::located::{Refusal, one_of};
+use crate::located::{Checked, one_of};
 use crate::metric;
 use crate::scenario::{Prepared, Scenario};
 use crate::sim::{FlowPlan, Talk, TrafficPlan};
@@ -18,7 +18,7 @@ const SYNONYMS: [(&str, &str); 5] = [
 ];
 
 /// The names of the figures that a scenario means.
-pub(super) fn read(scenario: &Scenario, figures: &[String]) -> Result<Vec<String>, Box<Refusal>> {
+pub(super) fn read(scenario: &Scenario, figures: &[String]) -> Checked<Vec<String>> {
     let all: Vec<&str> = metric::names_of_figures().collect();
     let mut names: Vec<String> = Vec::new();
     if figures.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn read(scenario: &Scenario, figures: &[String]) -> Result<Vec<String
 }
 
 /// Refuses a figure that some arm's runs surely lack, before the first of them.
-pub(super) fn check(scenario: &Scenario, campaign: &Campaign) -> Result<(), Box<Refusal>> {
+pub(super) fn check(scenario: &Scenario, campaign: &Campaign) -> Checked {
     let trial = &campaign.trial;
     // Every run has a goodput.
     for (nth, name) in trial.figures.iter().enumerate().filter(|(_, name)| *name != GOODPUT.name) {
@@ -104,6 +104,7 @@ fn has_end(flow: &FlowPlan) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::located::Refusal;
 
     const TEXT: &str = "topology: { kind: chain, hops: 2 }\n\
         traffic: [{ from: first, to: last, kind: bulk, bytes: 10kB }, { from: first, to: last, kind: bulk }]\n\

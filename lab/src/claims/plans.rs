@@ -12,7 +12,7 @@ use hopwise_agents::base_station::plan::{self, Ask, Mode, Plan, Sender, Stakes, 
 use serde::Deserialize;
 
 use super::{ClaimOutcome, Judged, MeasuredClaim, Reading, allowed, choices};
-use crate::located::{Document, LoadError, Refusal, YamlPath};
+use crate::located::{Checked, Document, LoadError, YamlPath};
 use crate::scenario::{Bound, Sweep};
 use crate::units::{Share, Time};
 
@@ -114,7 +114,7 @@ pub fn load(file: &Path) -> Result<Option<(Document, PlanFile)>, LoadError> {
 }
 
 /// All claims of a file, in its order.
-pub fn judge(document: &Document, file: &PlanFile) -> Result<Vec<Computed>, Box<Refusal>> {
+pub fn judge(document: &Document, file: &PlanFile) -> Checked<Vec<Computed>> {
     let names = Sweep::names(document, file.sweep.as_ref())?;
     let claimed = |claim: &PlanClaim| Computed { claimed: claim.in_words(), readings: Vec::new() };
     let mut computed: Vec<Computed> = file.claims.iter().map(claimed).collect();
@@ -129,7 +129,7 @@ pub fn judge(document: &Document, file: &PlanFile) -> Result<Vec<Computed>, Box<
     Ok(computed)
 }
 
-fn judge_reading(document: &Document, file: &PlanFile) -> Result<Vec<Judged>, Box<Refusal>> {
+fn judge_reading(document: &Document, file: &PlanFile) -> Checked<Vec<Judged>> {
     let ask = |path: &YamlPath, of: &AskConfig| {
         let seconds = |time: Time| time.0.as_secs_f64();
         Ask::new(of.acks, seconds(of.outage), seconds(of.rtt), seconds(of.rttvar))
@@ -169,7 +169,7 @@ fn judge_reading(document: &Document, file: &PlanFile) -> Result<Vec<Judged>, Bo
 }
 
 /// The percentage by which the first of two printed figures exceeds the second.
-fn gain(document: &Document, file: &PlanFile, path: &YamlPath, name: &str) -> Result<f64, Box<Refusal>> {
+fn gain(document: &Document, file: &PlanFile, path: &YamlPath, name: &str) -> Checked<f64> {
     let [with, without] = file.figures.get(name).copied().ok_or_else(|| {
         let known = file.figures.keys().cloned().collect::<Vec<_>>().join(", ");
         let accepted = if known.is_empty() { "`figures` of the file, by their names" } else { &known };
@@ -257,7 +257,7 @@ fn number(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn judged(claims: &str) -> Result<Vec<Computed>, Box<Refusal>> {
+    fn judged(claims: &str) -> Checked<Vec<Computed>> {
         let text = format!(
             "title: a figure\nplan: {{ acks: 30, outage: 1000s, rtt: 1s, rttvar: 300ms }}\nclaims:\n{claims}"
         );
@@ -339,7 +339,7 @@ mod tests {
     }
 
     /// The RTT of a plan, in a file whose claims hang on it; `claims` are the claims after the first.
-    fn swept(sweep: &str, claims: &str) -> Result<Vec<Computed>, Box<Refusal>> {
+    fn swept(sweep: &str, claims: &str) -> Checked<Vec<Computed>> {
         let text = format!(
             "title: a figure\nplan: {{ acks: 20, outage: 250s, rtt: 1s, rttvar: 300ms }}\nsweep: {sweep}\nclaims:\n\
              \x20 - {{ says: a, mode: corrected, value: rising-gaps, claimed: 5 }}\n{claims}"
