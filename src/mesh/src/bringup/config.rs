@@ -8,7 +8,7 @@ use hopwise_host::bringup::{Network, WantedInterface, WantedState};
 use hopwise_host::nl80211::radio::{InterfaceType, MeshCell, Rates};
 use hopwise_lab::file_kind;
 use hopwise_lab::keys;
-use hopwise_lab::located::{Document, Refusal, YamlPath};
+use hopwise_lab::located::{Checked, Document, Refusal, YamlPath};
 use hopwise_lab::units::Rate;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -146,11 +146,11 @@ pub(super) fn load(path: &Path) -> Result<(Document, BringupConfig), Failure> {
 }
 
 /// Checks a file.
-pub fn checked(document: &Document) -> Result<(), Box<Refusal>> {
+pub fn checked(document: &Document) -> Checked {
     read(document).map(drop)
 }
 
-pub(super) fn read(document: &Document) -> Result<BringupConfig, Box<Refusal>> {
+pub(super) fn read(document: &Document) -> Checked<BringupConfig> {
     file_kind::MESH.check(document)?;
     keys::check(document, json_schema())?;
     let file: InterfacesFile = document.read()?;
@@ -176,14 +176,14 @@ pub(super) fn read(document: &Document) -> Result<BringupConfig, Box<Refusal>> {
     Ok(BringupConfig { clock: file.clock, wanted: WantedState { country: file.country, interfaces } })
 }
 
-fn bounded(document: &Document, at: &YamlPath, count: usize) -> Result<(), Box<Refusal>> {
+fn bounded(document: &Document, at: &YamlPath, count: usize) -> Checked {
     if count <= MOST {
         return Ok(());
     }
     Err(document.refuse(at, format!("there are {count}"), &format!("at most {MOST}")))
 }
 
-fn check_country(document: &Document, at: &YamlPath, code: &str) -> Result<(), Box<Refusal>> {
+fn check_country(document: &Document, at: &YamlPath, code: &str) -> Checked {
     let is_code = code.len() == 2 && code.bytes().all(|letter| letter.is_ascii_uppercase()) || code == "00";
     if is_code {
         return Ok(());
@@ -208,7 +208,7 @@ impl InterfaceKeys<'_> {
         self.document.refuse(&self.key(key), problem, accepted)
     }
 
-    fn wanted(&self, interface: &Interface) -> Result<WantedInterface, Box<Refusal>> {
+    fn wanted(&self, interface: &Interface) -> Checked<WantedInterface> {
         let network = match interface.mode {
             InterfaceMode::Wired => {
                 self.without_radio(interface)?;
@@ -236,7 +236,7 @@ impl InterfaceKeys<'_> {
     }
 
     /// A wire has none of these keys.
-    fn without_radio(&self, interface: &Interface) -> Result<(), Box<Refusal>> {
+    fn without_radio(&self, interface: &Interface) -> Checked {
         let given = [
             ("ssid", interface.ssid.is_some()),
             ("channel", interface.channel.is_some()),
@@ -256,7 +256,7 @@ impl InterfaceKeys<'_> {
         Err(self.document.refuse_key(&self.key(key), problem, "mode: ibss or mode: mesh, or no such key"))
     }
 
-    fn network(&self, interface: &Interface, kind: InterfaceType) -> Result<Network, Box<Refusal>> {
+    fn network(&self, interface: &Interface, kind: InterfaceType) -> Checked<Network> {
         let channel = channel::of(self, interface)?;
         let cell = MeshCell {
             name: self.ssid(interface)?,
@@ -279,7 +279,7 @@ impl InterfaceKeys<'_> {
         Ok(Network { kind, cell, rates, power, power_save: Some(interface.power_save) })
     }
 
-    fn ssid(&self, interface: &Interface) -> Result<Vec<u8>, Box<Refusal>> {
+    fn ssid(&self, interface: &Interface) -> Checked<Vec<u8>> {
         let accepted = "1 to 32 bytes, such as ssid: hopwise";
         let Some(ssid) = &interface.ssid else {
             return Err(self.document.refuse(&self.at, "a network needs a name (`ssid`)", accepted));
@@ -290,7 +290,7 @@ impl InterfaceKeys<'_> {
         Err(self.refuse("ssid", format!("a name of {} bytes", ssid.len()), accepted))
     }
 
-    fn bssid(&self, interface: &Interface, kind: InterfaceType) -> Result<Option<[u8; 6]>, Box<Refusal>> {
+    fn bssid(&self, interface: &Interface, kind: InterfaceType) -> Checked<Option<[u8; 6]>> {
         let Some(text) = &interface.bssid else { return Ok(None) };
         if kind == InterfaceType::MESH {
             let problem = "a mesh of 802.11s has no BSSID: each node has its own address";
@@ -306,7 +306,7 @@ impl InterfaceKeys<'_> {
         Ok(Some(bssid))
     }
 
-    fn addresses(&self, texts: &[String]) -> Result<Vec<Prefix>, Box<Refusal>> {
+    fn addresses(&self, texts: &[String]) -> Checked<Vec<Prefix>> {
         bounded(self.document, &self.key("addresses"), texts.len())?;
         let mut addresses: Vec<Prefix> = Vec::new();
         for (nth, text) in texts.iter().enumerate() {

@@ -9,7 +9,7 @@ use hopwise_agents::validate_base_station;
 use hopwise_core::{LinkId, StationAddress};
 use hopwise_lab::file_kind;
 use hopwise_lab::keys;
-use hopwise_lab::located::{Document, LoadError, Refusal, YamlPath};
+use hopwise_lab::located::{Checked, Document, LoadError, YamlPath};
 use hopwise_lab::rules::Network;
 use hopwise_lab::units::{Size, Time, number};
 use hopwise_lab::words::OrOff;
@@ -326,16 +326,16 @@ pub(super) fn absent_carrier(document: &Document, config: &ProxySettings) -> Opt
 
 /// Reads and checks a configuration from its text.
 #[cfg(any(test, feature = "fuzzing"))]
-pub(super) fn parse(text: &str) -> Result<ProxySettings, Box<Refusal>> {
+pub(super) fn parse(text: &str) -> Checked<ProxySettings> {
     read(&Document::parse("proxy.yaml", text)?)
 }
 
 /// Checks a file.
-pub fn checked(document: &Document) -> Result<(), Box<Refusal>> {
+pub fn checked(document: &Document) -> Checked {
     read(document).map(drop)
 }
 
-fn read(document: &Document) -> Result<ProxySettings, Box<Refusal>> {
+fn read(document: &Document) -> Checked<ProxySettings> {
     file_kind::PROXY.check(document)?;
     keys::check(document, json_schema())?;
     let config: ProxySettings = document.read()?;
@@ -367,7 +367,7 @@ fn read(document: &Document) -> Result<ProxySettings, Box<Refusal>> {
     Ok(config)
 }
 
-fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
+fn check_steer(document: &Document, steer: &Steer) -> Checked {
     let at = YamlPath::root().key("steer");
     if steer.mobiles.is_empty() {
         let accepted = "a network such as 10.9.0.0/24";

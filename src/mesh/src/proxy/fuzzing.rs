@@ -3,7 +3,7 @@
 use hopwise_agents::StandardAgents;
 use hopwise_agents::base_station::forecast::{ForecastSettings, Forecaster};
 use hopwise_host::Driver;
-use hopwise_lab::located::Refusal;
+use hopwise_lab::located::Checked;
 use hopwise_mesh::{Proxy, ProxyConfig};
 
 use super::config::{self, FIXED, Forecast, MOBILE};
@@ -31,7 +31,7 @@ pub fn answered(text: &str) {
 }
 
 /// The file of a proxy. An accepted one makes a proxy, or the proxy refuses it.
-pub fn file(text: &str) -> Result<(), Box<Refusal>> {
+pub fn file(text: &str) -> Checked {
     let config = config::parse(text)?;
     drop(Proxy::new(config.proxy(0), Box::new(StandardAgents::default())));
     let _ = config.forecast.as_ref().map(Forecast::settings).map(Forecaster::new);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hopwise_core::ip::Prefix;
 use hopwise_lab::file_kind;
 use hopwise_lab::keys;
-use hopwise_lab::located::{Document, YamlPath, one_of};
+use hopwise_lab::located::{Checked, Document, YamlPath, one_of};
 use hopwise_lab::routing::{RoutingConfig, names, takes};
 use hopwise_lab::units::Time;
 use hopwise_mesh::constants::{ConstantValues, OnlySimulated};
@@ -141,16 +141,16 @@ pub(super) fn absent_interface(document: &Document, config: &RoutingConfiguratio
 
 /// Reads and checks a configuration from its text.
 #[cfg(any(test, feature = "fuzzing"))]
-pub(super) fn parse(text: &str) -> Result<RoutingConfiguration, Box<hopwise_lab::located::Refusal>> {
+pub(super) fn parse(text: &str) -> Checked<RoutingConfiguration> {
     read(&Document::parse("route.yaml", text)?)
 }
 
 /// Checks a file.
-pub fn checked(document: &Document) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+pub fn checked(document: &Document) -> Checked {
     read(document).map(drop)
 }
 
-fn read(document: &Document) -> Result<RoutingConfiguration, Box<hopwise_lab::located::Refusal>> {
+fn read(document: &Document) -> Checked<RoutingConfiguration> {
     file_kind::ROUTE.check(document)?;
     keys::check(document, json_schema())?;
     let root = YamlPath::root();
@@ -194,10 +194,7 @@ fn read(document: &Document) -> Result<RoutingConfiguration, Box<hopwise_lab::lo
     })
 }
 
-fn check_number_of_interfaces(
-    document: &Document,
-    file: &RoutingFile,
-) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+fn check_number_of_interfaces(document: &Document, file: &RoutingFile) -> Checked {
     if !file.interfaces.is_empty() && file.interfaces.len() <= MOST_INTERFACES {
         return Ok(());
     }
@@ -207,10 +204,7 @@ fn check_number_of_interfaces(
 }
 
 /// Each interface is there once, and none is the TUN device.
-fn check_interfaces(
-    document: &Document,
-    file: &RoutingFile,
-) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+fn check_interfaces(document: &Document, file: &RoutingFile) -> Checked {
     hopwise_daemon::check_interfaces(document, &YamlPath::root().key("interfaces"), &file.interfaces)?;
     if !file.interfaces.contains(&file.tun) {
         return Ok(());
@@ -221,7 +215,7 @@ fn check_interfaces(
 }
 
 /// A file, or nothing yet. Its owner is looked at when it is opened.
-fn check_state(document: &Document, path: Option<&Path>) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+fn check_state(document: &Document, path: Option<&Path>) -> Checked {
     let Some(path) = path else { return Ok(()) };
     let is_other = fs::symlink_metadata(path).is_ok_and(|facts| !facts.is_file());
     if path.file_name().is_some() && !is_other {
@@ -233,11 +227,7 @@ fn check_state(document: &Document, path: Option<&Path>) -> Result<(), Box<hopwi
 }
 
 /// Checks that the node's own address and the addresses that it serves are different hosts of the network.
-fn check_addresses(
-    document: &Document,
-    file: &RoutingFile,
-    network: Prefix,
-) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+fn check_addresses(document: &Document, file: &RoutingFile, network: Prefix) -> Checked {
     let root = YamlPath::root();
     if !network.contains(file.address.into()) {
         let problem = format!("{} is outside {network}", file.address);
@@ -271,10 +261,7 @@ pub(crate) fn spoken() -> Vec<&'static str> {
 const STATIC_INSTEAD: &str = "routing: { protocol: aodv }";
 
 /// Refuses a name that is none of a protocol, before the reader names all protocols of simulations in its place.
-fn refuse_unspoken_protocol(
-    document: &Document,
-    at: &YamlPath,
-) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+fn refuse_unspoken_protocol(document: &Document, at: &YamlPath) -> Checked {
     let at = at.key("protocol");
     let Some(name) = document.value_of(&at).and_then(Value::as_str) else { return Ok(()) };
     if RoutingProtocol::named(name).is_some() {
@@ -285,11 +272,7 @@ fn refuse_unspoken_protocol(
 }
 
 /// Refuses what only simulations obey, and a time for clocks that no message carries.
-fn refuse_what_is_simulated(
-    document: &Document,
-    file: &RoutingFile,
-    at: &YamlPath,
-) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+fn refuse_what_is_simulated(document: &Document, file: &RoutingFile, at: &YamlPath) -> Checked {
     let (only, of_keys) = ("this key is only for simulations", "`keys: FILE` beside `network`");
     if let Some((what, at)) = file.routing.only_simulated(at) {
         return Err(match what {
@@ -320,10 +303,7 @@ fn refuse_what_is_simulated(
 }
 
 /// Constants of an unused protocol have no effect.
-fn refuse_foreign_keys(
-    document: &Document,
-    protocol: &RoutingProtocol,
-) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+fn refuse_foreign_keys(document: &Document, protocol: &RoutingProtocol) -> Checked {
     let given = document.value_at("routing").and_then(Value::as_mapping);
     let keys = given.into_iter().flat_map(|given| given.keys().filter_map(Value::as_str));
     for key in keys {

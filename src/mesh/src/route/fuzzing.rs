@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkId};
 use hopwise_host::Clock;
-use hopwise_lab::located::Refusal;
+use hopwise_lab::located::Checked;
 use hopwise_mesh::aodv::Interface;
 use hopwise_mesh::{Keys, OnDemand, RoutingSetup, Trust, first_stamp};
 
@@ -25,7 +25,7 @@ pub fn asked(lines: &[u8], is_routing: bool) {
 }
 
 /// The file of a routing daemon. An accepted one makes a router of its protocol.
-pub fn file(text: &str) -> Result<Box<dyn OnDemand>, Box<Refusal>> {
+pub fn file(text: &str) -> Checked<Box<dyn OnDemand>> {
     Ok(router(&config::parse(text)?))
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use hopwise_agents::StandardAgents;
 use hopwise_agents::registry::Kind;
 use hopwise_core::agent::AgentMaker;
-use hopwise_lab::located::{Document, Refusal, YamlPath, one_of};
+use hopwise_lab::located::{Checked, Document, YamlPath, one_of};
 use hopwise_lab::rules::{Network, receiver};
 use hopwise_lab::{file_kind, keys};
 use hopwise_mesh::ThinRule;
@@ -59,7 +59,7 @@ struct FlowMatch {
 hopwise_lab::schema_of!(ThinSettings);
 
 /// Checks a file.
-pub fn checked(document: &Document) -> Result<(), Box<Refusal>> {
+pub fn checked(document: &Document) -> Checked {
     read(document).map(drop)
 }
 
@@ -72,7 +72,7 @@ pub(super) fn load(path: &Path) -> Result<ThinSettings, Failure> {
     hopwise_daemon::absent(&document, all).map_or(Ok(settings.clone()), Err)
 }
 
-fn read(document: &Document) -> Result<ThinSettings, Box<Refusal>> {
+fn read(document: &Document) -> Checked<ThinSettings> {
     file_kind::THIN.check(document)?;
     keys::check(document, json_schema())?;
     let settings: ThinSettings = document.read()?;

@@ -1,7 +1,7 @@
 //! Channels by number or frequency, their widths and their rates, as IEEE 802.11 and nl80211 number them.
 
 use hopwise_host::nl80211::radio::ChannelSetting;
-use hopwise_lab::located::Refusal;
+use hopwise_lab::located::Checked;
 use hopwise_lab::units::Rate;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -84,7 +84,7 @@ fn mhz_of(number: u32) -> Option<u32> {
 }
 
 /// The channel of an interface.
-pub(super) fn of(place: &InterfaceKeys<'_>, interface: &Interface) -> Result<ChannelSetting, Box<Refusal>> {
+pub(super) fn of(place: &InterfaceKeys<'_>, interface: &Interface) -> Checked<ChannelSetting> {
     let mhz = match (interface.channel, interface.frequency) {
         (Some(number), None) => mhz_of(number).ok_or_else(|| {
             let accepted = "1 to 14 at 2.4 GHz, or 36, 40, … 144, 149, 153, … 177 at 5 GHz";
@@ -118,7 +118,7 @@ pub(super) fn legacy_rates(
     key: &str,
     rates: &Option<Vec<Rate>>,
     mhz: u32,
-) -> Result<Vec<u8>, Box<Refusal>> {
+) -> Checked<Vec<u8>> {
     let Some(rates) = rates else { return Ok(Vec::new()) };
     if rates.is_empty() {
         return Err(place.refuse(key, "there is no rate", "at least one, such as [6mbit], or no such key"));
@@ -136,7 +136,7 @@ pub(super) fn multicast_rate(
     place: &InterfaceKeys<'_>,
     rate: Option<Rate>,
     mhz: u32,
-) -> Result<Option<u32>, Box<Refusal>> {
+) -> Checked<Option<u32>> {
     let Some(rate) = rate else { return Ok(None) };
     match halves(rate, mhz) {
         Some(halves) => Ok(Some(u32::from(halves) * 5)),
@@ -145,11 +145,7 @@ pub(super) fn multicast_rate(
 }
 
 /// The rates of 802.11n.
-pub(super) fn mcs(
-    place: &InterfaceKeys<'_>,
-    mcs: Option<&[u8]>,
-    width: ChannelWidth,
-) -> Result<Vec<u8>, Box<Refusal>> {
+pub(super) fn mcs(place: &InterfaceKeys<'_>, mcs: Option<&[u8]>, width: ChannelWidth) -> Checked<Vec<u8>> {
     let Some(mcs) = mcs else { return Ok(Vec::new()) };
     if !width.has_mcs() {
         let problem = "a channel without 802.11n has no MCS";

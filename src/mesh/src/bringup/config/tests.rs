@@ -5,7 +5,7 @@ use super::*;
 
 const WHOLE: &str = include_str!("../../../../../configs/keys/mesh.yaml");
 
-fn parse(text: &str) -> Result<BringupConfig, Box<Refusal>> {
+fn parse(text: &str) -> Checked<BringupConfig> {
     read(&Document::parse("mesh.yaml", text)?)
 }
 
