@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use hopwise_host::netlink;
-use hopwise_lab::located::{Document, Refusal, YamlPath};
+use hopwise_lab::located::{Checked, Document, YamlPath};
 
 use crate::failure::Failure;
 
@@ -42,7 +42,7 @@ pub fn accepted(path: &Path) -> Result<(), Failure> {
 
 /// Checks the name of a network interface in a file. `all` and `default` stand for every interface where the kernel's
 /// switches are, the kernel makes a number of `%d`, and programs take a name that begins with `-` for an option.
-pub fn check_interface(document: &Document, at: &YamlPath, name: &str) -> Result<(), Box<Refusal>> {
+pub fn check_interface(document: &Document, at: &YamlPath, name: &str) -> Checked {
     let is_letter = |letter: char| letter.is_ascii_graphic() && !"/:%\"\\*".contains(letter);
     let is_reserved = [".", "..", "all", "default"].contains(&name) || name.starts_with('-');
     if (1..=15).contains(&name.len()) && name.chars().all(is_letter) && !is_reserved {
@@ -55,7 +55,7 @@ pub fn check_interface(document: &Document, at: &YamlPath, name: &str) -> Result
 }
 
 /// Checks the names of interfaces in a list, where each stands once.
-pub fn check_interfaces(document: &Document, at: &YamlPath, names: &[String]) -> Result<(), Box<Refusal>> {
+pub fn check_interfaces(document: &Document, at: &YamlPath, names: &[String]) -> Checked {
     for (nth, name) in names.iter().enumerate() {
         check_interface(document, &at.index(nth), name)?;
         if names[..nth].contains(name) {

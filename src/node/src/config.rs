@@ -12,7 +12,7 @@ pub use hopwise_host::TUN_CROSSINGS;
 use hopwise_host::{CapturedLink, Framing};
 use hopwise_lab::file_kind;
 use hopwise_lab::keys;
-use hopwise_lab::located::{Document, LoadError, Refusal, YamlPath};
+use hopwise_lab::located::{Checked, Document, LoadError, YamlPath};
 use hopwise_lab::rules::{self, Network};
 use hopwise_lab::tcp::Tcp;
 use hopwise_lab::units::{Rate, Share, Size, Time, number};
@@ -29,7 +29,6 @@ mod services;
 mod side;
 mod transparent;
 
-use check::Checked;
 pub(crate) use check::is_hosts;
 pub(crate) use endpoint::link_id;
 pub(crate) use listeners::{path_at, ports};
@@ -330,7 +329,7 @@ pub fn load(path: &Path) -> Result<NodeConfig, LoadError> {
 }
 
 /// The same for a file that was read.
-pub fn parse(path: &Path, text: &str) -> Result<NodeConfig, Box<Refusal>> {
+pub fn parse(path: &Path, text: &str) -> Checked<NodeConfig> {
     read(&Document::parse(&path.display().to_string(), text)?)
 }
 
@@ -342,11 +341,11 @@ pub(crate) fn load_for_here(path: &Path) -> Result<(Document, NodeConfig), LoadE
 }
 
 /// Checks a file without its machine.
-pub fn checked(document: &Document) -> Result<(), Box<Refusal>> {
+pub fn checked(document: &Document) -> Checked {
     read(document).map(drop)
 }
 
-fn read(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
+fn read(document: &Document) -> Checked<NodeConfig> {
     file_kind::NODE.check(document)?;
     keys::check(document, json_schema())?;
     let config: NodeConfig = document.read()?;
@@ -354,7 +353,7 @@ fn read(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
     Ok(config)
 }
 
-fn read_for_here(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
+fn read_for_here(document: &Document) -> Checked<NodeConfig> {
     let config = read(document)?;
     all(document, &config)?;
     Ok(config)

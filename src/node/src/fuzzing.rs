@@ -8,7 +8,7 @@ use std::time::Duration;
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, LinkConfig};
 use hopwise_core::{Endpoint, Instant, Machine};
-use hopwise_lab::located::Refusal;
+use hopwise_lab::located::Checked;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -118,7 +118,7 @@ fn header(mut bytes: &[u8]) -> (Result<Told, BadHeader>, usize) {
 }
 
 /// The file of a node. An accepted one makes an endpoint, or the endpoint refuses it.
-pub fn file(text: &str) -> Result<(), Box<Refusal>> {
+pub fn file(text: &str) -> Checked {
     let config = config::parse(Path::new("a"), text)?;
     let links = config.links.iter().enumerate().map(|(nth, link)| {
         let mtu = link.mtu.unwrap_or(config::MTU);

@@ -1,6 +1,6 @@
 //! The rules under which figures are run.
 
-use hopwise_lab::located::Refusal;
+use hopwise_lab::located::Checked;
 use hopwise_lab::scenario::point::{MatrixPoint, plain};
 use hopwise_lab::scenario::{LeftOut, Replaced, Scenario};
 
@@ -61,7 +61,7 @@ pub(super) struct Ruled {
 
 /// A figure under all its rules, and the readings that are not run over the radio that was asked for. If these are all,
 /// it is run under no rules.
-pub(super) fn ruled(arguments: &Arguments, figure: &Scenario) -> Result<(Vec<Ruled>, LeftOut), Box<Refusal>> {
+pub(super) fn ruled(arguments: &Arguments, figure: &Scenario) -> Checked<(Vec<Ruled>, LeftOut)> {
     let (mut all, mut left_out) = (Vec::new(), LeftOut::default());
     for setting in settings(arguments, figure) {
         let sets = setting.sets(figure);

@@ -6,11 +6,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use hopwise_core::ip::Prefix;
-use hopwise_lab::located::{Document, Refusal, YamlPath};
+use hopwise_lab::located::{Checked, Document, Refusal, YamlPath};
 
 use super::{Address, HostPort, LinkKind, NodeConfig, Side, listeners, transparent};
-
-pub(super) type Checked = Result<(), Box<Refusal>>;
 
 pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     let root = YamlPath::root();

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use hopwise_lab::located::{Document, YamlPath};
+use hopwise_lab::located::{Checked, Document, YamlPath};
 
-use super::check::Checked;
 use super::{NodeConfig, Side, Transparent};
 
 /// A listener, and its place in the file.

@@ -9,7 +9,7 @@ mod transparent;
 
 const LEAST: &str = "node: { name: a, address: 10.7.0.2/24 }\nlinks: [{ kind: tun, name: hw0 }]\n";
 
-fn parsed(text: &str) -> Result<NodeConfig, Box<Refusal>> {
+fn parsed(text: &str) -> Checked<NodeConfig> {
     Document::parse("node.yaml", text).and_then(|document| read_for_here(&document))
 }
 

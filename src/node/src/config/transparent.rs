@@ -5,13 +5,12 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use hopwise_daemon::check_interfaces;
-use hopwise_lab::located::{Document, YamlPath};
+use hopwise_lab::located::{Checked, Document, YamlPath};
 use hopwise_lab::rules::Network;
 use hopwise_lab::units::{Time, number};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
-use super::check::Checked;
 use super::services::{connections, idle};
 use super::{NodeConfig, Side};
 

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use hopwise_daemon::check_interface;
-use hopwise_lab::located::{Document, YamlPath};
+use hopwise_lab::located::{Checked, Document, YamlPath};
 
-use super::Checked;
 use crate::config::{Link, LinkKind, NodeConfig};
 
 /// RFC 8200 requires every host to accept this size.

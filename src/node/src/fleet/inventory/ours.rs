@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use hopwise_lab::keys;
-use hopwise_lab::located::{Document, Refusal, YamlPath};
+use hopwise_lab::located::{Checked, Document, YamlPath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -73,7 +73,7 @@ pub(super) fn read(document: &Document, folder: &Path) -> Result<Inventory, Fail
     checked(document, folder).map_err(Failure::Located)
 }
 
-fn checked(document: &Document, folder: &Path) -> Result<Inventory, Box<Refusal>> {
+fn checked(document: &Document, folder: &Path) -> Checked<Inventory> {
     keys::check(document, json_schema())?;
     let file: InventoryFile = document.read()?;
     let root = YamlPath::root();
@@ -112,7 +112,7 @@ fn resolved(folder: &Path, path: &Path) -> PathBuf {
     if path.starts_with("~") { path.to_owned() } else { folder.join(path) }
 }
 
-fn check(document: &Document, at: &YamlPath, entry: &HostEntry) -> Result<(), Box<Refusal>> {
+fn check(document: &Document, at: &YamlPath, entry: &HostEntry) -> Checked {
     let refuse = |key: &str, what: &str, problem: &str, accepted: &str| {
         document.refuse(&at.key(key), format_args!("`{what}` is no {key} of a host: {problem}"), accepted)
     };
@@ -138,7 +138,7 @@ fn check(document: &Document, at: &YamlPath, entry: &HostEntry) -> Result<(), Bo
     Ok(())
 }
 
-fn check_command(document: &Document, at: &YamlPath, command: &str) -> Result<(), Box<Refusal>> {
+fn check_command(document: &Document, at: &YamlPath, command: &str) -> Checked {
     if command.trim().is_empty() || command.contains(char::is_control) {
         let accepted = "words for the shell of the host, such as `sudo -n hopwise`";
         return Err(document.refuse(at, "this is no command", accepted));
@@ -146,6 +146,6 @@ fn check_command(document: &Document, at: &YamlPath, command: &str) -> Result<()
     Ok(())
 }
 
-pub fn is_accepted(document: &Document) -> Result<(), Box<Refusal>> {
+pub fn is_accepted(document: &Document) -> Checked {
     checked(document, Path::new("")).map(drop)
 }
