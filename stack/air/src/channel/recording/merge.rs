@@ -30,6 +30,9 @@ pub struct RecordingFile<'a> {
     pub text: &'a str,
 }
 
+/// What is read from a file, or why it is refused.
+type MergeResult<T> = Result<T, MergeError>;
+
 /// A file that is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeError {
@@ -81,7 +84,7 @@ pub struct MergedLink {
 pub fn merge(
     sources: &[RecordingFile<'_>],
     given: &[(StationAddress, String)],
-) -> Result<MergedRecording, MergeError> {
+) -> MergeResult<MergedRecording> {
     let (sources, cut) = whole(sources);
     let mut names = NodeNames::of(&sources, given)?;
     let MergedIntervals { every_ns, first, began, last_begun } = times(&sources, &mut names)?;
@@ -115,7 +118,7 @@ struct MergedIntervals {
 }
 
 /// Reads all files for the first time, for their times and for names that no head tells.
-fn times(sources: &[RecordingFile<'_>], names: &mut NodeNames) -> Result<MergedIntervals, MergeError> {
+fn times(sources: &[RecordingFile<'_>], names: &mut NodeNames) -> MergeResult<MergedIntervals> {
     let (mut every_ns, mut begins, mut spans) = (None, BTreeMap::new(), Vec::new());
     for (file, source) in sources.iter().enumerate() {
         let mut rows = RowReader::open(source, file)?;
@@ -157,7 +160,7 @@ fn without_gap(
     (sources, names): (&[RecordingFile<'_>], &NodeNames),
     spans: &mut [FileSpan],
     every_ns: u64,
-) -> Result<u64, MergeError> {
+) -> MergeResult<u64> {
     spans.sort_unstable();
     let Some((began, mut ends, mut before)) = spans.first().copied() else {
         return Err(at_line(0, 1, names.without_rows()));
@@ -197,7 +200,7 @@ struct RecordingJoiner<'m> {
 }
 
 impl<'m> RecordingJoiner<'m> {
-    fn join(&mut self) -> Result<(), MergeError> {
+    fn join(&mut self) -> MergeResult<()> {
         let mut all = Vec::new();
         for (file, source) in self.sources.iter().enumerate() {
             let mut rows = RowReader::open(source, file)?;
@@ -228,7 +231,7 @@ impl<'m> RecordingJoiner<'m> {
         link: (usize, usize),
         row: &RowCells<'m>,
         file: usize,
-    ) -> Result<(), MergeError> {
+    ) -> MergeResult<()> {
         for ((cell, told), (column, ..)) in cells.iter_mut().zip(row.cells).zip(CELLS) {
             if told.is_empty() {
                 continue;

@@ -6,7 +6,7 @@ use hopwise_core::StationAddress;
 
 use super::super::{RecordingOrigin, plain};
 use super::rows::RowReader;
-use super::{FileSpan, MergeError, RecordingFile, at_line};
+use super::{FileSpan, MergeError, MergeResult, RecordingFile, at_line};
 use crate::truncate::quoted;
 
 /// The names of nodes.
@@ -22,7 +22,7 @@ impl NodeNames {
     pub(super) fn of(
         sources: &[RecordingFile<'_>],
         given: &[(StationAddress, String)],
-    ) -> Result<NodeNames, MergeError> {
+    ) -> MergeResult<NodeNames> {
         let given: Vec<_> = given.iter().map(|(address, name)| (*address, plain(name))).collect();
         let mut names = NodeNames { of: given.iter().cloned().collect(), ..NodeNames::default() };
         for (file, source) in sources.iter().enumerate() {
@@ -75,7 +75,7 @@ impl NodeNames {
     }
 
     /// Reads a file for the first time: names that no head tells, and the first and last interval.
-    pub(super) fn look_through(&mut self, rows: &mut RowReader<'_>) -> Result<Option<FileSpan>, MergeError> {
+    pub(super) fn look_through(&mut self, rows: &mut RowReader<'_>) -> MergeResult<Option<FileSpan>> {
         let mut span: Option<FileSpan> = None;
         while let Some(row) = rows.next()? {
             for name in [row.from, row.to] {

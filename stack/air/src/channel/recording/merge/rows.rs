@@ -1,7 +1,7 @@
 //! The rows of one file, with their intervals of the time of day.
 
 use super::super::{FieldError, LATEST_S, MOST_DBM, RecordingOrigin, RecordingReader, cells};
-use super::{MergeError, RecordingFile, at_line};
+use super::{MergeError, MergeResult, RecordingFile, at_line};
 use crate::truncate::quoted;
 
 const MOST_COUNT: f64 = 1e18;
@@ -43,7 +43,7 @@ pub(super) struct RowReader<'a> {
 }
 
 impl<'a> RowReader<'a> {
-    pub(super) fn open(source: &RecordingFile<'a>, file: usize) -> Result<RowReader<'a>, MergeError> {
+    pub(super) fn open(source: &RecordingFile<'a>, file: usize) -> MergeResult<RowReader<'a>> {
         let refused = |error| MergeError { file, error };
         let reader = RecordingReader::new(source.text).map_err(refused)?;
         let head = cells(reader.line.0);
@@ -79,7 +79,7 @@ impl<'a> RowReader<'a> {
         self.reader.every_ns()
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<RowCells<'a>>, MergeError> {
+    pub(super) fn next(&mut self) -> MergeResult<Option<RowCells<'a>>> {
         self.read().map_err(|error| MergeError { file: self.file, error })
     }
 
