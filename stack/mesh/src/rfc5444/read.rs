@@ -6,28 +6,30 @@ use super::{
 };
 use hopwise_core::narrow::as_u8;
 
+type ReadResult<T> = Result<T, MalformedPacket>;
+
 struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], MalformedPacket> {
+    fn take(&mut self, len: usize) -> ReadResult<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len).ok_or(MalformedPacket)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    fn byte(&mut self) -> Result<u8, MalformedPacket> {
+    fn byte(&mut self) -> ReadResult<u8> {
         let (first, rest) = self.rest.split_first().ok_or(MalformedPacket)?;
         self.rest = rest;
         Ok(*first)
     }
 
-    fn short(&mut self) -> Result<u16, MalformedPacket> {
+    fn short(&mut self) -> ReadResult<u16> {
         Ok(u16::from_be_bytes([self.byte()?, self.byte()?]))
     }
 
-    fn part(&mut self, len: usize) -> Result<Reader<'a>, MalformedPacket> {
+    fn part(&mut self, len: usize) -> ReadResult<Reader<'a>> {
         Ok(Reader { rest: self.take(len)? })
     }
 
@@ -37,15 +39,11 @@ impl<'a> Reader<'a> {
 }
 
 /// Reads a field if its flag is set.
-fn where_set<T>(
-    flags: u8,
-    flag: u8,
-    take: impl FnOnce() -> Result<T, MalformedPacket>,
-) -> Result<Option<T>, MalformedPacket> {
+fn where_set<T>(flags: u8, flag: u8, take: impl FnOnce() -> ReadResult<T>) -> ReadResult<Option<T>> {
     if flags & flag == 0 { Ok(None) } else { take().map(Some) }
 }
 
-pub(super) fn packet(bytes: &[u8]) -> Result<Packet, MalformedPacket> {
+pub(super) fn packet(bytes: &[u8]) -> ReadResult<Packet> {
     let mut reader = Reader { rest: bytes };
     let first = reader.byte()?;
     if first >> 4 != 0 {
@@ -63,7 +61,7 @@ pub(super) fn packet(bytes: &[u8]) -> Result<Packet, MalformedPacket> {
 /// The bytes of type, flags, address length and message size.
 const MESSAGE_START: usize = 4;
 
-fn message(reader: &mut Reader<'_>, room: &mut usize) -> Result<Rfc5444Message, MalformedPacket> {
+fn message(reader: &mut Reader<'_>, room: &mut usize) -> ReadResult<Rfc5444Message> {
     let kind = reader.byte()?;
     let flags = reader.byte()?;
     let address_bytes = (flags & 0x0f) + 1;
@@ -83,7 +81,7 @@ fn message(reader: &mut Reader<'_>, room: &mut usize) -> Result<Rfc5444Message, 
     Ok(Rfc5444Message { kind, address_bytes, originator, hop_limit, hop_count, seq, tlvs, blocks })
 }
 
-fn tlv_block(reader: &mut Reader<'_>) -> Result<Vec<Tlv>, MalformedPacket> {
+fn tlv_block(reader: &mut Reader<'_>) -> ReadResult<Vec<Tlv>> {
     let len = usize::from(reader.short()?);
     let mut reader = reader.part(len)?;
     let mut tlvs = Vec::new();
@@ -99,7 +97,7 @@ fn tlv_block(reader: &mut Reader<'_>) -> Result<Vec<Tlv>, MalformedPacket> {
     Ok(tlvs)
 }
 
-fn value<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<&'a [u8], MalformedPacket> {
+fn value<'a>(reader: &mut Reader<'a>, flags: u8) -> ReadResult<&'a [u8]> {
     let is_long = flags & tlv_flags::LONG != 0;
     if flags & tlv_flags::VALUE == 0 {
         return if is_long { Err(MalformedPacket) } else { Ok(&[]) };
@@ -112,7 +110,7 @@ fn address_block(
     reader: &mut Reader<'_>,
     address_bytes: usize,
     room: &mut usize,
-) -> Result<AddressBlock, MalformedPacket> {
+) -> ReadResult<AddressBlock> {
     let count = usize::from(reader.byte()?);
     let flags = reader.byte()?;
     let both = |pair: u8| flags & pair == pair;
@@ -143,16 +141,12 @@ fn address_block(
 }
 
 /// A head or a tail.
-fn end<'a>(reader: &mut Reader<'a>, address_bytes: usize) -> Result<&'a [u8], MalformedPacket> {
+fn end<'a>(reader: &mut Reader<'a>, address_bytes: usize) -> ReadResult<&'a [u8]> {
     let len = usize::from(reader.byte()?);
     if len > address_bytes { Err(MalformedPacket) } else { reader.take(len) }
 }
 
-fn prefixes(
-    reader: &mut Reader<'_>,
-    flags: u8,
-    addresses: &mut [(Address, u8)],
-) -> Result<(), MalformedPacket> {
+fn prefixes(reader: &mut Reader<'_>, flags: u8, addresses: &mut [(Address, u8)]) -> ReadResult<()> {
     let single = where_set(flags, block_flags::SINGLE_PREFIX, || reader.byte())?;
     let has_each = flags & block_flags::MULTI_PREFIX != 0;
     for (address, bits) in addresses {
@@ -164,7 +158,7 @@ fn prefixes(
     Ok(())
 }
 
-fn address_tlvs(reader: &mut Reader<'_>, count: usize) -> Result<Vec<AddressTlv>, MalformedPacket> {
+fn address_tlvs(reader: &mut Reader<'_>, count: usize) -> ReadResult<Vec<AddressTlv>> {
     let len = usize::from(reader.short()?);
     let mut reader = reader.part(len)?;
     let mut tlvs = Vec::new();
@@ -174,7 +168,7 @@ fn address_tlvs(reader: &mut Reader<'_>, count: usize) -> Result<Vec<AddressTlv>
     Ok(tlvs)
 }
 
-fn address_tlv(reader: &mut Reader<'_>, addresses: usize) -> Result<AddressTlv, MalformedPacket> {
+fn address_tlv(reader: &mut Reader<'_>, addresses: usize) -> ReadResult<AddressTlv> {
     let kind = reader.byte()?;
     let flags = reader.byte()?;
     let extension = where_set(flags, tlv_flags::EXTENSION, || reader.byte())?.unwrap_or(0);
