@@ -40,7 +40,7 @@ use crate::routing::{
 };
 use discovery::ProcessedRequests;
 use errors::LatestErrors;
-use messages::MessageRefusal;
+use messages::{MessageRefusal, MessageResult};
 use neighbours::Neighbours;
 use table::{OfferedRoute, Route, RouteTable};
 
@@ -171,12 +171,7 @@ impl Aodvv2 {
         self.desk.tell_arrivals(peer, said, hops);
     }
 
-    fn take_message(
-        &mut self,
-        cx: &Cx<'_>,
-        via: Via,
-        message: &Rfc5444Message,
-    ) -> Result<(), MessageRefusal> {
+    fn take_message(&mut self, cx: &Cx<'_>, via: Via, message: &Rfc5444Message) -> MessageResult {
         match message.kind {
             messages::RREQ => self.take_request(cx, via, message),
             messages::RREP => self.take_reply(cx, via, message),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, QueueClass};
 
-use super::messages::{MessageRefusal, Rerr};
+use super::messages::{MessageResult, Rerr};
 use super::table::is_newer;
 use super::{Aodvv2, Cx, PORT, RoutedPacket, RoutingOrder, Undelivered, Via};
 use crate::on_demand::is_message;
@@ -114,12 +114,7 @@ impl Aodvv2 {
     }
 
     /// A neighbour's error: routes over it are given up.
-    pub(super) fn take_error(
-        &mut self,
-        now: Instant,
-        via: Via,
-        message: &Rfc5444Message,
-    ) -> Result<(), MessageRefusal> {
+    pub(super) fn take_error(&mut self, now: Instant, via: Via, message: &Rfc5444Message) -> MessageResult {
         let rerr = Rerr::parse(message)?;
         let mut gone = Vec::new();
         let trust = self.desk.trust.clone();

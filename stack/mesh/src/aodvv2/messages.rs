@@ -49,6 +49,9 @@ pub enum MessageRefusal {
     Foreign,
 }
 
+/// What a message says, or why it is refused.
+pub type MessageResult<T = ()> = Result<T, MessageRefusal>;
+
 /// The content of a RREQ or a RREP: the route to its origin, and its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteMessage {
@@ -92,7 +95,7 @@ fn time(code: u8) -> Duration {
 
 impl RouteMessage {
     /// `shows` is the address type to which this kind of message offers a route.
-    fn parse(message: &Rfc5444Message, shows: u8) -> Result<RouteMessage, MessageRefusal> {
+    fn parse(message: &Rfc5444Message, shows: u8) -> MessageResult<RouteMessage> {
         let hop_limit = message.hop_limit.ok_or(MessageRefusal::Malformed)?;
         let (block, to) = find(message, shows)?;
         let other = find(message, if shows == ORIG { TARG } else { ORIG })?;
@@ -119,12 +122,12 @@ impl RouteMessage {
         })
     }
 
-    pub(crate) fn of_rreq(message: &Rfc5444Message) -> Result<RouteMessage, MessageRefusal> {
+    pub(crate) fn of_rreq(message: &Rfc5444Message) -> MessageResult<RouteMessage> {
         RouteMessage::parse(message, ORIG)
     }
 
     /// Reads a RREP, whatever its type field says.
-    pub fn of_rrep(message: &Rfc5444Message) -> Result<RouteMessage, MessageRefusal> {
+    pub fn of_rrep(message: &Rfc5444Message) -> MessageResult<RouteMessage> {
         RouteMessage::parse(message, TARG)
     }
 
@@ -165,7 +168,7 @@ impl RouteMessage {
 }
 
 /// The address of that type, with its block.
-fn find(message: &Rfc5444Message, wanted: u8) -> Result<(&AddressBlock, usize), MessageRefusal> {
+fn find(message: &Rfc5444Message, wanted: u8) -> MessageResult<(&AddressBlock, usize)> {
     for block in &message.blocks {
         let is_wanted = |index: &usize| block.said(ADDRESS_TYPE, 0, *index) == Some(&[wanted]);
         if let Some(index) = (0..block.addresses.len()).find(is_wanted) {
@@ -175,7 +178,7 @@ fn find(message: &Rfc5444Message, wanted: u8) -> Result<(&AddressBlock, usize), 
     Err(MessageRefusal::Malformed)
 }
 
-fn host(block: &AddressBlock, index: usize) -> Result<Ipv4Addr, MessageRefusal> {
+fn host(block: &AddressBlock, index: usize) -> MessageResult<Ipv4Addr> {
     let (address, bits) = block.addresses[index];
     address.v4().filter(|_| bits == address.bits()).ok_or(MessageRefusal::Foreign)
 }
@@ -203,7 +206,7 @@ impl Rerr {
     }
 
     /// Reads a RERR, whatever its type field says.
-    pub fn parse(message: &Rfc5444Message) -> Result<Rerr, MessageRefusal> {
+    pub fn parse(message: &Rfc5444Message) -> MessageResult<Rerr> {
         let hop_limit = message.hop_limit.ok_or(MessageRefusal::Malformed)?;
         let mut rerr = Rerr { hop_limit, pkt_source: None, unreachable: Vec::new() };
         for block in &message.blocks {

@@ -3,19 +3,14 @@
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::messages::{MessageRefusal, RouteMessage, passed_on, rrep_ack};
+use super::messages::{MessageResult, RouteMessage, passed_on, rrep_ack};
 use super::table::{OfferedRoute, is_newer};
 use super::{Aodvv2, Cx, Via};
 use crate::on_demand::shares::OfferResult;
 use crate::rfc5444::Rfc5444Message;
 
 impl Aodvv2 {
-    pub(super) fn take_request(
-        &mut self,
-        cx: &Cx<'_>,
-        via: Via,
-        message: &Rfc5444Message,
-    ) -> Result<(), MessageRefusal> {
+    pub(super) fn take_request(&mut self, cx: &Cx<'_>, via: Via, message: &Rfc5444Message) -> MessageResult {
         let now = cx.now;
         let rreq = RouteMessage::of_rreq(message)?;
         let trust = &self.desk.trust;
@@ -109,12 +104,7 @@ impl Aodvv2 {
         self.tell_neighbour(to, messages);
     }
 
-    pub(super) fn take_reply(
-        &mut self,
-        cx: &Cx<'_>,
-        via: Via,
-        message: &Rfc5444Message,
-    ) -> Result<(), MessageRefusal> {
+    pub(super) fn take_reply(&mut self, cx: &Cx<'_>, via: Via, message: &Rfc5444Message) -> MessageResult {
         let now = cx.now;
         let rrep = RouteMessage::of_rrep(message)?;
         let trust = &self.desk.trust;
