@@ -74,6 +74,9 @@ pub struct DeviceSettings {
     pub routes: Vec<Prefix>,
 }
 
+/// What the kernel was asked for, or why it failed.
+pub(crate) type NetlinkResult<T = ()> = Result<T, NetlinkError>;
+
 /// The reasons why a change failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NetlinkError {
@@ -148,17 +151,12 @@ impl NetlinkError {
 }
 
 /// Sets MTU, addresses and routes of a device and takes it up.
-pub fn configure(device: &str, settings: &DeviceSettings) -> Result<(), NetlinkError> {
+pub fn configure(device: &str, settings: &DeviceSettings) -> NetlinkResult {
     apply(device, settings, &mut Added::default(), true)
 }
 
 /// Applies the settings, and records additions even if it fails half-way.
-fn apply(
-    device: &str,
-    settings: &DeviceSettings,
-    added: &mut Added,
-    is_ours: bool,
-) -> Result<(), NetlinkError> {
+fn apply(device: &str, settings: &DeviceSettings, added: &mut Added, is_ours: bool) -> NetlinkResult {
     let index = index_of(device)?;
     if settings.addresses.iter().any(|prefix| prefix.address().is_ipv6()) {
         keep_addresses(device, is_ours);
@@ -210,13 +208,13 @@ fn address_message(handle: &Handle, index: u32, address: &Prefix) -> AddressMess
 
 /// Returns whether the device has the address with this subnet. IPv6 keeps an address once only, with the subnet that
 /// came first.
-async fn has_address(handle: &Handle, index: u32, wanted: &Prefix) -> Result<bool, NetlinkError> {
+async fn has_address(handle: &Handle, index: u32, wanted: &Prefix) -> NetlinkResult<bool> {
     let of_device = handle.address().get().set_link_index_filter(index);
     let there = listed(of_device.set_address_filter(wanted.address())).await?;
     Ok(there.iter().any(|address| address.header.prefix_len == wanted.bits()))
 }
 
-async fn listed(asked: AddressGetRequest) -> Result<Vec<AddressMessage>, NetlinkError> {
+async fn listed(asked: AddressGetRequest) -> NetlinkResult<Vec<AddressMessage>> {
     asked.execute().try_collect().await.map_err(kernel("list the addresses"))
 }
 
@@ -253,7 +251,7 @@ fn keep_addresses(device: &str, is_ours: bool) {
 }
 
 /// Takes a device up or down.
-pub fn set_up(device: &str, is_up: bool) -> Result<(), NetlinkError> {
+pub fn set_up(device: &str, is_up: bool) -> NetlinkResult {
     let index = index_of(device)?;
     blocking(async move |handle| {
         let link = LinkUnspec::new_with_index(index);
@@ -263,7 +261,7 @@ pub fn set_up(device: &str, is_up: bool) -> Result<(), NetlinkError> {
 }
 
 /// Makes a pair of devices: what enters one leaves by the other.
-pub(crate) fn make_pair(near: &str, far: &str) -> Result<(), NetlinkError> {
+pub(crate) fn make_pair(near: &str, far: &str) -> NetlinkResult {
     blocking(async |handle| {
         let made = handle.link().add(LinkVeth::new(near, far).build()).execute().await;
         made.map_err(kernel("make a pair of devices"))
@@ -271,7 +269,7 @@ pub(crate) fn make_pair(near: &str, far: &str) -> Result<(), NetlinkError> {
 }
 
 /// Lets a device resolve no addresses: its frames go to its own Ethernet address.
-pub(crate) fn resolve_nothing(device: &str) -> Result<(), NetlinkError> {
+pub(crate) fn resolve_nothing(device: &str) -> NetlinkResult {
     let index = index_of(device)?;
     blocking(async move |handle| {
         let link = LinkUnspec::new_with_index(index).arp(false).build();
@@ -280,19 +278,19 @@ pub(crate) fn resolve_nothing(device: &str) -> Result<(), NetlinkError> {
 }
 
 /// The device's number.
-pub fn index_of(device: &str) -> Result<u32, NetlinkError> {
+pub fn index_of(device: &str) -> NetlinkResult<u32> {
     let socket = socket()?;
     netdevice::name_to_index(socket.as_fd(), device).map_err(|error| NetlinkError::NoDevice(error.into()))
 }
 
 /// The current name of the device with that number.
-pub fn name_of(index: u32) -> Result<String, NetlinkError> {
+pub fn name_of(index: u32) -> NetlinkResult<String> {
     let socket = socket()?;
     netdevice::index_to_name(socket.as_fd(), index).map_err(|error| NetlinkError::NoDevice(error.into()))
 }
 
 /// A socket for questions about devices.
-fn socket() -> Result<OwnedFd, NetlinkError> {
+fn socket() -> NetlinkResult<OwnedFd> {
     socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
         .map_err(|error| NetlinkError::System { doing: "open a socket", error: error.into() })
 }
@@ -305,8 +303,8 @@ pub(crate) fn kernel(doing: impl fmt::Display) -> impl FnOnce(rtnetlink::Error) 
 /// Runs asynchronous `work` on a thread and a runtime of its own, because the caller may be inside a runtime. Threads
 /// inherit the network namespace of the thread that made them.
 pub(crate) fn blocking<T: Send>(
-    work: impl AsyncFnOnce(Handle) -> Result<T, NetlinkError> + Send,
-) -> Result<T, NetlinkError> {
+    work: impl AsyncFnOnce(Handle) -> NetlinkResult<T> + Send,
+) -> NetlinkResult<T> {
     let system = |doing| move |error| NetlinkError::System { doing, error };
     thread::scope(|scope| {
         let worker = thread::Builder::new().name("netlink".into());

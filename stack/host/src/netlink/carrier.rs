@@ -12,7 +12,7 @@ use rustix::net::{RecvFlags, SendFlags, bind, recv, send};
 use super::ask::open;
 use super::message::{NetlinkMessage, NetlinkReply, REQUEST, attribute, messages, word};
 use super::own::{GET_LINK, HEADER, NEW_LINK};
-use super::{NetlinkError, index_of};
+use super::{NetlinkError, NetlinkResult, index_of};
 use crate::poller::wait_for;
 
 const DELETED_LINK: u16 = 17;
@@ -31,7 +31,7 @@ pub struct CarrierWatch {
 
 impl CarrierWatch {
     /// Watches an interface, and asks for its state now.
-    pub fn open(device: &str) -> Result<CarrierWatch, NetlinkError> {
+    pub fn open(device: &str) -> NetlinkResult<CarrierWatch> {
         index_of(device)?;
         let system = |doing| move |error| NetlinkError::System { doing, error };
         let news = CarrierSocket::listen().map_err(system("listen for links"))?;

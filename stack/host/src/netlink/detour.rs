@@ -23,7 +23,7 @@ use rtnetlink::{Error, Handle, IpVersion, RuleAddRequest};
 
 use super::carrier::CarrierSocket;
 use super::routes::{all_of, network_of, new_route};
-use super::{BoundName, NetlinkError, OURS, blocking, index_of, kernel, names_with, way};
+use super::{BoundName, NetlinkError, NetlinkResult, OURS, blocking, index_of, kernel, names_with, way};
 use crate::firewall::{Between, Ruleset};
 use crate::nft::OwnedTable;
 use crate::own_file::{NameLock, lock_name};
@@ -102,7 +102,7 @@ pub struct Detour {
 
 impl Detour {
     /// Adds marks, rules and routes. An error leaves none of them.
-    pub fn open(config: &DetourConfig) -> Result<Detour, NetlinkError> {
+    pub fn open(config: &DetourConfig) -> NetlinkResult<Detour> {
         let sides = config.sides();
         let mut indices = Vec::new();
         for side in &sides {
@@ -172,7 +172,7 @@ fn lock(side: &DetourSide<'_>) -> Option<NameLock> {
 }
 
 /// Refuses a table that has a route to another device.
-pub(crate) async fn check_table(handle: &Handle, table: u32, index: u32) -> Result<(), NetlinkError> {
+pub(crate) async fn check_table(handle: &Handle, table: u32, index: u32) -> NetlinkResult {
     let is_others = |route: &RouteMessage| {
         table_of_route(route) == table && !route.attributes.contains(&RouteAttribute::Oif(index))
     };
@@ -185,7 +185,7 @@ pub(crate) async fn check_table(handle: &Handle, table: u32, index: u32) -> Resu
 }
 
 /// The detours that lead packets now, by the rules that nft lists and by the names that detours hold.
-pub fn detours(rules: &Ruleset) -> Result<Vec<Between>, NetlinkError> {
+pub fn detours(rules: &Ruleset) -> NetlinkResult<Vec<Between>> {
     let in_use = in_use()?;
     let between = |(table, wire, radio)| {
         let fixed = in_use.get(&table)?.clone();
@@ -196,7 +196,7 @@ pub fn detours(rules: &Ruleset) -> Result<Vec<Between>, NetlinkError> {
 
 /// The devices of detours in use, by their tables. Any user can take such a name; the only effect is that rules without
 /// a route stay.
-fn in_use() -> Result<BTreeMap<u32, String>, NetlinkError> {
+fn in_use() -> NetlinkResult<BTreeMap<u32, String>> {
     let prefix = lock_name(KIND, "");
     let names = names_with(&prefix)
         .map_err(|error| NetlinkError::System { doing: "ask which detours are in use", error })?;
@@ -209,7 +209,7 @@ fn in_use() -> Result<BTreeMap<u32, String>, NetlinkError> {
     Ok(names.into_iter().filter_map(read).collect())
 }
 
-async fn route(handle: &Handle, index: u32, is_v6: bool, table: u32) -> Result<(), NetlinkError> {
+async fn route(handle: &Handle, index: u32, is_v6: bool, table: u32) -> NetlinkResult {
     let everywhere: IpAddr = if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let message = new_route(everywhere, 0, |route| route.output_interface(index).table_id(table))?;
     let request = handle.route().add(message).replace();
@@ -233,12 +233,12 @@ impl LeftRules {
 }
 
 /// Counts rules of killed detours, which lead packets nowhere.
-pub fn left_rules() -> Result<LeftRules, NetlinkError> {
+pub fn left_rules() -> NetlinkResult<LeftRules> {
     blocking(async move |handle| left(&handle).await)
 }
 
 /// Removes the rules that killed detours have left, and returns their number.
-pub fn remove_left_rules() -> Result<usize, NetlinkError> {
+pub fn remove_left_rules() -> NetlinkResult<usize> {
     let mut count = 0;
     let removed = &mut count;
     blocking(async move |handle| {
@@ -251,7 +251,7 @@ pub fn remove_left_rules() -> Result<usize, NetlinkError> {
     Ok(count)
 }
 
-async fn left(handle: &Handle) -> Result<LeftRules, NetlinkError> {
+async fn left(handle: &Handle) -> NetlinkResult<LeftRules> {
     let mut left = LeftRules::default();
     let in_use = in_use()?;
     for version in [IpVersion::V4, IpVersion::V6] {
@@ -272,10 +272,7 @@ async fn left(handle: &Handle) -> Result<LeftRules, NetlinkError> {
 }
 
 /// The rules with our protocol number; a kernel without IPv6 has none for it.
-pub(crate) async fn rules_of_ours(
-    handle: &Handle,
-    version: IpVersion,
-) -> Result<Vec<RuleMessage>, NetlinkError> {
+pub(crate) async fn rules_of_ours(handle: &Handle, version: IpVersion) -> NetlinkResult<Vec<RuleMessage>> {
     let rules: Vec<_> = match handle.rule().get(version).execute().try_collect().await {
         Ok(rules) => rules,
         Err(Error::NetlinkError(message)) if message.raw_code().abs() == libc::EAFNOSUPPORT => Vec::new(),
@@ -309,7 +306,7 @@ async fn rule(
     side: &DetourSide<'_>,
     priority: u32,
     network: &Prefix,
-) -> Result<RuleMessage, NetlinkError> {
+) -> NetlinkResult<RuleMessage> {
     let mut request = handle
         .rule()
         .add()
@@ -339,10 +336,7 @@ async fn rule(
 }
 
 /// Adds a rule. One that exists was left by a killed process, since `check_table` refuses tables of other programs.
-pub(crate) async fn add_rule<T>(
-    mut request: RuleAddRequest<T>,
-    doing: &str,
-) -> Result<RuleMessage, NetlinkError> {
+pub(crate) async fn add_rule<T>(mut request: RuleAddRequest<T>, doing: &str) -> NetlinkResult<RuleMessage> {
     let message = request.message_mut().clone();
     match request.execute().await {
         Err(Error::NetlinkError(told)) if told.raw_code().abs() == libc::EEXIST => Ok(message),

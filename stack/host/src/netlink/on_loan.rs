@@ -17,8 +17,8 @@ use rtnetlink::{Handle, LinkUnspec};
 use hopwise_core::ip::Prefix;
 
 use super::{
-    DeviceSettings, IPV6_MIN_MTU, NetlinkError, address_message, apply, blocking, code_of, has_address,
-    index_of, keep_addresses, keeps_addresses, kernel, listed, name_of, routes,
+    DeviceSettings, IPV6_MIN_MTU, NetlinkError, NetlinkResult, address_message, apply, blocking, code_of,
+    has_address, index_of, keep_addresses, keeps_addresses, kernel, listed, name_of, routes,
 };
 use crate::journal::{self, Journal, OF_LOAN};
 use crate::namespace::{OWN_NAMESPACE, in_namespace, set_switch, switch_of};
@@ -76,7 +76,7 @@ fn is_absence(error: &NetlinkError) -> bool {
 
 impl EarlierState {
     /// The state of the device; `None` if it does not exist.
-    pub(crate) fn of(device: &str) -> Result<Option<EarlierState>, NetlinkError> {
+    pub(crate) fn of(device: &str) -> NetlinkResult<Option<EarlierState>> {
         let Ok(index) = index_of(device) else { return Ok(None) };
         let namespace = File::open(OWN_NAMESPACE)
             .map_err(|error| NetlinkError::System { doing: "name its namespace", error })?;
@@ -90,7 +90,7 @@ impl EarlierState {
         Ok(Some(before))
     }
 
-    async fn look(handle: &Handle, index: u32, namespace: File) -> Result<EarlierState, NetlinkError> {
+    async fn look(handle: &Handle, index: u32, namespace: File) -> NetlinkResult<EarlierState> {
         let mut links = Box::pin(handle.link().get().match_index(index).execute());
         let gone = || NetlinkError::NoDevice(io::ErrorKind::NotFound.into());
         let link = links.next().await.ok_or_else(gone)?.map_err(kernel("look at it"))?;
@@ -156,7 +156,7 @@ impl EarlierState {
         changes
     }
 
-    fn give_back(&self, added: Added) -> Result<(), NetlinkError> {
+    fn give_back(&self, added: Added) -> NetlinkResult {
         let device = name_of(self.index)?;
         if !self.is_up && self.keeps_addresses.is_some() {
             // Also for its own addresses, which it had while it was down.
@@ -171,7 +171,7 @@ impl EarlierState {
         restored
     }
 
-    async fn restore(&self, handle: &Handle) -> Result<(), NetlinkError> {
+    async fn restore(&self, handle: &Handle) -> NetlinkResult {
         let mut link = LinkUnspec::new_with_index(self.index);
         if let Some(mtu) = self.mtu {
             link = link.mtu(mtu);
@@ -185,7 +185,7 @@ impl EarlierState {
 }
 
 /// Its IPv6 addresses, without the addresses that the kernel makes when the device comes up.
-async fn of_ipv6(handle: &Handle, index: u32) -> Result<Vec<IpAddr>, NetlinkError> {
+async fn of_ipv6(handle: &Handle, index: u32) -> NetlinkResult<Vec<IpAddr>> {
     let is_of_kernel = |attribute: &AddressAttribute| match attribute {
         AddressAttribute::Flags(flags) => flags.contains(AddressFlags::StablePrivacy),
         _ => false,
@@ -210,7 +210,7 @@ struct Missing {
 }
 
 impl Missing {
-    async fn of(handle: &Handle, index: u32, settings: &DeviceSettings) -> Result<Missing, NetlinkError> {
+    async fn of(handle: &Handle, index: u32, settings: &DeviceSettings) -> NetlinkResult<Missing> {
         let mut addresses = Vec::new();
         for address in &settings.addresses {
             if !has_address(handle, index, address).await? {
@@ -223,7 +223,7 @@ impl Missing {
 
 impl Added {
     /// Additions of a killed daemon.
-    async fn by(handle: &Handle, index: u32, changes: &[Set]) -> Result<Added, NetlinkError> {
+    async fn by(handle: &Handle, index: u32, changes: &[Set]) -> NetlinkResult<Added> {
         let mut added = Added::default();
         for change in changes {
             match change {
@@ -237,7 +237,7 @@ impl Added {
 
     /// Goes on after an error, and returns the first one. It goes in reverse order: with the first address of a subnet
     /// go all later addresses of that subnet.
-    async fn remove(self, handle: &Handle) -> Result<(), NetlinkError> {
+    async fn remove(self, handle: &Handle) -> NetlinkResult {
         let mut removed = Ok(());
         for route in self.routes.into_iter().rev() {
             let done = handle.route().del(route).execute().await;
@@ -252,7 +252,7 @@ impl Added {
 }
 
 /// Ignores errors of entries that are gone already: the kernel removes the routes of a device that goes down.
-fn unless_gone(doing: &str, done: Result<(), rtnetlink::Error>) -> Result<(), NetlinkError> {
+fn unless_gone(doing: &str, done: Result<(), rtnetlink::Error>) -> NetlinkResult {
     match done {
         Err(error) if matches!(code_of(&error), libc::ESRCH | libc::EADDRNOTAVAIL | libc::ENODEV) => Ok(()),
         done => done.map_err(kernel(doing)),
@@ -267,7 +267,7 @@ impl Loan {
     }
 
     /// Removes the additions of a killed daemon, and writes down the changes that follow.
-    fn begin(&mut self, settings: &DeviceSettings) -> Result<(), NetlinkError> {
+    fn begin(&mut self, settings: &DeviceSettings) -> NetlinkResult {
         let (index, left) = (self.before.index, &self.changes);
         let missing = blocking(async move |handle| {
             Added::by(&handle, index, left).await?.remove(&handle).await?;
@@ -286,7 +286,7 @@ impl Loan {
     }
 
     /// Removes its file as soon as the device is as before, or gone.
-    fn end(&mut self, added: Added) -> Result<(), NetlinkError> {
+    fn end(&mut self, added: Added) -> NetlinkResult {
         let done = self.before.give_back(added);
         if matches!(done, Ok(()) | Err(NetlinkError::NoDevice(_)))
             && let Some(journal) = &mut self.journal
@@ -317,7 +317,7 @@ impl OnLoan {
     }
 
     /// Like [`configure`](super::configure), until the drop.
-    pub(crate) fn configure(&mut self, device: &str, settings: &DeviceSettings) -> Result<(), NetlinkError> {
+    pub(crate) fn configure(&mut self, device: &str, settings: &DeviceSettings) -> NetlinkResult {
         let OnLoan(loan) = self;
         let has_ipv6 = !loan.before.of_ipv6.is_empty();
         if let Some(mtu) = settings.mtu.filter(|mtu| has_ipv6 && *mtu < IPV6_MIN_MTU) {
@@ -378,7 +378,7 @@ pub enum Repaired {
 
 /// Restores the device that a killed daemon left changed, and removes its file. The file has to belong to root, our own
 /// user or one of these.
-pub fn repair_loan(path: &Path, users: &[u32]) -> Result<Repaired, NetlinkError> {
+pub fn repair_loan(path: &Path, users: &[u32]) -> NetlinkResult<Repaired> {
     let system = |error| NetlinkError::System { doing: "open its file", error };
     let (mut journal, lines) = Journal::open_here(path, users).map_err(system)?;
     let Some((index, left)) = left::read(&lines) else {

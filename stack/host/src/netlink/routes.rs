@@ -11,7 +11,7 @@ use netlink_packet_route::route::{
 };
 use rtnetlink::{Handle, IpVersion, RouteMessageBuilder};
 
-use super::{DeviceSettings, NetlinkError, device, kernel};
+use super::{DeviceSettings, NetlinkError, NetlinkResult, device, kernel};
 
 /// The metrics of IPv6 routes without one: of a route (IP6_RT_PRIO_USER) and of an address (IP6_RT_PRIO_ADDRCONF). IPv4
 /// routes get 0.
@@ -86,11 +86,7 @@ impl SubnetRoute {
 
 /// Refuses a subnet with a route elsewhere. Otherwise our route would cut off the hosts behind that one, or get no
 /// traffic.
-pub(super) async fn check_free(
-    handle: &Handle,
-    index: u32,
-    wanted: &[SubnetRoute],
-) -> Result<(), NetlinkError> {
+pub(super) async fn check_free(handle: &Handle, index: u32, wanted: &[SubnetRoute]) -> NetlinkResult {
     let look = |there: &RouteMessage| match wanted.iter().find(|wanted| wanted.is_taken_by(there, index)) {
         Some(taken) => {
             Err(NetlinkError::RouteTaken { subnet: taken.subnet, of: holder(there, &taken.subnet) })
@@ -109,11 +105,7 @@ fn holder(there: &RouteMessage, subnet: &Prefix) -> Option<(String, Prefix)> {
 }
 
 /// Those of these routes that the device does not have.
-pub(super) async fn missing(
-    handle: &Handle,
-    index: u32,
-    routes: &[Prefix],
-) -> Result<Vec<Prefix>, NetlinkError> {
+pub(super) async fn missing(handle: &Handle, index: u32, routes: &[Prefix]) -> NetlinkResult<Vec<Prefix>> {
     let wanted: Vec<_> = routes.iter().map(|route| SubnetRoute::by_route(*route)).collect();
     let mut missing = routes.to_vec();
     let look = |there: &RouteMessage| {
@@ -131,8 +123,8 @@ pub(super) async fn missing(
 async fn each_like(
     handle: &Handle,
     wanted: &[SubnetRoute],
-    mut look: impl FnMut(&RouteMessage) -> Result<(), NetlinkError>,
-) -> Result<(), NetlinkError> {
+    mut look: impl FnMut(&RouteMessage) -> NetlinkResult,
+) -> NetlinkResult {
     for family in [AddressFamily::Inet, AddressFamily::Inet6] {
         if !wanted.iter().any(|wanted| wanted.family() == family) {
             continue;
@@ -163,7 +155,7 @@ fn devices_of(route: &RouteMessage) -> impl Iterator<Item = u32> {
     })
 }
 
-pub(super) fn route_message(index: u32, route: &Prefix) -> Result<RouteMessage, NetlinkError> {
+pub(super) fn route_message(index: u32, route: &Prefix) -> NetlinkResult<RouteMessage> {
     let bits = route.bits();
     let network = network_of(route);
     // Without a metric, the kernel would remove the first route that it finds.
@@ -176,7 +168,7 @@ pub(crate) fn new_route(
     network: IpAddr,
     bits: u8,
     complete: impl FnOnce(RouteMessageBuilder<IpAddr>) -> RouteMessageBuilder<IpAddr>,
-) -> Result<RouteMessage, NetlinkError> {
+) -> NetlinkResult<RouteMessage> {
     let route = RouteMessageBuilder::<IpAddr>::new().destination_prefix(network, bits);
     route.map(|route| complete(route).build()).map_err(|error| NetlinkError::System {
         doing: "write a route",
@@ -185,7 +177,7 @@ pub(crate) fn new_route(
 }
 
 /// All routes of a version of IP.
-pub(crate) async fn all_of(handle: &Handle, version: IpVersion) -> Result<Vec<RouteMessage>, NetlinkError> {
+pub(crate) async fn all_of(handle: &Handle, version: IpVersion) -> NetlinkResult<Vec<RouteMessage>> {
     let any = match version {
         IpVersion::V4 => RouteMessageBuilder::<Ipv4Addr>::new().build(),
         IpVersion::V6 => RouteMessageBuilder::<Ipv6Addr>::new().build(),
