@@ -10,7 +10,7 @@ use rtnetlink::LinkUnspec;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::namespace::{Namespace, NamespaceError, OWN_NAMESPACE};
-use crate::netlink::{self, DeviceSettings, NetlinkError};
+use crate::netlink::{self, DeviceSettings, NetlinkResult};
 use crate::sys;
 
 /// The Ethernet address of both devices. Without ARP the kernel sends all frames of a device to the device's own
@@ -61,7 +61,7 @@ fn failed(error: impl fmt::Display) -> io::Error {
 }
 
 /// Moves a device of this namespace into another namespace.
-fn hand_over(device: &str, to: &File) -> Result<(), NetlinkError> {
+fn hand_over(device: &str, to: &File) -> NetlinkResult {
     let index = netlink::index_of(device)?;
     netlink::blocking(async |handle| {
         let link = LinkUnspec::new_with_index(index).setns_by_fd(to.as_raw_fd()).build();
@@ -69,10 +69,7 @@ fn hand_over(device: &str, to: &File) -> Result<(), NetlinkError> {
     })
 }
 
-fn furnish(
-    (device, mtu): (&str, u16),
-    (addresses, routes): (&[Prefix], &[Prefix]),
-) -> Result<(), NetlinkError> {
+fn furnish((device, mtu): (&str, u16), (addresses, routes): (&[Prefix], &[Prefix])) -> NetlinkResult {
     netlink::resolve_nothing(device)?;
     let settings = DeviceSettings {
         mtu: Some(mtu),

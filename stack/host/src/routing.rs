@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage};
 
-use crate::netlink::{self, NetlinkError, blocking};
+use crate::netlink::{self, NetlinkResult, blocking};
 use crate::nft::{OwnedTable, in_a_name};
 use crate::own_file::NameLock;
 use kernel::all_of_ours;
@@ -70,12 +70,12 @@ pub fn is_claimed(source: Ipv4Addr) -> bool {
 }
 
 /// The number of routes whose daemon is gone.
-pub fn left_routes() -> Result<usize, NetlinkError> {
+pub fn left_routes() -> NetlinkResult<usize> {
     blocking(async |handle| Ok(left(all_of_ours(&handle).await?).count()))
 }
 
 /// Removes the routes whose daemon is gone, and returns their number.
-pub fn remove_left_routes() -> Result<usize, NetlinkError> {
+pub fn remove_left_routes() -> NetlinkResult<usize> {
     blocking(async |handle| {
         let mut count = 0;
         for route in left(all_of_ours(&handle).await?) {

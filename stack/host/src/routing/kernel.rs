@@ -14,7 +14,7 @@ use rtnetlink::{Handle, IpVersion, RouteMessageBuilder};
 use tokio::runtime::Runtime;
 
 use super::claim;
-use crate::netlink::{self, NetlinkError, OURS};
+use crate::netlink::{self, NetlinkError, NetlinkResult, OURS};
 use crate::own_file::NameLock;
 
 /// The route to a host.
@@ -38,7 +38,7 @@ pub struct KernelRoutes {
 
 impl KernelRoutes {
     /// Removes routes that an earlier daemon left. Packets of this machine leave with `source`.
-    pub fn open(source: Ipv4Addr) -> Result<KernelRoutes, NetlinkError> {
+    pub fn open(source: Ipv4Addr) -> NetlinkResult<KernelRoutes> {
         let system = |doing| move |error| NetlinkError::System { doing, error };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let runtime = runtime.map_err(system("start a runtime"))?;
@@ -55,7 +55,7 @@ impl KernelRoutes {
 
     /// Sets a route, and replaces an earlier one of ours. A route of another program to that host stays, and the result
     /// is `RouteTaken`.
-    pub fn set(&self, dst: Ipv4Addr, route: HostRoute) -> Result<(), NetlinkError> {
+    pub fn set(&self, dst: Ipv4Addr, route: HostRoute) -> NetlinkResult {
         if self.add(dst, route)? {
             return Ok(());
         }
@@ -76,14 +76,14 @@ impl KernelRoutes {
     }
 
     /// Adds a route. Returns false if there was one to that host.
-    fn add(&self, dst: Ipv4Addr, route: HostRoute) -> Result<bool, NetlinkError> {
+    fn add(&self, dst: Ipv4Addr, route: HostRoute) -> NetlinkResult<bool> {
         let request = self.handle.route().add(self.message(dst, Some(route)));
         let done = netlink::is_new(self.runtime.block_on(request.execute()));
         done.map_err(netlink::kernel(format_args!("add a route to {dst}")))
     }
 
     /// Removes a route of ours; it succeeds if the route is gone already.
-    pub fn remove(&self, dst: Ipv4Addr) -> Result<(), NetlinkError> {
+    pub fn remove(&self, dst: Ipv4Addr) -> NetlinkResult {
         let done = self.runtime.block_on(self.handle.route().del(self.message(dst, None)).execute());
         match done {
             Err(rtnetlink::Error::NetlinkError(message)) if message.raw_code() == -libc::ESRCH => Ok(()),
@@ -92,7 +92,7 @@ impl KernelRoutes {
     }
 
     /// The kernel's neighbours on that device, with their Ethernet addresses.
-    pub fn neighbours(&self, device: u32) -> Result<Vec<(Ipv4Addr, [u8; 6])>, NetlinkError> {
+    pub fn neighbours(&self, device: u32) -> NetlinkResult<Vec<(Ipv4Addr, [u8; 6])>> {
         use futures_util::TryStreamExt;
         let asked = self.handle.neighbours().get().set_address_family(AddressFamily::Inet).execute();
         let all: Vec<_> =
@@ -101,7 +101,7 @@ impl KernelRoutes {
     }
 
     /// The largest packet that a device carries in one piece.
-    pub fn mtu(&self, device: u32) -> Result<u16, NetlinkError> {
+    pub fn mtu(&self, device: u32) -> NetlinkResult<u16> {
         use futures_util::TryStreamExt;
         let asked = self.handle.link().get().match_index(device).execute();
         let found: Vec<_> =
@@ -114,7 +114,7 @@ impl KernelRoutes {
     }
 
     /// Removes every route of ours.
-    pub fn clear(&self) -> Result<(), NetlinkError> {
+    pub fn clear(&self) -> NetlinkResult {
         self.runtime.block_on(async {
             for route in self.ours().await? {
                 // A route may be gone already.
@@ -124,7 +124,7 @@ impl KernelRoutes {
         })
     }
 
-    async fn ours(&self) -> Result<Vec<RouteMessage>, NetlinkError> {
+    async fn ours(&self) -> NetlinkResult<Vec<RouteMessage>> {
         let source = RouteAttribute::PrefSource(RouteAddress::Inet(self.source));
         let mut ours = all_of_ours(&self.handle).await?;
         ours.retain(|route| route.attributes.contains(&source));
@@ -149,7 +149,7 @@ impl KernelRoutes {
 }
 
 /// The routes of all daemons.
-pub(super) async fn all_of_ours(handle: &Handle) -> Result<Vec<RouteMessage>, NetlinkError> {
+pub(super) async fn all_of_ours(handle: &Handle) -> NetlinkResult<Vec<RouteMessage>> {
     let all = netlink::all_of(handle, IpVersion::V4).await?;
     Ok(all.into_iter().filter(|route| route.header.protocol == OURS).collect())
 }

@@ -12,7 +12,8 @@ use rtnetlink::{Error, Handle, IpVersion};
 
 use super::{ANY, CAUGHT};
 use crate::netlink::{
-    NetlinkError, OURS, add_rule, blocking, check_table, index_of, kernel, new_route, rules_of_ours, table_of,
+    NetlinkResult, OURS, add_rule, blocking, check_table, index_of, kernel, new_route, rules_of_ours,
+    table_of,
 };
 
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub(super) struct HostWays {
 }
 
 impl HostWays {
-    pub(super) fn open(table: u32) -> Result<HostWays, NetlinkError> {
+    pub(super) fn open(table: u32) -> NetlinkResult<HostWays> {
         let loopback = index_of("lo")?;
         let mut ways = HostWays { made: Vec::new() };
         let made = &mut ways.made;
@@ -44,7 +45,7 @@ impl HostWays {
 }
 
 /// The tables of routing to which rules of ours lead marked packets.
-pub(super) fn tables() -> Result<BTreeSet<u32>, NetlinkError> {
+pub(super) fn tables() -> NetlinkResult<BTreeSet<u32>> {
     blocking(async move |handle| {
         let mut tables = BTreeSet::new();
         for version in [IpVersion::V4, IpVersion::V6] {
@@ -55,7 +56,7 @@ pub(super) fn tables() -> Result<BTreeSet<u32>, NetlinkError> {
 }
 
 /// Removes the rules of ours that lead there, and the routes.
-pub(super) fn remove(from: &BTreeSet<u32>) -> Result<(), NetlinkError> {
+pub(super) fn remove(from: &BTreeSet<u32>) -> NetlinkResult {
     let loopback = index_of("lo")?;
     blocking(async move |handle| {
         for (version, any) in [IpVersion::V4, IpVersion::V6].into_iter().zip(ANY) {
@@ -68,7 +69,7 @@ pub(super) fn remove(from: &BTreeSet<u32>) -> Result<(), NetlinkError> {
     })
 }
 
-async fn remove_both(handle: &Handle, rule: RuleMessage, route: RouteMessage) -> Result<(), NetlinkError> {
+async fn remove_both(handle: &Handle, rule: RuleMessage, route: RouteMessage) -> NetlinkResult {
     handle.rule().del(rule).execute().await.map_err(kernel("remove a rule for marked packets"))?;
     match handle.route().del(route).execute().await {
         // It went with its device.
@@ -78,7 +79,7 @@ async fn remove_both(handle: &Handle, rule: RuleMessage, route: RouteMessage) ->
 }
 
 /// The rules of ours for marked packets.
-async fn marked(handle: &Handle, version: IpVersion) -> Result<Vec<RuleMessage>, NetlinkError> {
+async fn marked(handle: &Handle, version: IpVersion) -> NetlinkResult<Vec<RuleMessage>> {
     let mut rules = rules_of_ours(handle, version).await?;
     rules.retain(|rule| rule.attributes.contains(&RuleAttribute::FwMark(CAUGHT)));
     Ok(rules)
@@ -90,14 +91,14 @@ fn lacks_ipv6(error: &Error) -> bool {
     matches!(error, Error::NetlinkError(message) if codes.contains(&message.raw_code().abs()))
 }
 
-fn route(any: IpAddr, loopback: u32, table: u32) -> Result<RouteMessage, NetlinkError> {
+fn route(any: IpAddr, loopback: u32, table: u32) -> NetlinkResult<RouteMessage> {
     new_route(any, 0, |route| {
         let to_here = route.output_interface(loopback).table_id(table).kind(RouteType::Local);
         to_here.scope(RouteScope::Host).protocol(OURS)
     })
 }
 
-async fn rule(handle: &Handle, any: IpAddr, table: u32) -> Result<RuleMessage, NetlinkError> {
+async fn rule(handle: &Handle, any: IpAddr, table: u32) -> NetlinkResult<RuleMessage> {
     let request = handle.rule().add().table_id(table).priority(table).fw_mark(CAUGHT);
     let mut request = request.action(RuleAction::ToTable);
     let more = [RuleAttribute::FwMask(CAUGHT), RuleAttribute::Protocol(OURS)];
