@@ -99,37 +99,25 @@ impl Setting for u8 {
 /// A ratio as a spec spells it.
 impl Setting for f64 {
     fn of(value: Option<Value>) -> Option<f64> {
-        match value? {
-            Value::Ratio(milli) => Some(f64::from(milli) / 1_000.0),
-            _ => None,
-        }
+        if let Value::Ratio(milli) = value? { Some(f64::from(milli) / 1_000.0) } else { None }
     }
 }
 
 impl Setting for Duration {
     fn of(value: Option<Value>) -> Option<Duration> {
-        match value? {
-            Value::Time(time) => Some(time),
-            _ => None,
-        }
+        if let Value::Time(time) = value? { Some(time) } else { None }
     }
 }
 
 impl Setting for Switch {
     fn of(value: Option<Value>) -> Option<Switch> {
-        match value? {
-            Value::Switch(switch) => Some(switch),
-            _ => None,
-        }
+        if let Value::Switch(switch) = value? { Some(switch) } else { None }
     }
 }
 
 impl Setting for &'static str {
     fn of(value: Option<Value>) -> Option<&'static str> {
-        match value? {
-            Value::Choice(name) => Some(name),
-            _ => None,
-        }
+        if let Value::Choice(name) = value? { Some(name) } else { None }
     }
 }
 

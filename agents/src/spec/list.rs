@@ -222,10 +222,7 @@ fn spans(text: &str) -> Result<Vec<Range<usize>>, SpecError> {
         }
     }
     let after = trimmed(text, at..text.len());
-    if !after.is_empty() {
-        return Err(SpecError::new(text, after, Problem::Trailing));
-    }
-    Ok(spans)
+    if after.is_empty() { Ok(spans) } else { Err(SpecError::new(text, after, Problem::Trailing)) }
 }
 
 /// Returns the item that begins at `at`, and the place of the `,` or `]` that ends it. Without such a mark it returns

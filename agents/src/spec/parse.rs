@@ -108,10 +108,7 @@ impl Parser<'_> {
         if self.at == self.end {
             return Err(self.refuse(open, Problem::Unclosed('(')));
         }
-        if !self.take(')') {
-            return Err(self.refuse(self.next_char(), Problem::Trailing));
-        }
-        Ok(Some(inner))
+        if self.take(')') { Ok(Some(inner)) } else { Err(self.refuse(self.next_char(), Problem::Trailing)) }
     }
 
     /// Refuses a parameter that is not below the one that bounds it.
