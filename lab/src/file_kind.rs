@@ -53,9 +53,6 @@ impl FileOf {
     }
 
     fn words(&self) -> String {
-        if *self == SCENARIO {
-            return "scenario".to_owned();
-        }
-        format!("file of `{}`", self.command)
+        if *self == SCENARIO { "scenario".to_owned() } else { format!("file of `{}`", self.command) }
     }
 }

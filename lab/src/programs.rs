@@ -232,10 +232,7 @@ impl<S: Sockets> ProgramFlow<S> {
 
     /// Returns whether this is the program's listener, and takes the new connection if so.
     fn accept<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P, from: ListenerOf<P>) -> bool {
-        match &mut self.end {
-            FlowEnd::Server(server) => server.accept(now, node, from),
-            _ => false,
-        }
+        if let FlowEnd::Server(server) = &mut self.end { server.accept(now, node, from) } else { false }
     }
 
     /// Returns whether the connection is the program's own, and acts on the event if so.
@@ -340,18 +337,12 @@ impl<S: Sockets> ProgramFlow<S> {
 
     /// The completions of a flow whose transfers or requests have an end.
     pub fn completions(&self) -> Option<CompletionTimes> {
-        match &self.end {
-            FlowEnd::Client(client) => client.completions(),
-            _ => None,
-        }
+        if let FlowEnd::Client(client) = &self.end { client.completions() } else { None }
     }
 
     /// The probes of a flow that sends them from here.
     fn probed(&self, now: Instant) -> Option<Probed> {
-        match &self.end {
-            FlowEnd::Probe(probe) => Some(probe.probed(now)),
-            _ => None,
-        }
+        if let FlowEnd::Probe(probe) = &self.end { Some(probe.probed(now)) } else { None }
     }
 
     /// Counters of all its connections at this end; datagrams count as segments.

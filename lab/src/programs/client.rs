@@ -54,10 +54,7 @@ impl<S: Sockets> ClientProgram<S> {
         seen: EndTotals,
     ) -> ClientProgram<S> {
         let stream = |purpose| NumberStream::new(seed, u32::from(index), purpose);
-        let left = match plan.talk {
-            Talk::Endless(_) => Some(1),
-            _ => plan.times,
-        };
+        let left = if let Talk::Endless(_) = plan.talk { Some(1) } else { plan.times };
         ClientProgram {
             to,
             next: start,

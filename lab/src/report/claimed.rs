@@ -62,18 +62,12 @@ pub(super) fn own_name(reading: &Reading) -> String {
 
 /// A number of a row's kind as a change in percent: of the other arm, or of the printed value.
 fn percent(row: &ClaimRow, number: f64) -> f64 {
-    let ratio = match row.stated {
-        Some(Stated::Value(stated)) => number / stated,
-        _ => number,
-    };
+    let ratio = if let Some(Stated::Value(stated)) = row.stated { number / stated } else { number };
     ((ratio - 1.0) * 100.0).clamp(ENDS.0, ENDS.1)
 }
 
 fn claimed(row: &ClaimRow) -> f64 {
-    match row.stated {
-        Some(Stated::Ratio(ratio)) => percent(row, ratio),
-        _ => 0.0,
-    }
+    if let Some(Stated::Ratio(ratio)) = row.stated { percent(row, ratio) } else { 0.0 }
 }
 
 fn draw(chart: &mut Chart, row: &ClaimRow, reading: &Reading, middle: f64) {

@@ -79,10 +79,7 @@ fn ends(reading: &Reading) -> Vec<f64> {
 }
 
 fn claimed(row: &ClaimRow) -> Option<f64> {
-    match row.stated {
-        Some(Stated::Ratio(ratio)) => Some(percent(ratio)),
-        _ => None,
-    }
+    if let Some(Stated::Ratio(ratio)) = row.stated { Some(percent(ratio)) } else { None }
 }
 
 fn class(nth: usize) -> String {

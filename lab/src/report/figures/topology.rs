@@ -15,10 +15,7 @@ pub(in super::super) fn figure_of(view: &View<'_>) -> Option<String> {
     let seen = view.points_with_series().first().and_then(|point| view.shown(point).into_iter().next());
     let record = seen.map(|(_, record, _)| record).or(view.bundle.records.first())?;
     let series = seen.map(|(_, _, series)| series);
-    let places = match series {
-        Some(series) => NodePlaces::of(series, WIDTH),
-        None => chain(record)?,
-    };
+    let places = if let Some(series) = series { NodePlaces::of(series, WIDTH) } else { chain(record)? };
     let mut svg = format!(
         "<svg class=\"map\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"the nodes and the flows\" {}>\
          <defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" \
