@@ -48,10 +48,7 @@ impl Failure {
 
     /// The accepted input that a refusal names, for logs: these show one line and no file.
     pub fn accepted(&self) -> Option<String> {
-        match self {
-            Failure::Located(refusal) => refusal.help().map(|help| help.to_string()),
-            _ => None,
-        }
+        if let Failure::Located(refusal) = self { refusal.help().map(|help| help.to_string()) } else { None }
     }
 
     /// Prints it on standard error.

@@ -24,10 +24,7 @@ pub(crate) mod watch;
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let OfRun { scenario: of, seed } = &arguments.of;
-    let scenario = match arguments.world {
-        Some(world) => of.load_in(world)?,
-        None => of.load()?,
-    };
+    let scenario = if let Some(world) = arguments.world { of.load_in(world)? } else { of.load()? };
     let arm = scenario.only(arguments.arm.as_deref()).map_err(|no_plan| match no_plan {
         NoPlan::Refused(refusal) => Failure::Located(refusal),
         NoPlan::WhichArm { arms } => {

@@ -84,10 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     named::write(out, &merged.text).map_err(|error| Failure::refused(out.display().to_string(), error))?;
     let report = MergeReport::of(merged, out, &names);
     report.remarks().iter().for_each(|line| remark(line));
-    if *json {
-        return say(&failure::json(&report)?);
-    }
-    say(&report.page())
+    if *json { say(&failure::json(&report)?) } else { say(&report.page()) }
 }
 
 /// A recording that is read may not be written over.

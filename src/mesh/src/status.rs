@@ -65,10 +65,7 @@ async fn show(arguments: &Arguments, reports: &Reports) -> Result<(), Failure> {
     if arguments.json {
         return print(json(reports)? + "\n").await;
     }
-    if arguments.metrics {
-        return print(view::metrics(reports)).await;
-    }
-    print(view::page(reports)).await
+    if arguments.metrics { print(view::metrics(reports)).await } else { print(view::page(reports)).await }
 }
 
 /// List the hosts of an inventory, and how each is reached; no host is asked

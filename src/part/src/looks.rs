@@ -80,14 +80,9 @@ fn first_hop(to: Ipv4Addr) -> Option<Ipv4Addr> {
 }
 
 fn station(of: &NeighbourReport) -> Option<StationLook> {
-    Some(StationLook {
-        station: of.station.clone()?,
-        signal_dbm: of.signal_dbm,
-        tx_bitrate_bps: of.tx_bitrate_bps,
-        tx_packets: of.tx_packets,
-        tx_retries: of.tx_retries,
-        tx_failed: of.tx_failed,
-    })
+    let NeighbourReport { signal_dbm, tx_bitrate_bps, tx_packets, tx_retries, tx_failed, .. } = *of;
+    let station = of.station.clone()?;
+    Some(StationLook { station, signal_dbm, tx_bitrate_bps, tx_packets, tx_retries, tx_failed })
 }
 
 fn channel(of: &AirtimeReport) -> ChannelLook {

@@ -94,10 +94,7 @@ fn take_file(output: &mut impl Read, bytes: u64, path: &Path) -> io::Result<()> 
     }
     let part = path.with_extension("part");
     let copied = io::copy(&mut output.take(bytes), &mut begin_own(&part, 0o644)?)?;
-    if copied < bytes {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    fs::rename(&part, path)
+    if copied < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { fs::rename(&part, path) }
 }
 
 #[cfg(test)]

@@ -287,10 +287,7 @@ async fn receive_all(
     seen: &mut FlowSeen,
 ) -> io::Result<()> {
     let (path, whole) = copy.unzip();
-    let mut copy = match path {
-        Some(path) => Some(OutputFile::begin(&path).await?),
-        None => None,
-    };
+    let mut copy = if let Some(path) = path { Some(OutputFile::begin(&path).await?) } else { None };
     let (mut chunk, mut sha256) = (chunk(flows), Sha256::new());
     loop {
         let read = stream.read(&mut chunk).await?;

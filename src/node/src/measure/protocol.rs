@@ -68,10 +68,7 @@ impl FlowWork {
 
     /// The time after which data ends, if that is planned.
     pub(crate) fn time(self) -> Option<Duration> {
-        match self {
-            FlowWork::BulkFor { micros } => Some(Duration::from_micros(micros)),
-            _ => None,
-        }
+        if let FlowWork::BulkFor { micros } = self { Some(Duration::from_micros(micros)) } else { None }
     }
 
     /// The bytes of a flow, if they are planned.

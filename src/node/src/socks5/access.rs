@@ -128,10 +128,7 @@ impl Own {
     /// As [`listens_at`](Own::listens_at). An error is a lack of descriptors or memory: the kernel could not be asked
     /// for its addresses.
     pub(super) fn is_listener(&self, target: SocketAddr) -> io::Result<bool> {
-        if !self.ports.contains(&target.port()) {
-            return Ok(false);
-        }
-        self.owns(target.ip())
+        if self.ports.contains(&target.port()) { self.owns(target.ip()) } else { Ok(false) }
     }
 
     /// Returns whether packets to an address lead to this node or to its machine, or if it cannot know it.

@@ -77,10 +77,7 @@ fn target(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(SocketAddr::new(address, PORT));
     }
-    let resolved = match text.contains(':') {
-        true => text.to_socket_addrs(),
-        false => (text, PORT).to_socket_addrs(),
-    };
+    let resolved = if text.contains(':') { text.to_socket_addrs() } else { (text, PORT).to_socket_addrs() };
     let first = resolved.map_err(|error| error.to_string()).and_then(|addresses| {
         addresses.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| "the name has no address".to_owned())
     });

@@ -15,10 +15,7 @@ use hopwise_daemon::failure::{Failure, json};
 
 /// The result as a page, or as one JSON object.
 pub(super) fn result(report: &MeasurementReport, is_json: bool) -> Result<String, Failure> {
-    if !is_json {
-        return Ok(page(report));
-    }
-    Ok(json(report)? + "\n")
+    if is_json { Ok(json(report)? + "\n") } else { Ok(page(report)) }
 }
 
 const COLUMNS: [&str; 10] =
