@@ -208,10 +208,7 @@ fn guard(is_short: u8) -> GuardInterval {
 
 /// Whole dBm, as radiotap and drivers give them.
 pub fn dbm(power_w: f64) -> i8 {
-    if power_w <= 0.0 {
-        return i8::MIN;
-    }
-    truncate::to_i8(10.0 * libm::log10(power_w) + 30.0)
+    if power_w <= 0.0 { i8::MIN } else { truncate::to_i8(10.0 * libm::log10(power_w) + 30.0) }
 }
 
 /// The BSSID of a world's ad hoc network.

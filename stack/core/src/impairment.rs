@@ -52,10 +52,7 @@ impl Impairment {
         if chances.iter().any(|chance| *chance > 1_000_000) {
             return Err("a share is at most 1000000 parts per million");
         }
-        if self.queue_packets == 0 {
-            return Err("a queue of 0 packets lets nothing through");
-        }
-        Ok(())
+        if self.queue_packets == 0 { Err("a queue of 0 packets lets nothing through") } else { Ok(()) }
     }
 }
 

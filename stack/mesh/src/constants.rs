@@ -372,10 +372,7 @@ macro_rules! settings {
     ($($type:ty: $value:ident);+) => { $(
         impl Setting for $type {
             fn of(value: Option<ConstantValue>) -> Option<$type> {
-                match value? {
-                    ConstantValue::$value(value) => value.try_into().ok(),
-                    _ => None,
-                }
+                if let ConstantValue::$value(value) = value? { value.try_into().ok() } else { None }
             }
         }
     )+ };

@@ -214,10 +214,7 @@ impl<'a> RecordingReader<'a> {
 
     /// The next row, if there is one.
     pub(super) fn next(&mut self, node: &dyn Fn(&str) -> Option<u32>) -> Result<Option<ReadRow>, FieldError> {
-        match self.next_cells()? {
-            Some(cells) => self.row(&cells, node).map(Some),
-            None => Ok(None),
-        }
+        if let Some(cells) = self.next_cells()? { self.row(&cells, node).map(Some) } else { Ok(None) }
     }
 
     /// The cells of the next row, one for each column of the head.

@@ -171,10 +171,7 @@ impl Dcf {
     pub(super) fn send_request(&mut self, now: u64, n: usize) {
         let st = &mut self.stations[n];
         let Some(service) = st.service else { return };
-        let first = match st.mpdus.first() {
-            Some(mpdu) => mpdu.number,
-            None => st.next_for(service.to),
-        };
+        let first = if let Some(mpdu) = st.mpdus.first() { mpdu.number } else { st.next_for(service.to) };
         let answer_ns = self.phy.airtime_ns(BLOCK_ACK_BYTES, self.phy.basic);
         let airtime_ns = self.phy.airtime_ns(BLOCK_ACK_REQ_BYTES, self.phy.basic);
         let duration_ns = whole_us(self.times.sifs + answer_ns);

@@ -271,10 +271,7 @@ pub struct FlowView {
 impl FlowView {
     /// The part of the fixed end's data in flight that has reached the base station.
     pub fn flight_bytes(&self) -> u32 {
-        match (self.data_end, self.acked) {
-            (Some(end), Some(acked)) => end.bytes_since(acked),
-            _ => 0,
-        }
+        if let (Some(end), Some(acked)) = (self.data_end, self.acked) { end.bytes_since(acked) } else { 0 }
     }
 
     /// The same in segments of the largest size seen, rounded up.

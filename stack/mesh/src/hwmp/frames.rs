@@ -263,10 +263,7 @@ impl Fields<'_> {
 
     /// The node of that station; `None` for one that no node has.
     fn node(&mut self) -> Option<Ipv4Addr> {
-        match self.octets()? {
-            [0x02, 0, a, b, c, d] => Some(Ipv4Addr::new(a, b, c, d)),
-            _ => None,
-        }
+        if let [0x02, 0, a, b, c, d] = self.octets()? { Some(Ipv4Addr::new(a, b, c, d)) } else { None }
     }
 }
 

@@ -129,10 +129,7 @@ impl Signed {
     /// The next stamp is above all that are not too far ahead of the clock. After the highest one there is none.
     fn next(&mut self, clock: u64, most: u64) -> Option<u64> {
         let top = self.tops.iter().rfind(|top| !is_ahead(clock, **top, most)).copied();
-        let next = match top {
-            Some(top) => clock.max(top.checked_add(1)?),
-            None => clock,
-        };
+        let next = if let Some(top) = top { clock.max(top.checked_add(1)?) } else { clock };
         if let Some(top) = top.filter(|top| next - top <= most) {
             self.tops.remove(&top);
         }
