@@ -69,10 +69,7 @@ fn check(is_null: bool, len: size_t) -> io::Result<()> {
     if isize::try_from(len).is_err() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the length is larger than any buffer"));
     }
-    if is_null && len > 0 {
-        return Err(io::Error::from_raw_os_error(libc::EFAULT));
-    }
-    Ok(())
+    if is_null && len > 0 { Err(io::Error::from_raw_os_error(libc::EFAULT)) } else { Ok(()) }
 }
 
 /// Writes the two handles of a pair.

@@ -229,10 +229,7 @@ pub(crate) fn is_new(added: Result<(), rtnetlink::Error>) -> Result<bool, rtnetl
 
 /// The kernel's error number, or 0 if another part refused.
 fn code_of(error: &rtnetlink::Error) -> i32 {
-    match error {
-        rtnetlink::Error::NetlinkError(error) => -error.raw_code(),
-        _ => 0,
-    }
+    if let rtnetlink::Error::NetlinkError(error) = error { -error.raw_code() } else { 0 }
 }
 
 /// The switch that keeps a device's IPv6 addresses while it is down.

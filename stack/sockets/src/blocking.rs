@@ -73,10 +73,7 @@ impl Waits {
 
     /// Refuses to wait in a child that a handler has forked: nothing would end the wait.
     fn check_process(&self) -> io::Result<()> {
-        match self.process == fork::process() {
-            true => Ok(()),
-            false => Err(io::Error::from_raw_os_error(libc::EBADF)),
-        }
+        if self.process == fork::process() { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EBADF)) }
     }
 
     fn set_nonblocking(&self, is_nonblocking: bool) {

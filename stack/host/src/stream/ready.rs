@@ -14,19 +14,13 @@ use crate::stack::{Bytes, Side};
 impl TcpStream {
     /// Reads what has come, without a wait. It fails with [`WouldBlock`](io::ErrorKind::WouldBlock) where nothing has.
     pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
-        if into.is_empty() {
-            return Ok(0);
-        }
-        at_once(self.held.recv_or(into, |_| {}))
+        if into.is_empty() { Ok(0) } else { at_once(self.held.recv_or(into, |_| {})) }
     }
 
     /// Writes the bytes for which there is room, without a wait. It fails with
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) where there is none.
     pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
-        if data.is_empty() {
-            return Ok(0);
-        }
-        at_once(self.held.write_or(Bytes::There(data), |_| {}))
+        if data.is_empty() { Ok(0) } else { at_once(self.held.write_or(Bytes::There(data), |_| {})) }
     }
 
     /// Waits until a read would return data, the end or an error. The last of several tasks that wait to read
