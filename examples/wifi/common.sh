@@ -3,7 +3,7 @@
 
 on() { ip netns exec "$@"; }
 
-# await SECONDS WHAT COMMAND…: tries the command until it succeeds.
+# await TRIES WHAT COMMAND…: tries the command until it succeeds, with a second between two tries.
 await() {
     limit=$1 what=$2
     shift 2

@@ -18,4 +18,7 @@ for node in n0 n2; do
     on "$node" iperf3 -c 10.1.0.1 -p "500${node#n}" -u -b 600K -l 1000 -t 20 > "/run/$node.iperf" &
 done
 wait
-for node in n0 n2; do echo "$node: $(grep receiver "/run/$node.iperf")"; done
+for node in n0 n2; do
+    line=$(grep receiver "/run/$node.iperf") || exit 1
+    echo "$node: $line"
+done

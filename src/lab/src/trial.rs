@@ -66,6 +66,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn checked(findings: &Findings) -> Result<(), Failure> {
     let is_worse =
         |it: &&Comparison| matches!(it.verdict, ComparisonVerdict::Slower | ComparisonVerdict::Worse);
+    if findings.points.iter().any(|point| point.comparisons.is_empty()) {
+        return Err(Failure::failed("check the arms", "no arm was compared, expected a baseline and an arm"));
+    }
     let all = findings.points.iter().flat_map(|point| &point.comparisons);
     let worse: Vec<_> = all.filter(is_worse).map(|it| it.sentence.as_str()).collect();
     if worse.is_empty() { Ok(()) } else { Err(Failure::failed("check the arms", worse.join("; "))) }
@@ -277,7 +280,7 @@ Examples:
   hopwise trial configs/chain.yaml --seeds 20 --set topology.hops=12 --out results/chain-12
   hopwise trial configs/chain.yaml --resume
   hopwise trial configs/chain.yaml --json | jq '.comparisons[] | {arm, ratio, verdict}'
-  hopwise trial mine.yaml --check || echo 'the change costs goodput'
+  hopwise trial mine.yaml --check || echo 'an arm is worse, or the trial failed'
   hopwise trial configs/chain.yaml --shard 2/8 --out results/chain-2
   hopwise trial configs/live/chain4.yaml --world sim,netns --for 10m
   hopwise trial configs/live/mesh4.yaml --world mesh --inventory configs/inventory.yaml

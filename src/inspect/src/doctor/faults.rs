@@ -230,8 +230,8 @@ faults! {
 
     RATE_STUCK "rate-stuck" of "signal" Warning
     spoils "a frame takes many times the airtime that the link allows"
-    found "during `--look` 100 packets or more to a station, none of them above 6.5 Mbit/s although its frames come with \
-           -60 dBm or better, or above a quarter of the 24 Mbit/s or more at which its frames come"
+    found "during `--look` 100 packets or more to a station, none of them above 6.5 Mbit/s although its frames come \
+           with -60 dBm or better, or above a quarter of the 24 Mbit/s or more at which its frames come"
     remedy "iw dev {IF} set bitrates, without any rate; or another driver (docs/drivers.md)"
 
     RTS_HIDDEN "rts-off-hidden" of "rts" Warning

@@ -49,6 +49,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let problem = "counted, expected auto, kvm or tcg: at a shell its clock would run ahead of its user";
         return Err(Failure::refused("--accelerator", problem));
     }
+    if arguments.junit {
+        // That of an earlier command says nothing about this command.
+        let _ = std::fs::remove_file(out.join("junit.xml"));
+    }
     if arguments.here {
         return inside::run(arguments, &prepared, &out);
     }
@@ -69,7 +73,8 @@ fn load(file: &Path, out: &Path, sets: &[String]) -> Result<Scenario, Failure> {
     if file.extension().is_none_or(|kind| kind != "cfg") {
         return Ok(Scenario::load(file, sets)?);
     }
-    let text = std::fs::read_to_string(file).map_err(Failure::during("read wmediumd's configuration"))?;
+    let text = std::fs::read(file).map_err(|error| Failure::refused(file.display().to_string(), error))?;
+    let text = String::from_utf8_lossy(&text);
     let field = out.join("wmediumd.csv");
     let at = |line: usize| format!("{}:{line}", file.display());
     let medium =

@@ -88,8 +88,10 @@ pub(crate) struct Arguments {
 /// The name of a package by Debian's rules.
 fn package(name: &str) -> Result<String, String> {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+.-".contains(c);
-    let is_name =
-        name.len() > 1 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_part);
+    let is_name = name.len() > 1
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(is_part)
+        && !name.ends_with('-');
     if is_name {
         Ok(name.to_owned())
     } else {

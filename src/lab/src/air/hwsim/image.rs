@@ -67,6 +67,8 @@ impl Image {
         let packages: BTreeSet<&str> = PACKAGES.into_iter().chain(more.iter().map(String::as_str)).collect();
         let folder = cache.join(format!("image-{}", key([qemu, &suite], &packages)));
         if folder.join("ready").exists() {
+            // The mark of a use: an image that nobody uses for a month is removed.
+            let _ = std::fs::write(folder.join("ready"), "");
             return Ok(Image { folder });
         }
         let mut making = Command::new("bash");

@@ -49,7 +49,8 @@ pub(super) fn run(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Res
 
 /// One test, in the form that servers of continuous integration read.
 fn junit(test: &str, has_passed: bool, seconds: f64) -> String {
-    let test = test.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+    let test =
+        test.replace(char::is_control, " ").replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
     let (failures, failure) = match has_passed {
         true => (0, ""),
         false => (1, "<failure message=\"its status is not 0\"/>"),

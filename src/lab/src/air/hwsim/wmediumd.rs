@@ -4,6 +4,7 @@ use std::f64::consts::PI;
 use std::fmt::Write;
 use std::path::Path;
 
+use super::MOST;
 use super::field::MHZ;
 
 /// wmediumd's noise, and the SNR of links that its configuration does not name.
@@ -13,6 +14,9 @@ const USUAL_SNR_DB: f64 = 30.0;
 const LASTS: &str = "10800.000";
 /// The power of links that lose frames by a share alone.
 const STRONG_DBM: f64 = -50.0;
+
+/// The groups in groups and lists in lists that a file may have.
+const DEEPEST: usize = 32;
 
 /// The line of a problem, from 1, and the problem.
 pub(super) type Problem = (usize, String);
@@ -58,6 +62,7 @@ impl Setting {
 struct Reader<'a> {
     rest: &'a str,
     line: usize,
+    depth: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -111,10 +116,15 @@ impl<'a> Reader<'a> {
     }
 
     fn setting(&mut self) -> Result<Setting, Problem> {
+        if self.depth > DEEPEST {
+            return self.wrong("fewer groups and lists within each other");
+        }
         match self.next() {
             Some('{') => {
                 self.pass(1);
+                self.depth += 1;
                 let group = self.group()?;
+                self.depth -= 1;
                 if self.next() != Some('}') {
                     return self.wrong("`}`");
                 }
@@ -129,26 +139,28 @@ impl<'a> Reader<'a> {
                 }
                 None => self.wrong("a closing quote"),
             },
-            _ => match self.rest.split([';', ',', ')', ']', '}']).next().unwrap_or("").trim() {
-                "true" | "false" => Ok(Setting::Text(self.word().to_owned())),
-                number => match number.parse() {
-                    Ok(number) => {
-                        self.word();
-                        Ok(Setting::Number(number))
-                    }
-                    Err(_) => self.wrong("a number, a text in quotes, or a list"),
-                },
-            },
+            _ => {
+                let before = self.rest;
+                scalar(self.word()).map_or_else(
+                    || {
+                        self.rest = before;
+                        self.wrong("a number, a text in quotes, or a list")
+                    },
+                    Ok,
+                )
+            }
         }
     }
 
     fn list(&mut self) -> Result<Setting, Problem> {
         self.pass(1);
+        self.depth += 1;
         let mut all = Vec::new();
         loop {
             match self.next() {
                 Some(')' | ']') => {
                     self.pass(1);
+                    self.depth -= 1;
                     return Ok(Setting::List(all));
                 }
                 Some(',') => self.pass(1),
@@ -157,6 +169,19 @@ impl<'a> Reader<'a> {
             }
         }
     }
+}
+
+/// A switch, or a number: whole, long, hexadecimal or with a fraction.
+fn scalar(word: &str) -> Option<Setting> {
+    if word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("false") {
+        return Some(Setting::Text(word.to_owned()));
+    }
+    let word = word.trim_end_matches('L');
+    let number = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        Some(digits) => f64::from(i32::from_str_radix(digits, 16).ok()?),
+        None => word.parse().ok()?,
+    };
+    number.is_finite().then_some(Setting::Number(number))
 }
 
 /// A configuration as a scenario, and its field for a file beside it.
@@ -194,20 +219,43 @@ impl Links {
 
 /// Reads a configuration. The scenario names the file of the field.
 pub(super) fn read(text: &str, field: &Path) -> Result<ReadMedium, Problem> {
-    let mut reader = Reader { rest: text, line: 1 };
+    let mut reader = Reader { rest: text.trim_start_matches('\u{feff}'), line: 1, depth: 0 };
     let all = reader.group()?;
     if reader.next().is_some() {
         return reader.wrong("the end of the file");
     }
-    let missing = || (1, "no list ifaces.ids, expected the addresses of two stations or more".to_owned());
-    let (_, ifaces) = all.get("ifaces").ok_or_else(missing)?;
-    let Some((_, Setting::List(ids))) = ifaces.get("ids") else { return Err(missing()) };
-    if ids.len() < 2 {
-        return Err(missing());
+    known(&all, &["ifaces", "model"])?;
+    let missing =
+        |line| (line, "no list ifaces.ids, expected the addresses of two stations or more".to_owned());
+    let (line, ifaces) = all.get("ifaces").ok_or_else(|| missing(1))?;
+    known(ifaces, &["ids", "links", "enable_interference"])?;
+    let Some((line, Setting::List(ids))) = ifaces.get("ids") else { return Err(missing(line)) };
+    match ids.len() {
+        0 | 1 => return Err(missing(line)),
+        2..=MOST => {}
+        count => return Err((line, format!("{count} stations, expected at most {MOST}"))),
     }
-    let links =
-        links(ids.len(), ifaces, all.get("model").map_or(&Setting::List(Vec::new()), |(_, model)| model))?;
-    Ok(written(&links, field))
+    let none = Setting::List(Vec::new());
+    let (line, model) = all.get("model").unwrap_or((line, &none));
+    let links = links(ids.len(), ifaces, model)?;
+    written(&links, field).ok_or_else(|| (line, "no link carries frames, expected one or more".to_owned()))
+}
+
+/// Refuses settings that would have no effect.
+fn known(group: &Setting, names: &[&str]) -> Result<(), Problem> {
+    let Setting::Group(all) = group else { return Ok(()) };
+    match all.iter().find(|(name, _, _)| !names.contains(&name.as_str())) {
+        Some((name, line, _)) => {
+            Err((*line, format!("`{name}` is not read, expected one of: {}", names.join(", "))))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The number of that name, or the usual one.
+fn number(model: &Setting, name: &str, usual: f64) -> Result<f64, Problem> {
+    let Some((line, setting)) = model.get(name) else { return Ok(usual) };
+    setting.number().ok_or_else(|| (line, format!("{name}, expected a number")))
 }
 
 fn links(count: usize, ifaces: &Setting, model: &Setting) -> Result<Links, Problem> {
@@ -221,12 +269,19 @@ fn links(count: usize, ifaces: &Setting, model: &Setting) -> Result<Links, Probl
     let by_loss = |loss: f64| (loss < 1.0).then_some((STRONG_DBM, loss));
     match kind {
         "snr" => {
+            known(model, &["type", "links"])?;
             let mut links = filled(by_snr(USUAL_SNR_DB));
             links.set(&rows, true, by_snr).ok_or_else(bad).map(|()| links)
         }
         "prob" | "prob_asymmetric" => {
-            let usual = model.get("default_prob").map_or(Some(1.0), |(_, usual)| usual.number());
-            let mut links = filled(by_loss(usual.unwrap_or(1.0)));
+            known(model, &["type", "links", "default_prob"])?;
+            let usual = number(model, "default_prob", 1.0)?;
+            if let Some(share) =
+                rows.iter().map(|row| row[2]).chain([usual]).find(|share| !(0.0..=1.0).contains(share))
+            {
+                return Err((rows_at, format!("a share of {share}, expected 0 to 1")));
+            }
+            let mut links = filled(by_loss(usual));
             links.set(&rows, kind == "prob", by_loss).ok_or_else(bad).map(|()| links)
         }
         "path_loss" => by_places(count, model, line),
@@ -236,38 +291,47 @@ fn links(count: usize, ifaces: &Setting, model: &Setting) -> Result<Links, Probl
 
 /// The links between stations that stand still, by wmediumd's free space or logarithmic distance.
 fn by_places(count: usize, model: &Setting, line: usize) -> Result<Links, Problem> {
+    known(model, &["type", "positions", "directions", "tx_powers", "model_name", "path_loss_exp", "xg"])?;
     let places = model.get("positions").and_then(|(_, places)| places.rows::<2>());
     let places = places.filter(|places| places.len() == count);
     let places =
         places.ok_or_else(|| (line, format!("path_loss, expected positions of {count} stations")))?;
-    let moves = model.get("directions").and_then(|(line, moves)| Some((line, moves.rows::<2>()?)));
-    if let Some((line, _)) = moves.filter(|(_, moves)| moves.iter().flatten().any(|step| *step != 0.0)) {
+    let moves = model.get("directions").map(|(line, moves)| (line, moves.rows::<2>()));
+    let stand = |moves: &Option<Vec<[f64; 2]>>| moves.iter().flatten().flatten().all(|step| *step == 0.0);
+    if let Some((line, _)) = moves.filter(|(_, moves)| moves.is_none() || !stand(moves)) {
         let problem =
             "stations that move, expected directions of 0: a scenario with a file of movements moves them";
         return Err((line, problem.to_owned()));
     }
-    let number = |name, usual| model.get(name).and_then(|(_, setting)| setting.number()).unwrap_or(usual);
     let exponent = match model.get("model_name").map(|(line, name)| (line, name.text().unwrap_or(""))) {
-        Some((_, "log_distance")) => number("path_loss_exp", 3.5),
+        Some((_, "log_distance")) => number(model, "path_loss_exp", 3.5)?,
         Some((_, "free_space")) | None => 2.0,
         Some((line, name)) => {
             return Err((line, format!("model \"{name}\", expected log_distance or free_space")));
         }
     };
     let powers = match model.get("tx_powers") {
-        Some((_, Setting::List(powers))) => powers.iter().filter_map(Setting::number).collect(),
-        _ => vec![15.0; count],
+        Some((line, Setting::List(powers))) => {
+            let powers: Vec<_> = powers.iter().filter_map(Setting::number).collect();
+            let is_whole = powers.len() == count;
+            is_whole
+                .then_some(powers)
+                .ok_or_else(|| (line, format!("tx_powers, expected {count} numbers")))?
+        }
+        Some((line, _)) => return Err((line, format!("tx_powers, expected a list of {count} numbers"))),
+        None => vec![15.0; count],
     };
-    let at_one_metre = 20.0 * (4.0 * PI * f64::from(MHZ) * 1e6 / 299_792_458.0).log10();
+    let at_one_metre =
+        20.0 * (4.0 * PI * f64::from(MHZ) * 1e6 / 299_792_458.0).log10() + number(model, "xg", 0.0)?;
     let link = |from: usize, to: usize| {
         let distance = f64::hypot(places[from][0] - places[to][0], places[from][1] - places[to][1]).max(1.0);
-        let loss = at_one_metre + 10.0 * exponent * distance.log10() + number("xg", 0.0);
-        Some((powers.get(from)? - loss, 0.0))
+        Some((powers[from] - at_one_metre - 10.0 * exponent * distance.log10(), 0.0))
     };
     Ok(Links { count, all: (0..count * count).map(|nth| link(nth / count, nth % count)).collect() })
 }
 
-fn written(links: &Links, file: &Path) -> ReadMedium {
+/// None if no link carries frames.
+fn written(links: &Links, file: &Path) -> Option<ReadMedium> {
     let names: Vec<_> = (0..links.count).map(|nth| format!("n{nth}")).collect();
     let mut field = format!("# hopwise field 1, every 3600 s\n# nodes {}\n", names.join(","));
     field.push_str("time_s,from,to,signal_dbm,noise_dbm,rate_bps,packets,retries,failed,busy\n");
@@ -281,6 +345,8 @@ fn written(links: &Links, file: &Path) -> ReadMedium {
             let _ = writeln!(field, "{time},n{from},n{to},{:.0},{NOISE_DBM},,,,,", dbm.clamp(-127.0, 0.0));
         }
     }
+    // A scenario has a flow, which programs of the user do not see.
+    let ((from, to), _) = carrying().max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))?;
     let losing = carrying().filter(|(_, (_, loss))| *loss > 0.0);
     let loses = |((from, to), (_, loss)): ((usize, usize), (f64, f64))| {
         format!("link n{from}->n{to} loses {:.3}%", loss * 100.0)
@@ -289,14 +355,14 @@ fn written(links: &Links, file: &Path) -> ReadMedium {
     let scenario = format!(
         "topology: {{ kind: chain, hops: {}, spacing_m: 1 }}\n\
          radio: {{ profile: ofdm-6mbps, rate: minstrel, rts_threshold: off }}\n\
-         channel: {{ trace: {}, noise_dbm: {NOISE_DBM}, links: {losses:?} }}\n\
-         traffic: [{{ from: first, to: last, kind: bulk }}]\n\
+         channel: {{ trace: {:?}, noise_dbm: {NOISE_DBM}, links: {losses:?} }}\n\
+         traffic: [{{ from: n{from}, to: n{to}, kind: bulk }}]\n\
          arms: {{ any: {{ receiver: delayed, sender: [newreno] }} }}\n\
          run: {{ duration: 60s }}\n",
         links.count - 1,
-        file.display()
+        file.display().to_string()
     );
-    ReadMedium { scenario, field }
+    Some(ReadMedium { scenario, field })
 }
 
 #[cfg(test)]
@@ -349,8 +415,8 @@ mod tests {
     #[test]
     fn places_have_the_loss_of_their_distance() {
         let model = "model : { type = \"path_loss\"; positions = ((-50.0, 0.0), (0.0, 0.0), (50, 0));\n\
-                     directions = ((0.0, 0.0), (0.0, 0.0), (0.0, 0.0));\ntx_powers = (15.0, 15.0, 10.0);\n\
-                     model_name = \"log_distance\"; path_loss_exp = 3.5; xg = 0.0; };";
+                     directions = ((0.0, 0.0), (0.0, 0.0), (0.0, 0.0));\ntx_powers = (15.0, 15, 0xA # last\n);\n\
+                     model_name = \"log_distance\"\n path_loss_exp = 3.5\n xg = 0L };";
         let (rows, _) = rows(&format!("{IDS}}};\n/* places */ {model}"));
         // 40.1 dB over the first metre, and 59.5 or 70 dB over the further ones.
         assert_eq!(rows[..2], ["0.000,n0,n1,-85,-91", "0.000,n0,n2,-95,-91"]);
@@ -369,6 +435,19 @@ mod tests {
             (format!("{IDS}}};\nmodel: {{ type = \"path_loss\"; }};"), 6, "positions of 3 stations"),
             (IDS.to_owned(), 5, "`the end of the file`, expected `}`"),
             ("ifaces { }".to_owned(), 1, "expected a setting"),
+            (format!("a = {}", "(".repeat(100_000)), 1, "fewer groups and lists"),
+            (
+                format!("ifaces: {{ ids = [{}];\n}};", "\"a\", ".repeat(65)),
+                1,
+                "65 stations, expected at most 64",
+            ),
+            (
+                format!("{IDS}}};\nmodel: {{ type = \"prob\";\nlinks = ((0, 1, 1.5)); }};"),
+                7,
+                "a share of 1.5",
+            ),
+            (format!("{IDS}}};\nmodel: {{ type = \"prob\";\nfading_coefficient = 1; }};"), 7, "is not read"),
+            (format!("{IDS}}};\nmodel: {{ type = \"prob\"; }};"), 6, "no link carries frames"),
             ("ifaces: { ids = [ \"02".to_owned(), 1, "a closing quote"),
         ] {
             let (at, said) = wrong(&text);
