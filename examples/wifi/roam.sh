@@ -1,4 +1,4 @@
-# A client walks from one access point to another, and stays in the network: both have one name and one password.
+# A client walks from one access point to another, and stays in the network. Both have one name and one password.
 #   hopwise air hwsim examples/wifi/roam.yaml --bare --package hostapd --package wpasupplicant \
 #     -- sh examples/wifi/roam.sh
 # shellcheck source=common.sh

@@ -1,4 +1,5 @@
-# Two clients that do not hear each other reach each other through an access point, under WPA2 (or SECURITY=sae).
+# Two clients do not hear each other, and reach each other through an access point, under WPA2.
+# With the word sae behind the script it is WPA3.
 #   hopwise air hwsim configs/chain.yaml --set topology.hops=2 --bare --package hostapd --package wpasupplicant \
 #     -- sh examples/wifi/wpa2.sh
 # shellcheck source=common.sh

@@ -184,7 +184,7 @@ pub fn rate_of_mcs([known, flags, mcs]: [u8; 3]) -> Option<Rate> {
     let width =
         if flags & MCS_WIDTH == MCS_40_MHZ { ChannelBandwidth::Mhz40 } else { ChannelBandwidth::Mhz20 };
     let ht = Ht { mcs, width, guard: guard(flags & MCS_SHORT_GUARD) };
-    // Many drivers do not say that the preamble is of both formats, and hardly a radio sends another one.
+    // Many drivers do not tell the format of the preamble, and hardly a radio sends the greenfield format.
     (known & MCS_NEEDED == MCS_NEEDED && mcs <= MOST_MCS).then(|| ht.rate())
 }
 

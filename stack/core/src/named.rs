@@ -1,5 +1,5 @@
-//! Enumerations whose variants have names for people, files and programs, types that show some fields alone, and errors
-//! whose variants have a text.
+//! Enumerations whose variants have names for people, files and programs. Also types that show some fields alone, and
+//! errors whose variants have a text.
 
 /// Declares enumerations, each with the list of its variants and the name of each variant.
 #[macro_export]

@@ -106,7 +106,7 @@ impl Radiotap {
 const RATE_UNIT: u64 = 500_000;
 
 /// The time that a frame takes on the air with its preamble, in nanoseconds. A frame of an A-MPDU takes its bits alone:
-/// the preamble is that of the whole aggregate. None without a rate.
+/// the whole aggregate has the preamble. None without a rate.
 pub(super) fn airtime_ns(bytes: &[u8]) -> Option<u64> {
     let header = Radiotap::read(bytes)?;
     let fcs = if header.has_fcs() { 0 } else { FCS };

@@ -14,8 +14,9 @@ use super::{System, faults};
 /// No rate carries frames reliably below the first signal, and many rates do from the second on.
 const HOPELESS_DBM: i8 = -85;
 const GOOD_DBM: i8 = -60;
-/// A station whose frames come at this rate or more, and at so many times the rate of frames to it, is near enough.
+/// A station whose frames come at this rate or more is near enough for fast frames to it.
 const GOOD_BPS: u64 = 24_000_000;
+/// Frames to a near station have more than this part of the rate of its frames.
 const MOST_RATIO: u64 = 4;
 /// The lowest rate of 802.11n.
 const LOWEST_BPS: u64 = 6_500_000;

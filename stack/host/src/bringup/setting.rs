@@ -226,7 +226,7 @@ fn now(way: Way, index: u32) -> io::Result<Option<u32>> {
         Way::Queue => device::device(index).map(|device| Some(device.queue)),
         Way::Radio(number) => Radio::open().and_then(|radio| radio.number(index, number)),
         Way::Power => Radio::open().and_then(|radio| Ok(radio.state(index)?.and_then(|state| state.power))),
-        Way::AirtimeLimits => AirtimeLimits::read(index),
+        Way::AirtimeLimits => AirtimeLimits::read(index).map(Some),
         Way::OriginatorInterval => batman_adv::originator_interval(index),
     };
     let is_absent = |error: &io::Error| {

@@ -33,9 +33,9 @@ impl AirtimeLimits {
     }
 
     /// The limits of the interface's radio, as a number.
-    pub(crate) fn read(index: u32) -> io::Result<Option<u32>> {
+    pub(crate) fn read(index: u32) -> io::Result<u32> {
         let differ = || io::Error::other("its access categories have different limits");
-        Ok(Some(parse(&fs::read_to_string(file(index)?)?).ok_or_else(differ)?.number()))
+        parse(&fs::read_to_string(file(index)?)?).map(AirtimeLimits::number).ok_or_else(differ)
     }
 
     /// Gives all categories these limits.

@@ -142,6 +142,8 @@ megabytes=$(($(du -sm "$root" | cut -f1) * 12 / 10 + 32))
 mke2fs -q -t ext4 -O ^has_journal,^metadata_csum -E root_owner=0:0 -d "$root" "$work/root.img" "${megabytes}M" >/dev/null
 rm -rf "$work/kernel" "$root" "$first" "$work/nothing" "$work/none" "$work/apt.log"
 touch "$work/ready"
+# What killed makers left: the lock is held, so that nobody else makes an image now.
+find "$cache" -mindepth 1 -maxdepth 1 -name 'image-*.making' ! -name "$(basename "$work")" -exec rm -rf {} +
 # Further images are of further packages, or of another version of this script: each use of an image marks it.
 find "$cache" -mindepth 2 -maxdepth 2 -path '*/image-*/ready' -mtime +30 -printf '%h\0' | xargs -0 -r rm -rf
 mv "$work" "$image"

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use hopwise_air::Lateness;
 use hopwise_core::Instant;
+use hopwise_lab::report::escape;
 use hopwise_lab::scenario::Prepared;
 use serde::Serialize;
 
@@ -49,8 +50,7 @@ pub(super) fn run(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Res
 
 /// One test, in the form that servers of continuous integration read.
 fn junit(test: &str, has_passed: bool, seconds: f64) -> String {
-    let test =
-        test.replace(char::is_control, " ").replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+    let test = escape(test);
     let (failures, failure) = match has_passed {
         true => (0, ""),
         false => (1, "<failure message=\"its status is not 0\"/>"),

@@ -4,6 +4,8 @@ use std::f64::consts::PI;
 use std::fmt::Write;
 use std::path::Path;
 
+use hopwise_air::channel::recording::{RecordedLink, head};
+
 use super::MOST;
 use super::field::MHZ;
 
@@ -11,7 +13,7 @@ use super::field::MHZ;
 const NOISE_DBM: f64 = -91.0;
 const USUAL_SNR_DB: f64 = 30.0;
 /// The time of the last rows, in seconds: as long as a field may go on between two rows.
-const LASTS: &str = "10800.000";
+const LASTS_S: f64 = 10_800.0;
 /// The power of links that lose frames by a share alone.
 const STRONG_DBM: f64 = -50.0;
 
@@ -332,17 +334,24 @@ fn by_places(count: usize, model: &Setting, line: usize) -> Result<Links, Proble
 
 /// None if no link carries frames.
 fn written(links: &Links, file: &Path) -> Option<ReadMedium> {
-    let names: Vec<_> = (0..links.count).map(|nth| format!("n{nth}")).collect();
-    let mut field = format!("# hopwise field 1, every 3600 s\n# nodes {}\n", names.join(","));
-    field.push_str("time_s,from,to,signal_dbm,noise_dbm,rate_bps,packets,retries,failed,busy\n");
+    let name = |nth: usize| format!("n{nth}");
+    let mut field = head(3_600.0, &(0..links.count).map(name).collect::<Vec<_>>());
     let pair = |nth: usize| (nth / links.count, nth % links.count);
     let carrying = || {
         let all = links.all.iter().enumerate().filter_map(|(nth, link)| Some((pair(nth), (*link)?)));
         all.filter(|((from, to), _)| from != to)
     };
-    for time in ["0.000", LASTS] {
+    for time_s in [0.0, LASTS_S] {
         for ((from, to), (dbm, _)) in carrying() {
-            let _ = writeln!(field, "{time},n{from},n{to},{:.0},{NOISE_DBM},,,,,", dbm.clamp(-127.0, 0.0));
+            let link = RecordedLink {
+                time_s,
+                from: name(from),
+                to: name(to),
+                signal_dbm: Some(dbm.clamp(-127.0, 0.0).round()),
+                noise_dbm: Some(NOISE_DBM),
+                ..RecordedLink::default()
+            };
+            let _ = writeln!(field, "{link}");
         }
     }
     // A scenario has a flow, which programs of the user do not see.
@@ -383,12 +392,12 @@ mod tests {
     fn links_have_the_signal_of_their_snr_in_both_directions_and_further_links_that_of_30_db() {
         let (rows, scenario) = rows(&format!("{IDS}\tlinks = ((0, 1, 0), (2, 1, 20));\n}};"));
         let expected = [
-            "0.000,n0,n1,-91,-91",
-            "0.000,n0,n2,-61,-91",
-            "0.000,n1,n0,-91,-91",
-            "0.000,n1,n2,-71,-91",
-            "0.000,n2,n0,-61,-91",
-            "0.000,n2,n1,-71,-91",
+            "0.000,n0,n1,-91.000,-91.0",
+            "0.000,n0,n2,-61.000,-91.0",
+            "0.000,n1,n0,-91.000,-91.0",
+            "0.000,n1,n2,-71.000,-91.0",
+            "0.000,n2,n0,-61.000,-91.0",
+            "0.000,n2,n1,-71.000,-91.0",
         ];
         assert_eq!(rows, expected);
         assert!(scenario.contains("hops: 2,") && scenario.contains("links: []"), "{scenario}");
@@ -408,7 +417,7 @@ mod tests {
             "{scenario}"
         );
         let (forth, scenario) = rows(&model("prob_asymmetric"));
-        assert_eq!(forth, ["0.000,n0,n2,-50,-91", "0.000,n1,n2,-50,-91"]);
+        assert_eq!(forth, ["0.000,n0,n2,-50.000,-91.0", "0.000,n1,n2,-50.000,-91.0"]);
         assert!(scenario.contains(r#"["link n0->n2 loses 20.000%"]"#), "{scenario}");
     }
 
@@ -419,8 +428,8 @@ mod tests {
                      model_name = \"log_distance\"\n path_loss_exp = 3.5\n xg = 0L };";
         let (rows, _) = rows(&format!("{IDS}}};\n/* places */ {model}"));
         // 40.1 dB over the first metre, and 59.5 or 70 dB over the further ones.
-        assert_eq!(rows[..2], ["0.000,n0,n1,-85,-91", "0.000,n0,n2,-95,-91"]);
-        assert_eq!(rows[4..], ["0.000,n2,n0,-100,-91", "0.000,n2,n1,-90,-91"]);
+        assert_eq!(rows[..2], ["0.000,n0,n1,-85.000,-91.0", "0.000,n0,n2,-95.000,-91.0"]);
+        assert_eq!(rows[4..], ["0.000,n2,n0,-100.000,-91.0", "0.000,n2,n1,-90.000,-91.0"]);
     }
 
     #[test]

@@ -146,8 +146,11 @@ impl HostReader<'_> {
         let Some(value) = self.variables.get(names[0]) else { return Ok(None) };
         let place = serde_json::from_value::<[i32; 2]>(value.clone()).ok();
         let place = place.filter(|place| place.iter().all(|metres| metres.unsigned_abs() <= FARTHEST_M));
-        let accepted = "expected two whole numbers of metres, such as [0, 1200], -10000000 to 10000000";
-        place.map(Some).ok_or_else(|| self.refused(&names, format_args!("{value} is no place: {accepted}")))
+        let problem = format_args!(
+            "{value} is no place: expected two whole numbers of metres, such as [0, 1200], -{FARTHEST_M} to \
+             {FARTHEST_M}"
+        );
+        place.map(Some).ok_or_else(|| self.refused(&names, problem))
     }
 
     fn destination(&self) -> Result<Destination, Failure> {
