@@ -20,6 +20,7 @@ pub use hopwise_agents::agent;
 pub use hopwise_agents::testkit;
 
 use agent::Descriptor;
+use hopwise_daemon::failure::Failure;
 
 #[cfg(test)]
 mod book;
@@ -32,13 +33,20 @@ mod manual;
 /// agent are never mixed. The exit status is 0 when the work is done, 1 if it failed, and 2 if the input was refused. A
 /// wrong description of an agent is refused before the command line is read.
 pub fn main_with(own: &[(&'static Descriptor, &'static str)]) -> ExitCode {
-    match hopwise_agents::registry::add(own) {
+    match add(own) {
         Ok(()) => command::run(),
-        Err(error) => {
-            hopwise_daemon::failure::Failure::refused("agents of one's own", error.to_string()).print();
+        Err(failure) => {
+            failure.print();
             ExitCode::from(2)
         }
     }
+}
+
+/// These agents, and in the laboratory the one that the environment names.
+fn add(own: &[(&'static Descriptor, &'static str)]) -> Result<(), Failure> {
+    #[cfg(feature = "lab")]
+    let own = &[own, hopwise_trial::agents::program::of_environment()?.as_slice()].concat();
+    hopwise_agents::registry::add(own).map_err(|error| Failure::refused("agents of one's own", error))
 }
 
 /// The examples of this page are compiled and run with the tests.

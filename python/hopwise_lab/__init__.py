@@ -20,6 +20,7 @@ columns.
 from __future__ import annotations
 
 from .columns import columns, unit
+from .command import run_scenario, run_trial
 from .errors import LabError
 from .run import Run, load_run
 from .series import Series
@@ -38,5 +39,7 @@ __all__ = [
     "load_run",
     "load_trial",
     "load_worlds",
+    "run_scenario",
+    "run_trial",
     "unit",
 ]

@@ -10,6 +10,7 @@ use hopwise_agents::spec::nearest;
 use hopwise_daemon::failure::Failure;
 
 mod printing;
+pub mod program;
 
 /// List the ACK and sending agents of connections, or show an agent
 #[derive(Args, Debug)]
