@@ -54,6 +54,11 @@ pub struct MachineReport {
     forwarding: ForwardingFacts,
     #[serde(default)]
     version: String,
+    /// The release of its kernel, and the model of a board.
+    #[serde(default)]
+    kernel: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
 }
 
 /// Returns whether a check is about devices of a node, and the right to make them.
@@ -141,7 +146,14 @@ fn examine(arguments: &Arguments, config: Option<&NodeConfig>) -> MachineReport 
     findings.extend(left::examine(&arguments.state, arguments.repair));
     findings.extend(forwarding::firewall());
     let forwarding = ForwardingFacts::of(&system, &names);
-    MachineReport { findings, interfaces, forwarding, version: version::with_commit().to_owned() }
+    MachineReport {
+        findings,
+        interfaces,
+        forwarding,
+        version: version::with_commit().to_owned(),
+        kernel: system.read("proc/sys/kernel/osrelease"),
+        model: system.read("sys/firmware/devicetree/base/model").map(|model| model.replace('\0', "")),
+    }
 }
 
 /// The finding about a radio that is down and that nothing names: it keeps no node from working.

@@ -14,10 +14,11 @@ pub mod proxy;
 mod record;
 pub mod route;
 mod status;
+mod study;
 pub mod thin;
 mod watchdog;
 
-/// Configure mesh interfaces, show a mesh's hosts, and record its links
+/// Configure mesh interfaces, show a mesh's hosts, record its links, publish its trials
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -55,6 +56,7 @@ node` on these interfaces first.")]
     Hosts(status::HostsArguments),
     Record(record::Arguments),
     Merge(merge::Arguments),
+    Study(study::Arguments),
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -67,5 +69,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Subcommands::Hosts(arguments) => status::hosts(arguments),
         Subcommands::Record(arguments) => record::run(arguments),
         Subcommands::Merge(arguments) => merge::run(arguments),
+        Subcommands::Study(arguments) => study::run(arguments),
     }
 }

@@ -83,6 +83,7 @@ pub use shards::{Shards, ShardsListener, shard_of};
 pub use stack::{ConnectError, Drives, Stack, StackConfig, StackError, Stopped};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream};
 pub use sys::bound_files;
+pub use sys::driver_of;
 pub use sys::{clock_is_synchronised, readable};
 pub use tap::{TapConfig, TapDevice};
 pub use tun::{TUN_CROSSINGS, Tun, TunConfig};

@@ -3,6 +3,7 @@
 
 use std::ffi::CStr;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -51,11 +52,12 @@ pub(crate) fn namespace_cookie() -> Option<u64> {
     (result == 0).then_some(cookie)
 }
 
-/// The name of the driver of a device.
-pub(crate) fn driver_of(device: &str) -> io::Result<String> {
-    /// A struct ethtool_drvinfo: the command, and the name behind it.
+/// The name of the driver of a device, and that of its firmware.
+pub fn driver_of(device: &str) -> io::Result<(String, String)> {
+    /// A struct ethtool_drvinfo: the command, and behind it the name, the version, and the firmware's version.
     const COMMAND: u32 = 3;
-    const NAME: std::ops::Range<usize> = 4..36;
+    const NAME: Range<usize> = 4..36;
+    const FIRMWARE: Range<usize> = 68..100;
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     let mut info = [0_u8; 196];
     info[..NAME.start].copy_from_slice(&COMMAND.to_ne_bytes());
@@ -69,7 +71,8 @@ pub(crate) fn driver_of(device: &str) -> io::Result<String> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(String::from_utf8_lossy(&info[NAME]).trim_end_matches('\0').to_owned())
+    let text = |of: Range<usize>| String::from_utf8_lossy(&info[of]).trim_end_matches('\0').to_owned();
+    Ok((text(NAME), text(FIRMWARE)))
 }
 
 /// Lets a socket send and receive on one device alone.

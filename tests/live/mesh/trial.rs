@@ -4,6 +4,7 @@ mod settings;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -251,8 +252,47 @@ fn a_trial_on_hosts_behind_ssh_has_records_of_clocks_and_routes_and_leaves_nothi
         assert_eq!(hosts.left_on(node), "", "n{node}");
     }
     assert_captures(&hosts, &records);
+    assert_study(&hosts);
     let left: Vec<_> = fs::read_dir(hosts.path("tmp")).expect("a folder").flatten().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// Its folder is a trial like any, with the facts of the hosts and without the ways to them.
+fn assert_study(hosts: &Hosts) {
+    let (inventory, out, study) = (hosts.path("hosts.yaml"), hosts.path("out"), hosts.path("study"));
+    let made = |licence: &str| {
+        let words = [
+            HOPWISE,
+            "mesh",
+            "study",
+            &out,
+            "--inventory",
+            &inventory,
+            "--licence",
+            licence,
+            "--out",
+            &study,
+        ];
+        hosts.admin.command(&words).env("TMPDIR", hosts.path("tmp")).output().expect("it runs")
+    };
+    let refused = made("MIT");
+    assert!(said(&refused).contains("expected CC-BY-4.0, CC0-1.0, ODbL-1.0 or a file"), "{}", said(&refused));
+    let output = made("CC0-1.0");
+    assert!(output.status.success(), "{}", said(&output));
+    let read = |name: &str| fs::read_to_string(Path::new(&study).join(name)).expect("it is there");
+    let (told, kernel) =
+        (read("hosts.json"), fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux"));
+    let facts: Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(
+        (facts.as_array().map(Vec::len), &facts[0]["doctor"]["kernel"]),
+        (Some(3), &kernel.trim().into())
+    );
+    assert!(!told.contains("ssh_config") && !told.contains("no.sock") && !told.contains("10.99."), "{told}");
+    assert!(read("README.md").contains(kernel.trim()) && read("LICENCE").contains("CC0-1.0"));
+    assert!(said(&made("CC0-1.0")).contains("it is there already"));
+    let beside =
+        hosts.admin.command(&[HOPWISE, "report", &study, "--beside", &out]).output().expect("it runs");
+    assert!(String::from_utf8_lossy(&beside.stdout).contains("study"), "{}", said(&beside));
 }
 
 /// The captures of both ends are there, and become one in which no packet comes before it was sent.

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use hopwise_core::StationAddress;
-use hopwise_host::holders;
 use hopwise_host::netlink::{addresses_of, joining_offloads};
+use hopwise_host::{driver_of, holders};
 use serde::{Deserialize, Serialize};
 
 use super::finding::Finding;
@@ -39,16 +39,25 @@ pub(crate) struct InterfaceFacts {
     #[serde(default)]
     pub(super) hears: Vec<String>,
     pub(super) coverage_class: Option<u32>,
+    /// The names of its driver and of the firmware that the driver has loaded.
+    #[serde(default)]
+    pub(super) driver: Option<String>,
+    #[serde(default)]
+    pub(super) firmware: Option<String>,
 }
 
 impl InterfaceFacts {
     pub(super) fn of(system: &System, name: &str) -> InterfaceFacts {
         let addresses = addresses_of(name).unwrap_or_default();
+        let (driver, firmware) = driver_of(name).unwrap_or_default();
+        let told = |text: String| (!text.is_empty() && text != "N/A").then_some(text);
         InterfaceFacts {
             name: name.to_owned(),
             station: system.read(&format!("sys/class/net/{name}/address")),
             mtu: mtu(system, name),
             addresses: addresses.iter().map(ToString::to_string).collect(),
+            driver: told(driver),
+            firmware: told(firmware),
             ..InterfaceFacts::default()
         }
     }

@@ -148,7 +148,7 @@ impl Setting {
 
     /// The name of the interface's driver, if it has one that tells.
     pub fn driver(&self) -> Option<String> {
-        driver_of(self.interface.as_deref()?).ok()
+        driver_of(self.interface.as_deref()?).ok().map(|(driver, _)| driver)
     }
 
     fn index(&self) -> io::Result<u32> {

@@ -1,0 +1,180 @@
+//! `hopwise mesh study`: a trial on a mesh as a folder for a public archive, with its hosts and without their secrets.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hopwise_lab::{plain, version};
+use serde::Serialize;
+use serde_json::Value;
+
+use hopwise_daemon::failure::{Failure, json, say};
+use hopwise_daemon::signals;
+use hopwise_node::fleet::ask::Asking;
+use hopwise_node::fleet::inventory::{ChosenHosts, Host};
+
+/// Each host looks at its links for that time.
+const DOCTOR: [&str; 5] = ["doctor", "--json", "--exit-zero", "--look", "1s"];
+const DOING: &str = "write the study";
+
+/// Licences by their names of SPDX, with the place of their texts.
+const LICENCES: [(&str, &str); 3] = [
+    ("CC-BY-4.0", "https://creativecommons.org/licenses/by/4.0/legalcode"),
+    ("CC0-1.0", "https://creativecommons.org/publicdomain/zero/1.0/legalcode"),
+    ("ODbL-1.0", "https://opendatacommons.org/licenses/odbl/1-0/"),
+];
+
+/// Make a folder of a trial on a mesh that others can publish and read
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  hopwise trial configs/live/mesh4.yaml --world mesh --inventory inventory.yaml --capture --out results/roofs
+  hopwise mesh study results/roofs --inventory inventory.yaml --licence CC-BY-4.0 --out roofs-2026
+  hopwise report roofs-2026                            # whoever has it reads it like any trial
+  hopwise report roofs-2026 --beside roofs-2025        # and holds it against another study
+
+It has all files of the trial, hosts.json (kernel, model, drivers, firmware, places, what `hopwise doctor` finds on each
+host now), the recordings, a README and the licence. It has no address for ssh, no user, no key and no control socket.
+Programs of your own that `before` and `after` call are in trial.json, and stations have their MAC addresses: look
+through it before you publish.")]
+pub(crate) struct Arguments {
+    /// Folder that `hopwise trial` has written
+    trial: PathBuf,
+    #[command(flatten)]
+    chosen: ChosenHosts,
+    /// Licence of the data: CC-BY-4.0, CC0-1.0, ODbL-1.0, or a file with its text
+    #[arg(long, value_name = "NAME")]
+    licence: String,
+    /// Recording of links over time, by `hopwise mesh record`; repeatable
+    #[arg(long, value_name = "FILE")]
+    recording: Vec<PathBuf>,
+    /// Folder to make
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+/// A host without the way to it.
+#[derive(Serialize)]
+struct StudiedHost<'a> {
+    host: &'a str,
+    groups: &'a [String],
+    address: Option<String>,
+    place_m: Option<[i32; 2]>,
+    /// Why it gave no report.
+    problem: Option<String>,
+    /// What `hopwise doctor --json` says there.
+    doctor: Option<Value>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let Some(hosts) = arguments.chosen.hosts()? else {
+        return Err(Failure::refused("--inventory", "expected the file that names the hosts"));
+    };
+    let licence = licence(&arguments.licence)?;
+    let place = |path: &Path| path.display().to_string();
+    if !arguments.trial.join("trial.json").is_file() {
+        return Err(Failure::refused(
+            place(&arguments.trial),
+            "expected a folder that `hopwise trial` has written",
+        ));
+    }
+    if arguments.out.exists() {
+        return Err(Failure::refused(
+            place(&arguments.out),
+            "it is there already: expected a folder to make",
+        ));
+    }
+    let (runtime, mut ending) = signals::runtime()?;
+    let asking = Asking::new(hosts.clone(), std::time::Duration::from_secs(30))?;
+    let ask = async |asking: &Asking| asking.each(|_| DOCTOR.map(str::to_owned).into()).await;
+    let said = runtime.block_on(asking.answers(ask, &mut ending))?;
+    let read = |text: &[u8]| serde_json::from_slice(text).map_err(|error| error.to_string());
+    let said =
+        said.into_iter().map(|said| said.map_err(|unreached| unreached.0).and_then(|said| read(&said.text)));
+    let studied: Vec<_> = hosts.iter().zip(said).map(|(host, said)| of_host(host, said)).collect();
+    let doing = Failure::during(DOING);
+    let unfinished = arguments.out.with_extension("part");
+    let _ = fs::remove_dir_all(&unfinished);
+    copy(&arguments.trial, &unfinished).map_err(doing)?;
+    for recording in &arguments.recording {
+        let name = recording.file_name().unwrap_or_default();
+        fs::copy(recording, unfinished.join(name))
+            .map_err(|error| Failure::failed(DOING, format_args!("{}: {error}", recording.display())))?;
+    }
+    let files = [
+        ("hosts.json", json(&studied)? + "\n"),
+        ("LICENCE", licence),
+        ("README.md", readme(arguments, &studied)),
+    ];
+    files.into_iter().try_for_each(|(name, text)| fs::write(unfinished.join(name), text)).map_err(doing)?;
+    fs::rename(&unfinished, &arguments.out).map_err(doing)?;
+    let silent = studied.iter().filter(|host| host.problem.is_some()).count();
+    say(&format!(
+        "{} has the study; {silent} of {} hosts gave no answer",
+        arguments.out.display(),
+        hosts.len()
+    ))
+}
+
+fn of_host(host: &Host, said: Result<Value, String>) -> StudiedHost<'_> {
+    let (doctor, problem) = said.map_or_else(|problem| (None, Some(problem)), |said| (Some(said), None));
+    let address = host.address.map(|address| address.to_string());
+    StudiedHost { host: &host.name, groups: &host.groups, address, place_m: host.place_m, problem, doctor }
+}
+
+/// The text of a licence by its name, or of a file.
+fn licence(named: &str) -> Result<String, Failure> {
+    if let Some((name, at)) = LICENCES.iter().find(|(name, _)| *name == named) {
+        return Ok(format!(
+            "These data are under the licence {name}.\n\nSPDX-License-Identifier: {name}\n\nIts text: {at}\n"
+        ));
+    }
+    fs::read_to_string(named).map_err(|error| {
+        let names: Vec<_> = LICENCES.iter().map(|(name, _)| *name).collect();
+        Failure::refused("--licence", format!("`{named}`: {error}; expected {} or a file", names.join(", ")))
+    })
+}
+
+/// Copies files and folders; links and special files stay behind.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, to) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy(&entry.path(), &to)?;
+        } else if kind.is_file() {
+            fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
+}
+
+fn readme(arguments: &Arguments, hosts: &[StudiedHost<'_>]) -> String {
+    let name = arguments.out.file_name().unwrap_or_default().to_string_lossy();
+    let mut text = format!(
+        "# {}\n\nA trial of TCP over a wireless mesh, made with Hopwise {}.\n\n| host | model | kernel | radios |\n\
+         |---|---|---|---|\n",
+        plain::line(&name),
+        version::with_commit(),
+    );
+    for host in hosts {
+        let doctor = host.doctor.as_ref().unwrap_or(&Value::Null);
+        let known =
+            |value: &Value| value.as_str().map_or("-".to_owned(), |text| plain::line(text).replace('|', "/"));
+        let radios = doctor["interfaces"].as_array().into_iter().flatten().map(|radio| {
+            format!("{}: {} {}", known(&radio["name"]), known(&radio["driver"]), known(&radio["firmware"]))
+        });
+        let radios = radios.collect::<Vec<_>>().join(", ");
+        let (model, kernel) = (known(&doctor["model"]), known(&doctor["kernel"]));
+        let _ = writeln!(text, "| {} | {model} | {kernel} | {radios} |", plain::line(host.host));
+    }
+    text + "\n| file | what it has |\n|---|---|\n| `records.csv`, `records.jsonl` | a row for each run, with all settings |\n\
+            | `costs.jsonl` | the day of each run, and the machine that made it |\n\
+            | `preflight.json` | what was found on the hosts before the first run |\n\
+            | `hosts.json` | the hosts afterwards: places, drivers, firmware, findings |\n\
+            | `captures/`, `series/` | packets, and figures over time, if they were kept |\n\n\
+            `hopwise report FOLDER` writes its report, `hopwise report FOLDER --beside OTHER` holds it against another\n\
+            study, and in Python `hopwise_lab.load_trial(\"FOLDER\")` loads it. The licence is in `LICENCE`.\n"
+}
