@@ -1,8 +1,8 @@
 //! `hopwise mesh study`: a trial on a mesh as a folder for a public archive, with its hosts and without their secrets.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use hopwise_lab::{plain, version};
@@ -11,11 +11,12 @@ use serde_json::Value;
 
 use hopwise_daemon::failure::{Failure, json, say};
 use hopwise_daemon::signals;
-use hopwise_node::fleet::ask::Asking;
+use hopwise_node::fleet::ask::{Asking, HostWords};
 use hopwise_node::fleet::inventory::{ChosenHosts, Host};
 
 /// Each host looks at its links for that time.
 const DOCTOR: [&str; 5] = ["doctor", "--json", "--exit-zero", "--look", "1s"];
+const WITHIN: Duration = Duration::from_secs(30);
 const DOING: &str = "write the study";
 
 /// Licences by their names of SPDX, with the place of their texts.
@@ -72,49 +73,57 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::refused("--inventory", "expected the file that names the hosts"));
     };
     let licence = licence(&arguments.licence)?;
-    let place = |path: &Path| path.display().to_string();
+    let refused = |path: &Path, problem: &str| Err(Failure::refused(path.display().to_string(), problem));
     if !arguments.trial.join("trial.json").is_file() {
-        return Err(Failure::refused(
-            place(&arguments.trial),
-            "expected a folder that `hopwise trial` has written",
-        ));
+        return refused(&arguments.trial, "expected a folder that `hopwise trial` has written");
     }
-    if arguments.out.exists() {
-        return Err(Failure::refused(
-            place(&arguments.out),
-            "it is there already: expected a folder to make",
-        ));
+    let mut unfinished = arguments.out.clone().into_os_string();
+    unfinished.push(".part");
+    let unfinished = Path::new(&unfinished);
+    for path in [&arguments.out, unfinished] {
+        if path.exists() {
+            return refused(path, "it is there already: expected a folder to make");
+        }
     }
+    let studied = studied(&hosts)?;
+    let readme = readme(arguments, &studied);
+    let files = [("hosts.json", json(&studied)? + "\n"), ("LICENCE", licence), ("README.md", readme)];
+    write(arguments, unfinished, &files)
+        .map_err(|(path, error)| Failure::failed(DOING, format_args!("{}: {error}", path.display())))?;
+    let silent = studied.iter().filter(|host| host.problem.is_some()).count();
+    let of = hosts.len();
+    say(&format!("{} has the study; {silent} of {of} hosts gave no answer", arguments.out.display()))
+}
+
+/// Asks the doctor of each host.
+fn studied(hosts: &[Host]) -> Result<Vec<StudiedHost<'_>>, Failure> {
     let (runtime, mut ending) = signals::runtime()?;
-    let asking = Asking::new(hosts.clone(), std::time::Duration::from_secs(30))?;
+    let asking = Asking::new(hosts.to_vec(), WITHIN)?;
     let ask = async |asking: &Asking| asking.each(|_| DOCTOR.map(str::to_owned).into()).await;
     let said = runtime.block_on(asking.answers(ask, &mut ending))?;
-    let read = |text: &[u8]| serde_json::from_slice(text).map_err(|error| error.to_string());
-    let said =
-        said.into_iter().map(|said| said.map_err(|unreached| unreached.0).and_then(|said| read(&said.text)));
-    let studied: Vec<_> = hosts.iter().zip(said).map(|(host, said)| of_host(host, said)).collect();
-    let doing = Failure::during(DOING);
-    let unfinished = arguments.out.with_extension("part");
-    let _ = fs::remove_dir_all(&unfinished);
-    copy(&arguments.trial, &unfinished).map_err(doing)?;
+    let read = |said: HostWords| serde_json::from_slice(&said.text).map_err(|error| error.to_string());
+    let said = said.into_iter().map(|said| said.map_err(|unreached| unreached.0).and_then(read));
+    Ok(hosts.iter().zip(said).map(|(host, said)| of_host(host, said)).collect())
+}
+
+/// Writes all into a folder of another name, which gets its own at the end.
+fn write(
+    arguments: &Arguments,
+    to: &Path,
+    files: &[(&str, String)],
+) -> Result<(), (PathBuf, std::io::Error)> {
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |error| (path, error)
+    };
+    copy(&arguments.trial, to).map_err(at(to))?;
     for recording in &arguments.recording {
-        let name = recording.file_name().unwrap_or_default();
-        fs::copy(recording, unfinished.join(name))
-            .map_err(|error| Failure::failed(DOING, format_args!("{}: {error}", recording.display())))?;
+        fs::copy(recording, to.join(recording.file_name().unwrap_or_default())).map_err(at(recording))?;
     }
-    let files = [
-        ("hosts.json", json(&studied)? + "\n"),
-        ("LICENCE", licence),
-        ("README.md", readme(arguments, &studied)),
-    ];
-    files.into_iter().try_for_each(|(name, text)| fs::write(unfinished.join(name), text)).map_err(doing)?;
-    fs::rename(&unfinished, &arguments.out).map_err(doing)?;
-    let silent = studied.iter().filter(|host| host.problem.is_some()).count();
-    say(&format!(
-        "{} has the study; {silent} of {} hosts gave no answer",
-        arguments.out.display(),
-        hosts.len()
-    ))
+    for (name, text) in files {
+        fs::write(to.join(name), text).map_err(at(to))?;
+    }
+    fs::rename(to, &arguments.out).map_err(at(&arguments.out))
 }
 
 fn of_host(host: &Host, said: Result<Value, String>) -> StudiedHost<'_> {
@@ -152,13 +161,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 fn readme(arguments: &Arguments, hosts: &[StudiedHost<'_>]) -> String {
-    let name = arguments.out.file_name().unwrap_or_default().to_string_lossy();
-    let mut text = format!(
-        "# {}\n\nA trial of TCP over a wireless mesh, made with Hopwise {}.\n\n| host | model | kernel | radios |\n\
-         |---|---|---|---|\n",
-        plain::line(&name),
-        version::with_commit(),
-    );
+    let mut table = "| host | model | kernel | radios |\n|---|---|---|---|".to_owned();
     for host in hosts {
         let doctor = host.doctor.as_ref().unwrap_or(&Value::Null);
         let known =
@@ -166,15 +169,13 @@ fn readme(arguments: &Arguments, hosts: &[StudiedHost<'_>]) -> String {
         let radios = doctor["interfaces"].as_array().into_iter().flatten().map(|radio| {
             format!("{}: {} {}", known(&radio["name"]), known(&radio["driver"]), known(&radio["firmware"]))
         });
-        let radios = radios.collect::<Vec<_>>().join(", ");
         let (model, kernel) = (known(&doctor["model"]), known(&doctor["kernel"]));
-        let _ = writeln!(text, "| {} | {model} | {kernel} | {radios} |", plain::line(host.host));
+        let radios = radios.collect::<Vec<_>>().join(", ");
+        table += &format!("\n| {} | {model} | {kernel} | {radios} |", plain::line(host.host));
     }
-    text + "\n| file | what it has |\n|---|---|\n| `records.csv`, `records.jsonl` | a row for each run, with all settings |\n\
-            | `costs.jsonl` | the day of each run, and the machine that made it |\n\
-            | `preflight.json` | what was found on the hosts before the first run |\n\
-            | `hosts.json` | the hosts afterwards: places, drivers, firmware, findings |\n\
-            | `captures/`, `series/` | packets, and figures over time, if they were kept |\n\n\
-            `hopwise report FOLDER` writes its report, `hopwise report FOLDER --beside OTHER` holds it against another\n\
-            study, and in Python `hopwise_lab.load_trial(\"FOLDER\")` loads it. The licence is in `LICENCE`.\n"
+    let name = arguments.out.file_name().unwrap_or_default().to_string_lossy();
+    let facts = [("NAME", &*plain::line(&name)), ("VERSION", version::with_commit()), ("HOSTS", &table)];
+    facts
+        .into_iter()
+        .fold(include_str!("study.md").to_owned(), |text, (place, fact)| text.replacen(place, fact, 1))
 }
