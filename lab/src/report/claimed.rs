@@ -62,13 +62,10 @@ pub(super) fn own_name(reading: &Reading) -> String {
 
 /// A number of a row's kind as a change in percent: of the other arm, or of the printed value.
 fn percent(row: &ClaimRow, number: f64) -> f64 {
-    let (ratio, stated) = match row.stated {
-        Some(Stated::Value(stated)) => (number / stated, 1.0),
-        Some(Stated::Ratio(stated)) => (number, stated),
-        None => (number, 1.0),
-    };
-    // What is claimed beyond an end has the end behind it.
-    ((ratio - 1.0) * 100.0).clamp(ENDS.0, ENDS.1.max((stated - 1.0) * 150.0))
+    let ratio = if let Some(Stated::Value(stated)) = row.stated { number / stated } else { number };
+    // A ratio that is claimed beyond an end has the end behind it.
+    let beyond = if let Some(Stated::Ratio(stated)) = row.stated { (stated - 1.0) * 150.0 } else { 0.0 };
+    ((ratio - 1.0) * 100.0).clamp(ENDS.0, ENDS.1.max(beyond))
 }
 
 fn claimed(row: &ClaimRow) -> f64 {
