@@ -462,6 +462,63 @@ fn an_undecided_line_is_run_with_more_seeds_while_they_may_decide_it_and_no_othe
     let _ = std::fs::remove_dir_all(&out);
 }
 
+/// The rows of numbers that a picture has of this shape and class, without these two.
+fn numbers(svg: &str, (shape, class): (&str, &str)) -> Vec<Vec<String>> {
+    let (_, after) = svg.split_once(" data-numbers=\"").expect("numbers");
+    let rows =
+        after.split('"').next().unwrap_or_default().lines().map(|row| row.split('|').map(str::to_owned));
+    let rows = rows.map(Iterator::collect::<Vec<_>>).filter(|row| row[0] == shape && row[1..2] == [class]);
+    rows.map(|row| row[2..].to_vec()).collect()
+}
+
+#[test]
+fn a_figures_runs_are_drawn_over_what_varies_and_over_time() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("drawn-claims");
+    let _ = std::fs::remove_dir_all(&out);
+    std::fs::create_dir_all(out.join("papers/one")).expect("a folder");
+    let varied = "matrix: { arms.two.receiver: [\"delayed:d=2\", \"delayed:d=4\"] }\n";
+    std::fs::write(out.join("papers/one/fig1.yaml"), short_figure(varied)).expect("a figure");
+    let args = [("--papers", "papers"), ("--out", "runs"), ("--figures", "drawn/svg")];
+    let args = args.map(|(name, folder)| [name.to_owned(), out.join(folder).display().to_string()]);
+    let done = Command::new(env!("CARGO_BIN_EXE_hopwise")).arg("claims").args(args.as_flattened()).output();
+    let done = done.expect("it starts");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let mut names: Vec<_> = files(&out.join("drawn/svg"));
+    names.sort();
+    let read = |part: &str| {
+        let mut fit = names.iter().filter(|path| path.to_string_lossy().contains(part));
+        let path = fit.next().unwrap_or_else(|| panic!("no picture of {part} in {names:?}"));
+        let svg = std::fs::read_to_string(path).expect("a picture");
+        assert!(svg.starts_with("<svg ") && svg.contains(" xmlns=\"http://www.w3.org/2000/svg\""), "{svg}");
+        assert!(svg.ends_with("</text></svg>") && svg.matches("<svg").count() == 1, "{svg}");
+        svg
+    };
+    // Goodput over the segments to an ACK, as the runs have it.
+    let records = std::fs::read_to_string(out.join("runs/full/one/fig1/ns2/records.csv")).expect("the runs");
+    let column = |name: &str| {
+        let head = records.lines().next().unwrap_or_default();
+        head.split(',').position(|of| of == name).unwrap_or_else(|| panic!("{head}"))
+    };
+    let (arm, goodput) = (column("arm"), column("goodput_kbps"));
+    let drawn = numbers(&read("one-fig1-sweep-1-goodput-by-receiver.svg"), ("mean", "mark a1"));
+    assert_eq!(drawn.iter().map(|row| &*row[0]).collect::<Vec<_>>(), ["2", "4"], "{drawn:?}");
+    for row in &drawn {
+        let spec = format!("delayed:d={}", row[0]);
+        let runs = records.lines().map(|run| run.split(',').collect::<Vec<_>>());
+        let own = runs.filter(|run| run[arm] == "two" && run.contains(&&*spec));
+        let own: Vec<f64> = own.map(|run| run[goodput].parse().expect("a number")).collect();
+        let (drawn, measured) = (row[1].parse::<f64>().expect("a mean"), own.iter().sum::<f64>() / 2.0);
+        assert!(own.len() == 2 && (drawn - measured).abs() < 0.01 * measured, "{drawn} for {own:?}");
+    }
+    // The window and the acknowledged bytes of each arm's first run.
+    let window = numbers(&read("one-fig1-cwnd-0-"), ("step", "line a0"));
+    assert!(window.len() > 3 && window.iter().any(|row| row[1] != window[0][1]), "{window:?}");
+    let progress = numbers(&read("one-fig1-seq-0-"), ("step", "line a1"));
+    let sent: Vec<f64> = progress.iter().map(|row| row[1].parse().expect("megabytes")).collect();
+    assert!(sent.len() > 3 && sent.is_sorted() && sent.last() > Some(&0.1), "{sent:?}");
+    let _ = std::fs::remove_dir_all(&out);
+}
+
 #[test]
 fn a_claim_about_an_arm_that_there_is_not_is_refused() {
     let text = std::fs::read_to_string("configs/papers/dca/fig17.yaml").expect("a file");

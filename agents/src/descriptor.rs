@@ -98,6 +98,16 @@ impl Descriptor {
         matches!(self.make, Make::Owner(_) | Make::Member(_))
     }
 
+    /// The parameters with which the agent's paper prints it, which `name:as-printed` sets; empty if all are the defaults.
+    /// `None` for an agent without a paper, or if the paper's text is not at hand.
+    pub fn as_printed(&self) -> Option<&'static str> {
+        match self.name {
+            "altman-jimenez" | "dca" | "delayed" | "dup-count" | "pgy" | "tda" => Some(""),
+            "ack-hold" => Some("mode=paper,margin=1,over=1,guard=off,duplicates=2"),
+            _ => None,
+        }
+    }
+
     /// `None` if the agent has no parameter of this name.
     pub fn param(&self, name: &str) -> Option<&'static Param> {
         self.params.iter().find(|param| param.name == name)

@@ -10,6 +10,7 @@ mod delays;
 mod figures;
 mod mesh;
 mod page;
+mod pictures;
 mod premise;
 mod queues;
 mod results;
@@ -23,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use bundle::{Bundle, ReadError, open};
 pub use chart::escape;
 pub use claimed::picture as picture_of_claims;
+pub use pictures::pictures;
 pub use premise::picture as picture_of_premises;
 pub use series::{FrameRow, Series, TimeLine};
 
@@ -34,15 +36,7 @@ use chart::RowName;
 
 /// The whole file.
 pub fn html(bundle: &Bundle) -> String {
-    let findings = Findings::of(&bundle.trial, &bundle.records);
-    let arms = bundle.trial.arms.iter().enumerate().rev().map(|(nth, arm)| (&**arm, nth)).collect();
-    let of_kernel = bundle
-        .records
-        .iter()
-        .filter(|record| record.result.flows.iter().any(|flow| world::is_kernel_receiver(&flow.receiver)));
-    let kernels = of_kernel.map(|record| &*record.arm).collect();
-    let view = View { bundle, findings, cells: by_cell(&bundle.records), arms, kernels };
-    page::whole(&view)
+    page::whole(&View::of(bundle))
 }
 
 /// Data that figures are drawn from.
@@ -83,6 +77,16 @@ const MOST_ARMS: usize = 8;
 const MOST_ROWS: usize = 64;
 
 impl View<'_> {
+    fn of(bundle: &Bundle) -> View<'_> {
+        let findings = Findings::of(&bundle.trial, &bundle.records);
+        let arms = bundle.trial.arms.iter().enumerate().rev().map(|(nth, arm)| (&**arm, nth)).collect();
+        let of_kernel = bundle.records.iter().filter(|record| {
+            record.result.flows.iter().any(|flow| world::is_kernel_receiver(&flow.receiver))
+        });
+        let kernels = of_kernel.map(|record| &*record.arm).collect();
+        View { bundle, findings, cells: by_cell(&bundle.records), arms, kernels }
+    }
+
     /// The classes of an arm's elements; the baseline is the first.
     fn class(&self, arm: &str) -> String {
         page::class(self.arms.get(arm).copied().unwrap_or(0))

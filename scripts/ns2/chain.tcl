@@ -1,18 +1,24 @@
-# Bulk flows over a chain of nodes 200 m apart: NewReno with an ACK for each segment over AODV, if no option says
-# otherwise. `ns chain.tcl HOPS MBPS SECONDS SEED [OPTION VALUE]...` prints the segments that were acknowledged.
+# Bulk flows over a chain of nodes 200 m apart, or over a square of such chains: NewReno with an ACK for each segment
+# over AODV, if no option says otherwise. `ns chain.tcl HOPS MBPS SECONDS SEED [OPTION VALUE]...` prints the segments
+# that were acknowledged.
 
 lassign $argv hops mbps seconds seed
-array set given {routes aodv every 1 full 0 window 2000 flows 1 from 0 agents 0}
-if {[catch {array set given [lrange $argv 4 end]}] || $seed eq "" || [array size given] != 7} {
+array set given {routes aodv every 1 full 0 window 2000 flows 1 from 0 agents 0 grid 0}
+if {[catch {array set given [lrange $argv 4 end]}] || $seed eq "" || [array size given] != 8} {
     puts stderr "expected: ns chain.tcl HOPS MBPS SECONDS SEED \[OPTION VALUE\]...
 such as: ns chain.tcl 8 2 300 1 every 2
 routes   aodv, or fixed
 every    segments to an ACK
 full     1: FullTcp at both ends, which takes any \"every\"; 0: one-way agents, whose sinks take 1 or 2
 window   the sender's, in segments
-flows    all from the first node to the last
+flows    all from the first node to the last; over a grid along its second row and column, its fourth, and so on
 from     second from which on segments are counted
-agents   1: print what agents send and receive, and let them end ten seconds before the end"
+agents   1: print what agents send and receive, and let them end ten seconds before the end
+grid     1: a square, HOPS wide and HOPS high, over AODV"
+    exit 2
+}
+if {$given(grid) && ($given(routes) ne "aodv" || $given(flows) > 2 * ($hops / 2))} {
+    puts stderr "over a grid: expected routes aodv, and at most [expr {2 * ($hops / 2)}] flows"
     exit 2
 }
 # The headers of other protocols would make each packet larger, and ns-2 slower.
@@ -37,11 +43,12 @@ Agent/TCP/FullTcp set segsize_ 1000
 Agent/TCP/FullTcp set segsperack_ $given(every)
 
 set ns [new Simulator]
-set nodes [expr {$hops + 1}]
+set side [expr {$hops + 1}]
+set nodes [expr {$given(grid) ? $side * $side : $side}]
 # ns-2 asks for a trace.
 $ns trace-all [expr {$given(agents) ? "stdout" : [open /dev/null w]}]
 set place [new Topography]
-$place load_flatgrid [expr {200 * $hops + 1}] 1
+$place load_flatgrid [expr {200 * $hops + 1}] [expr {$given(grid) ? 200 * $hops + 1 : 1}]
 create-god $nodes
 $ns node-config -adhocRouting [expr {$given(routes) eq "fixed" ? "DumbAgent" : "AODV"}] -llType LL \
     -macType Mac/802_11 -ifqType Queue/DropTail/PriQueue -ifqLen 50 \
@@ -50,8 +57,8 @@ $ns node-config -adhocRouting [expr {$given(routes) eq "fixed" ? "DumbAgent" : "
     -agentTrace [expr {$given(agents) ? "ON" : "OFF"}] -routerTrace OFF -macTrace OFF -movementTrace OFF
 for {set n 0} {$n < $nodes} {incr n} {
     set node($n) [$ns node]
-    $node($n) set X_ [expr {200.0 * $n}]
-    $node($n) set Y_ 0.5
+    $node($n) set X_ [expr {200.0 * ($n % $side)}]
+    $node($n) set Y_ [expr {200.0 * ($n / $side) + 0.5}]
     $node($n) set Z_ 0.0
     $node($n) random-motion 0
 }
@@ -86,8 +93,15 @@ for {set flow 0} {$flow < $given(flows)} {incr flow} {
         set sender [new Agent/TCP/Newreno]
         set receiver [new Agent/TCPSink[expr {$given(every) > 1 ? "/DelAck" : ""}]]
     }
-    $ns attach-agent $node(0) $sender
-    $ns attach-agent $node($hops) $receiver
+    lassign [list 0 $hops] first last
+    if {$given(grid)} {
+        # Even flows go along a row, odd ones along a column.
+        set line [expr {1 + 2 * ($flow / 2)}]
+        set first [expr {$flow % 2 ? $line : $line * $side}]
+        set last [expr {$first + $hops * ($flow % 2 ? $side : 1)}]
+    }
+    $ns attach-agent $node($first) $sender
+    $ns attach-agent $node($last) $receiver
     $ns connect $sender $receiver
     if {$given(full)} { $receiver listen }
     set source [new Application/FTP]

@@ -52,7 +52,19 @@ impl Parser<'_> {
         let mut given = vec![None; agent.params.len()];
         let mut places = vec![name.clone(); agent.params.len()];
         if self.take(':') {
-            self.args(agent, &mut given, &mut places)?;
+            let (start, word) = (self.at, self.word());
+            let is_printed = &self.text[word] == "as-printed";
+            match agent.as_printed().filter(|_| is_printed) {
+                Some("") => {}
+                Some(text) => {
+                    let mut printed = Parser { text, at: 0, end: text.len(), around: Vec::new(), ..*self };
+                    printed.args(agent, &mut given, &mut places)?;
+                }
+                None => {
+                    self.at = start;
+                    self.args(agent, &mut given, &mut places)?;
+                }
+            }
         }
         self.check_order(agent, &given, &places)?;
         let required = |(param, given): &(&'static Param, &Option<Value>)| {

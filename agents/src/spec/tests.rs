@@ -28,6 +28,33 @@ fn canonical_form_leaves_out_defaults_and_uses_the_shorthand() {
 }
 
 #[test]
+fn as_printed_means_the_parameters_of_the_agents_paper() {
+    let of_paper = "ack-hold:mode=paper,margin=1,over=1,guard=off,duplicates=2";
+    assert_eq!(validate_base_station("ack-hold:as-printed").unwrap(), of_paper);
+    assert_eq!(validate_receiver("dup-count(dca:as-printed)").unwrap(), "dup-count(dca)");
+    assert_eq!(validate_senders("[newreno, \"pgy:as-printed\"]").unwrap(), "[newreno, pgy]");
+    for agent in registry::all().filter(|agent| agent.as_printed().is_some()) {
+        let inner = if agent.wraps() { "(delayed)" } else { "" };
+        let spec = format!("{}{inner}:as-printed", agent.name);
+        let read = match agent.kind() {
+            Kind::Receiver => validate_receiver(&spec),
+            Kind::Sender => validate_senders(&format!("[newreno, \"{spec}\"]")),
+            Kind::BaseStation => validate_base_station(&spec),
+        };
+        assert!(read.is_ok(), "{spec}: {read:?}");
+    }
+    let none = refused(validate_receiver("daa:as-printed"));
+    assert!(
+        none.contains("`daa` has no parameter `as-printed`") && none.contains("accepted: start"),
+        "{none}"
+    );
+    let more = refused(validate_base_station("ack-hold:as-printed,mode=kick"));
+    assert!(more.contains("`,mode=kick` does not belong here"), "{more}");
+    let last = refused(validate_base_station("ack-hold:mode=kick,as-printed"));
+    assert!(last.contains("has no parameter `as-printed`"), "{last}");
+}
+
+#[test]
 fn lists_are_printed_with_quotes_where_an_item_has_a_comma() {
     for (written, canonical) in [
         ("newreno", "[newreno]"),

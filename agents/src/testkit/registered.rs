@@ -72,7 +72,8 @@ fn the_book_has_a_table_of_each_kind_of_agent() {
 
 /// The table of this kind in `docs/agents.md`: its head, and a row for each agent.
 fn markdown_table(kind: Kind) -> String {
-    let mut table = String::from("| agent | rule | source | parameters |\n|---|---|---|---|\n");
+    let mut table =
+        String::from("| agent | rule | source | parameters | `as-printed` |\n|---|---|---|---|---|\n");
     let all = registry::all().filter(|agent| agent.kind() == kind);
     all.for_each(|agent| table.push_str(&markdown_row(agent)));
     table
@@ -81,7 +82,12 @@ fn markdown_table(kind: Kind) -> String {
 fn markdown_row(agent: &Descriptor) -> String {
     let (inner, rule, source) = (if agent.wraps() { "(SPEC)" } else { "" }, agent.rule, agent.source);
     let params: Vec<_> = agent.params.iter().map(markdown_param).collect();
-    format!("| `{}{inner}` | {rule} | {source} | {} |\n", agent.name, params.join(", "))
+    let printed = match agent.as_printed() {
+        Some("") => "the defaults".to_owned(),
+        Some(text) => format!("`{text}`"),
+        None => String::new(),
+    };
+    format!("| `{}{inner}` | {rule} | {source} | {} | {printed} |\n", agent.name, params.join(", "))
 }
 
 fn markdown_param(param: &Param) -> String {

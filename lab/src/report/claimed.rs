@@ -63,7 +63,9 @@ pub(super) fn own_name(reading: &Reading) -> String {
 /// A number of a row's kind as a change in percent: of the other arm, or of the printed value.
 fn percent(row: &ClaimRow, number: f64) -> f64 {
     let ratio = if let Some(Stated::Value(stated)) = row.stated { number / stated } else { number };
-    ((ratio - 1.0) * 100.0).clamp(ENDS.0, ENDS.1)
+    // A ratio that is claimed beyond an end has the end behind it.
+    let beyond = if let Some(Stated::Ratio(stated)) = row.stated { (stated - 1.0) * 150.0 } else { 0.0 };
+    ((ratio - 1.0) * 100.0).clamp(ENDS.0, ENDS.1.max(beyond))
 }
 
 fn claimed(row: &ClaimRow) -> f64 {

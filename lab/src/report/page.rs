@@ -11,7 +11,7 @@ use crate::hex;
 use crate::scenario::point::Stop;
 use crate::version;
 
-const STYLE: &str = include_str!("style.css");
+pub(super) const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 /// Colours of arms by day and by night; more arms begin again, with other marks and dashes. Kinds of frames have the
@@ -231,7 +231,7 @@ fn toggles(view: &View<'_>) -> String {
 /// Switches beyond these are folded.
 const MOST_SWITCHES: usize = 12;
 
-fn arm_styles(view: &View<'_>) -> String {
+pub(super) fn arm_styles(view: &View<'_>) -> String {
     let (arms, over) = (view.bundle.trial.arms.len(), view.arms_over_time());
     let mut css = String::new();
     let mut dark = String::new();

@@ -10,7 +10,7 @@ use hopwise_lab::claims::{ClaimOutcome, MOST_SEEDS, Reading, claimed, may_be_dec
 use hopwise_lab::claims::{readings, rests_on, table};
 use hopwise_lab::located::Document;
 use hopwise_lab::record::{Record, Trial};
-use hopwise_lab::report::{self, Bundle, picture_of_claims, picture_of_premises};
+use hopwise_lab::report::{self, Bundle, picture_of_claims, picture_of_premises, pictures};
 use hopwise_lab::scenario::point::MatrixPoint;
 use hopwise_lab::scenario::{Claim, LeftOut, Scenario};
 use hopwise_lab::{folder, named};
@@ -185,7 +185,11 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path, nth: &str) -> Result<
         let goes_on = place == 0 && !arguments.quick && !arguments.kept;
         let (trial, results) = decided(arguments, (paper, file, nth), (ruled, &claims), goes_on)?;
         let made_by = made_by.get_or_insert_with(|| MadeBy::of(&trial));
-        made_by.add(&trial, &folder_of(arguments, (paper, file)).join(ruled.setting.folder()))?;
+        let folder = folder_of(arguments, (paper, file)).join(ruled.setting.folder());
+        made_by.add(&trial, &folder)?;
+        if let (0, Some(into)) = (place, &arguments.figures) {
+            draw(folder, into, &format!("{paper}-{}", name_of(file)))?;
+        }
         rows.iter_mut().zip(results).for_each(|(row, under)| row.results.extend(under));
     }
     Ok(MeasuredFigure { rows, made_by: made_by.unwrap_or_else(MadeBy::us), left_out, is_slow: false })
@@ -324,6 +328,15 @@ fn keep(arguments: &Arguments, of: (&str, &Path), rows: &[ClaimRow]) -> Result<(
         .and_then(|()| write("claims", "svg", picture_of_claims(rows)))
         .and_then(|()| write("premise", "svg", picture_of_premises(rows)))
         .map_err(failed)
+}
+
+/// Draws the runs of a folder into files of that name.
+fn draw(folder: PathBuf, into: &Path, figure: &str) -> Result<(), Failure> {
+    let bundle = crate::report::read(&crate::report::open(&[folder])?)?;
+    let failed = |error| Failure::failed("drawing the figures", format_args!("{}: {error}", into.display()));
+    fs::create_dir_all(into).map_err(failed)?;
+    let write = |(name, svg)| folder::write(into, format!("{figure}-{name}.svg"), svg);
+    pictures(&bundle).into_iter().try_for_each(write).map_err(failed)
 }
 
 fn empty_row(paper: &str, title: &str, claim: &Claim) -> ClaimRow {

@@ -1,4 +1,4 @@
-//! Goodput over the parameter that the matrix varies: hops above all.
+//! Goodput over the parameter that the matrix varies: one of an agent above all, then hops.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +11,10 @@ use super::side_by_side;
 use crate::findings::{PointFindings, label};
 use crate::scenario::point::MatrixPoint;
 use crate::statistics::MeanSummary;
+use crate::units::{Size, Time};
 
 const HOPS: &str = "topology.hops";
-const MOST_CHARTS: usize = 6;
+const MOST_CHARTS: usize = 8;
 
 pub(in super::super) fn all(view: &View<'_>) -> String {
     let Some(path) = varied(view) else { return String::new() };
@@ -21,10 +22,14 @@ pub(in super::super) fn all(view: &View<'_>) -> String {
     // Another varying parameter makes a chart of its own for each value.
     let mut charts: BTreeMap<String, Vec<(f64, &PointFindings)>> = BTreeMap::new();
     for found in &view.findings.points {
-        let Some(x) = found.point.get(&path).and_then(Value::as_f64) else { continue };
+        let Some(x) = found.point.get(&path).and_then(number) else { continue };
         let mut rest: MatrixPoint = found.point.clone();
         rest.remove(&path);
         charts.entry(short(&rest)).or_default().push((x, found));
+    }
+    // Unless all of them change with this one.
+    if charts.values().all(|points| points.len() == 1) {
+        charts = BTreeMap::from([(String::new(), charts.into_values().flatten().collect())]);
     }
     let most = view.findings.points.iter().flat_map(|found| &found.arms).filter_map(|arm| {
         let summary = arm.summary?;
@@ -55,18 +60,25 @@ fn head(rest: &str) -> String {
     if rest.is_empty() { String::new() } else { format!("<h4>{}</h4>", super::super::escape(rest)) }
 }
 
+/// The number of a value: a number, a size in bytes, a time in seconds, or the last parameter of a spec.
+fn number(value: &Value) -> Option<f64> {
+    let Value::String(text) = value else { return value.as_f64() };
+    let bytes = text.parse::<Size>().map(|size| size.0 as f64);
+    let number = bytes.or_else(|_| text.parse::<Time>().map(|time| time.0.as_secs_f64()));
+    number.ok().or_else(|| text.rsplit_once('=')?.1.parse().ok())
+}
+
 /// A path with several numbers.
 fn varied(view: &View<'_>) -> Option<String> {
     let points = &view.bundle.trial.points;
-    let is_varied = |path: &String| {
+    let is_varied = |path: &&String| {
         let values: BTreeSet<u64> =
-            points.iter().filter_map(|point| point.get(path)?.as_f64()).map(f64::to_bits).collect();
+            points.iter().filter_map(|point| number(point.get(*path)?)).map(f64::to_bits).collect();
         values.len() > 1
     };
     let paths: BTreeSet<&String> = points.iter().flat_map(MatrixPoint::keys).collect();
-    let mut found = paths.into_iter().filter(|path| is_varied(path));
-    let first = found.next()?;
-    Some(std::iter::once(first).chain(found).find(|path| *path == HOPS).unwrap_or(first).clone())
+    let is_last = |path: &&String| (!path.starts_with("arms."), *path != HOPS);
+    paths.into_iter().filter(is_varied).min_by_key(is_last).cloned()
 }
 
 fn chart(view: &View<'_>, name: &str, points: &[(f64, &PointFindings)], upward: Axis<'_>) -> String {

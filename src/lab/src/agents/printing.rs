@@ -65,6 +65,10 @@ pub(super) fn one(agent: &Descriptor, out: &mut dyn Write) -> io::Result<()> {
     if agent.params.is_empty() {
         writeln!(out, "  none")?;
     }
+    if let Some(text) = agent.as_printed() {
+        let means = if text.is_empty() { "the defaults" } else { text };
+        writeln!(out, "\nAs printed\n  {}:as-printed is {means}", written(agent))?;
+    }
     writeln!(out, "\nDeviations")?;
     hanging(out, "  ", &header.deviations)
 }
@@ -112,6 +116,7 @@ fn value(agent: &Descriptor) -> Value {
         "source": header.source,
         "deviations": header.deviations,
         "shorthand": agent.shorthand,
+        "as_printed": agent.as_printed(),
         "parameters": agent.params.iter().map(parameter_value).collect::<Vec<_>>(),
     })
 }

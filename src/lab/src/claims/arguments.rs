@@ -28,6 +28,7 @@ Examples:
   hopwise claims dca/fig15 --radio ht20-mcs7
   hopwise claims dca --radio ht20-mcs7 --first-reading --shorter 20
   hopwise claims dca --kept --pages docs/claims
+  hopwise claims dca/fig02 --figures results/figures
   hopwise claims certify
 
 Each file in configs/papers/PAPER is a scenario with the statements of one figure (`claims:`). It runs under the MAC
@@ -36,6 +37,8 @@ Settings that a paper leaves open (`sweep:`) are run with each of their values. 
 or where it is said; it is contradicted only if it is so everywhere. A file with `plan:` is computed, not run.
 A claim that its interval leaves undecided is run with twice the seeds under its paper's own rules, up to 40, as long as
 40 are likely to decide it.
+With --figures runs under the paper's own rules become PAPER-FIGURE-WHAT.svg: goodput over a number that varies,
+and at up to four points the window of each arm's first seed over time, and what was acknowledged.
 With --radio each claim is judged under the paper's own rules, and over radios of that profile under the standard's.
 These send no RTS, as Linux does by default. A reading that sets another profile or another RTS threshold than its file
 is not run over them, and neither is a file whose points or arms differ in one. The output says how many readings that
@@ -78,6 +81,9 @@ pub struct Arguments {
     /// readings are compared, their pictures are written there too.
     #[arg(long, value_name = "DIR")]
     pub(super) pages: Option<PathBuf>,
+    /// Draw the runs of each figure in the forms that papers have, into SVG files of this folder
+    #[arg(long, value_name = "DIR")]
+    pub(super) figures: Option<PathBuf>,
 }
 
 impl Arguments {
