@@ -31,6 +31,7 @@ use hopwise_node::config::TUN_CROSSINGS;
 use host::{OnHost, forward, offloads_of};
 pub use host::{is_end, v4};
 use kernel::Kernel;
+use paths::RoutingQuestions;
 use settings::Settings;
 use traced::Traced;
 
@@ -40,6 +41,7 @@ mod host;
 mod kernel;
 mod looks;
 pub mod lost;
+mod paths;
 mod settings;
 mod thinning;
 mod traced;
@@ -178,6 +180,7 @@ fn programs(
     let mut captured = capture.map(Captured::new);
     let traced = part.trace.as_deref().map(Traced::begin).transpose()?;
     let mut driver = open(plan, node, (captured.as_ref(), traced.as_ref()))?;
+    let questions = part.control.as_deref().map(|path| RoutingQuestions::open(path, &driver)).transpose()?;
     if part.mesh.is_some() {
         forward(DEVICE)?;
     }
@@ -188,7 +191,7 @@ fn programs(
         captured.begin(name, driver.clock(), peers(plan, node))?;
     }
     driver.act(|_, _| ());
-    let late_us = drive(&mut driver).map_err(Failure::during("wait for packets"))?;
+    let late_us = drive(&mut driver, questions.as_ref()).map_err(Failure::during("wait for packets"))?;
     if let Some(captured) = &mut captured {
         captured.end(name)?;
     }
@@ -233,7 +236,7 @@ fn open(
 }
 
 /// Runs until the plan's end. Returns by how many microseconds a timer was late at the worst.
-fn drive(driver: &mut Driver<LiveNode>) -> io::Result<u64> {
+fn drive(driver: &mut Driver<LiveNode>, questions: Option<&RoutingQuestions>) -> io::Result<u64> {
     let (mut ready, mut worst) = (Vec::new(), 0);
     let mut is_behind = false;
     while !driver.machine().is_over(driver.clock().now()) {
@@ -243,6 +246,7 @@ fn drive(driver: &mut Driver<LiveNode>) -> io::Result<u64> {
             driver.wait(&mut ready)?;
             worst = worst.max(late_us(due, driver.clock().now()));
         }
+        questions.iter().for_each(|questions| questions.answer(driver));
         is_behind = driver.iterate(&ready) == Iteration::MoreToRead;
     }
     Ok(worst)

@@ -121,17 +121,16 @@ impl Children {
         self.silent
     }
 
-    /// Starts the routing daemon or the transparent node of a node inside its namespace. All that it writes goes with
-    /// it.
+    /// Starts a daemon of a node inside its namespace. All that it writes goes with it. A part is its first line.
     pub(super) fn start_daemon(
         &mut self,
         does: Does,
         (namespace, name): (&Namespace, &str),
-        config: &str,
+        (config, part): (&str, Option<&NodePart>),
     ) -> Result<(), Failure> {
         let failed = |error: &dyn Display| Failure::failed(does.doing(), format_args!("{name}: {error}"));
         // A run before, which failed, may have left one.
-        let _ = folder::remove(&self.out, log_of(name));
+        let _ = folder::remove(&self.out, log_of(does, name));
         let log = memfd_create("log", MemfdFlags::CLOEXEC).map_err(|error| failed(&error))?;
         let log = File::from(log);
         let stderr = log.try_clone().map_err(|error| failed(&error))?;
@@ -142,8 +141,10 @@ impl Children {
         };
         let started = namespace.run_with_own(Path::new(STATE), spawn).map_err(|error| failed(&error))?;
         let child = started.map_err(|error| failed(&error))?;
-        self.add((name, does), child, Some(log), ProcessPlace::Here).map_err(|error| failed(&error))?;
-        Ok(())
+        let nth =
+            self.add((name, does), child, Some(log), ProcessPlace::Here).map_err(|error| failed(&error))?;
+        let line = part.map(serde_json::to_string).transpose().map_err(|error| failed(&error))?;
+        line.map_or(Ok(()), |line| self.tell(nth, &line))
     }
 
     /// Listens to a process. From here on it ends with this.
@@ -205,7 +206,7 @@ impl Children {
     /// Waits until every process has opened its sockets.
     pub(super) fn wait_until_ready(&mut self, within: Duration, ends: &OwnedFd) -> Result<(), Failure> {
         let ready = |says| matches!(says, PartMessage::Ready).then_some(());
-        self.collect((within, ends), &[Does::Routing, Does::Carrying, Does::Programs], ready).map(drop)
+        self.collect_of((within, ends), &|_| true, ready).map(drop)
     }
 
     /// Waits for the results of all programs.

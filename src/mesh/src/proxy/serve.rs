@@ -18,10 +18,12 @@ use hopwise_host::confine::Paths;
 use hopwise_host::netlink::Detour;
 use hopwise_host::own_file::begin_own;
 use hopwise_host::{Driver, Iteration, Observer, Poller, SeenPacket};
-use hopwise_mesh::{Proxy, ProxyConfig, TimedEvent};
+use hopwise_lab::live::part::PartMessage;
+use hopwise_mesh::{Proxy, ProxyConfig, ProxyCounts, TimedEvent};
 
 use super::config::{By, Forecast, MOBILE, ProxySettings};
 use super::control::{ProxyRequest, ProxyResponse, ProxyStatus, with_stations};
+use super::trial::{self, Trial};
 use super::{devices, firewall, sources};
 use crate::watchdog;
 use hopwise_daemon::confine::{AccessNeeds, confine, folders_of};
@@ -31,6 +33,7 @@ use hopwise_daemon::notify;
 use hopwise_daemon::privileges::Privileges;
 use hopwise_daemon::signals::{self, Ending};
 use hopwise_daemon::spawn;
+use hopwise_daemon::talk;
 use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher, repeat};
 
 /// Events kept between two iterations of the driver, which drains them each time.
@@ -74,7 +77,7 @@ impl CommandSender {
     }
 }
 
-pub(super) fn run(config: &ProxySettings) -> Result<(), Failure> {
+pub(super) fn run(config: &ProxySettings, trial: Option<Trial>) -> Result<(), Failure> {
     let privileges = Privileges::find(config.user.as_deref());
     let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
     // Opened devices have to be removed again, whatever happens between.
@@ -86,17 +89,28 @@ pub(super) fn run(config: &ProxySettings) -> Result<(), Failure> {
     let links = devices::open(config)?;
     let key = hopwise_host::random_key().map_err(Failure::during("make a key"))?;
     let of_proxy = ProxyConfig { key, ..config.proxy(if trace.is_some() { TRACE_EVENTS } else { 0 }) };
-    let proxy = Proxy::new(of_proxy, Box::new(StandardAgents::default()))
-        .map_err(Failure::during("make the proxy"))?;
+    let agents =
+        trial.as_ref().map_or_else(StandardAgents::default, |trial| StandardAgents::new(trial.profile));
+    let proxy = Proxy::new(of_proxy, Box::new(agents)).map_err(Failure::during("make the proxy"))?;
     let observers = trace.into_iter().map(|trace| Box::new(trace) as Box<dyn Observer>).collect();
-    let driver = Driver::new(proxy, links, observers).map_err(Failure::during("drive the devices"))?;
+    let mut driver = Driver::new(proxy, links, observers).map_err(Failure::during("drive the devices"))?;
     let bound = BoundSocket::bind(&config.control)?;
     let (commands, waiting) = channel();
     let teller = CommandSender { commands, poller: driver.poller() };
-    let (sources, reports) = sources::open(config, driver.clock())?;
+    let (mut sources, reports) = sources::open(config, driver.clock())?;
     firewall::look(config);
     let detour = devices::steer(config)?;
     let _confined = confine(config.confine, &privileges, &needs(config))?;
+    let has_trial = trial.is_some();
+    if let Some(trial) = trial {
+        trial::begin(&mut driver)?;
+        sources.push(Box::new(trial.news));
+        let teller = teller.clone();
+        spawn("trial", move || {
+            talk::answer();
+            teller.tell(ProxyCommand::End);
+        })?;
+    }
     if !sources.is_empty() {
         let (teller, clock) = (teller.clone(), driver.clock());
         spawn("links", move || {
@@ -116,7 +130,8 @@ pub(super) fn run(config: &ProxySettings) -> Result<(), Failure> {
     // Packets go their ordinary way by now: none waits for systemd.
     drop(service);
     drop(bound);
-    ended
+    let counts = trial::counted(&ended?);
+    if has_trial { talk::say(&PartMessage::Proxied(counts)) } else { Ok(()) }
 }
 
 /// Routing rules are removed at the end, and each verdict on a queued packet needs the capability again.
@@ -169,7 +184,7 @@ fn drive(
     mut watcher: Option<Watcher>,
     // Last, so that it goes first: the way around the proxy is open again before its devices go.
     mut detour: Option<Detour>,
-) -> Result<(), Failure> {
+) -> Result<ProxyCounts, Failure> {
     let (mut ready, mut is_behind) = (Vec::new(), false);
     loop {
         if !is_behind {
@@ -195,9 +210,11 @@ fn drive(
                     }
                 }
                 ProxyCommand::End => {
+                    let counts = driver.machine().counts();
                     driver.act(|now, proxy| proxy.let_go(now));
                     let until = driver.clock().now() + TO_LEAVE;
-                    return driver.finish(until).map_err(Failure::during("send packets"));
+                    driver.finish(until).map_err(Failure::during("send packets"))?;
+                    return Ok(counts);
                 }
             }
         }
