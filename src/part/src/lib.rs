@@ -15,7 +15,7 @@ use hopwise_core::endpoint::{LinkConfig, Offload};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::{Instant, LinkId};
-use hopwise_host::{Clock, Driver, Iteration, Tun, TunConfig, describe, live_by_the_clock, random_key};
+use hopwise_host::{Clock, Driver, Iteration, Tun, TunConfig, describe, random_key};
 use hopwise_lab::live::part::{NoPart, NodePart, NodeResults, PartMessage};
 use hopwise_lab::live::{LiveNode, address_of_host, address_of_programs};
 use hopwise_lab::scenario::Prepared;
@@ -25,8 +25,8 @@ use hopwise_lab::version;
 use captured::Captured;
 pub use captured::KnownNames;
 use hopwise_daemon::failure::Failure;
-use hopwise_daemon::spawn;
 use hopwise_daemon::talk::{self, say};
+use hopwise_daemon::{live_by_the_clock, spawn};
 use hopwise_node::config::TUN_CROSSINGS;
 use host::{OnHost, forward, offloads_of};
 pub use host::{is_end, v4};
@@ -102,9 +102,7 @@ pub(crate) fn has_begun() -> bool {
 fn wait_for_beginning() -> Result<(), Failure> {
     talk::wait_for_beginning()?;
     HAS_BEGUN.store(true, Ordering::Relaxed);
-    if let Err(error) = live_by_the_clock() {
-        tracing::warn!(%error, "no real-time priority: on a busy machine the programs fall behind");
-    }
+    live_by_the_clock();
     let watch = || {
         talk::answer();
         settings::undo_or_warn();

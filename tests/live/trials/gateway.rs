@@ -77,18 +77,27 @@ fn a_proxy_that_cannot_start_ends_the_trial_with_its_error() {
 #[test]
 fn worlds_without_wires_refuse_a_gateway_at_its_place() {
     let scenario = Scenario::new("gateless", "netns", FADE);
-    for (world, said) in [("hwsim", "radios have no wires beside them"), ("mesh", "radios have no wires")] {
-        let mut command = Command::new(HOPWISE);
-        command.arg("trial").arg(&scenario.file).args(["--set", &format!("world={world}")]);
-        let output = command.output().expect("it starts");
-        assert_eq!(output.status.code(), Some(2), "{world}");
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(text.contains(said), "{world}: {text}");
+    for world in ["hwsim", "mesh"] {
+        for (wires, said) in [(", wired: { rate: 10mbit }", "have no wires beside"), ("", "no gateway runs")]
+        {
+            let topology = format!("topology={{ kind: chain, hops: 1{wires} }}");
+            let mut command = Command::new(HOPWISE);
+            command.arg("trial").arg(&scenario.file).args([
+                "--set",
+                &format!("world={world}"),
+                "--set",
+                &topology,
+            ]);
+            let output = command.output().expect("it starts");
+            assert_eq!(output.status.code(), Some(2), "{world}");
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(text.contains(said), "{world}{wires}: {text}");
+        }
     }
 }
 
-/// The last radio hears data for two seconds, and its ACKs are lost. The route breaks, is found anew, and the answer says
-/// what has arrived.
+/// The last radio hears data for two seconds, and its ACKs are lost. The route breaks and is found anew: the answer
+/// says what has arrived.
 const BREAKS: &str = "\
 topology: { kind: chain, hops: 2 }\n\
 radio: { profile: dsss-11mbps }\n\

@@ -84,7 +84,7 @@ pub(super) fn run(config: &ProxySettings, trial: Option<Trial>) -> Result<(), Fa
     let ending = signals::early(Ending::or_hangup)?;
     privileges.make_folder(&config.control);
     privileges.begin().map_err(Failure::during("become the user"))?;
-    let watcher = watcher(config);
+    let watcher = config.watchdog.on().and_then(|patience| watchdog::start(patience.0));
     let trace = config.trace.as_deref().map(TraceFile::create).transpose()?;
     let links = devices::open(config)?;
     let key = hopwise_host::random_key().map_err(Failure::during("make a key"))?;
@@ -143,12 +143,6 @@ fn needs(config: &ProxySettings) -> AccessNeeds {
         paths: Paths { writes: folders_of(&config.control), ..Paths::default() },
         families: vec![libc::AF_UNIX, libc::AF_NETLINK],
     }
-}
-
-/// Starts the watcher. The proxy also works without one.
-fn watcher(config: &ProxySettings) -> Option<Watcher> {
-    let started = watchdog::start(config.watchdog.on()?.0);
-    started.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the proxy hangs")).ok()
 }
 
 /// Handles signals, the forecast's ticks and the control socket, on a thread with tokio's clock.

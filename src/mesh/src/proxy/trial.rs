@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 
 use hopwise_agents::Profile;
-use hopwise_host::{Clock, Driver, live_by_the_clock};
+use hopwise_host::{Clock, Driver};
 use hopwise_lab::live::part::{NodePart, ProxiedPackets};
 use hopwise_lab::sim::live_news;
 use hopwise_mesh::{Proxy, ProxyCounts, Schedule};
 
 use hopwise_daemon::failure::Failure;
-use hopwise_daemon::talk;
+use hopwise_daemon::{live_by_the_clock, talk};
 
 /// The trial's part in a proxy.
 #[derive(Debug)]
@@ -20,8 +20,8 @@ pub(super) struct Trial {
     pub(super) profile: Profile,
 }
 
-/// The text of a proxy's file for the node between these interfaces, which gets packets by `by`. The trial waits longer for the word to begin
-/// than a watchdog would.
+/// The text of a proxy's file for the node between these interfaces, which gets packets by `by`. A watchdog would not
+/// wait for the word to begin.
 pub fn text((wire, radio, by): (&str, &str, &str), agent: &str, mobiles: &[IpAddr]) -> String {
     format!(
         "steer: {{ wire: {wire}, radio: {radio}, by: {by}, mobiles: {mobiles:?} }}\n\
@@ -31,9 +31,7 @@ pub fn text((wire, radio, by): (&str, &str, &str), agent: &str, mobiles: &[IpAdd
 
 /// Hears the part of the gateway, from which the news follow.
 pub(super) fn hear() -> Result<Trial, Failure> {
-    if let Err(error) = live_by_the_clock() {
-        tracing::warn!(%error, "no real-time priority: on a busy machine ACKs wait too long");
-    }
+    live_by_the_clock();
     let failed = |error: &dyn std::fmt::Display| Failure::failed("read the part of a gateway", error);
     let part: NodePart = serde_json::from_str(&talk::line()?).map_err(|error| failed(&error))?;
     // The trial has planned this run itself.
