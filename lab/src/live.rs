@@ -12,6 +12,7 @@ pub mod part;
 
 use std::net::IpAddr;
 
+use crate::sim::{Arm, address_of};
 pub use node::{LOOK_EVERY, LiveNode};
 
 /// The network of the nodes' addresses and of their programs'.
@@ -21,6 +22,11 @@ pub const NETWORK: &str = "10.0.0.0/9";
 pub fn address_of_programs(node: u32) -> IpAddr {
     let number = 0x0a40_0001 + node;
     IpAddr::from(number.to_be_bytes())
+}
+
+/// The address of a node's TCP: its programs', or its kernel's in an arm of the kernel.
+pub fn address_of_tcp(arm: &Arm, node: u32) -> IpAddr {
+    if arm.algorithm().is_some() { address_of(node) } else { address_of_programs(node) }
 }
 
 /// The address of the host behind a node, where an arm has one; 10.96.0.1 is the first one's.
@@ -34,7 +40,6 @@ mod tests {
     use hopwise_core::ip::Prefix;
 
     use super::*;
-    use crate::sim::address_of;
 
     #[test]
     fn the_network_has_the_addresses_of_nodes_and_of_programs() {

@@ -8,7 +8,7 @@ use hopwise_agents::spec::senders_of;
 use serde::{Deserialize, Serialize};
 
 use crate::live::mesh::MeshRun;
-use crate::live::part::{SettingRow, ThinnedAcks};
+use crate::live::part::{ProxiedPackets, SettingRow, ThinnedAcks};
 use crate::programs::{CompletionTimes, EndResult, Probed, Spread};
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
@@ -78,6 +78,9 @@ pub struct Live {
     /// The ACKs of the kernels that `hopwise thin` judged, by node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub thinned: BTreeMap<String, ThinnedAcks>,
+    /// What the proxy of the gateway did, by node.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub proxied: BTreeMap<String, ProxiedPackets>,
     /// The settings that the run changed, by node. A run during which one moved does not count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub host: BTreeMap<String, Vec<SettingRow>>,

@@ -214,6 +214,7 @@ impl Scenario {
             node: 0,
             capture: None,
             trace: None,
+            control: None,
             mesh: None,
             word_within_s: WORD_WITHIN_S,
         }

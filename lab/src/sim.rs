@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub use build::Unbuildable;
 pub(crate) use build::agents_of;
-pub use gateway::{Calibration, ForecastErrors, GatewayPlan, Signal, SignalError, calibrate};
+pub use gateway::{Calibration, ForecastErrors, GatewayPlan, Signal, SignalError, calibrate, live_news};
 use hopwise_air::RadioWorld;
 use hopwise_core::{Instant, LinkId};
 use hopwise_mesh::StaticNeighbour;

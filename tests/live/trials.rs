@@ -1,6 +1,7 @@
 //! Trials in real time between namespaces: their records, their refusals, and what killed processes leave.
 
 mod carried;
+mod gateway;
 mod settings;
 
 use std::env;
@@ -189,7 +190,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("routing={ protocol: aodv, rules: ns2 }", "--set", "AODV does not follow the rules of ns-2"),
     ("routing={ protocol: dymo, dymo: { signed: true } }", "--set", "messages are not signed"),
     ("routing={ protocol: aodv, data_hop_limit: 9 }", "--set", "set the hop limit of their packets"),
-    ("routing={ protocol: aodv, ack_seq: true }", "--set", "do not tell routing what has arrived"),
     (
         "traffic=[{ from: first, to: last, kind: saturated }]",
         "--set",

@@ -81,6 +81,13 @@ impl LiveNode {
         self.programs.flows().iter().map(|flow| flow.result((began, self.end), &self.alone)).collect()
     }
 
+    /// Lets the routing of this host tell the endpoint, or ask it.
+    pub fn with_endpoint<R>(&mut self, now: Instant, act: impl FnOnce(&mut Endpoint) -> R) -> R {
+        let done = act(&mut self.alone.endpoint);
+        self.act(now);
+        done
+    }
+
     /// Returns whether the run has ended by now.
     pub fn is_over(&self, now: Instant) -> bool {
         now >= self.end

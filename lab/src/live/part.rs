@@ -35,6 +35,9 @@ pub struct NodePart {
     pub capture: Option<PathBuf>,
     /// The file for the trace of the node's endpoint; none asks for no trace.
     pub trace: Option<PathBuf>,
+    /// The socket at which the node's routing tells its endpoint of paths and asks for arrivals; none without either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<PathBuf>,
     /// The other hosts, for a node that is a host of a mesh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<OnMesh>,
@@ -67,6 +70,8 @@ pub enum PartMessage {
     Carried(CarriedCounts),
     /// The same of a daemon that thins ACKs.
     Thinned(ThinnedAcks),
+    /// The same of a gateway's proxy.
+    Proxied(ProxiedPackets),
     /// It cannot take part.
     Refused {
         /// The reason, for the trial's reader.
@@ -144,6 +149,21 @@ pub struct ThinnedAcks {
     pub ridden: u64,
     /// The part of them that passed at once, with news or at a beginning.
     pub news: u64,
+}
+
+/// What the proxy of a gateway has done at the run's end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxiedPackets {
+    /// All packets that came to it.
+    pub packets: u64,
+    /// The part of them that belonged to no flow which it followed.
+    pub untouched: u64,
+    /// The mobiles' ACKs that it held back for a while.
+    pub held: u64,
+    /// Packets of data that went on, of which it kept a copy.
+    pub copied: u64,
+    /// Connections that were cut in two at the end.
+    pub cut: u64,
 }
 
 /// The time for the word to begin: no trial takes so long to begin.

@@ -33,6 +33,8 @@ pub(super) struct Agents {
     pub(super) own: Option<OwnAgents>,
     /// The agent that thins the kernel's ACKs.
     pub(super) thin: Option<ReceiverSpec>,
+    /// The agent of the gateway.
+    pub(super) base_station: Option<BaseStationSpec>,
 }
 
 #[derive(Debug)]
@@ -40,7 +42,6 @@ pub(super) struct OwnAgents {
     pub(super) receiver: ReceiverSpec,
     pub(super) senders: SenderList,
     pub(super) shadows: ShadowList,
-    pub(super) base_station: Option<BaseStationSpec>,
 }
 
 pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
@@ -141,30 +142,32 @@ pub(super) fn settable(path: &str) -> Result<(), &'static str> {
 pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Checked<Agents> {
     let config = file.arms.find(arm).cloned().unwrap_or_default();
     let at = YamlPath::root().key("arms").key(arm);
+    let refused = |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&at.key(key), kind, error);
+    let base_station = config.base_station.as_deref().map(parse_base_station).transpose();
+    let base_station = base_station.map_err(|error| refused("base_station", Kind::BaseStation, &error))?;
+    let of_gateway = base_station.as_ref().map(ToString::to_string);
     if let Some(algorithm) = live::kernel_arm(document, file, (&at, &config))? {
         let thin = config.thin.as_deref().map(parse_receiver).transpose();
-        let thin = thin.map_err(|error| document.refuse_spec(&at.key("thin"), Kind::Receiver, &error))?;
-        let arm = Arm::kernel(arm, &algorithm, thin.as_ref().map(ToString::to_string));
-        return Ok(Agents { arm, own: None, thin });
+        let thin = thin.map_err(|error| refused("thin", Kind::Receiver, &error))?;
+        let kernels = Arm::kernel(arm, &algorithm, thin.as_ref().map(ToString::to_string));
+        let arm = Arm { base_station: of_gateway, ..kernels };
+        return Ok(Agents { arm, own: None, thin, base_station });
     }
-    let refused = |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&at.key(key), kind, error);
     let receiver = parse_receiver(config.receiver.as_deref().unwrap_or(DEFAULT_RECEIVER))
         .map_err(|error| refused("receiver", Kind::Receiver, &error))?;
     let senders = parse_senders(config.sender.as_deref().unwrap_or(DEFAULT_SENDERS))
         .map_err(|error| refused("sender", Kind::Sender, &error))?;
     let shadows = parse_shadows(config.shadows.as_deref().unwrap_or(DEFAULT_SHADOWS))
         .map_err(|error| refused("shadows", Kind::Receiver, &error))?;
-    let base_station = config.base_station.as_deref().map(parse_base_station).transpose();
-    let base_station = base_station.map_err(|error| refused("base_station", Kind::BaseStation, &error))?;
     let arm = Arm {
         name: arm.to_owned(),
         receiver: receiver.to_string(),
         senders: senders.to_string(),
         shadows: shadows.to_string(),
-        base_station: base_station.as_ref().map(ToString::to_string),
+        base_station: of_gateway,
         transparent: config.transparent,
         thin: None,
     };
     live::transparent_arm(document, file, (&at, &config))?;
-    Ok(Agents { arm, own: Some(OwnAgents { receiver, senders, shadows, base_station }), thin: None })
+    Ok(Agents { arm, own: Some(OwnAgents { receiver, senders, shadows }), thin: None, base_station })
 }

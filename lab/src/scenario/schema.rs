@@ -74,7 +74,7 @@ pub(super) struct ScenarioFile {
     pub(super) rules: Vec<Rule<String>>,
     /// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. In the keys
     /// of `gateway` a fade is an outage of a radio link of the gateway, from `channel.outages` or `channel.links`.
-    /// `channel.fading` makes none. Only in world sim.
+    /// `channel.fading` makes none. Only in worlds sim and netns.
     pub(super) gateway: Option<GatewayConfig>,
     /// Settings of the hosts of a live world during a run (default: as they are).
     pub(super) host: Option<HostConfig>,
@@ -297,7 +297,7 @@ pub(super) struct OutageConfig {
 
 /// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. In the keys of
 /// `gateway` a fade is an outage of a radio link of the gateway, from `channel.outages` or `channel.links`.
-/// `channel.fading` makes none. Only in world sim.
+/// `channel.fading` makes none. Only in worlds sim and netns.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct GatewayConfig {

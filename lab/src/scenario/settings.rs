@@ -137,26 +137,24 @@ fn set_tcp(settings: &mut Value, own_tcp: &Tcp, (agents, routes): (&Agents, &Rou
 
 fn arm(agents: &Agents, profile: Profile) -> Value {
     let is_transparent = agents.arm.transparent;
-    let Some(own) = &agents.own else {
-        let mut arm = json!({ "receiver": agents.arm.receiver, "sender": [agents.arm.senders] });
-        if let Some(thin) = &agents.thin {
-            arm["thin"] = thin.to_string().into();
-            arm["parameters"] = json!({ "thin": parameters(thin.parameters(profile)) });
-        }
-        return arm;
+    let mut arm = match &agents.own {
+        None => json!({ "receiver": agents.arm.receiver, "sender": [agents.arm.senders] }),
+        Some(own) => json!({
+            "receiver": own.receiver.to_string(),
+            "sender": own.senders.each(),
+            "parameters": {
+                "receiver": parameters(own.receiver.parameters(profile)),
+                "sender": parameters(own.senders.parameters(profile)),
+            },
+        }),
     };
-    let agents = own;
-    let mut arm = json!({
-        "receiver": agents.receiver.to_string(),
-        "sender": agents.senders.each(),
-        "parameters": {
-            "receiver": parameters(agents.receiver.parameters(profile)),
-            "sender": parameters(agents.senders.parameters(profile)),
-        },
-    });
-    let shadows = agents.shadows.each();
+    let shadows = agents.own.as_ref().map_or_else(Vec::new, |own| own.shadows.each());
     if !shadows.is_empty() {
         arm["shadows"] = json!(shadows);
+    }
+    if let Some(thin) = &agents.thin {
+        arm["thin"] = thin.to_string().into();
+        arm["parameters"]["thin"] = json!(parameters(thin.parameters(profile)));
     }
     if is_transparent {
         arm["transparent"] = true.into();

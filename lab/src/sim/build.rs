@@ -56,7 +56,7 @@ pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<SimHost>, Unbuildable> {
         hosts.push(SimHost::new(own, Programs::of(plan, node, address_of)));
     }
     if let Some(gateway) = &plan.gateway {
-        let news = gateway::source(gateway, &plan.channel.outages, plan.end(), plan.seed);
+        let news = gateway::source(plan, address_of);
         let serving = serving(plan, gateway.node).map_err(Unbuildable)?;
         hosts[gateway.node as usize].serve(serving, Box::new(news));
     }

@@ -12,7 +12,8 @@ use hopwise_core::Instant;
 use hopwise_core::agent::LinkNews;
 use hopwise_mesh::{Schedule, TimedEvent};
 
-use super::address_of;
+use super::Plan;
+use crate::live;
 
 mod predictor;
 
@@ -60,7 +61,7 @@ impl Default for ForecastErrors {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TimedNews {
     at: Instant,
-    peer: IpAddr,
+    peer: u32,
     news: LinkNews,
 }
 
@@ -69,23 +70,30 @@ const RTT: Duration = Duration::from_millis(20);
 /// The duration of a fade that never comes.
 const FALSE_OUTAGE: Duration = Duration::from_secs(2);
 
-/// The future of the channel, as the forecast gives it.
-pub(super) fn source(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> Schedule {
-    let all = match &gateway.predictor {
-        Some(signal) => predicted(gateway.node, signal, outages, end, seed),
-        None => forecast_news(gateway, outages, end, seed),
-    };
-    Schedule::new(all.iter().map(|news| TimedEvent { at: news.at, event: news.news.event(news.peer) }))
+/// The future of the channel, as the forecast gives it. Nodes have their addresses by this function.
+pub(super) fn source(plan: &Plan, address_of: impl Fn(u32) -> IpAddr) -> Schedule {
+    let (outages, end) = (&plan.channel.outages, plan.end());
+    let all = plan.gateway.as_ref().map(|gateway| match &gateway.predictor {
+        Some(signal) => predicted(gateway.node, signal, outages, end, plan.seed),
+        None => forecast_news(gateway, outages, end, plan.seed),
+    });
+    let timed = |news: TimedNews| TimedEvent { at: news.at, event: news.news.event(address_of(news.peer)) };
+    Schedule::new(all.into_iter().flatten().map(timed))
+}
+
+/// The same for the proxy of a live world.
+pub fn live_news(plan: &Plan) -> Schedule {
+    source(plan, |node| live::address_of_tcp(&plan.arm, node))
 }
 
 /// The predictor's news, link by link.
 fn predicted(node: u32, signal: &Signal, outages: &[Outage], end: Instant, seed: u64) -> Vec<TimedNews> {
     let mut stream = NumberStream::new(seed, node, Purpose::Forecast);
-    let mut links: BTreeMap<IpAddr, Vec<(Instant, Instant)>> = BTreeMap::new();
+    let mut links: BTreeMap<u32, Vec<(Instant, Instant)>> = BTreeMap::new();
     for (peer, begins, ends) in fades(node, outages) {
         links.entry(peer).or_default().push((begins, ends));
     }
-    let of_link = |(peer, fades): (IpAddr, Vec<_>)| {
+    let of_link = |(peer, fades): (u32, Vec<_>)| {
         let news = predictor::predict(signal, &fades, end, &mut stream).into_iter();
         news.map(|(at, news)| TimedNews { at, peer, news }).collect::<Vec<_>>()
     };
@@ -126,12 +134,12 @@ fn forecast_news(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: 
 }
 
 /// The outages of the gateway's own links; overlapping outages are one.
-fn fades(node: u32, outages: &[Outage]) -> Vec<(IpAddr, Instant, Instant)> {
-    let mut fades: Vec<(IpAddr, Instant, Instant)> = Vec::new();
+fn fades(node: u32, outages: &[Outage]) -> Vec<(u32, Instant, Instant)> {
+    let mut fades: Vec<(u32, Instant, Instant)> = Vec::new();
     let mut own: Vec<_> = outages.iter().filter(|outage| outage.from == node || outage.to == node).collect();
     own.sort_by_key(|outage| outage.begins_ns);
     for outage in own {
-        let peer = address_of(if outage.from == node { outage.to } else { outage.from });
+        let peer = if outage.from == node { outage.to } else { outage.from };
         let (begins, ends) = (Instant(outage.begins_ns), Instant(outage.ends_ns));
         match fades.iter_mut().rev().find(|(other, ..)| *other == peer) {
             Some((_, _, until)) if *until >= begins => *until = (*until).max(ends),

@@ -17,12 +17,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::failure::Failure;
 use super::privileges::NOBODY;
+use super::spawn;
 
 /// A request to a daemon.
 pub trait Question: DeserializeOwned + Send + 'static {
@@ -89,6 +90,17 @@ impl BoundSocket {
     pub fn listen(&self, runtime: &Runtime) -> io::Result<UnixListener> {
         let _inside = runtime.enter();
         self.listener.try_clone().and_then(UnixListener::from_std)
+    }
+
+    /// Answers on a thread of its own, until the process ends.
+    pub fn serve_beside<Q: Question, A: Answer>(
+        &self,
+        answer: impl Fn(Q) -> A + Send + Sync + 'static,
+    ) -> Result<(), Failure> {
+        let failed = Failure::during("serve the control socket");
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let listener = self.listen(&runtime).map_err(failed)?;
+        spawn("control", move || runtime.block_on(serve(listener, answer)))
     }
 }
 

@@ -35,6 +35,13 @@ pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Fai
     spawned.map(drop).map_err(Failure::during("start a thread"))
 }
 
+/// Gives this thread, and its threads to come, a priority in real time, if this user may.
+pub fn live_by_the_clock() {
+    if let Err(error) = hopwise_host::live_by_the_clock() {
+        tracing::warn!(%error, "no real-time priority: on a busy machine this falls behind");
+    }
+}
+
 /// Message of `--check` for an accepted configuration.
 pub fn accepted(path: &Path) -> Result<(), Failure> {
     failure::say(&format!("{}: accepted", path.display()))

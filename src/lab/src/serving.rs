@@ -8,11 +8,12 @@ use std::{io, thread};
 
 use hopwise_air::Live;
 use hopwise_core::{Instant, Machine};
-use hopwise_host::{live_by_the_clock, wait_for};
+use hopwise_host::wait_for;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use hopwise_daemon::failure::Failure;
+use hopwise_daemon::live_by_the_clock;
 use hopwise_daemon::signals::RingAtDrop;
 
 /// The time that a program has to end.
@@ -94,9 +95,7 @@ pub(super) struct Lag {
 impl Lag {
     /// Asks for a priority in real time, on this thread.
     pub(super) fn begin() -> Lag {
-        if let Err(error) = live_by_the_clock() {
-            tracing::warn!(%error, "no real-time priority: on a busy machine the radio falls behind");
-        }
+        live_by_the_clock();
         Lag::default()
     }
 

@@ -19,6 +19,7 @@ pub mod fuzzing;
 mod plan;
 mod serve;
 mod sources;
+pub mod trial;
 
 pub use arguments::Arguments;
 use arguments::{ProxyNews, Sub};
@@ -33,23 +34,24 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             crate::watchdog::run(*patience, *process, *alone)
         }
         (Some(Sub::Status { at, text }), _) => status(&at.control, *text),
-        (None, Some(path)) => carry(path, arguments.check),
+        (None, Some(path)) => carry(path, arguments),
         (None, None) => {
             Err(Failure::refused("proxy", "accepted: a configuration, plan, calibrate, event or status"))
         }
     }
 }
 
-fn carry(path: &Path, is_check: bool) -> Result<(), Failure> {
+fn carry(path: &Path, arguments: &Arguments) -> Result<(), Failure> {
     let (document, config) = config::load(path)?;
-    if is_check {
+    if arguments.check {
         return hopwise_daemon::accepted(path);
     }
     if let Some(absent) = config::absent_carrier(&document, &config) {
         return Err(absent);
     }
     hopwise_daemon::log::begin();
-    serve::run(&config)
+    let trial = arguments.with_trial.then(trial::hear).transpose()?;
+    serve::run(&config, trial)
 }
 
 fn tell(news: &ProxyNews) -> Result<(), Failure> {

@@ -14,9 +14,12 @@ use hopwise_daemon::log;
 use hopwise_daemon::privileges::{Privileges, forbid_tracing};
 use hopwise_daemon::watchdog::{Watcher, comes_again, stand_by};
 
-pub(crate) fn start(patience: Duration) -> io::Result<Watcher> {
-    let own = pidfd_open(getpid(), PidfdFlags::empty())?;
-    Watcher::start(&command(patience, getpid()).each_ref().map(String::as_str), own)
+/// Starts the watcher. The daemon also works without one.
+pub(crate) fn start(patience: Duration) -> Option<Watcher> {
+    let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(io::Error::from);
+    let words = command(patience, getpid());
+    let started = own.and_then(|own| Watcher::start(&words.each_ref().map(String::as_str), own));
+    started.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the daemon hangs")).ok()
 }
 
 /// The command that watches a daemon.

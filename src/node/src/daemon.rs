@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use hopwise_host::{Capture, CaptureError, LinkTeller, Shards, live_by_the_clock};
+use hopwise_host::{Capture, CaptureError, LinkTeller, Shards};
 use hopwise_lab::live::part::{CarriedCounts, PartMessage};
 use hopwise_lab::located::Document;
 use tokio::net::{TcpListener, UnixListener};
@@ -43,7 +43,7 @@ use hopwise_daemon::failure::Failure;
 use hopwise_daemon::notify;
 use hopwise_daemon::privileges::Privileges;
 use hopwise_daemon::signals::{self, Ending};
-use hopwise_daemon::{control, spawn, talk};
+use hopwise_daemon::{control, live_by_the_clock, spawn, talk};
 
 /// Interval at which the links are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -355,8 +355,8 @@ impl Daemon {
 
 /// All threads begin with this one's priority, as the programs of a trial have it.
 fn take_priority(has_trial: bool) {
-    if has_trial && let Err(error) = live_by_the_clock() {
-        tracing::warn!(%error, "no real-time priority: on a busy machine it falls behind");
+    if has_trial {
+        live_by_the_clock();
     }
 }
 

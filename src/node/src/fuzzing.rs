@@ -38,11 +38,7 @@ fn answer(endpoint: &mut Endpoint, request: Request) -> Response {
             let connections = endpoint.connections();
             Response::Status(Box::new(Snapshot { connections_open: connections, ..Snapshot::default() }))
         }
-        Request::Paths { news } => {
-            paths::tell(NOW, endpoint, &news);
-            Response::Taken
-        }
-        Request::Arrivals { peer } => Response::Arrivals { flows: paths::heard(endpoint, peer) },
+        Request::Paths { .. } | Request::Arrivals { .. } => paths::answer(NOW, endpoint, request),
         Request::CaptureStart { rotate_bytes, .. } => {
             let checked = rotate_bytes.map_or(Ok(()), config::check_rotation);
             Response::Refused { problem: checked.err().unwrap_or_default() }

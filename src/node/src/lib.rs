@@ -28,7 +28,7 @@ mod lookups;
 pub mod measure;
 mod metrics;
 mod origin;
-mod paths;
+pub mod paths;
 pub(crate) mod places;
 pub(crate) mod relay;
 pub(crate) mod seats;

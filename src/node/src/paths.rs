@@ -8,7 +8,7 @@ use hopwise_core::endpoint::PathSeam;
 use hopwise_core::{Endpoint, Instant, Seq};
 use hopwise_host::Stack;
 
-use super::control::{PathNews, PathWhat, Response};
+use super::control::{PathNews, PathWhat, Request, Response};
 
 /// The largest number of news in one request.
 const MOST_NEWS: usize = 1_024;
@@ -23,7 +23,19 @@ pub(super) fn report(stacks: &[Stack], news: &[PathNews]) -> Response {
     Response::Taken
 }
 
-pub(super) fn tell(now: Instant, endpoint: &mut Endpoint, news: &[PathNews]) {
+/// The answer of an endpoint without a node around it.
+pub fn answer(now: Instant, endpoint: &mut Endpoint, request: Request) -> Response {
+    match request {
+        Request::Paths { news } => {
+            tell(now, endpoint, &news);
+            Response::Taken
+        }
+        Request::Arrivals { peer } => Response::Arrivals { flows: heard(endpoint, peer) },
+        _ => Response::Refused { problem: "only a routing daemon is answered here".to_owned() },
+    }
+}
+
+fn tell(now: Instant, endpoint: &mut Endpoint, news: &[PathNews]) {
     for PathNews { peer, ports, what, hops, link_bps } in news {
         let hops = hops.map(|hops| (hops, HopSource::Routing));
         let link_bps = link_bps.and_then(NonZeroU64::new);
@@ -50,7 +62,7 @@ pub(super) fn arrivals(stacks: &[Stack], peer: IpAddr) -> Response {
 }
 
 /// The peer's port, ours, and the sequence number that has arrived.
-pub(super) fn heard(endpoint: &Endpoint, peer: IpAddr) -> Vec<(u16, u16, u32)> {
+fn heard(endpoint: &Endpoint, peer: IpAddr) -> Vec<(u16, u16, u32)> {
     let mut flows = Vec::new();
     endpoint.ack_hints(peer, &mut |(theirs, ours), Seq(seq)| flows.push((theirs, ours, seq)));
     flows

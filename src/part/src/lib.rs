@@ -15,7 +15,7 @@ use hopwise_core::endpoint::{LinkConfig, Offload};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::{Instant, LinkId};
-use hopwise_host::{Clock, Driver, Iteration, Tun, TunConfig, describe, live_by_the_clock, random_key};
+use hopwise_host::{Clock, Driver, Iteration, Tun, TunConfig, describe, random_key};
 use hopwise_lab::live::part::{NoPart, NodePart, NodeResults, PartMessage};
 use hopwise_lab::live::{LiveNode, address_of_host, address_of_programs};
 use hopwise_lab::scenario::Prepared;
@@ -25,12 +25,13 @@ use hopwise_lab::version;
 use captured::Captured;
 pub use captured::KnownNames;
 use hopwise_daemon::failure::Failure;
-use hopwise_daemon::spawn;
 use hopwise_daemon::talk::{self, say};
+use hopwise_daemon::{live_by_the_clock, spawn};
 use hopwise_node::config::TUN_CROSSINGS;
 use host::{OnHost, forward, offloads_of};
 pub use host::{is_end, v4};
 use kernel::Kernel;
+use paths::RoutingQuestions;
 use settings::Settings;
 use traced::Traced;
 
@@ -40,6 +41,7 @@ mod host;
 mod kernel;
 mod looks;
 pub mod lost;
+mod paths;
 mod settings;
 mod thinning;
 mod traced;
@@ -100,9 +102,7 @@ pub(crate) fn has_begun() -> bool {
 fn wait_for_beginning() -> Result<(), Failure> {
     talk::wait_for_beginning()?;
     HAS_BEGUN.store(true, Ordering::Relaxed);
-    if let Err(error) = live_by_the_clock() {
-        tracing::warn!(%error, "no real-time priority: on a busy machine the programs fall behind");
-    }
+    live_by_the_clock();
     let watch = || {
         talk::answer();
         settings::undo_or_warn();
@@ -178,6 +178,7 @@ fn programs(
     let mut captured = capture.map(Captured::new);
     let traced = part.trace.as_deref().map(Traced::begin).transpose()?;
     let mut driver = open(plan, node, (captured.as_ref(), traced.as_ref()))?;
+    let questions = part.control.as_deref().map(|path| RoutingQuestions::open(path, &driver)).transpose()?;
     if part.mesh.is_some() {
         forward(DEVICE)?;
     }
@@ -188,7 +189,7 @@ fn programs(
         captured.begin(name, driver.clock(), peers(plan, node))?;
     }
     driver.act(|_, _| ());
-    let late_us = drive(&mut driver).map_err(Failure::during("wait for packets"))?;
+    let late_us = drive(&mut driver, questions.as_ref()).map_err(Failure::during("wait for packets"))?;
     if let Some(captured) = &mut captured {
         captured.end(name)?;
     }
@@ -233,7 +234,7 @@ fn open(
 }
 
 /// Runs until the plan's end. Returns by how many microseconds a timer was late at the worst.
-fn drive(driver: &mut Driver<LiveNode>) -> io::Result<u64> {
+fn drive(driver: &mut Driver<LiveNode>, questions: Option<&RoutingQuestions>) -> io::Result<u64> {
     let (mut ready, mut worst) = (Vec::new(), 0);
     let mut is_behind = false;
     while !driver.machine().is_over(driver.clock().now()) {
@@ -243,6 +244,7 @@ fn drive(driver: &mut Driver<LiveNode>) -> io::Result<u64> {
             driver.wait(&mut ready)?;
             worst = worst.max(late_us(due, driver.clock().now()));
         }
+        questions.iter().for_each(|questions| questions.answer(driver));
         is_behind = driver.iterate(&ready) == Iteration::MoreToRead;
     }
     Ok(worst)

@@ -3,6 +3,7 @@
 use std::env;
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::Output;
 
 use serde_json::Value;
 
@@ -56,20 +57,24 @@ fn a_trial_thins_the_acks_of_the_kernels_that_receive() {
     assert_eq!(scenario.namespaces(), [""; 0]);
 }
 
-/// Of all tools only `ip` is there: none leads ACKs into a queue.
-#[test]
-fn a_daemon_that_cannot_start_ends_the_trial_with_its_error() {
-    needs!["nft"];
-    let arms = "arms={ thin: { receiver: kernel, sender: kernel:cubic, thin: aad } }";
-    let scenario = Scenario::new("unthinned", "netns", TEXT);
-    let mut command = scenario.command(&["--set", arms, LASTS[0], LASTS[1]]);
+/// A trial that finds `ip` alone of all tools: nothing leads packets to a daemon.
+pub(super) fn without_tools(scenario: &Scenario, words: &[&str]) -> Output {
     let tools = scenario.file.with_extension("tools");
     fs::create_dir_all(&tools).expect("a folder");
     let path = env::var("PATH").unwrap_or_default();
     let ip = env::split_paths(&path).map(|folder| folder.join("ip")).find(|file| file.exists());
     symlink(ip.expect("namespaces need it"), tools.join("ip")).expect("a link");
-    let output = command.env("PATH", &tools).output().expect("it starts");
+    let output = scenario.command(words).env("PATH", &tools).output().expect("it starts");
     fs::remove_dir_all(&tools).expect("it is there");
+    output
+}
+
+#[test]
+fn a_daemon_that_cannot_start_ends_the_trial_with_its_error() {
+    needs!["nft"];
+    let arms = "arms={ thin: { receiver: kernel, sender: kernel:cubic, thin: aad } }";
+    let scenario = Scenario::new("unthinned", "netns", TEXT);
+    let output = without_tools(&scenario, &["--set", arms, LASTS[0], LASTS[1]]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     assert!(said.contains("thin the ACKs of a node's kernel") && said.contains("is needed"), "{said}");

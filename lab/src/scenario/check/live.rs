@@ -49,12 +49,10 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
         let accepted = format!("{SHORTEST_QUEUE} or more");
         return refuse(&at, "devices of the kernel have longer queues", &accepted);
     }
-    if file.gateway.is_some() {
-        return Err(document.refuse_key(
-            &root.key("gateway"),
-            format!("no gateway runs in the world {}", world.name()),
-            "a scenario without a gateway, or world: sim",
-        ));
+    if let (World::Hwsim | World::Mesh, Some(_)) = (world, &file.gateway) {
+        let problem = format!("no gateway runs in the world {}", world.name());
+        let accepted = "a scenario without a gateway, or world: netns or sim";
+        return Err(document.refuse_key(&root.key("gateway"), problem, accepted));
     }
     if !file.rules.is_empty() {
         let problem =
@@ -112,30 +110,27 @@ fn short_queue(file: &ScenarioFile) -> Option<YamlPath> {
 fn not_routed(file: &ScenarioFile) -> Option<(YamlPath, &'static str, String)> {
     let (routing, at) = (&file.routing, YamlPath::root().key("routing"));
     let is_kernel = routing.protocol().live.is_kernel();
-    let place = routing.place(&at);
     if file.world.0 == World::Hwsim && is_kernel {
         let problem = "the kernel's own protocol has its own constants";
-        return (!routing.given().is_empty()).then(|| (place, problem, "no such key".to_owned()));
+        return (!routing.given().is_empty())
+            .then(|| (routing.place(&at), problem, "no such key".to_owned()));
     }
-    if let Some((what, at)) = routing.only_simulated(&at) {
-        let routed = names(|protocol| protocol.live == LiveRouter::Nobody || protocol.daemon.is_some());
-        let (problem, accepted) = match what {
-            OnlySimulated::Protocol if is_kernel => (
-                "kernels speak this protocol over Wi-Fi alone, and there is none",
-                format!("{}, world: hwsim", routed.join(", ")),
-            ),
-            OnlySimulated::Protocol => ("this protocol is only for simulations", either(&routed)),
-            OnlySimulated::Rules => ("AODV does not follow the rules of ns-2", "rfc3561".to_owned()),
-            OnlySimulated::Signed => ("messages are not signed", "false".to_owned()),
-            OnlySimulated::HopLimit => {
-                ("endpoints and kernels set the hop limit of their packets", "no such key".to_owned())
-            }
-            OnlySimulated::Forwarding => ("the kernel forwards packets and queues them", "false".to_owned()),
-        };
-        return Some((at, problem, accepted));
-    }
-    let problem = "endpoints do not tell routing what has arrived";
-    routing.given().is_on("ack_seq").then(|| (place.key("ack_seq"), problem, "false".to_owned()))
+    let (what, at) = routing.only_simulated(&at)?;
+    let routed = names(|protocol| protocol.live == LiveRouter::Nobody || protocol.daemon.is_some());
+    let (problem, accepted) = match what {
+        OnlySimulated::Protocol if is_kernel => (
+            "kernels speak this protocol over Wi-Fi alone, and there is none",
+            format!("{}, world: hwsim", routed.join(", ")),
+        ),
+        OnlySimulated::Protocol => ("this protocol is only for simulations", either(&routed)),
+        OnlySimulated::Rules => ("AODV does not follow the rules of ns-2", "rfc3561".to_owned()),
+        OnlySimulated::Signed => ("messages are not signed", "false".to_owned()),
+        OnlySimulated::HopLimit => {
+            ("endpoints and kernels set the hop limit of their packets", "no such key".to_owned())
+        }
+        OnlySimulated::Forwarding => ("the kernel forwards packets and queues them", "false".to_owned()),
+    };
+    Some((at, problem, accepted))
 }
 
 /// True if the arm names the kernel's TCP at one of its ends.
@@ -181,11 +176,7 @@ pub(super) fn kernel_arm(
         let problem = "the simulation has no kernel";
         return Err(document.refuse_among(&both, problem, "agents of Hopwise, or world: netns"));
     }
-    for (key, is_given) in [
-        ("shadows", config.shadows.is_some()),
-        ("base_station", config.base_station.is_some()),
-        ("transparent", config.transparent),
-    ] {
+    for (key, is_given) in [("shadows", config.shadows.is_some()), ("transparent", config.transparent)] {
         if is_given {
             let problem = "the kernel's TCP has no agents";
             return Err(document.refuse_key(&at.key(key), problem, "an arm without this key"));

@@ -1,6 +1,9 @@
+use hopwise_core::LinkEvent;
+use hopwise_mesh::LinkSource;
+
 use crate::scenario::tests::read;
 use crate::scenario::{NoPlan, Scenario};
-use crate::sim::{Results, Simulation};
+use crate::sim::{Results, Simulation, live_news};
 
 const TEXT: &str = include_str!("../../../../configs/base-station.yaml");
 const PACED: &str = include_str!("../../../../configs/base-station-paced.yaml");
@@ -33,6 +36,47 @@ fn every_arm_of_every_file_has_a_plan() {
             assert!(there.settings()["gateway"]["lead"].is_string());
         }
     }
+}
+
+/// Where a kernel's TCP may have one, and where it may not.
+#[test]
+fn an_arm_of_the_kernel_has_a_base_station_in_namespaces() {
+    let arm = "arms.kick={ receiver: kernel, sender: kernel:cubic, base_station: \"ack-hold:mode=kick\" }";
+    let scenario = read(TEXT, &["world=netns", arm]);
+    let plan = scenario.plan(Some("kick"), 1).expect("a plan").plan;
+    assert_eq!((plan.arm.algorithm(), plan.arm.base_station.is_some()), (Some("cubic"), true));
+    let settings = scenario.under("kick").expect("an arm").settings();
+    assert_eq!(settings["arm"]["parameters"]["base_station"]["mode"], "kick");
+    for (world, said) in
+        [("hwsim", "radios have no wires beside them"), ("sim", "the simulation has no kernel")]
+    {
+        let refused = Scenario::parse("fade", TEXT, &[format!("world={world}"), arm.to_owned()])
+            .map_err(NoPlan::Refused)
+            .and_then(|scenario| scenario.plan(Some("kick"), 1).map(drop));
+        let Err(NoPlan::Refused(refusal)) = refused else { panic!("{world}: {refused:?}") };
+        assert!(refusal.to_string().contains(said), "{world}: {refusal}");
+    }
+}
+
+/// The addresses by which a live proxy knows its mobiles.
+#[test]
+fn news_for_a_live_proxy_are_of_the_addresses_of_the_arm_s_tcp() {
+    let kernel = "arms.none={ receiver: kernel, sender: kernel:cubic }";
+    let peers = |arm: &str| {
+        let plan = read(TEXT, &["world=netns", kernel]).plan(Some(arm), 1).expect("a plan").plan;
+        let mut news = live_news(&plan);
+        let told =
+            std::iter::from_fn(|| news.poll_news(plan.end())).map(|news| (news.at.as_millis(), news.event));
+        told.map(|(at, event)| match event {
+            LinkEvent::GoingDown { peer, .. } | LinkEvent::Gone { peer } | LinkEvent::Up { peer } => {
+                (at, peer)
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect::<Vec<_>>()
+    };
+    let all = |address: [u8; 4]| [9_800, 10_000, 20_000].map(|at| (at, address.into()));
+    assert_eq!((peers("none"), peers("kick")), (all([10, 0, 0, 3]).to_vec(), all([10, 64, 0, 3]).to_vec()));
 }
 
 /// As the schema tells it.

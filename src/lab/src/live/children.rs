@@ -85,11 +85,7 @@ impl Children {
         };
         let started = started.map_err(|error| failed(&error))?;
         let child = started.map_err(|error| failed(&error))?;
-        let nth = self
-            .add((name, Does::Programs), child, None, ProcessPlace::Here)
-            .map_err(|error| failed(&error))?;
-        let line = serde_json::to_string(part).map_err(|error| failed(&error))?;
-        self.tell(nth, &line)
+        self.add((name, Does::Programs), (child, None, ProcessPlace::Here), Some(part))
     }
 
     /// Starts the programs of a node on another host, by a command that reaches it.
@@ -103,17 +99,12 @@ impl Children {
         let failed = |error: &dyn Display| {
             Failure::failed("start the programs of a host", format_args!("{name}: {error}"))
         };
-        let log = memfd_create("log", MemfdFlags::CLOEXEC).map_err(|error| failed(&error))?;
-        let log = File::from(log);
-        let stderr = log.try_clone().map_err(|error| failed(&error))?;
+        let (log, stderr) = log_in_memory().map_err(|error| failed(&error))?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         bound_answers(&mut command);
         let child = command.spawn().map_err(|error| failed(&error))?;
         let place = ProcessPlace::Far { capture: far.capture };
-        let nth =
-            self.add((name, Does::Programs), child, Some(log), place).map_err(|error| failed(&error))?;
-        let line = serde_json::to_string(part).map_err(|error| failed(&error))?;
-        self.tell(nth, &line)
+        self.add((name, Does::Programs), (child, Some(log), place), Some(part))
     }
 
     /// The number of the process on another host that fell silent, if one did.
@@ -121,20 +112,17 @@ impl Children {
         self.silent
     }
 
-    /// Starts the routing daemon or the transparent node of a node inside its namespace. All that it writes goes with
-    /// it.
+    /// Starts a daemon of a node inside its namespace. All that it writes goes with it. A part is its first line.
     pub(super) fn start_daemon(
         &mut self,
         does: Does,
         (namespace, name): (&Namespace, &str),
-        config: &str,
+        (config, part): (&str, Option<&NodePart>),
     ) -> Result<(), Failure> {
         let failed = |error: &dyn Display| Failure::failed(does.doing(), format_args!("{name}: {error}"));
         // A run before, which failed, may have left one.
-        let _ = folder::remove(&self.out, log_of(name));
-        let log = memfd_create("log", MemfdFlags::CLOEXEC).map_err(|error| failed(&error))?;
-        let log = File::from(log);
-        let stderr = log.try_clone().map_err(|error| failed(&error))?;
+        let _ = folder::remove(&self.out, log_of(does, name));
+        let (log, stderr) = log_in_memory().map_err(|error| failed(&error))?;
         let spawn = || {
             let file = Path::new(STATE).join("daemon.yaml");
             fs::write(&file, config)?;
@@ -142,24 +130,25 @@ impl Children {
         };
         let started = namespace.run_with_own(Path::new(STATE), spawn).map_err(|error| failed(&error))?;
         let child = started.map_err(|error| failed(&error))?;
-        self.add((name, does), child, Some(log), ProcessPlace::Here).map_err(|error| failed(&error))?;
-        Ok(())
+        self.add((name, does), (child, Some(log), ProcessPlace::Here), part)
     }
 
-    /// Listens to a process. From here on it ends with this.
+    /// Listens to a process, and tells it its part. From here on it ends with this.
     fn add(
         &mut self,
         (name, does): (&str, Does),
-        mut child: Child,
-        log: Option<File>,
-        place: ProcessPlace,
-    ) -> io::Result<usize> {
+        (mut child, log, place): (Child, Option<File>, ProcessPlace),
+        part: Option<&NodePart>,
+    ) -> Result<(), Failure> {
+        let failed = |error: &dyn Display| Failure::failed(does.doing(), format_args!("{name}: {error}"));
         let (nth, say, output) = (self.all.len(), self.say.clone(), child.stdout.take());
         let input = child.stdin.take();
         self.all.push(Process { name: name.to_owned(), does, is_far: place.is_far(), child, input, log });
-        let output = output.ok_or_else(|| io::Error::other("it has no pipes"))?;
-        thread::Builder::new().name("node".into()).spawn(move || listen(nth, output, &say, &place))?;
-        Ok(nth)
+        let output = output.ok_or_else(|| failed(&"it has no pipes"))?;
+        let listens = thread::Builder::new().name("node".into());
+        listens.spawn(move || listen(nth, output, &say, &place)).map_err(|error| failed(&error))?;
+        let line = part.map(serde_json::to_string).transpose().map_err(|error| failed(&error))?;
+        line.map_or(Ok(()), |line| self.tell(nth, &line))
     }
 
     fn tell(&mut self, nth: usize, line: &str) -> Result<(), Failure> {
@@ -205,7 +194,7 @@ impl Children {
     /// Waits until every process has opened its sockets.
     pub(super) fn wait_until_ready(&mut self, within: Duration, ends: &OwnedFd) -> Result<(), Failure> {
         let ready = |says| matches!(says, PartMessage::Ready).then_some(());
-        self.collect((within, ends), &[Does::Routing, Does::Carrying, Does::Programs], ready).map(drop)
+        self.collect_of((within, ends), &|_| true, ready).map(drop)
     }
 
     /// Waits for the results of all programs.
@@ -313,6 +302,12 @@ impl Children {
         let kept = self.all.iter().try_for_each(|process| process.keep_log(folder).map(drop));
         kept.map_err(Failure::during("keep the logs of routing"))
     }
+}
+
+/// A file in memory, and a second handle of it.
+fn log_in_memory() -> io::Result<(File, File)> {
+    let log = File::from(memfd_create("log", MemfdFlags::CLOEXEC)?);
+    log.try_clone().map(|stderr| (log, stderr))
 }
 
 impl Drop for Children {

@@ -55,8 +55,13 @@ pub(super) fn listen(nth: usize, output: ChildStdout, say: &Sender<ProcessMessag
         // A process on another host tells its time after its results.
         let is_last = match &says {
             Ok(says) => {
-                matches!(says, PartMessage::Ended(_) | PartMessage::Routed(_) | PartMessage::Carried(_))
-                    && !place.is_far()
+                matches!(
+                    says,
+                    PartMessage::Ended(_)
+                        | PartMessage::Routed(_)
+                        | PartMessage::Carried(_)
+                        | PartMessage::Proxied(_)
+                ) && !place.is_far()
             }
             Err(_) => true,
         };

@@ -9,7 +9,7 @@ use hopwise_host::Namespace;
 use hopwise_lab::folder;
 use hopwise_lab::live::air::stations;
 use hopwise_lab::live::guest::KeptFiles;
-use hopwise_lab::live::part::{NodePart, NodeResults, PartMessage, RoutingCounts};
+use hopwise_lab::live::part::{NodePart, NodeResults, PartMessage, ProxiedPackets, RoutingCounts};
 use hopwise_lab::machine;
 use hopwise_lab::result::{Live, RunResult};
 use hopwise_lab::scenario::Prepared;
@@ -22,6 +22,7 @@ use super::children::{Children, Does};
 use super::field::LiveField;
 use super::routes;
 use hopwise_daemon::failure::Failure;
+use hopwise_daemon::own_files::OwnFolder;
 use hopwise_part::{is_end, lost};
 
 /// The time that processes have to open their sockets, and to tell their results.
@@ -61,13 +62,16 @@ pub(super) fn play(
         nodes.extend(all.filter(|node| !is_end(plan, *node)));
     }
     let namespaces: Vec<_> = (0..).zip(&run.prepared.names).map(|(node, _)| field.namespace(node)).collect();
+    let has_sockets = has_endpoints(run) && run.prepared.routing.given().is_on("ack_seq");
+    let sockets = has_sockets.then(|| OwnFolder::make("hopwise-trial-")).transpose();
+    let sockets = sockets.map_err(Failure::during("make a folder for sockets"))?;
     let prepare = || {
-        let children = started(&namespaces, run, (&nodes, out, ends))?;
+        let children = started((&namespaces, sockets.as_ref()), run, (&nodes, out, ends))?;
         Ok((children, Busy::start(), lost::by_processors()))
     };
     let work =
         |(mut children, busy, before)| Ok((to_the_end(run, &mut children, ends)?, children, busy, before));
-    let (((ended, routed), children, busy, before), heard) =
+    let (((ended, proxied, routed), children, busy, before), heard) =
         field.on_the_air((run.captures(), ends), prepare, work)?;
     if let Some(folder) = run.captures() {
         children.keep_logs(folder)?;
@@ -100,6 +104,12 @@ pub(super) fn play(
         repeated: 0,
         deaf: heard.deaf,
         kernel: machine::kernel(),
+        proxied: plan
+            .gateway
+            .iter()
+            .map(|at| run.prepared.name_of(at.node).to_owned())
+            .zip(proxied)
+            .collect(),
         ..by_node(run.prepared, ended.iter().map(|(node, ended)| (*node, ended)))
     };
     let result = RunResult::new(&run.part.scenario, run.world.name(), run.prepared, &results);
@@ -108,20 +118,26 @@ pub(super) fn play(
 
 /// Starts the daemons of all nodes and the programs of end nodes, and waits until they have opened their sockets.
 fn started(
-    namespaces: &[&Namespace],
+    (namespaces, sockets): (&[&Namespace], Option<&OwnFolder>),
     run: &Run<'_>,
     (nodes, out, ends): (&[u32], &Path, &OwnedFd),
 ) -> Result<Children, Failure> {
     let (plan, mut children) = (&run.prepared.plan, Children::new(out));
+    let socket = |node: u32| Some(sockets?.path().join(format!("{node}.sock")));
     if routes::are_found(plan) {
         for (node, station) in (0..).zip(stations(plan)) {
-            let config = routes::config_of(run.prepared, node, &station)?;
+            let config =
+                routes::config_of(run.prepared, node, &station, socket(node).filter(|_| is_end(plan, node)))?;
             children.start_daemon(
                 Does::Routing,
                 (namespaces[node as usize], run.prepared.name_of(node)),
-                &config,
+                (&config, None),
             )?;
         }
+    }
+    if let Some((node, config)) = routes::proxy_of(plan) {
+        let place = (namespaces[node as usize], run.prepared.name_of(node));
+        children.start_daemon(Does::Proxying, place, (&config, Some(&run.part)))?;
     }
     let captures = ends_folder(run)?;
     for node in nodes {
@@ -132,12 +148,12 @@ fn started(
         let capture = captures.map(|folder| folder.join(format!("{name}.pcapng")));
         let has_trace = run.wanted.trace && has_endpoints(run) && is_end;
         let trace = has_trace.then(|| run.folder.join(format!("{name}.trace.txt")));
-        let part = NodePart { node: *node, capture, trace, ..run.part.clone() };
+        let part = NodePart { node: *node, capture, trace, control: socket(*node), ..run.part.clone() };
         children.start((namespace, host.as_ref()), name, &part)?;
         if host.is_some() {
             let config = carriers::config_of(plan, (*node, name), &end_nodes(&plan.flows));
             let config = config.map_err(Failure::during("configure a transparent node"))?;
-            children.start_daemon(Does::Carrying, (namespace, name), &config)?;
+            children.start_daemon(Does::Carrying, (namespace, name), (&config, None))?;
         }
     }
     children.wait_until_ready(PATIENCE + run.prepared.host.settle, ends)?;
@@ -157,12 +173,12 @@ pub(super) fn ends_folder(run: &Run<'_>) -> Result<Option<PathBuf>, Failure> {
     Ok(folder.map(|folder| folder.join("ends")))
 }
 
-/// Lets the programs run. Returns the results of each node, and the counts of its routing.
+/// Lets the programs run. Returns the results of each node, and the counts of the proxy and of each node's routing.
 fn to_the_end(
     run: &Run<'_>,
     children: &mut Children,
     ends: &OwnedFd,
-) -> Result<(Vec<NodeResults>, Vec<RoutingCounts>), Failure> {
+) -> Result<(Vec<NodeResults>, Vec<ProxiedPackets>, Vec<RoutingCounts>), Failure> {
     children.begin()?;
     let lasts = run.prepared.plan.end().since(Instant::ZERO);
     let ended = children.wait_for_results(lasts + PATIENCE, ends)?;
@@ -170,11 +186,15 @@ fn to_the_end(
         PartMessage::Carried(carried) => Some(carried),
         _ => None,
     })?)?;
+    let proxied = children.end((PATIENCE, ends), Does::Proxying, |says| match says {
+        PartMessage::Proxied(proxied) => Some(proxied),
+        _ => None,
+    })?;
     let routed = children.end((PATIENCE, ends), Does::Routing, |says| match says {
         PartMessage::Routed(routed) => Some(routed),
         _ => None,
     })?;
-    Ok((ended, routed))
+    Ok((ended, proxied, routed))
 }
 
 /// What a record has of nodes by their names: their settings and offloads, and the counts of the daemons that thinned

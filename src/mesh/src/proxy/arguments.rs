@@ -35,6 +35,9 @@ pub struct Arguments {
     /// Check the configuration and exit
     #[arg(long)]
     pub check: bool,
+    /// Obey a trial that has started this: take its news of links, begin at its word, and then print counts
+    #[arg(long, hide = true)]
+    pub(super) with_trial: bool,
 }
 
 #[derive(Debug, Subcommand)]

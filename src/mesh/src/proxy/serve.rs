@@ -18,10 +18,12 @@ use hopwise_host::confine::Paths;
 use hopwise_host::netlink::Detour;
 use hopwise_host::own_file::begin_own;
 use hopwise_host::{Driver, Iteration, Observer, Poller, SeenPacket};
-use hopwise_mesh::{Proxy, ProxyConfig, TimedEvent};
+use hopwise_lab::live::part::PartMessage;
+use hopwise_mesh::{Proxy, ProxyConfig, ProxyCounts, TimedEvent};
 
 use super::config::{By, Forecast, MOBILE, ProxySettings};
 use super::control::{ProxyRequest, ProxyResponse, ProxyStatus, with_stations};
+use super::trial::{self, Trial};
 use super::{devices, firewall, sources};
 use crate::watchdog;
 use hopwise_daemon::confine::{AccessNeeds, confine, folders_of};
@@ -31,6 +33,7 @@ use hopwise_daemon::notify;
 use hopwise_daemon::privileges::Privileges;
 use hopwise_daemon::signals::{self, Ending};
 use hopwise_daemon::spawn;
+use hopwise_daemon::talk;
 use hopwise_daemon::watchdog::{BEAT_EVERY, Watcher, repeat};
 
 /// Events kept between two iterations of the driver, which drains them each time.
@@ -74,29 +77,40 @@ impl CommandSender {
     }
 }
 
-pub(super) fn run(config: &ProxySettings) -> Result<(), Failure> {
+pub(super) fn run(config: &ProxySettings, trial: Option<Trial>) -> Result<(), Failure> {
     let privileges = Privileges::find(config.user.as_deref());
     let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
     // Opened devices have to be removed again, whatever happens between.
     let ending = signals::early(Ending::or_hangup)?;
     privileges.make_folder(&config.control);
     privileges.begin().map_err(Failure::during("become the user"))?;
-    let watcher = watcher(config);
+    let watcher = config.watchdog.on().and_then(|patience| watchdog::start(patience.0));
     let trace = config.trace.as_deref().map(TraceFile::create).transpose()?;
     let links = devices::open(config)?;
     let key = hopwise_host::random_key().map_err(Failure::during("make a key"))?;
     let of_proxy = ProxyConfig { key, ..config.proxy(if trace.is_some() { TRACE_EVENTS } else { 0 }) };
-    let proxy = Proxy::new(of_proxy, Box::new(StandardAgents::default()))
-        .map_err(Failure::during("make the proxy"))?;
+    let agents =
+        trial.as_ref().map_or_else(StandardAgents::default, |trial| StandardAgents::new(trial.profile));
+    let proxy = Proxy::new(of_proxy, Box::new(agents)).map_err(Failure::during("make the proxy"))?;
     let observers = trace.into_iter().map(|trace| Box::new(trace) as Box<dyn Observer>).collect();
-    let driver = Driver::new(proxy, links, observers).map_err(Failure::during("drive the devices"))?;
+    let mut driver = Driver::new(proxy, links, observers).map_err(Failure::during("drive the devices"))?;
     let bound = BoundSocket::bind(&config.control)?;
     let (commands, waiting) = channel();
     let teller = CommandSender { commands, poller: driver.poller() };
-    let (sources, reports) = sources::open(config, driver.clock())?;
+    let (mut sources, reports) = sources::open(config, driver.clock())?;
     firewall::look(config);
     let detour = devices::steer(config)?;
     let _confined = confine(config.confine, &privileges, &needs(config))?;
+    let has_trial = trial.is_some();
+    if let Some(trial) = trial {
+        trial::begin(&mut driver)?;
+        sources.push(Box::new(trial.news));
+        let teller = teller.clone();
+        spawn("trial", move || {
+            talk::answer();
+            teller.tell(ProxyCommand::End);
+        })?;
+    }
     if !sources.is_empty() {
         let (teller, clock) = (teller.clone(), driver.clock());
         spawn("links", move || {
@@ -116,7 +130,8 @@ pub(super) fn run(config: &ProxySettings) -> Result<(), Failure> {
     // Packets go their ordinary way by now: none waits for systemd.
     drop(service);
     drop(bound);
-    ended
+    let counts = trial::counted(&ended?);
+    if has_trial { talk::say(&PartMessage::Proxied(counts)) } else { Ok(()) }
 }
 
 /// Routing rules are removed at the end, and each verdict on a queued packet needs the capability again.
@@ -128,12 +143,6 @@ fn needs(config: &ProxySettings) -> AccessNeeds {
         paths: Paths { writes: folders_of(&config.control), ..Paths::default() },
         families: vec![libc::AF_UNIX, libc::AF_NETLINK],
     }
-}
-
-/// Starts the watcher. The proxy also works without one.
-fn watcher(config: &ProxySettings) -> Option<Watcher> {
-    let started = watchdog::start(config.watchdog.on()?.0);
-    started.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the proxy hangs")).ok()
 }
 
 /// Handles signals, the forecast's ticks and the control socket, on a thread with tokio's clock.
@@ -169,7 +178,7 @@ fn drive(
     mut watcher: Option<Watcher>,
     // Last, so that it goes first: the way around the proxy is open again before its devices go.
     mut detour: Option<Detour>,
-) -> Result<(), Failure> {
+) -> Result<ProxyCounts, Failure> {
     let (mut ready, mut is_behind) = (Vec::new(), false);
     loop {
         if !is_behind {
@@ -195,9 +204,11 @@ fn drive(
                     }
                 }
                 ProxyCommand::End => {
+                    let counts = driver.machine().counts();
                     driver.act(|now, proxy| proxy.let_go(now));
                     let until = driver.clock().now() + TO_LEAVE;
-                    return driver.finish(until).map_err(Failure::during("send packets"));
+                    driver.finish(until).map_err(Failure::during("send packets"))?;
+                    return Ok(counts);
                 }
             }
         }

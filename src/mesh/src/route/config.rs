@@ -78,6 +78,8 @@ pub struct NodeFile {
     pub serves: Vec<Ipv4Addr>,
     pub network: &'static str,
     pub interfaces: Vec<String>,
+    /// The socket of the programs' endpoint, in a folder of root's.
+    pub nodes: Vec<PathBuf>,
 }
 
 /// The text of such a file, with this routing.
@@ -87,8 +89,12 @@ pub fn text(file: NodeFile, routing: &RoutingConfig) -> Result<String, serde_yam
         // A daemon has one set of rules, and not every protocol takes the key.
         section.remove("rules");
     }
+    let has_nodes = !file.nodes.is_empty();
     let mut file = serde_yaml::to_value(file)?;
     if let Some(file) = file.as_mapping_mut() {
+        if has_nodes {
+            file.insert("user".into(), "root".into());
+        }
         file.insert("routing".into(), routing);
     }
     serde_yaml::to_string(&file)
@@ -382,6 +388,7 @@ mod tests {
                 serves: vec![Ipv4Addr::new(10, 64, 0, 1)],
                 network: hopwise_lab::live::NETWORK,
                 interfaces: vec!["air0".to_owned()],
+                nodes: Vec::new(),
             };
             let text = text(file, &given).expect("YAML");
             let config = read(&Document::parse("route.yaml", &text).expect("YAML")).expect("accepted");

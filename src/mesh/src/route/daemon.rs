@@ -14,7 +14,7 @@ use hopwise_core::{Instant, LinkEvent, LinkId, Machine};
 use hopwise_host::confine::Paths;
 use hopwise_host::netlink::{self, NetlinkError};
 use hopwise_host::routing::{KernelTable, is_link_lost};
-use hopwise_host::{Clock, Driver, Interest, Poller, live_by_the_clock};
+use hopwise_host::{Clock, Driver, Interest, Poller};
 use hopwise_lab::live::part::{PartMessage, RoutingCounts};
 use hopwise_mesh::{Forward, Keys, Router};
 use rustix::io::Errno;
@@ -30,6 +30,7 @@ use super::switches::UnfencedForwarding;
 use hopwise_daemon::confine::{AccessNeeds, confine, folders_of};
 use hopwise_daemon::control::BoundSocket;
 use hopwise_daemon::failure::Failure;
+use hopwise_daemon::live_by_the_clock;
 use hopwise_daemon::notify;
 use hopwise_daemon::signals::SignalWatch;
 use hopwise_daemon::stations::{MOST_SHOWN, RouteSnapshot};
@@ -76,8 +77,8 @@ pub(super) fn run(config: RoutingConfiguration, keys: Option<Keys>, has_trial: b
     // From now on signals do not end the daemon by themselves. They are reported once there may be threads.
     let caught = (SignalWatch::endings().map_err(system)?, SignalWatch::hangups().map_err(system)?);
     let ends = caught.0.descriptor().map_err(system)?;
-    if has_trial && let Err(error) = live_by_the_clock() {
-        tracing::warn!(%error, "no real-time priority: on a busy machine routing falls behind");
+    if has_trial {
+        live_by_the_clock();
     }
     let privileges = take_privileges(&config)?;
     if keys.is_none() {

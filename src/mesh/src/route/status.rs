@@ -9,9 +9,8 @@ use hopwise_host::Clock;
 use hopwise_host::nl80211::Board;
 use hopwise_lab::version;
 
-use hopwise_daemon::control::{self, BoundSocket};
+use hopwise_daemon::control::BoundSocket;
 use hopwise_daemon::failure::Failure;
-use hopwise_daemon::spawn;
 use hopwise_daemon::stations::{InterfaceSnapshot, RouteSnapshot, RoutingSnapshot};
 use hopwise_node::control::{Request, Response};
 
@@ -73,10 +72,5 @@ impl StatusSource {
 
 /// Answers until the process ends.
 pub(super) fn serve(bound: &BoundSocket, known: StatusSource) -> Result<(), Failure> {
-    let failed = Failure::during("serve the control socket");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let listener = bound.listen(&runtime).map_err(failed)?;
-    let answer = move |request| known.answer(&request);
-    let serve = move || runtime.block_on(control::serve(listener, answer));
-    spawn("control", serve)
+    bound.serve_beside(move |request| known.answer(&request))
 }

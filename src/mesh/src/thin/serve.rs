@@ -12,7 +12,7 @@ use std::time::Duration;
 use caps::Capability;
 use hopwise_core::Instant;
 use hopwise_host::confine::Paths;
-use hopwise_host::{AckQueue, Clock, live_by_the_clock, netlink, wait_for};
+use hopwise_host::{AckQueue, Clock, netlink, wait_for};
 use hopwise_lab::live::part::{PartMessage, ThinnedAcks};
 use hopwise_lab::version;
 use hopwise_mesh::{Thin, ThinConfig, ThinCounts};
@@ -25,6 +25,7 @@ use crate::watchdog;
 use hopwise_daemon::confine::{AccessNeeds, Confine, confine, folders_of};
 use hopwise_daemon::control::{self, BoundSocket};
 use hopwise_daemon::failure::Failure;
+use hopwise_daemon::live_by_the_clock;
 use hopwise_daemon::notify;
 use hopwise_daemon::privileges::Privileges;
 use hopwise_daemon::signals::{self, Ending, ring};
@@ -79,16 +80,12 @@ pub(super) fn run(settings: &Arguments, config: ThinConfig) -> Result<(), Failur
     let privileges = Privileges::find(None).map_err(|error| Failure::refused("user", error))?;
     // The rules have to be removed, whatever happens between.
     let ending = signals::early(Ending::or_hangup)?;
-    if settings.with_trial
-        && let Err(error) = live_by_the_clock()
-    {
-        tracing::warn!(%error, "no real-time priority: on a busy machine ACKs wait too long");
+    if settings.with_trial {
+        live_by_the_clock();
     }
     privileges.make_folder(&settings.control);
     privileges.begin().map_err(Failure::during("become the user"))?;
     let watcher = watchdog::start(settings.watchdog);
-    let watcher =
-        watcher.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the daemon hangs")).ok();
     // Before ACKs come, which wait until they are judged.
     let bound = BoundSocket::bind(&settings.control)?;
     let listen = |at| TcpListener::bind(at).and_then(|own| own.set_nonblocking(true).map(|()| own));

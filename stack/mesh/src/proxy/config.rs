@@ -96,6 +96,10 @@ pub struct ProxyCounts {
     pub untouched: u64,
     /// Packets of flows in the table with numbers that neither end can have sent. They pass without further effect.
     pub unfit: u64,
+    /// ACKs of mobiles that were held back until now, however they left.
+    pub held: u64,
+    /// Packets of data that went on, of which a copy was kept until now.
+    pub copied: u64,
     /// Flows that pass because they lack something that their agent needs.
     pub unserved: usize,
     /// Flows whose packets went on because memory was short, once for each fade.
@@ -125,6 +129,8 @@ impl Proxy {
             gave_way: self.gave_way,
             untouched: self.untouched,
             unfit: self.out.unfit,
+            held: self.out.held,
+            copied: self.out.copied,
             unserved: self.flows.values().filter(|flow| flow.is_unserved()).count(),
             overflows: self.out.overflows,
             pushed_out: self.out.pushed_out,

@@ -33,6 +33,9 @@ pub(super) struct Outbox {
     ids: u64,
     /// Packets of followed flows that neither end can have sent.
     pub(super) unfit: u64,
+    /// The mobiles' ACKs that were held back, and the packets of data of which a copy was kept.
+    pub(super) held: u64,
+    pub(super) copied: u64,
     /// The number of times that memory, or one flow's part of it, was too small.
     pub(super) overflows: u64,
     /// Waiting packets that gave way to packets of other mobiles.
@@ -51,6 +54,8 @@ impl Outbox {
             spare: SpareBuffers::default(),
             ids: 0,
             unfit: 0,
+            held: 0,
+            copied: 0,
             overflows: 0,
             pushed_out: 0,
         }

@@ -9,9 +9,6 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 
 use hopwise_lab::folder;
 
-/// The folder of daemons' logs.
-const LOGS: &str = "routing";
-
 #[derive(Debug)]
 pub(super) struct Process {
     /// The node's name.
@@ -31,6 +28,7 @@ pub(in crate::live) enum Does {
     Programs,
     Routing,
     Carrying,
+    Proxying,
 }
 
 impl Does {
@@ -40,7 +38,13 @@ impl Does {
             Does::Programs => "part",
             Does::Routing => "route",
             Does::Carrying => "node",
+            Does::Proxying => "proxy",
         }
+    }
+
+    /// The folder of logs. A gateway may have a log of its routing as well.
+    fn logs(self) -> &'static str {
+        if self == Does::Proxying { "proxy" } else { "routing" }
     }
 
     /// The attempt, for a failure.
@@ -49,6 +53,7 @@ impl Does {
             Does::Programs => "run a node's programs",
             Does::Routing => "run a node's routing",
             Does::Carrying => "carry the TCP of a node's host",
+            Does::Proxying => "run a gateway's proxy",
         }
     }
 }
@@ -75,16 +80,16 @@ impl Process {
         if self.log.is_none() || self.is_far {
             return Ok(None);
         }
-        let file = log_of(&self.name);
-        folder::make(results, LOGS)?;
+        let file = log_of(self.does, &self.name);
+        folder::make(results, self.does.logs())?;
         folder::write(results, &file, self.log()?)?;
         Ok(Some(results.join(file)))
     }
 }
 
 /// The file of a daemon's log, below the folder of results.
-pub(super) fn log_of(name: &str) -> PathBuf {
-    Path::new(LOGS).join(format!("{name}.log"))
+pub(super) fn log_of(does: Does, name: &str) -> PathBuf {
+    Path::new(does.logs()).join(format!("{name}.log"))
 }
 
 /// This program, also if its file has been replaced meanwhile. Its streams are ours.

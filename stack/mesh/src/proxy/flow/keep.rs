@@ -49,8 +49,14 @@ impl ProxyFlow {
         out.note(now, self.number, at_hand.id, label.kept());
         self.store(from).put(kept);
         match keeps {
-            Keeps::Copy => self.forward(passing, at_hand, out),
-            Keeps::Original => self.facts.trips.pause(),
+            Keeps::Copy => {
+                out.copied += 1;
+                self.forward(passing, at_hand, out);
+            }
+            Keeps::Original => {
+                out.held += u64::from(from == Side::Mobile && passing.len == 0);
+                self.facts.trips.pause();
+            }
         }
     }
 
