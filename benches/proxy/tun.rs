@@ -10,7 +10,6 @@ use std::thread;
 use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
-use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 use hopwise_host::netlink::{Detour, DetourConfig};
 use hopwise_host::{Driver, Iteration, Link, Tun, TunConfig};
@@ -70,17 +69,9 @@ impl Machine for Bare {
         Some(Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes: None, id: 0 })
     }
 
-    fn lent(&self) -> (&[u8], &[u8]) {
-        Default::default()
-    }
-
-    fn keep_trace(&mut self, _: bool) {}
-
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
-
-    fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
 }
 
 struct Path {

@@ -8,7 +8,7 @@ use allocation_counter::measure;
 use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, ListenOptions};
 use hopwise_core::ip::Prefix;
 use hopwise_core::{Endpoint, Instant, LinkId, Transmit};
-use hopwise_host::{Arrived, Driver, Link, LinkCounters, LinkDrop, Received, Sent, describe};
+use hopwise_host::{Arrived, Driver, Link, LinkDrop, LinkProperties, LinkTally, Received, Sent, describe};
 use hopwise_testing::make::endpoint;
 
 const PORT: u16 = 80;
@@ -16,15 +16,15 @@ const CHUNK: usize = 16 << 10;
 
 /// A wire of datagrams: a descriptor as a TUN has, without root.
 #[derive(Debug)]
-struct Wire(UnixDatagram);
+struct Wire(UnixDatagram, LinkTally);
 
 impl Link for Wire {
-    fn name(&self) -> &'static str {
-        "wire"
+    fn properties(&self) -> LinkProperties {
+        LinkProperties::plain(1500)
     }
 
-    fn mtu(&self) -> u16 {
-        1500
+    fn tally(&self) -> &LinkTally {
+        &self.1
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -42,15 +42,11 @@ impl Link for Wire {
             Err(_) => Sent::Refused(LinkDrop::Oversized),
         }
     }
-
-    fn counters(&self) -> LinkCounters {
-        LinkCounters::default()
-    }
 }
 
 fn driver(last_octet: u8, socket: UnixDatagram) -> Driver<Endpoint> {
     socket.set_nonblocking(true).expect("a socket may be non-blocking");
-    let link = Box::new(Wire(socket));
+    let link = Box::new(Wire(socket, LinkTally::new("wire")));
     let subnet = Prefix::new(IpAddr::from([10, 0, 0, last_octet]), 24).expect("a prefix");
     let config = EndpointConfig::new(describe(&*link, LinkId(0), vec![subnet]), [last_octet; 32]);
     Driver::new(endpoint(config), vec![link], Vec::new()).expect("the kernel gives descriptors")

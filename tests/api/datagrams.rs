@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use hopwise_core::endpoint::UdpSendError;
 use hopwise_core::ip::{UdpError, UdpId, UdpOptions};
 use hopwise_core::trace::DropReason;
-use hopwise_core::wire::{IcmpKind, IcmpView, QuotedUdp, icmp, protocol, udp};
+use hopwise_core::wire::{IcmpKind, IcmpView, IpView, UdpView, icmp, protocol, udp};
 use hopwise_core::{Cast, Machine, Rx};
 use hopwise_testing::memory::{End, LINK};
 
@@ -27,10 +27,15 @@ fn datagram(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     packet(from.ip(), to.ip(), protocol::UDP, &bytes)
 }
 
-fn error_in(sent: &Sent) -> (IcmpKind, QuotedUdp) {
+/// The kind of the error, and both ends of the datagram that it quotes.
+fn error_in(sent: &Sent) -> (IcmpKind, [SocketAddr; 2]) {
     let ip = sent.ip();
     match IcmpView::parse(ip.src, ip.dst, ip.protocol, ip.payload) {
-        Ok(IcmpView::Error { kind, quoted }) => (kind, QuotedUdp::read(quoted).expect("the datagram")),
+        Ok(IcmpView::Error { kind, quoted }) => {
+            let of = IpView::parse(quoted).expect("the whole datagram");
+            let udp = UdpView::parse(of.src, of.dst, of.payload).expect("it is one");
+            (kind, [(of.src, udp.src_port).into(), (of.dst, udp.dst_port).into()])
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -165,7 +170,7 @@ fn a_datagram_that_nobody_waits_for_is_answered_with_port_unreachable() {
         assert_eq!(sent.len(), 1);
         let (kind, quoted) = error_in(&sent[0]);
         assert_eq!(kind, IcmpKind::Unreachable { code });
-        assert_eq!((quoted.src, quoted.src_port, quoted.dst, quoted.dst_port), (a, 4000, b, PORT));
+        assert_eq!(quoted, [from, at(b)]);
         assert_eq!((sent[0].ip().src, sent[0].ip().dst), (b, a));
         assert_eq!(net.hosts.b.drops(DropReason::UdpNoSocket), 1);
     }

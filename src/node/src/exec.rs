@@ -40,7 +40,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 fn run_command(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let outward = arguments.outward()?;
     let own = own_files::OwnFiles::of_machine()?;
-    let outside = LoopbackEnd::new(own.server());
+    let outside = LoopbackEnd::new(own.server);
     let started = running::Started::new(&arguments.command, &own)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::during("start a runtime"))?;

@@ -108,16 +108,12 @@ const MOST_TRIED: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     hosts: Arc<BTreeMap<String, IpAddr>>,
-    lookups: Lookups,
+    pub(super) lookups: Lookups,
 }
 
 impl Names {
     pub(super) fn new(hosts: &BTreeMap<String, IpAddr>) -> Names {
         Names { hosts: Arc::new(hosts.clone()), lookups: Lookups::default() }
-    }
-
-    pub(super) fn lookups(&self) -> &Lookups {
-        &self.lookups
     }
 
     /// Resolves a name for a client from `from`.

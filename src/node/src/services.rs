@@ -46,7 +46,7 @@ impl Services {
     /// The amounts that peers make the stacks hold, and clients the services.
     pub(super) fn bounds(&self, shards: &Shards, counts: &Counts) -> BoundsSnapshot {
         let mut bounds = BoundsSnapshot::of_shards(shards);
-        let lookups = |names: &Names| names.lookups().running() as u64;
+        let lookups = |names: &Names| names.lookups.running() as u64;
         if let Some(seats) = &self.socks5_seats {
             let held = counts.socks5.handshakes.load(Ordering::Relaxed);
             let gave_way = counts.socks5.handshakes_gave_way.load(Ordering::Relaxed);

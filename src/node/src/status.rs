@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.watch {
         return watch::run(&arguments.control, &arguments.watching);
     }
-    if arguments.watching.has_inventory() {
+    if arguments.watching.chosen.inventory.is_some() {
         return Err(Failure::refused("--inventory", "expected --watch --fleet beside it"));
     }
     let text = match arguments.control.ask(&Request::Status)? {

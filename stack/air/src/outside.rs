@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 
 use hopwise_core::queue::{Beside, Category, FqCodel, FqCodelConfig, Queued, SpareBuffers, Spent};
-use hopwise_core::trace::{DropReason, TraceEvent};
+use hopwise_core::trace::DropReason;
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
 use crate::frames::{ETHERNET_BYTES, Mac};
@@ -341,17 +341,9 @@ impl Machine for OutsideDevices {
         Some(if is_radio { transmit } else { Transmit { to: NextHop::Link, ..transmit } })
     }
 
-    fn lent(&self) -> (&[u8], &[u8]) {
-        Default::default()
-    }
-
-    fn keep_trace(&mut self, _: bool) {}
-
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
-
-    fn drain_trace(&mut self, _sink: &mut dyn FnMut(&TraceEvent)) {}
 }
 
 // Frames of Ethernet that wait: to whom they go, in which category, and which one is next.

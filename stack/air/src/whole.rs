@@ -11,7 +11,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use hopwise_core::queue::{Beside, SpareBuffers};
-use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
 use crate::outside::{FrameRefusal, receiver};
@@ -151,17 +150,9 @@ impl Machine for WholeRadio {
         self.take(0, out)
     }
 
-    fn lent(&self) -> (&[u8], &[u8]) {
-        Default::default()
-    }
-
-    fn keep_trace(&mut self, _: bool) {}
-
     fn poll_timeout(&self) -> Option<Instant> {
         self.beacon.as_ref().map(|(due, ..)| *due)
     }
-
-    fn drain_trace(&mut self, _sink: &mut dyn FnMut(&TraceEvent)) {}
 }
 
 #[cfg(test)]

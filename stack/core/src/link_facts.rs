@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::Instant;
 
 /// A station's Ethernet address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationAddress(pub [u8; 6]);
 
 impl fmt::Display for StationAddress {
@@ -48,7 +48,7 @@ impl Error for NoStationAddress {}
 ///
 /// The names are those of nl80211. A fact that its source does not know, or that is not believed, is absent: it is
 /// never zero. Counters and durations count since the station came, and never fall.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkFacts {
     /// The other station.
     pub station: StationAddress,
@@ -84,24 +84,8 @@ pub struct LinkFacts {
 
 impl LinkFacts {
     /// Facts about a station of which nothing else is known.
-    pub const fn new(station: StationAddress, at: Instant) -> LinkFacts {
-        LinkFacts {
-            station,
-            at,
-            inactive: None,
-            signal_dbm: None,
-            signal_average_dbm: None,
-            tx_packets: None,
-            tx_retries: None,
-            tx_failed: None,
-            rx_packets: None,
-            rx_bytes: None,
-            tx_bitrate_bps: None,
-            rx_bitrate_bps: None,
-            expected_throughput_bps: None,
-            tx_duration: None,
-            rx_duration: None,
-        }
+    pub fn new(station: StationAddress, at: Instant) -> LinkFacts {
+        LinkFacts { station, at, ..LinkFacts::default() }
     }
 
     /// The change from an earlier report to this one. None if they are of two stations, or if no time lies between
@@ -146,11 +130,6 @@ pub struct LinkChange {
 }
 
 impl LinkChange {
-    /// Packets that were given up, of a thousand; None if none was sent.
-    pub fn lost_permille(&self) -> Option<u64> {
-        self.tx_failed?.saturating_mul(1_000).checked_div(self.tx_packets?)
-    }
-
     /// The share of the time in which one of the two sent to the other, in thousandths. One way alone is known for
     /// drivers that count no other. A frame counts when it ends, also if most of it lies before the time: the share is
     /// all of it at most.
@@ -186,18 +165,11 @@ mod tests {
         };
         let change = now.since(&then).expect("of one station");
         assert_eq!((change.over, change.tx_packets, change.rx_duration), (ms(200), Some(40), None));
-        assert_eq!((change.lost_permille(), change.airtime_permille()), (Some(25), Some(100)));
-        // A station that got nothing has no shares, and no share is zero.
-        let silent = LinkFacts { tx_packets: Some(100), tx_retries: Some(10), tx_failed: Some(3), ..now };
-        let change = silent.since(&then).expect("of one station");
-        assert_eq!(change.lost_permille(), None);
+        assert_eq!((change.tx_failed, change.airtime_permille()), (Some(1), Some(100)));
         // A station that came anew counts from zero, and a driver that is not believed not at all.
         let anew = LinkFacts { tx_packets: Some(7), tx_failed: None, tx_duration: None, ..now };
         let change = anew.since(&then).expect("of one station");
-        assert_eq!(
-            (change.tx_packets, change.lost_permille(), change.airtime_permille()),
-            (None, None, None)
-        );
+        assert_eq!((change.tx_packets, change.tx_failed, change.airtime_permille()), (None, None, None));
         assert_eq!(now.since(&now), None, "no time has passed");
         assert_eq!(now.since(&LinkFacts { station: StationAddress([4; 6]), ..then }), None);
     }

@@ -41,14 +41,16 @@ pub trait Machine {
         out: &mut Vec<u8>,
     ) -> Option<Transmit>;
     /// The end of the packet that was last polled as [`Payload::Lent`], in two pieces. It is valid until the next
-    /// mutation, and empty if `out` has the whole packet.
-    fn lent(&self) -> (&[u8], &[u8]);
+    /// mutation, and empty if `out` has the whole packet, as from a machine that lends nothing.
+    fn lent(&self) -> (&[u8], &[u8]) {
+        Default::default()
+    }
     /// The instant of the next work, or an earlier one; None if only a packet, a report or a call brings more.
     fn poll_timeout(&self) -> Option<Instant>;
-    /// Empties the machine's ring of events.
-    fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent));
+    /// Empties the machine's ring of events, if it has a ring.
+    fn drain_trace(&mut self, _sink: &mut dyn FnMut(&TraceEvent)) {}
     /// Sets whether the trace will be read. An unread trace need not be kept, but drops are always counted.
-    fn keep_trace(&mut self, is_kept: bool);
+    fn keep_trace(&mut self, _is_kept: bool) {}
 }
 
 /// The place of a packet's payload.

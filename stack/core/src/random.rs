@@ -26,11 +26,6 @@ impl SplitMix64 {
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.next_u64() % bound }
     }
-
-    /// True with this chance in a million.
-    pub fn per_million(&mut self, chance: u32) -> bool {
-        chance > 0 && self.below(1_000_000) < u64::from(chance)
-    }
 }
 
 #[cfg(test)]
@@ -43,6 +38,6 @@ mod tests {
         let first = |seed| SplitMix64::new(seed).next_u64();
         assert_eq!((first(0), first(42)), (0xe220_a839_7b1d_cdaf, 0xbdd7_3226_2feb_6e95));
         let mut random = SplitMix64::new(0);
-        assert_eq!((random.below(0), random.per_million(0)), (0, false));
+        assert_eq!(random.below(0), 0);
     }
 }

@@ -20,7 +20,7 @@ mod testing;
 pub mod udp;
 
 pub use checksum::{Checksums, Sum};
-pub use icmp::{IcmpKind, IcmpView, QuotedTcp, QuotedUdp};
+pub use icmp::{IcmpKind, IcmpView, QuotedTcp};
 pub use ip::{Ecn, Fault, FragmentInfo, IpHeader, IpView, RouteKind, SourceRoute, mark_congestion, protocol};
 pub use tcp::{
     Flags, HopwiseOption, Notes, OfferFlags, RateRequest, SackBlock, TcpBytes, TcpHeader, TcpOptions,

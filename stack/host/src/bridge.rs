@@ -16,8 +16,8 @@ use hopwise_core::{Instant, Transmit};
 use parking_lot::Mutex;
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
-use crate::counters::{LinkCounters, LinkDrop, LinkTally};
-use crate::link::{Arrived, Link, LinkError, Received, Sent};
+use crate::counters::{LinkDrop, LinkTally};
+use crate::link::{Arrived, Link, LinkError, LinkProperties, Received, Sent};
 use crate::netlink::carrier::CarrierSocket;
 use crate::raw::ethernet::Tag;
 use crate::raw::ethernet::{ETHERNET, EthernetFrame, Mac, Protocol, header};
@@ -50,7 +50,6 @@ enum BridgePort {
 pub struct Bridged {
     port: BridgePort,
     socket: PacketSocket,
-    device: String,
     mtu: u16,
     mobiles: Vec<Prefix>,
     /// Frames to these addresses belong to the kernel.
@@ -126,7 +125,6 @@ impl Bridged {
         let side = |port, socket, device: &String, mtu| Bridged {
             port,
             socket,
-            device: device.clone(),
             mtu,
             mobiles: mobiles.clone(),
             own: own.clone(),
@@ -136,7 +134,7 @@ impl Bridged {
             frame: Vec::new(),
             retry_at: None,
             look_at: Instant::ZERO,
-            tally: LinkTally::new(),
+            tally: LinkTally::new(device),
         };
         Ok([
             side(BridgePort::Wire, of_wire, wire, about_wire.mtu),
@@ -165,9 +163,9 @@ impl Bridged {
         // News that cannot be read may be of the bridge.
         let has_news = shared.news.empty().unwrap_or(true);
         let Some(bridge) = &mut shared.bridge else { return false };
-        let Some(now) = bridge.is_another(has_news, || ports::of(&self.device)) else { return false };
+        let Some(now) = bridge.is_another(has_news, || ports::of(&self.tally.name)) else { return false };
         let (then, now) = (bridge.then.to_string(), now.map_or("none".to_owned(), |now| now.to_string()));
-        tracing::error!(device = self.device, then, now, "the bridge has changed: start the proxy again");
+        tracing::error!(device = self.tally.name, then, now, "the bridge has changed: start the proxy again");
         true
     }
 
@@ -256,12 +254,12 @@ fn say_filters(config: &BridgeConfig) {
 }
 
 impl Link for Bridged {
-    fn name(&self) -> &str {
-        &self.device
+    fn properties(&self) -> LinkProperties {
+        LinkProperties::plain(self.mtu)
     }
 
-    fn mtu(&self) -> u16 {
-        self.mtu
+    fn tally(&self) -> &LinkTally {
+        &self.tally
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -325,13 +323,9 @@ impl Link for Bridged {
         }
         self.flush(now);
     }
-
-    fn counters(&self) -> LinkCounters {
-        self.tally.show(&self.device)
-    }
 }
 
-hopwise_core::shown!(Bridged: device);
+hopwise_core::shown!(Bridged: tally);
 
 #[cfg(test)]
 mod tests {

@@ -54,9 +54,8 @@ pub struct CaptureSettings {
     pub links: Vec<CapturedLink>,
     /// The links to capture.
     pub wanted: Vec<LinkId>,
-    /// The offset from an [`Instant`](hopwise_core::Instant) to the time of day: [`Stack::wall_clock_offset`].
-    ///
-    /// [`Stack::wall_clock_offset`]: crate::Stack::wall_clock_offset
+    /// The offset from an [`Instant`](hopwise_core::Instant) to the time of day:
+    /// [`Clock::wall_offset`](crate::Clock::wall_offset).
     pub wall_clock_offset: Duration,
     /// For each shard, a function that describes a connection by its number in the shard's trace. The writer's thread
     /// calls it a few times for each connection.

@@ -77,8 +77,9 @@ pub struct LinkCounters {
 }
 
 /// The counters as a link keeps them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LinkTally {
+#[derive(Clone, Debug)]
+pub struct LinkTally {
+    pub(crate) name: String,
     pub(crate) received: Traffic,
     pub(crate) sent: Traffic,
     drops: [u64; LinkDrop::ALL.len()],
@@ -87,9 +88,15 @@ pub(crate) struct LinkTally {
 }
 
 impl LinkTally {
-    pub(crate) const fn new() -> LinkTally {
-        let none = Traffic { packets: 0, bytes: 0 };
-        LinkTally { received: none, sent: none, drops: [0; LinkDrop::ALL.len()], is_gone: false }
+    /// The tally of a link that was opened just now on the device of that name.
+    pub fn new(name: &str) -> LinkTally {
+        let (name, none) = (name.to_owned(), Traffic::default());
+        LinkTally { name, received: none, sent: none, drops: [0; LinkDrop::ALL.len()], is_gone: false }
+    }
+
+    /// The name of the link's device, for errors.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Counts a packet that left.
@@ -124,10 +131,10 @@ impl LinkTally {
         self.drops[reason as usize] += packets;
     }
 
-    pub(crate) fn show(&self, name: &str) -> LinkCounters {
+    pub(crate) fn show(&self) -> LinkCounters {
         let drops = LinkDrop::ALL.iter().map(|reason| (*reason, self.drops[*reason as usize]));
         LinkCounters {
-            name: name.to_owned(),
+            name: self.name.clone(),
             received: self.received,
             sent: self.sent,
             drops: drops.filter(|(_, packets)| *packets > 0).collect(),

@@ -421,7 +421,7 @@ impl<M: Machine> Driver<M> {
     fn on_gone(&mut self, index: usize) {
         let port = &mut self.ports[index];
         if !std::mem::replace(&mut port.is_gone, true) {
-            tracing::warn!(link = port.link.name(), "the device is gone");
+            tracing::warn!(link = port.link.tally().name(), "the device is gone");
             if let Some(fd) = port.link.descriptor() {
                 // A descriptor without a device would always be ready. It may be unwatched already.
                 let _ = self.poller.remove(fd);

@@ -10,15 +10,13 @@ use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::impairment::{Impairment, Passage, turn_over};
-use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, LinkEvent, StationAddress, Transmit};
 
-use crate::counters::{LinkCounters, LinkDrop};
-use crate::frames::{EthernetHeader, Framing, KeptFrame};
-use crate::link::{Arrived, Link, LinkError, Received, Sent};
+use crate::counters::{LinkCounters, LinkDrop, LinkTally};
+use crate::frames::{EthernetHeader, KeptFrame};
+use crate::link::{Arrived, Link, LinkError, LinkProperties, Received, Sent};
 
 use impaired::Impaired;
 
@@ -48,7 +46,7 @@ impl Fault {
         seed: u64,
     ) -> Result<Fault, LinkError> {
         for config in [&incoming, &outgoing] {
-            config.check().map_err(|what| LinkError::Setting { device: inner.name().to_owned(), what })?;
+            config.check().map_err(|what| LinkError::Setting { device: inner.tally().name.clone(), what })?;
         }
         Ok(Fault {
             inner,
@@ -71,7 +69,7 @@ impl Fault {
 
     /// If the link vouches for checksums, no receiver could detect a corrupted packet.
     fn may_spoil(&self) -> bool {
-        self.inner.checksums() == Checksums::Verify
+        self.inner.properties().checksums == Checksums::Verify
     }
 
     fn release_outgoing(&mut self, now: Instant) {
@@ -90,32 +88,12 @@ impl Fault {
 }
 
 impl Link for Fault {
-    fn name(&self) -> &str {
-        self.inner.name()
+    fn properties(&self) -> LinkProperties {
+        self.inner.properties()
     }
 
-    fn mtu(&self) -> u16 {
-        self.inner.mtu()
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        self.inner.neighbours()
-    }
-
-    fn offload(&self) -> Offload {
-        self.inner.offload()
-    }
-
-    fn ack_merge(&self) -> AckMerge {
-        self.inner.ack_merge()
-    }
-
-    fn cuts(&self) -> bool {
-        self.inner.cuts()
-    }
-
-    fn checksums(&self) -> Checksums {
-        self.inner.checksums()
+    fn tally(&self) -> &LinkTally {
+        self.inner.tally()
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -191,16 +169,8 @@ impl Link for Fault {
         self.inner.drain_events(sink);
     }
 
-    fn framing(&self) -> Framing {
-        self.inner.framing()
-    }
-
     fn ethernet_of(&self, transmit: &Transmit, packet: &[u8]) -> Option<EthernetHeader> {
         self.inner.ethernet_of(transmit, packet)
-    }
-
-    fn is_routed(&self) -> bool {
-        self.inner.is_routed()
     }
 
     fn station_of(&self, neighbour: IpAddr) -> Option<StationAddress> {

@@ -185,8 +185,8 @@ fn way_to(driver: &Driver<Endpoint>, peer: IpAddr) -> Option<FirstHop> {
     let (link, hop) = driver.machine().way_to(peer)?;
     let link = driver.link(link)?;
     match hop {
-        NextHop::Neighbour(hop) => Some(FirstHop::To(link.name().to_owned(), link.station_of(hop)?)),
-        NextHop::Link if link.is_routed() => Some(FirstHop::ByKernel),
+        NextHop::Neighbour(hop) => Some(FirstHop::To(link.tally().name.clone(), link.station_of(hop)?)),
+        NextHop::Link if link.properties().is_routed => Some(FirstHop::ByKernel),
         NextHop::Link | NextHop::All => None,
     }
 }

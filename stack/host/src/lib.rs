@@ -65,13 +65,13 @@ pub use capture::{
     ConnNames, Explainer, Names, Tap, begin_pcapng, finish_checksum, numbered, pcapng_error,
 };
 pub use clock::{Clock, live_by_the_clock};
-pub use counters::{LinkCounters, LinkDrop, Traffic};
+pub use counters::{LinkCounters, LinkDrop, LinkTally, Traffic};
 pub use driver::{Answers, Driver, Iteration};
 pub use fault::Fault;
 pub use first_links::{FirstLinks, LinkTeller};
 pub use frames::{EthernetHeader, Framing, KeptFrame};
 pub use kernel_tcp::{KernelInfo, KernelTcp};
-pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
+pub use link::{Arrived, Link, LinkError, LinkProperties, MAX_PACKET, Received, Sent, describe};
 pub use namespace::{Namespace, NamespaceError, NamespaceId, set_switch};
 pub use nfqueue::{AckQueue, Forward, ForwardConfig, left_queues, mtu_of, remove_left_queues};
 pub use observer::{Direction, Observer, SeenPacket};

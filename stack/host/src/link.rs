@@ -11,39 +11,18 @@ use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, StationAddress, Transmit};
 
-use crate::counters::{LinkCounters, LinkDrop};
-use crate::frames::{EthernetHeader, Framing, KeptFrame};
+use crate::counters::{LinkCounters, LinkDrop, LinkTally};
+use crate::frames::{EthernetHeader, KeptFrame};
 
 /// The 16-bit length field bounds a packet.
 pub const MAX_PACKET: usize = 65_535 + 40;
 
 /// Reads and writes whole IP packets without ever blocking. A link undoes its changes to the system when it is dropped.
 pub trait Link: Send + Debug {
-    /// The name of the device, for errors and counters.
-    fn name(&self) -> &str;
-    /// The longest IP packet in bytes.
-    fn mtu(&self) -> u16;
-    /// The kind of neighbours: whether packets need a neighbour's address.
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
-    }
-    /// The bundles of segments that it is given.
-    fn offload(&self) -> Offload {
-        Offload::None
-    }
-    /// Returns whether it cuts bundles into segments. Otherwise, the driver cuts them.
-    fn cuts(&self) -> bool {
-        true
-    }
-    /// `Trust` if it finishes the checksums of outgoing TCP segments and has checked the incoming segments.
-    fn checksums(&self) -> Checksums {
-        Checksums::Verify
-    }
-    /// `Read` if packets that are read in a row came at one instant, as from a kernel at the other end. The last ACK
-    /// then covers the earlier ones.
-    fn ack_merge(&self) -> AckMerge {
-        AckMerge::Off
-    }
+    /// The properties that stay while it is open.
+    fn properties(&self) -> LinkProperties;
+    /// The name of its device, and the packets and drops since it was opened.
+    fn tally(&self) -> &LinkTally;
     /// The descriptor that is readable when a packet has come, and writable when there is room. A link without one is
     /// polled again after its [`poll_timeout`](Link::poll_timeout).
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
@@ -64,17 +43,9 @@ pub trait Link: Send + Debug {
     }
     /// Does what is due by now.
     fn handle_timeout(&mut self, _now: Instant) {}
-    /// The kind of header before its packets.
-    fn framing(&self) -> Framing {
-        Framing::Ip
-    }
     /// The header that a packet would get now, on a link that frames.
     fn ethernet_of(&self, _transmit: &Transmit, _packet: &[u8]) -> Option<EthernetHeader> {
         None
-    }
-    /// Returns whether the kernel routes its packets, to the machine itself or on.
-    fn is_routed(&self) -> bool {
-        false
     }
     /// The station that gets packets for a neighbour, on a link that finds neighbours itself.
     fn station_of(&self, _neighbour: IpAddr) -> Option<StationAddress> {
@@ -90,8 +61,52 @@ pub trait Link: Send + Debug {
     fn takes_back(&self) -> bool {
         false
     }
-    /// The packets and drops since the link was opened.
-    fn counters(&self) -> LinkCounters;
+    /// A copy of its tally.
+    fn counters(&self) -> LinkCounters {
+        self.tally().show()
+    }
+}
+
+/// The properties of an open link.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkProperties {
+    /// The longest IP packet in bytes.
+    pub mtu: u16,
+    /// The kind of neighbours: whether packets need a neighbour's address.
+    pub neighbours: Neighbours,
+    /// The bundles of segments that it is given.
+    pub offload: Offload,
+    /// True if it cuts bundles into segments. Otherwise, the driver cuts them.
+    pub cuts: bool,
+    /// `Trust` if it finishes the checksums of outgoing TCP segments and has checked the incoming segments.
+    pub checksums: Checksums,
+    /// `Read` if packets that are read in a row came at one instant, as from a kernel at the other end. The last ACK
+    /// then covers the earlier ones.
+    pub ack_merge: AckMerge,
+    /// True if the kernel routes its packets, to the machine itself or on.
+    pub is_routed: bool,
+}
+
+impl LinkProperties {
+    /// A link without named neighbours, bundles or a kernel behind it.
+    pub const fn plain(mtu: u16) -> LinkProperties {
+        LinkProperties {
+            mtu,
+            neighbours: Neighbours::Implied,
+            offload: Offload::None,
+            cuts: true,
+            checksums: Checksums::Verify,
+            ack_merge: AckMerge::Off,
+            is_routed: false,
+        }
+    }
+
+    /// A link that takes bundles of any size in pieces, and whose other end on this machine vouches for checksums.
+    pub(crate) const fn bundling(mtu: u16) -> LinkProperties {
+        let offload = Offload::Cut { most_bytes: 65_535 };
+        let (checksums, ack_merge) = (Checksums::Trust, AckMerge::Read);
+        LinkProperties { offload, checksums, ack_merge, ..LinkProperties::plain(mtu) }
+    }
 }
 
 /// A link that takes a packet in pieces.
@@ -150,13 +165,8 @@ pub enum Sent {
 
 /// The part of an endpoint's configuration that describes a link.
 pub fn describe(link: &dyn Link, id: LinkId, addresses: Vec<Prefix>) -> LinkConfig {
-    LinkConfig {
-        neighbours: link.neighbours(),
-        offload: link.offload(),
-        checksums: link.checksums(),
-        ack_merge: link.ack_merge(),
-        ..LinkConfig::wire(id.0, link.mtu(), addresses)
-    }
+    let LinkProperties { mtu, neighbours, offload, checksums, ack_merge, .. } = link.properties();
+    LinkConfig { neighbours, offload, checksums, ack_merge, ..LinkConfig::wire(id.0, mtu, addresses) }
 }
 
 /// The reason why a link could not be opened.

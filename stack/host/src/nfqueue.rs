@@ -19,8 +19,8 @@ use hopwise_core::wire::IpView;
 use hopwise_core::{Instant, LinkEvent, Transmit};
 use parking_lot::Mutex;
 
-use crate::counters::{LinkCounters, LinkDrop, LinkTally};
-use crate::link::{Link, LinkError, Received, Sent};
+use crate::counters::{LinkDrop, LinkTally};
+use crate::link::{Link, LinkError, LinkProperties, Received, Sent};
 use crate::tun::check_ip;
 
 pub use acks::AckQueue;
@@ -48,7 +48,6 @@ pub struct ForwardConfig {
 pub struct Forward {
     queue: NetfilterQueue,
     anew: Anew,
-    device: String,
     mtu: u16,
     shared: Arc<Mutex<QueueState>>,
     tally: LinkTally,
@@ -106,10 +105,9 @@ impl Forward {
             Forward {
                 queue,
                 anew,
-                device: device.clone(),
                 mtu,
                 shared: Arc::clone(&shared),
-                tally: LinkTally::new(),
+                tally: LinkTally::new(device),
                 look_at: Instant::ZERO,
             }
         };
@@ -160,12 +158,12 @@ pub fn mtu_of(device: &str) -> Option<u16> {
 }
 
 impl Link for Forward {
-    fn name(&self) -> &str {
-        &self.device
+    fn properties(&self) -> LinkProperties {
+        LinkProperties::plain(self.mtu)
     }
 
-    fn mtu(&self) -> u16 {
-        self.mtu
+    fn tally(&self) -> &LinkTally {
+        &self.tally
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -193,7 +191,7 @@ impl Link for Forward {
             }
             Ok(None) => Received::Nothing,
             Err(error) => {
-                tracing::warn!(%error, device = self.device, "the queue");
+                tracing::warn!(%error, device = self.tally.name, "the queue");
                 self.tally.dropped(LinkDrop::Overrun);
                 Received::Nothing
             }
@@ -223,10 +221,10 @@ impl Link for Forward {
         }
         self.look_at = now + LOOK_EVERY;
         if !self.anew.has_device() {
-            tracing::error!(device = self.device, "the device was removed, or made anew");
+            tracing::error!(device = self.tally.name, "the device was removed, or made anew");
             self.tally.is_gone = true;
         } else if !self.shared.lock().rules.stand() {
-            tracing::error!(device = self.device, "rules were removed that lead packets into its queue");
+            tracing::error!(device = self.tally.name, "rules were removed that lead packets into its queue");
             self.tally.is_gone = true;
         }
     }
@@ -236,13 +234,9 @@ impl Link for Forward {
         let shared = Arc::clone(&self.shared);
         self.drop_at_hand(&mut shared.lock());
     }
-
-    fn counters(&self) -> LinkCounters {
-        self.tally.show(&self.device)
-    }
 }
 
-hopwise_core::shown!(Forward: device);
+hopwise_core::shown!(Forward: tally);
 
 /// The word of nft for the version of IP.
 pub(crate) fn family(address: IpAddr) -> &'static str {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, Transmit};
 
-use crate::counters::{LinkCounters, LinkDrop, LinkTally};
-use crate::link::{Link, LinkError, Received, Sent};
+use crate::counters::{LinkDrop, LinkTally};
+use crate::link::{Link, LinkError, LinkProperties, Received, Sent};
 use crate::sys;
 use crate::tun::check_ip;
 use pcap::{Active, Capture, Error, Linktype, Offline, PacketHeader};
@@ -17,7 +17,6 @@ use pcap::{Active, Capture, Error, Linktype, Offline, PacketHeader};
 /// The packets that pass a device, captured passively.
 pub struct LiveCapture {
     capture: Capture<Active>,
-    device: String,
     layer: Layer,
     checksums: Checksums,
     tally: LinkTally,
@@ -26,7 +25,6 @@ pub struct LiveCapture {
 /// A file of packets, at their recorded times or as fast as they are taken.
 pub struct Replay {
     capture: Capture<Offline>,
-    name: String,
     layer: Layer,
     checksums: Checksums,
     pace: Pace,
@@ -92,8 +90,7 @@ impl LiveCapture {
             capture.filter(filter, true).map_err(failed("take the filter", device))?;
         }
         let layer = layer_of(capture.get_datalink().0, device)?;
-        let (device, checksums, tally) = (device.to_owned(), Checksums::Verify, LinkTally::new());
-        Ok(LiveCapture { capture, device, layer, checksums, tally })
+        Ok(LiveCapture { capture, layer, checksums: Checksums::Verify, tally: LinkTally::new(device) })
     }
 
     /// With `Trust`, packets also pass if a device was to compute their checksums after the capture.
@@ -111,9 +108,8 @@ impl Replay {
             |error| LinkError::system("read the capture", &name, io::Error::other(in_its_words(error)));
         let capture = Capture::from_file(file).map_err(unreadable)?;
         let layer = layer_of(capture.get_datalink().0, &name)?;
-        let (next, began, checksums) = (None, None, Checksums::Verify);
-        let mut replay =
-            Replay { capture, name, layer, checksums, pace, next, began, tally: LinkTally::new() };
+        let (next, began, checksums, tally) = (None, None, Checksums::Verify, LinkTally::new(&name));
+        let mut replay = Replay { capture, layer, checksums, pace, next, began, tally };
         replay.read_ahead();
         Ok(replay)
     }
@@ -154,16 +150,12 @@ fn take(layer: Layer, frame: &[u8], captured: usize, into: &mut [u8], tally: &mu
 }
 
 impl Link for LiveCapture {
-    fn name(&self) -> &str {
-        &self.device
+    fn properties(&self) -> LinkProperties {
+        LinkProperties { checksums: self.checksums, ..LinkProperties::plain(u16::MAX) }
     }
 
-    fn mtu(&self) -> u16 {
-        u16::MAX
-    }
-
-    fn checksums(&self) -> Checksums {
-        self.checksums
+    fn tally(&self) -> &LinkTally {
+        &self.tally
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -182,23 +174,15 @@ impl Link for LiveCapture {
     fn transmit(&mut self, _now: Instant, _transmit: &Transmit, _packet: &[u8]) -> Sent {
         self.tally.refused(LinkDrop::ReceiveOnly)
     }
-
-    fn counters(&self) -> LinkCounters {
-        self.tally.show(&self.device)
-    }
 }
 
 impl Link for Replay {
-    fn name(&self) -> &str {
-        &self.name
+    fn properties(&self) -> LinkProperties {
+        LinkProperties { checksums: self.checksums, ..LinkProperties::plain(u16::MAX) }
     }
 
-    fn mtu(&self) -> u16 {
-        u16::MAX
-    }
-
-    fn checksums(&self) -> Checksums {
-        self.checksums
+    fn tally(&self) -> &LinkTally {
+        &self.tally
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -222,15 +206,11 @@ impl Link for Replay {
     fn poll_timeout(&self) -> Option<Instant> {
         self.due()
     }
-
-    fn counters(&self) -> LinkCounters {
-        self.tally.show(&self.name)
-    }
 }
 
-hopwise_core::shown!(LiveCapture: device);
+hopwise_core::shown!(LiveCapture: tally);
 
-hopwise_core::shown!(Replay: name);
+hopwise_core::shown!(Replay: tally);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layer {

@@ -21,16 +21,16 @@ use std::net::{IpAddr, UdpSocket};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use hopwise_core::endpoint::{Neighbours as Finding, Offload};
+use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::ip::Prefix;
 use hopwise_core::narrow::as_u16;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Cast, Instant, LinkEvent, NextHop, StationAddress, Transmit};
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
-use crate::counters::{LinkCounters, LinkDrop, LinkTally};
-use crate::frames::{EthernetHeader, FrameLog, Framing, KeptFrame};
-use crate::link::{Arrived, Link, LinkError, Received, Sent};
+use crate::counters::{LinkDrop, LinkTally};
+use crate::frames::{EthernetHeader, FrameLog, KeptFrame};
+use crate::link::{Arrived, Link, LinkError, LinkProperties, Received, Sent};
 use crate::nft::{self, OwnedTable, in_a_name};
 use crate::observer::Direction;
 use crate::own_file::{NameLock, lock_name};
@@ -63,7 +63,6 @@ pub struct Raw {
     // Dropped before the guard: until the socket is closed, the kernel must keep quiet.
     socket: PacketSocket,
     _guard: RawGuard,
-    device: String,
     own: OwnMac,
     mtu: u16,
     offload: bool,
@@ -104,7 +103,6 @@ impl Raw {
         Ok(Raw {
             socket,
             _guard: guard,
-            device: device.clone(),
             own: OwnMac::new(about.mac),
             mtu: about.mtu,
             offload: config.offload,
@@ -117,7 +115,7 @@ impl Raw {
             frame: Vec::new(),
             retry_at: None,
             look_at: None,
-            tally: LinkTally::new(),
+            tally: LinkTally::new(device),
         })
     }
 
@@ -266,24 +264,15 @@ impl Raw {
 }
 
 impl Link for Raw {
-    fn name(&self) -> &str {
-        &self.device
+    fn properties(&self) -> LinkProperties {
+        let neighbours = Neighbours::Named;
+        let offload = if self.offload { Offload::Cut { most_bytes: 65_535 } } else { Offload::None };
+        let checksums = Checksums::Trust;
+        LinkProperties { neighbours, offload, checksums, ..LinkProperties::plain(self.mtu) }
     }
 
-    fn mtu(&self) -> u16 {
-        self.mtu
-    }
-
-    fn neighbours(&self) -> Finding {
-        Finding::Named
-    }
-
-    fn offload(&self) -> Offload {
-        if self.offload { Offload::Cut { most_bytes: 65_535 } } else { Offload::None }
-    }
-
-    fn checksums(&self) -> Checksums {
-        Checksums::Trust
+    fn tally(&self) -> &LinkTally {
+        &self.tally
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -348,10 +337,6 @@ impl Link for Raw {
         self.flush(now);
     }
 
-    fn framing(&self) -> Framing {
-        Framing::Ethernet
-    }
-
     /// The destination is zero while the neighbour's address is unknown.
     fn ethernet_of(&self, transmit: &Transmit, packet: &[u8]) -> Option<EthernetHeader> {
         let to = match transmit.to {
@@ -378,10 +363,6 @@ impl Link for Raw {
         self.neighbours.drain_failures(|to, transmit, packet| {
             sink(&LinkEvent::NotDelivered { to, id: transmit.id, packet });
         });
-    }
-
-    fn counters(&self) -> LinkCounters {
-        self.tally.show(&self.device)
     }
 }
 

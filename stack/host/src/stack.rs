@@ -174,11 +174,6 @@ impl Stack {
         self.shared().clock()
     }
 
-    /// The offset from an [`Instant`] to the time since 1970.
-    pub fn wall_clock_offset(&self) -> Duration {
-        self.clock().wall_offset()
-    }
-
     /// Stops listening and connecting, closes every connection and waits until all have ended in order. At the deadline
     /// it resets the rest. It blocks: call it from a thread that may wait.
     pub fn stop(self, deadline: Duration) -> Stopped {

@@ -215,48 +215,38 @@ impl fmt::Debug for Held {
     }
 }
 
-impl AsyncRead for TcpStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut &*self).poll_read(cx, buf)
-    }
+/// Reads and writes of a whole stream, of a shared stream and of the halves. A shared stream is enough, as in the
+/// standard library: one task may read while another writes.
+macro_rules! polled {
+    (reads $($stream:ty),+; writes $($sink:ty),+) => {
+        $(impl AsyncRead for $stream {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buf: &mut ReadBuf<'_>,
+            ) -> Poll<io::Result<()>> {
+                self.held.poll_read(cx, buf)
+            }
+        })+
+        $(impl AsyncWrite for $sink {
+            fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+                self.held.poll_write(cx, buf)
+            }
+
+            /// The stack already has the data; a flush sends it without waiting for more, as windows allow.
+            fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                self.held.shared().flush(self.held.id);
+                Poll::Ready(Ok(()))
+            }
+
+            fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                self.held.shutdown()
+            }
+        })+
+    };
 }
 
-impl AsyncWrite for TcpStream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut &*self).poll_write(cx, buf)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut &*self).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut &*self).poll_shutdown(cx)
-    }
-}
-
-/// A shared stream is enough, as in the standard library: one task may read while another writes.
-impl AsyncRead for &TcpStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.held.poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for &TcpStream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.held.poll_write(cx, buf)
-    }
-
-    /// The stack already has the data; a flush sends it without waiting for more, as windows allow.
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.held.shared().flush(self.held.id);
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.held.shutdown()
-    }
-}
+polled!(reads TcpStream, &TcpStream, OwnedReadHalf; writes TcpStream, &TcpStream, OwnedWriteHalf);
 
 /// The half that reads.
 #[derive(Debug)]
@@ -281,27 +271,6 @@ impl OwnedWriteHalf {
     /// Address and port of the peer.
     pub fn peer_addr(&self) -> SocketAddr {
         self.held.remote()
-    }
-}
-
-impl AsyncRead for OwnedReadHalf {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.held.poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for OwnedWriteHalf {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.held.poll_write(cx, buf)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.held.shared().flush(self.held.id);
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.held.shutdown()
     }
 }
 

@@ -9,8 +9,8 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, Transmit};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule, apply_filter};
 
-use crate::counters::{LinkCounters, LinkTally};
-use crate::link::{Arrived, Gather, Link, Received, Sent};
+use crate::counters::LinkTally;
+use crate::link::{Arrived, Gather, Link, LinkProperties, Received, Sent};
 
 /// From now on the kernel refuses this thread a call with an error. With rules it refuses calls that match one of them.
 pub(crate) fn refuse(call: i64, rules: Vec<SeccompRule>, error: i32) {
@@ -54,29 +54,18 @@ pub(crate) struct Memory<F> {
 
 impl<F: Far> Memory<F> {
     pub(crate) fn to(far: F) -> Memory<F> {
-        Memory { far, tally: LinkTally::new() }
+        Memory { far, tally: LinkTally::new("memory") }
     }
 }
 
 impl<F: Far> Link for Memory<F> {
-    fn name(&self) -> &'static str {
-        "memory"
+    fn properties(&self) -> LinkProperties {
+        let (cuts, offload, checksums) = (self.far.cuts(), self.far.offload(), self.far.checksums());
+        LinkProperties { cuts, offload, checksums, ..LinkProperties::plain(1500) }
     }
 
-    fn mtu(&self) -> u16 {
-        1500
-    }
-
-    fn cuts(&self) -> bool {
-        self.far.cuts()
-    }
-
-    fn offload(&self) -> Offload {
-        self.far.offload()
-    }
-
-    fn checksums(&self) -> Checksums {
-        self.far.checksums()
+    fn tally(&self) -> &LinkTally {
+        &self.tally
     }
 
     fn gathers(&mut self) -> Option<&mut dyn Gather> {
@@ -100,10 +89,6 @@ impl<F: Far> Link for Memory<F> {
             self.tally.sent.count(packet.len());
         }
         sent
-    }
-
-    fn counters(&self) -> LinkCounters {
-        self.tally.show("memory")
     }
 }
 

@@ -10,8 +10,8 @@ use hopwise_core::tcp::AckMerge;
 use hopwise_core::{Instant, Transmit};
 use tun_tap::{Iface, Mode};
 
-use crate::counters::{LinkCounters, LinkDrop, LinkTally};
-use crate::link::{Arrived, Link, LinkError, Received, Sent};
+use crate::counters::{LinkDrop, LinkTally};
+use crate::link::{Arrived, Link, LinkError, LinkProperties, Received, Sent};
 use crate::netlink::{self, DeviceSettings, EarlierState, OnLoan};
 use crate::sys;
 
@@ -81,7 +81,6 @@ pub struct Tun {
     // Before the descriptor in order of drop: the device is restored before another program can open it.
     on_loan: Option<OnLoan>,
     fd: OwnedFd,
-    name: String,
     mtu: u16,
     tally: LinkTally,
 }
@@ -98,7 +97,7 @@ impl Tun {
         let beside = config.loan_beside.as_deref();
         let mut on_loan = before.map(|before| OnLoan::new(before, beside));
         configure(&name, &settings, on_loan.as_mut())?;
-        Ok(Tun { on_loan, fd, name, mtu: config.mtu, tally: LinkTally::new() })
+        Ok(Tun { on_loan, fd, mtu: config.mtu, tally: LinkTally::new(&name) })
     }
 }
 
@@ -162,24 +161,13 @@ pub(crate) fn create(name: &str, mode: Mode) -> Result<(OwnedFd, String), LinkEr
 }
 
 impl Link for Tun {
-    fn name(&self) -> &str {
-        &self.name
+    fn properties(&self) -> LinkProperties {
+        let (offload, ack_merge) = (Offload::Cut { most_bytes: BUNDLE_BYTES }, AckMerge::Read);
+        LinkProperties { offload, ack_merge, cuts: false, is_routed: true, ..LinkProperties::plain(self.mtu) }
     }
 
-    fn mtu(&self) -> u16 {
-        self.mtu
-    }
-
-    fn offload(&self) -> Offload {
-        Offload::Cut { most_bytes: BUNDLE_BYTES }
-    }
-
-    fn ack_merge(&self) -> AckMerge {
-        AckMerge::Read
-    }
-
-    fn cuts(&self) -> bool {
-        false
+    fn tally(&self) -> &LinkTally {
+        &self.tally
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -202,14 +190,6 @@ impl Link for Tun {
 
     fn takes_back(&self) -> bool {
         self.on_loan.is_some()
-    }
-
-    fn is_routed(&self) -> bool {
-        true
-    }
-
-    fn counters(&self) -> LinkCounters {
-        self.tally.show(&self.name)
     }
 }
 

@@ -12,14 +12,12 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use hopwise_core::endpoint::Offload;
-use hopwise_core::tcp::AckMerge;
-use hopwise_core::wire::{Checksums, protocol};
+use hopwise_core::wire::protocol;
 use hopwise_core::{Instant, Transmit};
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
 
-use crate::counters::{LinkCounters, LinkDrop, LinkTally};
-use crate::link::{Gather, Link, LinkError, Received, Sent};
+use crate::counters::{LinkDrop, LinkTally};
+use crate::link::{Gather, Link, LinkError, LinkProperties, Received, Sent};
 use crate::netlink::OnLoan;
 use crate::own_file::NameLock;
 use crate::sys;
@@ -35,7 +33,6 @@ pub struct TunFast {
     // Before the descriptor in order of drop: the last queue clears the device's flags while it is open.
     offloads: Arc<Offloads>,
     fd: OwnedFd,
-    name: String,
     mtu: u16,
     tally: LinkTally,
     /// UDP datagrams of one bundle, handed on one by one.
@@ -118,9 +115,8 @@ impl TunFast {
         let queue = |device| TunFast {
             offloads: Arc::clone(&offloads),
             fd: sys::owned(device),
-            name: name.clone(),
             mtu: config.mtu,
-            tally: LinkTally::new(),
+            tally: LinkTally::new(&name),
             incoming: IncomingBundle::default(),
         };
         Ok(devices.into_iter().map(queue).collect())
@@ -175,24 +171,12 @@ impl Queues {
 }
 
 impl Link for TunFast {
-    fn name(&self) -> &str {
-        &self.name
+    fn properties(&self) -> LinkProperties {
+        LinkProperties { is_routed: true, ..LinkProperties::bundling(self.mtu) }
     }
 
-    fn mtu(&self) -> u16 {
-        self.mtu
-    }
-
-    fn offload(&self) -> Offload {
-        Offload::Cut { most_bytes: 65_535 }
-    }
-
-    fn ack_merge(&self) -> AckMerge {
-        AckMerge::Read
-    }
-
-    fn checksums(&self) -> Checksums {
-        Checksums::Trust
+    fn tally(&self) -> &LinkTally {
+        &self.tally
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -225,14 +209,6 @@ impl Link for TunFast {
 
     fn takes_back(&self) -> bool {
         self.offloads.on_loan.is_some()
-    }
-
-    fn is_routed(&self) -> bool {
-        true
-    }
-
-    fn counters(&self) -> LinkCounters {
-        self.tally.show(&self.name)
     }
 }
 

@@ -6,23 +6,19 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use hopwise_core::endpoint::Offload;
-use hopwise_core::tcp::AckMerge;
-use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, Transmit};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType,
     recvmsg, sendmsg, socketpair,
 };
 
-use crate::counters::{LinkCounters, LinkDrop, LinkTally};
-use crate::link::{Arrived, Gather, Link, LinkError, Received, Sent};
+use crate::counters::{LinkDrop, LinkTally};
+use crate::link::{Arrived, Gather, Link, LinkError, LinkProperties, Received, Sent};
 use crate::tun::{check_ip, on_write_error};
 
 const NAME: &str = "wire";
 /// The payload of a bundle's segments, or 0 for a packet alone.
 const HEADER: usize = 2;
-const MOST_BYTES: u32 = 65_535;
 
 /// One end of a wire.
 #[derive(Debug)]
@@ -42,30 +38,18 @@ impl Wire {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let ends = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
             .map_err(|error| LinkError::system("make a pair of sockets", NAME, error))?;
-        let wire = |fd| Wire { fd, mtu, tally: LinkTally::new() };
+        let wire = |fd| Wire { fd, mtu, tally: LinkTally::new(NAME) };
         Ok((wire(ends.0), wire(ends.1)))
     }
 }
 
 impl Link for Wire {
-    fn name(&self) -> &str {
-        NAME
+    fn properties(&self) -> LinkProperties {
+        LinkProperties::bundling(self.mtu)
     }
 
-    fn mtu(&self) -> u16 {
-        self.mtu
-    }
-
-    fn offload(&self) -> Offload {
-        Offload::Cut { most_bytes: MOST_BYTES }
-    }
-
-    fn checksums(&self) -> Checksums {
-        Checksums::Trust
-    }
-
-    fn ack_merge(&self) -> AckMerge {
-        AckMerge::Read
+    fn tally(&self) -> &LinkTally {
+        &self.tally
     }
 
     fn gathers(&mut self) -> Option<&mut dyn Gather> {
@@ -97,10 +81,6 @@ impl Link for Wire {
 
     fn transmit(&mut self, _now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent {
         self.transmit_pieces(transmit, [packet, &[], &[]])
-    }
-
-    fn counters(&self) -> LinkCounters {
-        self.tally.show(NAME)
     }
 }
 

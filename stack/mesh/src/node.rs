@@ -318,10 +318,6 @@ impl Machine for Node {
         self.hand_over(now, link, out, |queue| queue.pop(now))
     }
 
-    fn lent(&self) -> (&[u8], &[u8]) {
-        Default::default()
-    }
-
     fn poll_timeout(&self) -> Option<Instant> {
         match (self.endpoint.poll_timeout(), self.routing.poll_timeout()) {
             (Some(own), Some(routing)) => Some(own.min(routing)),

@@ -357,10 +357,6 @@ impl Machine for Proxy {
         Some(Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes: None, id: leaving.id })
     }
 
-    fn lent(&self) -> (&[u8], &[u8]) {
-        Default::default()
-    }
-
     fn poll_timeout(&self) -> Option<Instant> {
         let of_agents = self.deadlines.first().map(|(due, _)| *due);
         of_agents.into_iter().chain(self.relays.poll_timeout()).min()

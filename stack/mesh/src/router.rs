@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use hopwise_core::endpoint::PathSeam;
 use hopwise_core::ip::Prefix;
-use hopwise_core::trace::{DropReason, TraceEvent};
+use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{IpView, UdpView};
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
@@ -217,18 +217,9 @@ impl<S: PathSeam> Machine for Router<S> {
         Some(Transmit { to, class: QueueClass::Routing, segment_bytes: None, id: 0 })
     }
 
-    fn lent(&self) -> (&[u8], &[u8]) {
-        (&[], &[])
-    }
-
     fn poll_timeout(&self) -> Option<Instant> {
         self.protocol.poll_timeout()
     }
-
-    /// It has no ring: drops are counted alone.
-    fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
-
-    fn keep_trace(&mut self, _: bool) {}
 }
 
 /// The messages and packets that one router refused, dropped or kept too long, by reason. The owner logs them at most

@@ -15,10 +15,11 @@ use hopwise_daemon::own_files::OwnFolder;
 /// They last as long as this does.
 #[derive(Debug)]
 pub(super) struct OwnFiles {
-    server: Option<SocketAddr>,
-    resolver: Option<PathBuf>,
+    /// The server that the far end's port 53 stands for.
+    pub(super) server: Option<SocketAddr>,
+    pub(super) resolver: Option<PathBuf>,
     /// Each copy, and the file whose place it takes.
-    copies: Vec<(PathBuf, PathBuf)>,
+    pub(super) copies: Vec<(PathBuf, PathBuf)>,
     _folder: Option<OwnFolder>,
 }
 
@@ -51,19 +52,6 @@ impl OwnFiles {
         }
         own._folder = Some(folder);
         Ok(own)
-    }
-
-    /// The server that the far end's port 53 stands for.
-    pub(super) fn server(&self) -> Option<SocketAddr> {
-        self.server
-    }
-
-    pub(super) fn resolver(&self) -> Option<&Path> {
-        self.resolver.as_deref()
-    }
-
-    pub(super) fn copies(&self) -> &[(PathBuf, PathBuf)] {
-        &self.copies
     }
 }
 

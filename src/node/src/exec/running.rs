@@ -55,10 +55,10 @@ impl Started {
         let (outer, inner) = enclosure::pair().map_err(failed)?;
         let mut process = Command::new(std::env::current_exe().map_err(failed)?);
         process.args(["enclosed", "--socket", &inner.number().to_string()]);
-        if let Some(resolver) = own.resolver() {
+        if let Some(resolver) = &own.resolver {
             process.arg("--resolver").arg(resolver);
         }
-        for (copy, file) in own.copies() {
+        for (copy, file) in &own.copies {
             process.arg("--copy").args([copy, file]);
         }
         let child = EndingChild(process.arg("--").args(command).spawn().map_err(failed)?);

@@ -37,20 +37,13 @@ pub(super) struct WatchArguments {
     #[arg(long, requires_all = ["watch", "inventory"])]
     fleet: bool,
     #[command(flatten)]
-    chosen: ChosenHosts,
+    pub(super) chosen: ChosenHosts,
     /// Longest time to wait for a host of the fleet
     #[arg(long, value_name = "TIME", default_value = "10s", requires = "inventory")]
     within: Time,
     /// Exit status 0 also if hosts of the fleet gave no answer to --once
     #[arg(long, requires_all = ["fleet", "once"])]
     exit_zero: bool,
-}
-
-impl WatchArguments {
-    /// Returns whether hosts are named, which a status of one daemon does not take.
-    pub(super) fn has_inventory(&self) -> bool {
-        self.chosen.inventory.is_some()
-    }
 }
 
 pub(super) fn run(control: &Control, arguments: &WatchArguments) -> Result<(), Failure> {

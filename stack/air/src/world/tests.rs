@@ -6,7 +6,6 @@ use hopwise_core::LinkId;
 use hopwise_core::NextHop;
 use hopwise_core::QueueClass;
 use hopwise_core::Transmit;
-use hopwise_core::trace::TraceEvent;
 
 use super::*;
 use crate::arp::Arp;
@@ -58,17 +57,9 @@ impl Machine for Talker {
         Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
     }
 
-    fn lent(&self) -> (&[u8], &[u8]) {
-        Default::default()
-    }
-
-    fn keep_trace(&mut self, _: bool) {}
-
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
-
-    fn drain_trace(&mut self, _sink: &mut dyn FnMut(&TraceEvent)) {}
 }
 
 fn address(n: u32) -> IpAddr {

@@ -3,7 +3,7 @@
 
 mod quoted;
 
-pub use quoted::{QuotedTcp, QuotedUdp};
+pub use quoted::QuotedTcp;
 
 use std::net::IpAddr;
 

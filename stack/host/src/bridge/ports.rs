@@ -17,18 +17,7 @@ use crate::netlink::own::{HEADER, each_link};
 use crate::nft::{OwnedTable, in_a_name, ruleset};
 use crate::raw::ethernet::Mac;
 
-/// Attributes, as in linux/if_link.h.
-const ADDRESS: u16 = 1;
-const NAME: u16 = 3;
-const LOWER: u16 = 5;
-const MASTER: u16 = 10;
-const INFO: u16 = 18;
-const NAMESPACE_OF_LOWER: u16 = 37;
-/// Attributes within `INFO`.
-const KIND: u16 = 1;
-const DATA: u16 = 2;
-const PORT_DATA: u16 = 5;
-/// Attributes of a bridge, and of a port.
+/// Attributes of a bridge, and of a port (linux/if_link.h).
 const VLAN_FILTERING: u16 = 7;
 const ISOLATED: u16 = 33;
 
@@ -120,22 +109,23 @@ fn dump() -> io::Result<Vec<PortDevice>> {
 pub(crate) fn read(heard: &NetlinkReply<'_>) -> Option<PortDevice> {
     let attributes = heard.body.get(HEADER..)?;
     let number = |kind| attribute(attributes, kind).and_then(|value| word(value, 0));
-    let info = attribute(attributes, INFO).unwrap_or_default();
+    let info = attribute(attributes, libc::IFLA_LINKINFO).unwrap_or_default();
     let flag = |of: u16, kind: u16| {
         let data = attribute(info, of).unwrap_or_default();
         attribute(data, kind).and_then(<[u8]>::first).is_some_and(|value| *value != 0)
     };
-    let is_bridge = attribute(info, KIND).is_some_and(|kind| kind == b"bridge\0");
+    let is_bridge = attribute(info, libc::IFLA_INFO_KIND).is_some_and(|kind| kind == b"bridge\0");
     Some(PortDevice {
         index: word(heard.body, 4)?,
-        name: String::from_utf8_lossy(attribute(attributes, NAME)?.strip_suffix(&[0])?).into_owned(),
-        mac: attribute(attributes, ADDRESS).and_then(|mac| mac.try_into().ok()),
+        name: String::from_utf8_lossy(attribute(attributes, libc::IFLA_IFNAME)?.strip_suffix(&[0])?)
+            .into_owned(),
+        mac: attribute(attributes, libc::IFLA_ADDRESS).and_then(|mac| mac.try_into().ok()),
         // A device of another namespace may have the number of one here.
-        lower: number(LOWER).filter(|_| attribute(attributes, NAMESPACE_OF_LOWER).is_none()),
-        master: number(MASTER),
+        lower: number(libc::IFLA_LINK).filter(|_| attribute(attributes, libc::IFLA_LINK_NETNSID).is_none()),
+        master: number(libc::IFLA_MASTER),
         is_bridge,
-        filters_vlans: is_bridge && flag(DATA, VLAN_FILTERING),
-        is_isolated: flag(PORT_DATA, ISOLATED),
+        filters_vlans: is_bridge && flag(libc::IFLA_INFO_DATA, VLAN_FILTERING),
+        is_isolated: flag(libc::IFLA_INFO_SLAVE_DATA, ISOLATED),
     })
 }
 
@@ -251,10 +241,11 @@ mod tests {
     #[test]
     fn a_device_on_top_of_one_in_another_namespace_does_not_stand_on_the_bridge() {
         let lower = |elsewhere: Option<u32>| {
-            let message = NetlinkMessage::new(16, 0, 0).fixed(&[0; HEADER]).attribute(NAME, b"far\0");
-            let message = message.attribute(LOWER, &1_u32.to_ne_bytes());
+            let message =
+                NetlinkMessage::new(16, 0, 0).fixed(&[0; HEADER]).attribute(libc::IFLA_IFNAME, b"far\0");
+            let message = message.attribute(libc::IFLA_LINK, &1_u32.to_ne_bytes());
             let message = elsewhere.into_iter().fold(message, |message, namespace| {
-                message.attribute(NAMESPACE_OF_LOWER, &namespace.to_ne_bytes())
+                message.attribute(libc::IFLA_LINK_NETNSID, &namespace.to_ne_bytes())
             });
             let bytes = message.finish();
             messages(&bytes).next().and_then(|heard| read(&heard)).expect("a device").lower

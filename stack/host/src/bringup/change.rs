@@ -73,7 +73,7 @@ impl InterfaceChange {
         let index = self.index;
         match &self.what {
             What::Link(is_up) => device::set_link(index, *is_up),
-            What::Mtu(mtu) => device::set_number(index, device::MTU, *mtu),
+            What::Mtu(mtu) => device::set_number(index, libc::IFLA_MTU, *mtu),
             What::Add(message) => device::add_address(message),
             What::Remove(prefix) => device::remove_address(index, prefix),
             What::Route(message) => device::add_route(message),

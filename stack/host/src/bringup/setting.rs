@@ -254,7 +254,7 @@ pub(super) fn set(index: u32, name: &str, value: u32) -> Result<(), KernelRefusa
     match way {
         // Offloads have changes of their own.
         Way::Offloads(_) => Err(io::Error::from(io::ErrorKind::InvalidInput).into()),
-        Way::Queue => device::set_number(index, device::QUEUE, value),
+        Way::Queue => device::set_number(index, libc::IFLA_TXQLEN, value),
         Way::Radio(number) => Radio::open()?.set_number(index, number, value),
         Way::Power => Radio::open()?.set_power(index, (value != OFF).then_some(value)),
         Way::AirtimeLimits => Ok(AirtimeLimits::of_number(value).set(index)?),

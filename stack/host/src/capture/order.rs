@@ -3,8 +3,7 @@
 //! Each shard's packets come in order, but one shard may lag behind another by the length of an iteration. A packet
 //! waits until the newest is so much newer, or until no shard sends any more.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::comments::Comment;
@@ -20,26 +19,19 @@ const MOST_BYTES: usize = 16 << 20;
 
 #[derive(Default)]
 pub(super) struct TimeOrder {
-    waiting: BinaryHeap<HeldPacket>,
+    /// By their times; packets of one time keep the order of their arrival.
+    waiting: BTreeMap<(Instant, u64), HeldPacket>,
     bytes: usize,
     newest: Instant,
     count: u64,
 }
 
 struct HeldPacket {
-    nth: u64,
     shard: u16,
     head: PacketHead,
     packet: Vec<u8>,
     comment: Comment,
     of_link: Option<String>,
-}
-
-impl HeldPacket {
-    /// Packets of one time keep the order of their arrival.
-    fn key(&self) -> (Instant, u64) {
-        (self.head.at, self.nth)
-    }
 }
 
 impl TimeOrder {
@@ -49,7 +41,8 @@ impl TimeOrder {
         self.bytes += packet.len();
         self.count += 1;
         let (packet, comment) = (packet.to_vec(), (*comment).clone());
-        self.waiting.push(HeldPacket { nth: self.count, shard, head: *head, packet, comment, of_link });
+        let held = HeldPacket { shard, head: *head, packet, comment, of_link };
+        self.waiting.insert((head.at, self.count), held);
     }
 
     /// Hands on packets that have waited long enough, or all.
@@ -58,40 +51,17 @@ impl TimeOrder {
         is_everything: bool,
         sink: &mut dyn FnMut(u16, &Commented<'_>, Option<String>),
     ) {
-        while let Some(oldest) = self.waiting.peek() {
-            let is_due = oldest.head.at + LAG <= self.newest || self.bytes > MOST_BYTES;
+        while let Some(oldest) = self.waiting.first_entry() {
+            let is_due = oldest.key().0 + LAG <= self.newest || self.bytes > MOST_BYTES;
             if !is_everything && !is_due {
                 return;
             }
-            let Some(HeldPacket { shard, head, packet, comment, of_link, .. }) = self.waiting.pop() else {
-                return;
-            };
+            let HeldPacket { shard, head, packet, comment, of_link } = oldest.remove();
             self.bytes -= packet.len();
             sink(shard, &Commented { head, packet: &packet, comment: &comment }, of_link);
         }
     }
 }
-
-/// The heap's greatest is the oldest.
-impl Ord for HeldPacket {
-    fn cmp(&self, other: &HeldPacket) -> Ordering {
-        other.key().cmp(&self.key())
-    }
-}
-
-impl PartialOrd for HeldPacket {
-    fn partial_cmp(&self, other: &HeldPacket) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for HeldPacket {
-    fn eq(&self, other: &HeldPacket) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for HeldPacket {}
 
 #[cfg(test)]
 mod tests {

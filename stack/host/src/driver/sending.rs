@@ -42,7 +42,7 @@ impl<M: Machine> Driver<M> {
         let sent = if let Some(link) = port.link.gathers().filter(|_| may_gather) {
             port.outgoing.gather(now, machine, port.id, link)
         } else {
-            port.outgoing.fill(now, machine, port.id, port.link.cuts());
+            port.outgoing.fill(now, machine, port.id, port.link.properties().cuts);
             port.outgoing.next().map(|(transmit, packet)| port.link.transmit(now, transmit, packet))
         };
         let Some(sent) = sent else { return false };

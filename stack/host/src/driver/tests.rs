@@ -47,17 +47,9 @@ impl Machine for Counting {
         (count > 0).then_some(transmit)
     }
 
-    fn lent(&self) -> (&[u8], &[u8]) {
-        Default::default()
-    }
-
-    fn keep_trace(&mut self, _: bool) {}
-
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
-
-    fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
 }
 
 /// A driver whose clock stands still: no turn takes so long that it ends by that.
@@ -249,17 +241,9 @@ impl Machine for Bundling {
         Some(Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes, id: 3 })
     }
 
-    fn lent(&self) -> (&[u8], &[u8]) {
-        Default::default()
-    }
-
-    fn keep_trace(&mut self, _: bool) {}
-
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
-
-    fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
 }
 
 /// A link with room for so many packets.
@@ -439,13 +423,9 @@ impl Machine for Lending {
         (b"front", b"back")
     }
 
-    fn keep_trace(&mut self, _: bool) {}
-
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
-
-    fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
 }
 
 struct Nobody;

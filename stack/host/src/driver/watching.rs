@@ -44,7 +44,7 @@ impl<M: Machine> Driver<M> {
             _ => self.poller.change(fd, index, interest),
         };
         if let Err(error) = changed {
-            tracing::error!(link = port.link.name(), %error, "epoll does not watch it");
+            tracing::error!(link = port.link.tally().name(), %error, "epoll does not watch it");
             // An unwatched link is read at each iteration, and the next rest tries again.
             port.interest = before;
         }

@@ -27,13 +27,6 @@ pub struct Given {
     pub(super) kind: Kind,
 }
 
-impl Given {
-    /// The kind of the device.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-}
-
 /// The outer end of the socket.
 #[derive(Debug)]
 pub struct Outer(UnixStream);

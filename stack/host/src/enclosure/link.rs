@@ -8,16 +8,14 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use hopwise_core::endpoint::Offload;
-use hopwise_core::tcp::AckMerge;
-use hopwise_core::wire::{Checksums, IpHeader, IpView, UdpView, protocol, udp};
+use hopwise_core::wire::{IpHeader, IpView, UdpView, protocol, udp};
 use hopwise_core::{Instant, Transmit};
 use tun_rs::{VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
 use super::NEAR_MAC;
 use super::{DEVICE, Given, Kind, MTU};
-use crate::counters::{LinkCounters, LinkDrop, LinkTally};
-use crate::link::{Arrived, Gather, Link, Received, Sent};
+use crate::counters::{LinkDrop, LinkTally};
+use crate::link::{Arrived, Gather, Link, LinkProperties, Received, Sent};
 use crate::tun::{on_read_error, on_write_error};
 use crate::vnet::{IncomingBundle, arrive, header_for, shifted};
 
@@ -65,7 +63,7 @@ impl Enclosed {
     pub fn new(given: Given, sink: DatagramSink) -> (Enclosed, DatagramWriter) {
         let device = Arc::new(CommandDevice { fd: given.fd, kind: given.kind });
         let writer = DatagramWriter(Arc::clone(&device));
-        let (tally, incoming) = (LinkTally::new(), IncomingBundle::default());
+        let (tally, incoming) = (LinkTally::new(DEVICE), IncomingBundle::default());
         (Enclosed { device, sink, tally, incoming }, writer)
     }
 
@@ -129,24 +127,12 @@ fn ethernet_for(packet: &[u8]) -> [u8; ETHERNET] {
 }
 
 impl Link for Enclosed {
-    fn name(&self) -> &str {
-        DEVICE
+    fn properties(&self) -> LinkProperties {
+        LinkProperties { is_routed: true, ..LinkProperties::bundling(MTU) }
     }
 
-    fn mtu(&self) -> u16 {
-        MTU
-    }
-
-    fn offload(&self) -> Offload {
-        Offload::Cut { most_bytes: MTU.into() }
-    }
-
-    fn ack_merge(&self) -> AckMerge {
-        AckMerge::Read
-    }
-
-    fn checksums(&self) -> Checksums {
-        Checksums::Trust
+    fn tally(&self) -> &LinkTally {
+        &self.tally
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -175,14 +161,6 @@ impl Link for Enclosed {
 
     fn transmit(&mut self, _now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent {
         self.transmit_pieces(transmit, [packet, &[], &[]])
-    }
-
-    fn is_routed(&self) -> bool {
-        true
-    }
-
-    fn counters(&self) -> LinkCounters {
-        self.tally.show(DEVICE)
     }
 }
 

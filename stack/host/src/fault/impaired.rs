@@ -1,7 +1,6 @@
 //! One direction of a faulty link: its losses, and the packets whose time has not come.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use hopwise_core::Instant;
 use hopwise_core::impairment::{Impairer, Impairment, Loss, Passage};
@@ -13,40 +12,12 @@ use crate::counters::LinkDrop;
 pub(super) struct Impaired<T> {
     config: Impairment,
     impairer: Impairer,
-    waiting: BinaryHeap<Reverse<HeldBack<T>>>,
+    /// Packets that are held back, by their time and then by arrival.
+    waiting: BTreeMap<(Instant, u64), (Vec<u8>, T)>,
     order: u64,
     spare: Vec<Vec<u8>>,
     lost: u64,
     overflowed: u64,
-}
-
-/// Ordered by time, then by arrival.
-#[derive(Debug)]
-struct HeldBack<T> {
-    at: Instant,
-    order: u64,
-    packet: Vec<u8>,
-    rest: T,
-}
-
-impl<T> PartialEq for HeldBack<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.order == other.order
-    }
-}
-
-impl<T> Eq for HeldBack<T> {}
-
-impl<T> PartialOrd for HeldBack<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for HeldBack<T> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
-    }
 }
 
 impl<T: Copy> Impaired<T> {
@@ -54,7 +25,7 @@ impl<T: Copy> Impaired<T> {
         Impaired {
             config,
             impairer: Impairer::new(seed),
-            waiting: BinaryHeap::new(),
+            waiting: BTreeMap::new(),
             order: 0,
             spare: Vec::new(),
             lost: 0,
@@ -77,19 +48,17 @@ impl<T: Copy> Impaired<T> {
         copy.clear();
         copy.extend_from_slice(packet);
         self.order += 1;
-        self.waiting.push(Reverse(HeldBack { at, order: self.order, packet: copy, rest }));
+        self.waiting.insert((at, self.order), (copy, rest));
     }
 
     /// The next packet whose time has come. It stays until [`drop_due`](Lane::drop_due).
     pub(super) fn due(&self, now: Instant) -> Option<(&[u8], &T)> {
-        let Reverse(next) = self.waiting.peek().filter(|Reverse(next)| next.at <= now)?;
-        Some((&next.packet, &next.rest))
+        let (_, (packet, rest)) = self.waiting.first_key_value().filter(|((at, _), _)| *at <= now)?;
+        Some((packet, rest))
     }
 
     pub(super) fn drop_due(&mut self) {
-        if let Some(Reverse(gone)) = self.waiting.pop() {
-            self.spare.push(gone.packet);
-        }
+        self.spare.extend(self.waiting.pop_first().map(|(_, (packet, _))| packet));
     }
 
     /// Returns whether an earlier packet is due.
@@ -98,7 +67,7 @@ impl<T: Copy> Impaired<T> {
     }
 
     pub(super) fn next_at(&self) -> Option<Instant> {
-        self.waiting.peek().map(|Reverse(waiting)| waiting.at)
+        self.waiting.first_key_value().map(|((at, _), _)| *at)
     }
 
     pub(super) fn lost(&self) -> ImpairedDrops {

@@ -11,12 +11,10 @@ use rustix::net::{RecvFlags, SendFlags, bind, recv, send};
 
 use super::ask::open;
 use super::message::{NetlinkMessage, NetlinkReply, REQUEST, attribute, messages, word};
-use super::own::{GET_LINK, HEADER, NEW_LINK};
+use super::own::HEADER;
 use super::{NetlinkError, NetlinkResult, index_of};
 use crate::poller::wait_for;
 
-const DELETED_LINK: u16 = 17;
-const NAME: u16 = 3;
 /// The interface may carry packets (IFF_RUNNING), and the layer below it is up (IFF_LOWER_UP).
 const RUNNING: u32 = 0x40 | 0x1_0000;
 
@@ -43,7 +41,9 @@ impl CarrierWatch {
     /// The answer comes among the news.
     fn ask(&self) -> io::Result<()> {
         let name = [self.device.as_bytes(), &[0]].concat();
-        let question = NetlinkMessage::new(GET_LINK, REQUEST, 1).fixed(&[0; HEADER]).attribute(NAME, &name);
+        let question = NetlinkMessage::new(libc::RTM_GETLINK, REQUEST, 1)
+            .fixed(&[0; HEADER])
+            .attribute(libc::IFLA_IFNAME, &name);
         send(&self.news, &question.finish(), SendFlags::empty())?;
         Ok(())
     }
@@ -89,13 +89,13 @@ fn carrier(heard: &NetlinkReply<'_>, device: &str) -> Option<bool> {
     if heard.errno() == Some(libc::ENODEV) {
         return Some(false);
     }
-    let name = attribute(heard.body.get(HEADER..)?, NAME)?;
+    let name = attribute(heard.body.get(HEADER..)?, libc::IFLA_IFNAME)?;
     if name.strip_suffix(&[0]).unwrap_or(name) != device.as_bytes() {
         return None;
     }
     match heard.kind {
-        NEW_LINK => word(heard.body, 8).map(|flags| flags & RUNNING == RUNNING),
-        DELETED_LINK => Some(false),
+        libc::RTM_NEWLINK => word(heard.body, 8).map(|flags| flags & RUNNING == RUNNING),
+        libc::RTM_DELLINK => Some(false),
         _ => None,
     }
 }
@@ -146,30 +146,32 @@ mod tests {
     fn message(kind: u16, device: &str, flags: u32) -> Vec<u8> {
         let header = [&[0; 8][..], &flags.to_ne_bytes(), &[0; 4]].concat();
         let name = [device.as_bytes(), &[0]].concat();
-        NetlinkMessage::new(kind, 0, 0).fixed(&header).attribute(NAME, &name).finish()
+        NetlinkMessage::new(kind, 0, 0).fixed(&header).attribute(libc::IFLA_IFNAME, &name).finish()
     }
 
     #[test]
     fn the_last_word_about_the_interface_counts() {
-        let both = [message(NEW_LINK, "radio", RUNNING), message(NEW_LINK, "radio", 0x40)].concat();
+        let both = [message(libc::RTM_NEWLINK, "radio", RUNNING), message(libc::RTM_NEWLINK, "radio", 0x40)]
+            .concat();
         assert_eq!(carrier_of(&both, "radio"), Some(false));
-        assert_eq!(carrier_of(&message(NEW_LINK, "radio", RUNNING | 1), "radio"), Some(true));
+        assert_eq!(carrier_of(&message(libc::RTM_NEWLINK, "radio", RUNNING | 1), "radio"), Some(true));
         assert_eq!(carrier_of(&both, "radio2"), None);
-        assert_eq!(carrier_of(&message(GET_LINK, "radio", RUNNING), "radio"), None);
+        assert_eq!(carrier_of(&message(libc::RTM_GETLINK, "radio", RUNNING), "radio"), None);
     }
 
     #[test]
     fn an_interface_that_is_removed_has_no_carrier_and_one_made_anew_has_its_own() {
-        assert_eq!(carrier_of(&message(DELETED_LINK, "radio", RUNNING), "radio"), Some(false));
+        assert_eq!(carrier_of(&message(libc::RTM_DELLINK, "radio", RUNNING), "radio"), Some(false));
         let missing = NetlinkMessage::new(ERROR, 0, 1).fixed(&(-libc::ENODEV).to_ne_bytes()).finish();
         assert_eq!(carrier_of(&missing, "radio"), Some(false));
-        let anew = [message(DELETED_LINK, "radio", 0), message(NEW_LINK, "radio", RUNNING)].concat();
+        let anew =
+            [message(libc::RTM_DELLINK, "radio", 0), message(libc::RTM_NEWLINK, "radio", RUNNING)].concat();
         assert_eq!(carrier_of(&anew, "radio"), Some(true));
     }
 
     #[test]
     fn what_is_cut_off_says_nothing() {
-        let whole = message(NEW_LINK, "radio", RUNNING);
+        let whole = message(libc::RTM_NEWLINK, "radio", RUNNING);
         for len in 0..whole.len() {
             assert_eq!(carrier_of(&whole[..len], "radio"), None, "{len}");
         }

@@ -6,17 +6,15 @@
 //! The kernel's queue of an interface: how much waits there (linux/pkt_sched.h, linux/gen_stats.h).
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use hopwise_core::ip::Prefix;
 
 use super::ask::{KernelRefusal, ask, open, open_for_words, request};
 use super::message::{DUMP, NetlinkMessage, NetlinkReply, attribute, attributes, word};
-use super::own::{GET_LINK, GET_ROUTE, HEADER, NEW_LINK, NEW_ROUTE};
+use super::own::HEADER;
+use super::way::{family, octets, read_address};
 
-const NEW_ADDRESS: u16 = 20;
-const DELETE_ADDRESS: u16 = 21;
-const GET_ADDRESS: u16 = 22;
 /// Flags of a request: an entry is made, and it may not be there yet.
 const CREATE: u16 = 0x400;
 const EXCLUSIVE: u16 = 0x200;
@@ -25,32 +23,19 @@ const EXCLUSIVE: u16 = 0x200;
 const INDEX: usize = 4;
 const FLAGS: usize = 8;
 const UP: u32 = 1;
-const LINK_NAME: u16 = 3;
-/// The longest packet in bytes, and the number of packets that may wait in its queue.
-pub(crate) const MTU: u16 = 4;
-pub(crate) const QUEUE: u16 = 13;
-const LINK_MASTER: u16 = 10;
 
-/// A struct ifaddrmsg, and its attributes.
+/// A struct ifaddrmsg: its size, and the place of its scope.
 const ADDRESS_HEADER: usize = 8;
 const SCOPE: usize = 3;
-const SCOPE_LINK: u8 = 253;
-const ADDRESS: u16 = 1;
-const LOCAL: u16 = 2;
-const BROADCAST: u16 = 4;
 /// No other host has the address: duplicates are not looked for, which would delay its first use.
 const NODAD: u8 = 2;
 
-/// A struct rtmsg: places of its protocol, type and flags, and what is skipped or cleared there.
+/// A struct rtmsg: places of its protocol, type and flags, and the flag that is kept there.
 const ROUTE_HEADER: usize = 12;
 const PROTOCOL: usize = 5;
 const ROUTE_TYPE: usize = 7;
 const ROUTE_FLAGS: usize = 8;
-const OF_KERNEL: u8 = 2;
-const UNICAST: u8 = 1;
-const CLONED: u32 = 0x200;
 const ON_LINK: u32 = 4;
-const OUT_DEVICE: u16 = 4;
 
 /// A device's name and state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,14 +61,15 @@ pub(crate) struct OwnAddress {
 /// The state of the device with that number.
 pub(crate) fn device(index: u32) -> io::Result<NamedDevice> {
     let mut found = None;
-    let question = NetlinkMessage::new(GET_LINK, 0, 0).fixed(&link_header(index, 0, 0));
+    let question = NetlinkMessage::new(libc::RTM_GETLINK, 0, 0).fixed(&link_header(index, 0, 0));
     ask(open(None)?, question, |heard| {
-        let Some(all) = heard.body.get(HEADER..).filter(|_| heard.kind == NEW_LINK) else { return };
-        let name = attribute(all, LINK_NAME).map(|name| String::from_utf8_lossy(name));
+        let Some(all) = heard.body.get(HEADER..).filter(|_| heard.kind == libc::RTM_NEWLINK) else { return };
+        let name = attribute(all, libc::IFLA_IFNAME).map(|name| String::from_utf8_lossy(name));
         let name = name.map(|name| name.trim_end_matches('\0').to_owned());
         let number = |kind| attribute(all, kind).and_then(|value| word(value, 0));
-        let (queue, master) = (number(QUEUE).unwrap_or(0), number(LINK_MASTER));
-        if let (Some(name), Some(mtu), Some(flags)) = (name, number(MTU), word(heard.body, FLAGS)) {
+        let (queue, master) = (number(libc::IFLA_TXQLEN).unwrap_or(0), number(libc::IFLA_MASTER));
+        if let (Some(name), Some(mtu), Some(flags)) = (name, number(libc::IFLA_MTU), word(heard.body, FLAGS))
+        {
             found = Some(NamedDevice { name, is_up: flags & UP != 0, mtu, queue, master });
         }
     })?;
@@ -106,12 +92,12 @@ fn tell(message: NetlinkMessage) -> Result<(), KernelRefusal> {
 /// Takes a device up or down.
 pub(crate) fn set_link(index: u32, is_up: bool) -> Result<(), KernelRefusal> {
     let flags = if is_up { UP } else { 0 };
-    tell(NetlinkMessage::new(NEW_LINK, 0, 0).fixed(&link_header(index, flags, UP)))
+    tell(NetlinkMessage::new(libc::RTM_NEWLINK, 0, 0).fixed(&link_header(index, flags, UP)))
 }
 
 /// Sets a number of a device: [`MTU`], or [`QUEUE`].
 pub(crate) fn set_number(index: u32, kind: u16, value: u32) -> Result<(), KernelRefusal> {
-    let message = NetlinkMessage::new(NEW_LINK, 0, 0).fixed(&link_header(index, 0, 0));
+    let message = NetlinkMessage::new(libc::RTM_NEWLINK, 0, 0).fixed(&link_header(index, 0, 0));
     tell(message.attribute(kind, &value.to_ne_bytes()))
 }
 
@@ -142,8 +128,8 @@ pub(crate) fn device_with(address: IpAddr) -> io::Result<Option<u32>> {
 }
 
 fn each_address(mut sink: impl FnMut(&[u8])) -> io::Result<()> {
-    ask(open(None)?, NetlinkMessage::new(GET_ADDRESS, DUMP, 0).fixed(&[0; ADDRESS_HEADER]), |heard| {
-        if heard.kind == NEW_ADDRESS {
+    ask(open(None)?, NetlinkMessage::new(libc::RTM_GETADDR, DUMP, 0).fixed(&[0; ADDRESS_HEADER]), |heard| {
+        if heard.kind == libc::RTM_NEWADDR {
             sink(heard.body);
         }
     })
@@ -151,50 +137,41 @@ fn each_address(mut sink: impl FnMut(&[u8])) -> io::Result<()> {
 
 fn of_device(body: &[u8], index: u32) -> Option<OwnAddress> {
     let prefix = prefix_in(body).filter(|_| word(body, INDEX) == Some(index))?;
-    let is_of_kernel = prefix.address().is_ipv6() && body.get(SCOPE) == Some(&SCOPE_LINK);
+    let is_of_kernel = prefix.address().is_ipv6() && body.get(SCOPE) == Some(&libc::RT_SCOPE_LINK);
     Some(OwnAddress { prefix, is_of_kernel, message: body.to_vec() })
 }
 
 /// The address with its subnet, in the kernel's message.
 pub(crate) fn prefix_in(body: &[u8]) -> Option<Prefix> {
     let all = body.get(ADDRESS_HEADER..)?;
-    let own = attribute(all, LOCAL).or_else(|| attribute(all, ADDRESS))?;
+    let own = attribute(all, libc::IFA_LOCAL).or_else(|| attribute(all, libc::IFA_ADDRESS))?;
     Prefix::new(read_address(own)?, body[1]).ok()
-}
-
-fn read_address(bytes: &[u8]) -> Option<IpAddr> {
-    let v4 = || Some(IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?)));
-    v4().or_else(|| Some(IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?))))
 }
 
 /// The message for an address that a device gets.
 pub(crate) fn new_address(index: u32, prefix: &Prefix) -> Vec<u8> {
-    let (family, own, flags) = match prefix.address() {
-        IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec(), 0),
-        IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec(), NODAD),
-    };
+    let own = octets(prefix.address());
+    let flags = if prefix.address().is_ipv6() { NODAD } else { 0 };
     let mut header = [0; ADDRESS_HEADER];
-    header[0] = u8::try_from(family).unwrap_or(0);
-    header[1] = prefix.bits();
-    header[2] = flags;
+    header[..3].copy_from_slice(&[family(prefix.address()), prefix.bits(), flags]);
     header[INDEX..].copy_from_slice(&index.to_ne_bytes());
     let mut message = NetlinkMessage::new(0, 0, 0).fixed(&header);
-    message = message.attribute(LOCAL, &own).attribute(ADDRESS, &own);
+    message = message.attribute(libc::IFA_LOCAL, &own).attribute(libc::IFA_ADDRESS, &own);
     if let Some(broadcast) = prefix.broadcast() {
-        message = message.attribute(BROADCAST, &broadcast.octets());
+        message = message.attribute(libc::IFA_BROADCAST, &broadcast.octets());
     }
     message.finish().split_off(super::message::HEADER)
 }
 
 /// Adds an address; one that is there already is as good.
 pub(crate) fn add_address(message: &[u8]) -> Result<(), KernelRefusal> {
-    added(tell(NetlinkMessage::new(NEW_ADDRESS, CREATE | EXCLUSIVE, 0).fixed(message)))
+    added(tell(NetlinkMessage::new(libc::RTM_NEWADDR, CREATE | EXCLUSIVE, 0).fixed(message)))
 }
 
 /// Removes an address; one that is gone already is as good.
 pub(crate) fn remove_address(index: u32, prefix: &Prefix) -> Result<(), KernelRefusal> {
     let message = new_address(index, prefix);
-    match tell(NetlinkMessage::new(DELETE_ADDRESS, 0, 0).fixed(&message)) {
+    match tell(NetlinkMessage::new(libc::RTM_DELADDR, 0, 0).fixed(&message)) {
         Err(refused) if refused.is_one_of(&[libc::EADDRNOTAVAIL]) => Ok(()),
         done => done,
     }
@@ -204,8 +181,8 @@ pub(crate) fn remove_address(index: u32, prefix: &Prefix) -> Result<(), KernelRe
 /// addresses, and when the device goes down.
 pub(crate) fn routes(index: u32) -> io::Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
-    ask(open(None)?, NetlinkMessage::new(GET_ROUTE, DUMP, 0).fixed(&[0; ROUTE_HEADER]), |heard| {
-        if heard.kind == NEW_ROUTE {
+    ask(open(None)?, NetlinkMessage::new(libc::RTM_GETROUTE, DUMP, 0).fixed(&[0; ROUTE_HEADER]), |heard| {
+        if heard.kind == libc::RTM_NEWROUTE {
             found.extend(route_over(heard.body, index));
         }
     })?;
@@ -215,26 +192,25 @@ pub(crate) fn routes(index: u32) -> io::Result<Vec<Vec<u8>>> {
 fn route_over(body: &[u8], index: u32) -> Option<Vec<u8>> {
     let all = body.get(ROUTE_HEADER..)?;
     let flags = word(body, ROUTE_FLAGS)?;
-    let is_over = attribute(all, OUT_DEVICE).and_then(|device| word(device, 0)) == Some(index);
-    let is_made = body[PROTOCOL] != OF_KERNEL && body[ROUTE_TYPE] == UNICAST && flags & CLONED == 0;
+    let is_over = attribute(all, libc::RTA_OIF).and_then(|device| word(device, 0)) == Some(index);
+    let is_made = body[PROTOCOL] != libc::RTPROT_KERNEL
+        && body[ROUTE_TYPE] == libc::RTN_UNICAST
+        && flags & libc::RTM_F_CLONED == 0;
     if !is_over || !is_made {
         return None;
     }
-    // Other flags tell the state of the device, and the kernel takes none of them back.
+    // Other flags tell the state of the device, and the kernel takes none of them back; neither does it take ages.
     let mut message = NetlinkMessage::new(0, 0, 0).fixed(&body[..ROUTE_FLAGS]);
     message = message.fixed(&(flags & ON_LINK).to_ne_bytes());
-    for (kind, value) in attributes(all).filter(|(kind, _)| *kind != CACHE_INFO) {
+    for (kind, value) in attributes(all).filter(|(kind, _)| *kind != libc::RTA_CACHEINFO) {
         message = message.attribute(kind, value);
     }
     Some(message.finish().split_off(super::message::HEADER))
 }
 
-/// The ages of a route.
-const CACHE_INFO: u16 = 12;
-
 /// Adds a route; one that is there already is as good.
 pub(crate) fn add_route(message: &[u8]) -> Result<(), KernelRefusal> {
-    added(tell(NetlinkMessage::new(NEW_ROUTE, CREATE | EXCLUSIVE, 0).fixed(message)))
+    added(tell(NetlinkMessage::new(libc::RTM_NEWROUTE, CREATE | EXCLUSIVE, 0).fixed(message)))
 }
 
 fn added(done: Result<(), KernelRefusal>) -> Result<(), KernelRefusal> {
@@ -244,15 +220,12 @@ fn added(done: Result<(), KernelRefusal>) -> Result<(), KernelRefusal> {
     }
 }
 
-const NEW_QDISC: u16 = 36;
-const GET_QDISC: u16 = 38;
 /// A struct tcmsg: family, index, handle, parent, info.
 const QDISC_HEADER: usize = 20;
 const INDEX_AT: usize = 4;
 const PARENT_AT: usize = 12;
 /// The outermost discipline of an interface (TC_H_ROOT), whose counts include the inner disciplines.
 const ROOT: u32 = u32::MAX;
-const STATS2: u16 = 7;
 const STATS_QUEUE: u16 = 3;
 
 /// Packets that wait in a queue.
@@ -269,7 +242,7 @@ pub struct QueuedPackets {
 /// The queue of the interface with that number; `None` if it has none, or does not count.
 pub fn queued(index: u32) -> io::Result<Option<QueuedPackets>> {
     let mut found = None;
-    ask(open(None)?, NetlinkMessage::new(GET_QDISC, DUMP, 0).fixed(&[0; QDISC_HEADER]), |heard| {
+    ask(open(None)?, NetlinkMessage::new(libc::RTM_GETQDISC, DUMP, 0).fixed(&[0; QDISC_HEADER]), |heard| {
         found = found.or_else(|| queue(heard, index));
     })?;
     Ok(found)
@@ -277,10 +250,10 @@ pub fn queued(index: u32) -> io::Result<Option<QueuedPackets>> {
 
 fn queue(heard: &NetlinkReply<'_>, index: u32) -> Option<QueuedPackets> {
     let is_of = |at, wanted| word(heard.body, at) == Some(wanted);
-    if heard.kind != NEW_QDISC || !is_of(INDEX_AT, index) || !is_of(PARENT_AT, ROOT) {
+    if heard.kind != libc::RTM_NEWQDISC || !is_of(INDEX_AT, index) || !is_of(PARENT_AT, ROOT) {
         return None;
     }
-    let counts = attribute(attribute(heard.body.get(QDISC_HEADER..)?, STATS2)?, STATS_QUEUE)?;
+    let counts = attribute(attribute(heard.body.get(QDISC_HEADER..)?, libc::TCA_STATS2)?, STATS_QUEUE)?;
     let count = |nth: usize| word(counts, 4 * nth).map(u64::from);
     Some(QueuedPackets { packets: count(0)?, bytes: count(1)?, drops: count(2)? })
 }
@@ -308,18 +281,18 @@ mod tests {
     fn a_route_is_kept_without_the_state_of_its_device_and_the_kernel_s_own_is_not() {
         let route = |protocol: u8, flags: u32| {
             let mut header = [0; ROUTE_HEADER];
-            (header[PROTOCOL], header[ROUTE_TYPE]) = (protocol, UNICAST);
+            (header[PROTOCOL], header[ROUTE_TYPE]) = (protocol, libc::RTN_UNICAST);
             header[ROUTE_FLAGS..].copy_from_slice(&flags.to_ne_bytes());
             let message =
-                NetlinkMessage::new(0, 0, 0).fixed(&header).attribute(OUT_DEVICE, &7_u32.to_ne_bytes());
-            message.attribute(CACHE_INFO, &[1; 4]).finish().split_off(super::super::message::HEADER)
+                NetlinkMessage::new(0, 0, 0).fixed(&header).attribute(libc::RTA_OIF, &7_u32.to_ne_bytes());
+            message.attribute(libc::RTA_CACHEINFO, &[1; 4]).finish().split_off(super::super::message::HEADER)
         };
         let kept = route_over(&route(4, ON_LINK | 16), 7).expect("a route of an administrator");
         assert_eq!(word(&kept, ROUTE_FLAGS), Some(ON_LINK));
-        assert_eq!(attribute(&kept[ROUTE_HEADER..], CACHE_INFO), None);
+        assert_eq!(attribute(&kept[ROUTE_HEADER..], libc::RTA_CACHEINFO), None);
         assert_eq!(route_over(&route(4, 0), 8), None, "over another device");
-        assert_eq!(route_over(&route(OF_KERNEL, 0), 7), None);
-        assert_eq!(route_over(&route(4, CLONED), 7), None);
+        assert_eq!(route_over(&route(libc::RTPROT_KERNEL, 0), 7), None);
+        assert_eq!(route_over(&route(4, libc::RTM_F_CLONED), 7), None);
     }
 
     #[test]
@@ -347,8 +320,8 @@ mod tests {
     #[test]
     fn the_outermost_queue_of_the_interface_counts() {
         let message = |index, parent| {
-            let message = NetlinkMessage::new(NEW_QDISC, 0, 1).fixed(&header(index, parent));
-            message.attribute(STATS2, &counts([3, 4500, 7, 0, 0])).finish()
+            let message = NetlinkMessage::new(libc::RTM_NEWQDISC, 0, 1).fixed(&header(index, parent));
+            message.attribute(libc::TCA_STATS2, &counts([3, 4500, 7, 0, 0])).finish()
         };
         let read = |bytes: &[u8]| messages(bytes).find_map(|heard| queue(&heard, 4));
         assert_eq!(read(&message(4, ROOT)), Some(QueuedPackets { packets: 3, bytes: 4500, drops: 7 }));

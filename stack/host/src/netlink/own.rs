@@ -7,15 +7,12 @@ use hopwise_core::narrow::as_u8;
 
 use super::ask::{ask, open};
 use super::message::{DUMP, NetlinkMessage, NetlinkReply, word};
+use super::way::{family, octets};
 
 /// A struct rtmsg, and the offset of the route's type. These types lead to the machine itself: addresses of its own,
 /// broadcasts of its links, and IPv6's addresses for any router.
-pub(super) const NEW_ROUTE: u16 = 24;
-pub(super) const GET_ROUTE: u16 = 26;
 const ROUTE_TYPE: usize = 7;
 const HERE: [u8; 3] = [2, 3, 4];
-/// The attribute for a route's destination.
-pub(super) const DESTINATION: u16 = 1;
 /// The offset of the interface's number in a struct ifinfomsg.
 const INDEX: usize = 4;
 
@@ -44,18 +41,15 @@ fn is_for_lack(error: &io::Error) -> bool {
 }
 
 fn leads_here(address: IpAddr) -> io::Result<bool> {
-    let (family, bytes) = match address {
-        IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
-        IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
-    };
+    let bytes = octets(address);
     let mut header = [0; 12];
-    header[0] = as_u8(family as usize);
-    header[1] = as_u8(bytes.len() * 8);
-    let question = NetlinkMessage::new(GET_ROUTE, 0, 0).fixed(&header).attribute(DESTINATION, &bytes);
+    (header[0], header[1]) = (family(address), as_u8(bytes.len() * 8));
+    let question =
+        NetlinkMessage::new(libc::RTM_GETROUTE, 0, 0).fixed(&header).attribute(libc::RTA_DST, &bytes);
     let mut is_local = false;
     ask(open(None)?, question, |heard| {
-        is_local |=
-            heard.kind == NEW_ROUTE && heard.body.get(ROUTE_TYPE).is_some_and(|kind| HERE.contains(kind));
+        is_local |= heard.kind == libc::RTM_NEWROUTE
+            && heard.body.get(ROUTE_TYPE).is_some_and(|kind| HERE.contains(kind));
     })?;
     Ok(is_local)
 }
@@ -68,15 +62,13 @@ pub(crate) fn interfaces() -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-pub(super) const NEW_LINK: u16 = 16;
-pub(super) const GET_LINK: u16 = 18;
 /// A struct ifinfomsg.
 pub(crate) const HEADER: usize = 16;
 
 /// Hands over the kernel's message about each interface.
 pub(crate) fn each_link(mut sink: impl FnMut(&NetlinkReply<'_>)) -> io::Result<()> {
-    ask(open(None)?, NetlinkMessage::new(GET_LINK, DUMP, 0).fixed(&[0; HEADER]), |heard| {
-        if heard.kind == NEW_LINK {
+    ask(open(None)?, NetlinkMessage::new(libc::RTM_GETLINK, DUMP, 0).fixed(&[0; HEADER]), |heard| {
+        if heard.kind == libc::RTM_NEWLINK {
             sink(heard);
         }
     })

@@ -10,23 +10,10 @@ use hopwise_core::narrow::as_u8;
 
 use super::ask::{ask, open};
 use super::message::{DUMP, NetlinkMessage, attribute, word};
-use super::own::{DESTINATION, GET_ROUTE, NEW_ROUTE};
 use crate::sys;
 
 /// The size of a struct rtmsg, and of a struct ndmsg.
 const HEADER: usize = 12;
-/// Attributes of a route: the interface, the next hop, and a next hop of another family than the destination's.
-const INTERFACE: u16 = 4;
-const GATEWAY: u16 = 5;
-const VIA: u16 = 18;
-const NEW_NEIGHBOUR: u16 = 28;
-const GET_NEIGHBOUR: u16 = 30;
-/// Attributes of a neighbour: its address, and that on the link.
-const ADDRESS: u16 = 1;
-const LINK_ADDRESS: u16 = 2;
-
-/// The flag that asks for the route as the table has it, with its subnet (RTM_F_FIB_MATCH).
-const AS_IN_TABLE: u32 = 0x2000;
 /// The places of the flags and of the subnet's length in a struct rtmsg.
 const FLAGS: std::ops::Range<usize> = 8..12;
 const SUBNET_BITS: usize = 1;
@@ -69,7 +56,8 @@ impl WaySocket {
     }
 
     fn route(&self, to: IpAddr) -> Option<RouteTo> {
-        self.asked(to, AS_IN_TABLE, |body| {
+        // The route as the table has it, with its subnet.
+        self.asked(to, libc::RTM_F_FIB_MATCH, |body| {
             let First { interface, next_hop } = read_route(body, to)?;
             Some(RouteTo { interface, next_hop, bits: *body.get(SUBNET_BITS)? })
         })
@@ -80,10 +68,11 @@ impl WaySocket {
         let mut header = [0; HEADER];
         (header[0], header[1]) = (family(to), as_u8(bytes.len() * 8));
         header[FLAGS].copy_from_slice(&flags.to_ne_bytes());
-        let question = NetlinkMessage::new(GET_ROUTE, 0, 0).fixed(&header).attribute(DESTINATION, &bytes);
+        let question =
+            NetlinkMessage::new(libc::RTM_GETROUTE, 0, 0).fixed(&header).attribute(libc::RTA_DST, &bytes);
         let mut found = None;
         let asked = ask(self.0.as_fd(), question, |heard| {
-            if heard.kind == NEW_ROUTE {
+            if heard.kind == libc::RTM_NEWROUTE {
                 found = read(heard.body);
             }
         });
@@ -95,11 +84,12 @@ impl WaySocket {
         let mut header = [0; HEADER];
         header[0] = family(at.next_hop);
         header[4..8].copy_from_slice(&at.interface.to_ne_bytes());
-        let question =
-            NetlinkMessage::new(GET_NEIGHBOUR, 0, 0).fixed(&header).attribute(ADDRESS, &octets(at.next_hop));
+        let question = NetlinkMessage::new(libc::RTM_GETNEIGH, 0, 0)
+            .fixed(&header)
+            .attribute(libc::NDA_DST, &octets(at.next_hop));
         let mut station = None;
         let asked = ask(self.0.as_fd(), question, |heard| {
-            if heard.kind == NEW_NEIGHBOUR {
+            if heard.kind == libc::RTM_NEWNEIGH {
                 station = read_neighbour(heard.body);
             }
         });
@@ -107,7 +97,7 @@ impl WaySocket {
     }
 }
 
-fn family(address: IpAddr) -> u8 {
+pub(super) fn family(address: IpAddr) -> u8 {
     as_u8(if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 } as usize)
 }
 
@@ -119,7 +109,7 @@ pub(crate) fn octets(address: IpAddr) -> Vec<u8> {
     }
 }
 
-fn read_address(bytes: &[u8]) -> Option<IpAddr> {
+pub(super) fn read_address(bytes: &[u8]) -> Option<IpAddr> {
     let v4 = <[u8; 4]>::try_from(bytes).map(|octets| Ipv4Addr::from(octets).into());
     v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|octets| Ipv6Addr::from(octets).into())).ok()
 }
@@ -127,21 +117,20 @@ fn read_address(bytes: &[u8]) -> Option<IpAddr> {
 /// A host on the link is its own next hop.
 fn read_route(body: &[u8], to: IpAddr) -> Option<First> {
     let attributes = body.get(HEADER..)?;
-    let via = attribute(attributes, VIA).and_then(|via| via.get(2..));
-    let next_hop = match attribute(attributes, GATEWAY).or(via) {
+    // A next hop of another family than the destination's.
+    let via = attribute(attributes, libc::RTA_VIA).and_then(|via| via.get(2..));
+    let next_hop = match attribute(attributes, libc::RTA_GATEWAY).or(via) {
         Some(bytes) => read_address(bytes)?,
         None => to,
     };
-    Some(First { interface: word(attribute(attributes, INTERFACE)?, 0)?, next_hop })
+    Some(First { interface: word(attribute(attributes, libc::RTA_OIF)?, 0)?, next_hop })
 }
 
 fn read_neighbour(body: &[u8]) -> Option<StationAddress> {
-    let address = attribute(body.get(HEADER..)?, LINK_ADDRESS)?;
+    let address = attribute(body.get(HEADER..)?, libc::NDA_LLADDR)?;
     address.try_into().ok().map(StationAddress)
 }
 
-/// The attribute of a route for its table.
-const TABLE: u16 = 15;
 /// Makes the kernel choose the routes of a dump by the question's attributes.
 const STRICT: (libc::c_int, libc::c_int) = (libc::SOL_NETLINK, libc::NETLINK_GET_STRICT_CHK);
 
@@ -151,13 +140,15 @@ pub(super) fn leads_to(table: u32, is_v6: bool, device: u32) -> io::Result<bool>
     sys::set_option(socket.as_fd(), STRICT, 1)?;
     let mut header = [0; HEADER];
     header[0] = as_u8(if is_v6 { libc::AF_INET6 } else { libc::AF_INET } as usize);
-    let question =
-        NetlinkMessage::new(GET_ROUTE, DUMP, 0).fixed(&header).attribute(TABLE, &table.to_ne_bytes());
+    let question = NetlinkMessage::new(libc::RTM_GETROUTE, DUMP, 0)
+        .fixed(&header)
+        .attribute(libc::RTA_TABLE, &table.to_ne_bytes());
     let mut is_there = false;
     let asked = ask(&socket, question, |heard| {
         let attributes = heard.body.get(HEADER..).unwrap_or_default();
         let is = |kind, wanted| attribute(attributes, kind).and_then(|value| word(value, 0)) == Some(wanted);
-        is_there |= heard.kind == NEW_ROUTE && is(TABLE, table) && is(INTERFACE, device);
+        is_there |=
+            heard.kind == libc::RTM_NEWROUTE && is(libc::RTA_TABLE, table) && is(libc::RTA_OIF, device);
     });
     match asked {
         // There is no such table.
@@ -183,21 +174,24 @@ mod tests {
         let to = IpAddr::from([10, 0, 0, 9]);
         let interface = 7_u32.to_ne_bytes();
         let first = |next_hop: IpAddr| Some(First { interface: 7, next_hop });
-        assert_eq!(read_route(&body(&[(INTERFACE, &interface)]), to), first(to));
-        let over = [(INTERFACE, &interface[..]), (GATEWAY, &[10, 0, 0, 2])];
+        assert_eq!(read_route(&body(&[(libc::RTA_OIF, &interface)]), to), first(to));
+        let over = [(libc::RTA_OIF, &interface[..]), (libc::RTA_GATEWAY, &[10, 0, 0, 2])];
         assert_eq!(read_route(&body(&over), to), first([10, 0, 0, 2].into()));
         let link_local = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2);
         let via = [&[10, 0][..], &link_local.octets()].concat();
-        assert_eq!(read_route(&body(&[(INTERFACE, &interface), (VIA, &via)]), to), first(link_local.into()));
+        assert_eq!(
+            read_route(&body(&[(libc::RTA_OIF, &interface), (libc::RTA_VIA, &via)]), to),
+            first(link_local.into())
+        );
         assert_eq!(read_route(&body(&[]), to), None, "a route to nowhere has no interface");
         assert_eq!(read_route(&[0; 3], to), None);
     }
 
     #[test]
     fn a_neighbour_that_is_still_sought_has_no_station() {
-        let found = body(&[(ADDRESS, &[10, 0, 0, 2]), (LINK_ADDRESS, &[2, 0, 0, 0, 0, 1])]);
+        let found = body(&[(libc::NDA_DST, &[10, 0, 0, 2]), (libc::NDA_LLADDR, &[2, 0, 0, 0, 0, 1])]);
         assert_eq!(read_neighbour(&found), Some(StationAddress([2, 0, 0, 0, 0, 1])));
-        assert_eq!(read_neighbour(&body(&[(ADDRESS, &[10, 0, 0, 2])])), None);
+        assert_eq!(read_neighbour(&body(&[(libc::NDA_DST, &[10, 0, 0, 2])])), None);
     }
 
     #[test]

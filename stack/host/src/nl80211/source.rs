@@ -101,11 +101,6 @@ impl StationSource {
         self.board.clone()
     }
 
-    /// The name of the interface.
-    pub fn interface(&self) -> &str {
-        &self.interface
-    }
-
     /// Hands on the notifications so far, and asks for a report if one is due. It does not wait.
     pub fn poll(&mut self, now: Instant, news: &mut dyn FnMut(StationNews)) -> Polled {
         self.hear(news);

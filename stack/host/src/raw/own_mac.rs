@@ -57,7 +57,7 @@ impl Raw {
         self.own.mac = mac;
         let [before, mac_now] = [before, mac].map(|mac| hopwise_core::StationAddress(mac).to_string());
         tracing::warn!(
-            device = self.device,
+            device = self.tally.name,
             before,
             now = mac_now,
             "the device has another Ethernet address"

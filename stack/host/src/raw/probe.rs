@@ -43,7 +43,7 @@ fn ask(socket: &mut PacketSocket, own: Mac, address: Ipv4Addr) {
     let question = arp::question(own, Ipv4Addr::UNSPECIFIED.into(), address.into());
     let head = header(BROADCAST, own, Protocol::Arp);
     let frame = [&[0; VIRTIO_NET_HDR_LEN][..], &head, &question].concat();
-    let mut tally = LinkTally::new();
+    let mut tally = LinkTally::new("");
     socket.put(&frame, &mut tally);
     socket.flush(&mut tally);
 }

@@ -82,7 +82,7 @@ impl PacketSocket {
         let packet = libc::SOL_PACKET;
         set(&fd, packet, libc::PACKET_VNET_HDR, &1_i32).map_err(failed("ask for bundles"))?;
         set(&fd, packet, libc::PACKET_AUXDATA, &1_i32).map_err(failed("ask for VLAN tags"))?;
-        set(&fd, packet, PACKET_IGNORE_OUTGOING, &1_i32).map_err(failed("leave out what leaves"))?;
+        set(&fd, packet, libc::PACKET_IGNORE_OUTGOING, &1_i32).map_err(failed("leave out what leaves"))?;
         set(&fd, packet, libc::PACKET_ADD_MEMBERSHIP, &membership).map_err(failed("join all groups"))?;
         // A smaller buffer works, too.
         let _ = set(&fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &BUFFER_BYTES)
@@ -249,9 +249,6 @@ impl PacketSocket {
         if result == 0 { u64::from(stats.tp_drops) } else { 0 }
     }
 }
-
-/// Since Linux 4.20; libc does not name it.
-const PACKET_IGNORE_OUTGOING: c_int = 23;
 
 /// The reason to drop a frame; `None` if the socket only lacks room.
 fn reason(error: &io::Error) -> Option<LinkDrop> {

@@ -16,8 +16,8 @@ use hopwise_core::wire::{IpHeader, IpView, UdpView, protocol, udp};
 use hopwise_core::{Cast, Instant, Transmit};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 
-use crate::counters::{LinkCounters, LinkDrop, LinkTally};
-use crate::link::{Arrived, Link, MAX_PACKET, Received, Sent};
+use crate::counters::{LinkDrop, LinkTally};
+use crate::link::{Arrived, Link, LinkProperties, MAX_PACKET, Received, Sent};
 use crate::{netlink, sys};
 
 /// Room for a TTL and a destination.
@@ -28,7 +28,6 @@ const MOST_BYTES: usize = 65_535 - 28;
 /// The socket for routing messages on one interface.
 #[derive(Debug)]
 pub struct ControlSocket {
-    device: String,
     port: u16,
     everyone: Ipv4Addr,
     socket: UdpSocket,
@@ -66,13 +65,12 @@ impl ControlSocket {
         let socket = UdpSocket::from(fd);
         socket.set_broadcast(true)?;
         Ok(ControlSocket {
-            device: device.to_owned(),
             port,
             everyone,
             socket,
             message: vec![0; MOST_BYTES],
             packet: Vec::with_capacity(MAX_PACKET),
-            tally: LinkTally::new(),
+            tally: LinkTally::new(device),
         })
     }
 
@@ -185,16 +183,12 @@ fn write_packet(heard: MessageFacts, port: u16, message: &[u8], packet: &mut Vec
 }
 
 impl Link for ControlSocket {
-    fn name(&self) -> &str {
-        &self.device
+    fn properties(&self) -> LinkProperties {
+        LinkProperties { neighbours: Neighbours::Named, ..LinkProperties::plain(u16::MAX) }
     }
 
-    fn mtu(&self) -> u16 {
-        u16::MAX
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Named
+    fn tally(&self) -> &LinkTally {
+        &self.tally
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -206,7 +200,7 @@ impl Link for ControlSocket {
             Ok(Some(heard)) => heard,
             Ok(None) => return Received::Nothing,
             Err(error) => {
-                tracing::debug!(device = self.device, %error, "nothing was received");
+                tracing::debug!(device = self.tally.name, %error, "nothing was received");
                 return Received::Nothing;
             }
         };
@@ -222,13 +216,9 @@ impl Link for ControlSocket {
             Ok(()) => self.tally.taken(packet.len()),
             // A message is worth nothing later: it does not wait for room.
             Err(error) => {
-                tracing::debug!(device = self.device, to = ?transmit.to, %error, "message not sent");
+                tracing::debug!(device = self.tally.name, to = ?transmit.to, %error, "message not sent");
                 self.tally.refused(LinkDrop::Refused)
             }
         }
-    }
-
-    fn counters(&self) -> LinkCounters {
-        self.tally.show(&self.device)
     }
 }

@@ -299,7 +299,7 @@ impl FlowFacts {
         (view.acked, view.passed, view.passed_at) = (self.acked, self.passed, self.passed_at);
         (view.promised, view.data_end) = (self.promised, self.data_end);
         (view.window_bytes, view.mss) = (self.window_bytes, self.mss);
-        (view.to_mobile, view.whole) = (self.trips.to_mobile(), self.trips.whole());
+        (view.to_mobile, view.whole) = (self.trips.to_mobile.rtt, self.trips.whole);
         view
     }
 }

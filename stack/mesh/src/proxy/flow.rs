@@ -158,7 +158,7 @@ impl ProxyFlow {
         let count = |store: &PacketStore| u32::try_from(store.len()).unwrap_or(u32::MAX);
         let mut view = self.facts.view();
         (view.held_acks, view.cached_packets) = (count(&self.acks), count(&self.data));
-        view.cached_bytes = self.data.payload_bytes();
+        view.cached_bytes = self.data.payload_bytes;
         view
     }
 

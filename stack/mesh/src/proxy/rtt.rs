@@ -8,9 +8,9 @@ use hopwise_core::wire::Timestamps;
 
 /// The sample in progress of one direction: a TSval and its time. One at a time is enough, and costs no memory.
 #[derive(Debug, Default)]
-struct SampleInProgress {
+pub(super) struct SampleInProgress {
     under_way: Option<(u32, Instant)>,
-    rtt: Rtt,
+    pub(super) rtt: Rtt,
 }
 
 impl SampleInProgress {
@@ -59,8 +59,8 @@ fn take(rtt: &mut Rtt, sample: Duration) {
 #[derive(Debug, Default)]
 pub(super) struct SideRoundTrips {
     to_fixed: SampleInProgress,
-    to_mobile: SampleInProgress,
-    whole: Rtt,
+    pub(super) to_mobile: SampleInProgress,
+    pub(super) whole: Rtt,
 }
 
 impl SideRoundTrips {
@@ -84,14 +84,6 @@ impl SideRoundTrips {
         self.to_fixed.under_way = None;
         self.to_mobile.under_way = None;
     }
-
-    pub(super) fn to_mobile(&self) -> Rtt {
-        self.to_mobile.rtt
-    }
-
-    pub(super) fn whole(&self) -> Rtt {
-        self.whole
-    }
 }
 
 #[cfg(test)]
@@ -110,9 +102,9 @@ mod tests {
         assert!(trips.on_fixed(at(30), stamps(100, 500)));
         assert!(!trips.on_fixed(at(31), stamps(101, 500)));
         trips.on_mobile(at(50), stamps(520, 100));
-        assert_eq!(trips.to_mobile().smoothed, Some(Duration::from_millis(20)));
-        assert_eq!(trips.whole().latest, Some(Duration::from_millis(50)));
-        assert_eq!(trips.whole().variance, Duration::from_millis(25));
+        assert_eq!(trips.to_mobile.rtt.smoothed, Some(Duration::from_millis(20)));
+        assert_eq!(trips.whole.latest, Some(Duration::from_millis(50)));
+        assert_eq!(trips.whole.variance, Duration::from_millis(25));
     }
 
     #[test]

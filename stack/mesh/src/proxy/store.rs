@@ -52,7 +52,7 @@ impl KeptPacket {
 pub(super) struct PacketStore {
     waiting: VecDeque<KeptPacket>,
     bytes: usize,
-    payload_bytes: u32,
+    pub(super) payload_bytes: u32,
     /// The longest data since the store was last empty.
     longest: u32,
     /// Packets that have not gone on.
@@ -74,10 +74,6 @@ impl PacketStore {
     /// The memory that it takes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    pub(super) fn payload_bytes(&self) -> u32 {
-        self.payload_bytes
     }
 
     /// Returns whether it holds a packet that has not gone on.

@@ -158,10 +158,6 @@ impl Machine for Moody {
         Some(transmit)
     }
 
-    fn lent(&self) -> (&[u8], &[u8]) {
-        Default::default()
-    }
-
     fn keep_trace(&mut self, is_kept: bool) {
         self.endpoint.keep_trace(is_kept);
     }

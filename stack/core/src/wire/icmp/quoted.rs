@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::Seq;
 use crate::wire::ip::{final_destination_v4, v6};
-use crate::wire::protocol::{TCP, UDP};
+use crate::wire::protocol::TCP;
 
 /// The connection and the segment of an error. The packet was ours: `src` is our side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,44 +22,17 @@ pub struct QuotedTcp {
     pub seq: Seq,
 }
 
-/// The datagram of an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QuotedUdp {
-    /// Our address.
-    pub src: IpAddr,
-    /// The peer's address, behind all hops of a source route.
-    pub dst: IpAddr,
-    /// Our port.
-    pub src_port: u16,
-    /// The peer's port.
-    pub dst_port: u16,
-}
-
 impl QuotedTcp {
     /// `None` if the quoted packet is not a TCP segment, or is a later fragment of one.
     pub fn read(quoted: &[u8]) -> Option<QuotedTcp> {
-        let packet = QuotedPacket::read(quoted)?;
-        let [a, b, c, d, seq @ ..] = *packet.of(TCP)?;
+        let packet = QuotedPacket::read(quoted).filter(|packet| packet.protocol == TCP)?;
+        let [a, b, c, d, seq @ ..] = *packet.payload.first_chunk::<8>()?;
         Some(QuotedTcp {
             src: packet.src,
             dst: packet.dst,
             src_port: u16::from_be_bytes([a, b]),
             dst_port: u16::from_be_bytes([c, d]),
             seq: Seq(u32::from_be_bytes(seq)),
-        })
-    }
-}
-
-impl QuotedUdp {
-    /// `None` if the quoted packet is not a UDP datagram, or is a later fragment of one.
-    pub fn read(quoted: &[u8]) -> Option<QuotedUdp> {
-        let packet = QuotedPacket::read(quoted)?;
-        let [a, b, c, d, ..] = *packet.of(UDP)?;
-        Some(QuotedUdp {
-            src: packet.src,
-            dst: packet.dst,
-            src_port: u16::from_be_bytes([a, b]),
-            dst_port: u16::from_be_bytes([c, d]),
         })
     }
 }
@@ -107,9 +80,5 @@ impl QuotedPacket<'_> {
             protocol: walk.protocol,
             payload: walk.payload,
         })
-    }
-
-    fn of(&self, protocol: u8) -> Option<&[u8; 8]> {
-        if self.protocol == protocol { self.payload.first_chunk() } else { None }
     }
 }

@@ -18,17 +18,9 @@ impl Machine for Many {
         Some(numbered::transmit(self.0))
     }
 
-    fn lent(&self) -> (&[u8], &[u8]) {
-        Default::default()
-    }
-
-    fn keep_trace(&mut self, _: bool) {}
-
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
-
-    fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
 }
 
 /// The packets that have left.
