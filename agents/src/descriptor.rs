@@ -98,7 +98,7 @@ impl Descriptor {
         matches!(self.make, Make::Owner(_) | Make::Member(_))
     }
 
-    /// The parameters with which the agent's paper prints it, which `name:as-printed` sets; empty if all are the defaults.
+    /// The parameters with which the agent's paper prints it, which `name:as-printed` sets; empty if all are defaults.
     /// `None` for an agent without a paper, or if the paper's text is not at hand.
     pub fn as_printed(&self) -> Option<&'static str> {
         match self.name {

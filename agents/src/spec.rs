@@ -7,10 +7,10 @@
 //! item  = spec without a comma | quoted spec                ["delayed:d=3,hold=200ms", immediate]
 //! ```
 //!
-//! `name:as-printed` sets what the agent's paper prints. A value alone sets the parameter that the agent declares as its shorthand. The name of a switch alone turns the
-//! switch on. Lists follow YAML: a comma ends an item unless the item is quoted. Specs print in canonical form:
-//! parameters stand in the order of their table, and defaults are left out. A parameter whose default depends on the
-//! profile is always printed once it is given.
+//! `name:as-printed` sets what the agent's paper prints. A value alone sets the parameter that the agent declares as
+//! its shorthand. The name of a switch alone turns the switch on. Lists follow YAML: a comma ends an item unless the
+//! item is quoted. Specs print in canonical form: parameters stand in the order of their table, and defaults are left
+//! out. A parameter whose default depends on the profile is always printed once it is given.
 
 mod accepted;
 mod error;

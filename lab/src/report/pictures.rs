@@ -1,5 +1,5 @@
-//! Figures of a report as SVG files of their own, in the forms that papers have: goodput over what is varied, windows and
-//! progress over time.
+//! Figures of a report as SVG files of their own, in the forms that papers have: goodput over what is varied, windows
+//! and progress over time.
 
 use super::page::{STYLE, arm_styles};
 use super::{Bundle, View, figures};
