@@ -78,7 +78,8 @@ fn a_proxy_that_cannot_start_ends_the_trial_with_its_error() {
 fn worlds_without_wires_refuse_a_gateway_at_its_place() {
     let scenario = Scenario::new("gateless", "netns", FADE);
     for world in ["hwsim", "mesh"] {
-        for (wires, said) in [(", wired: { rate: 10mbit }", "have no wires beside"), ("", "no gateway runs")]
+        for (wires, said) in
+            [(", wired: { rate: 10mbit, delay: 1ms }", "have no wires beside"), ("", "no gateway runs")]
         {
             let topology = format!("topology={{ kind: chain, hops: 1{wires} }}");
             let mut command = Command::new(HOPWISE);

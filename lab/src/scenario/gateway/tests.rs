@@ -46,7 +46,7 @@ fn an_arm_of_the_kernel_has_a_base_station_in_namespaces() {
     let plan = scenario.plan(Some("kick"), 1).expect("a plan").plan;
     assert_eq!((plan.arm.algorithm(), plan.arm.base_station.is_some()), (Some("cubic"), true));
     let settings = scenario.under("kick").expect("an arm").settings();
-    assert_eq!(settings["arm"]["parameters"]["base_station"]["mode"], "kick");
+    assert_eq!(settings["arm"]["parameters"]["base_station"]["ack-hold.mode"], "kick");
     for (world, said) in
         [("hwsim", "radios have no wires beside them"), ("sim", "the simulation has no kernel")]
     {

@@ -173,12 +173,11 @@ pub(super) fn ends_folder(run: &Run<'_>) -> Result<Option<PathBuf>, Failure> {
     Ok(folder.map(|folder| folder.join("ends")))
 }
 
+/// The results of programs, of the proxy and of routing.
+type Ended = (Vec<NodeResults>, Vec<ProxiedPackets>, Vec<RoutingCounts>);
+
 /// Lets the programs run. Returns the results of each node, and the counts of the proxy and of each node's routing.
-fn to_the_end(
-    run: &Run<'_>,
-    children: &mut Children,
-    ends: &OwnedFd,
-) -> Result<(Vec<NodeResults>, Vec<ProxiedPackets>, Vec<RoutingCounts>), Failure> {
+fn to_the_end(run: &Run<'_>, children: &mut Children, ends: &OwnedFd) -> Result<Ended, Failure> {
     children.begin()?;
     let lasts = run.prepared.plan.end().since(Instant::ZERO);
     let ended = children.wait_for_results(lasts + PATIENCE, ends)?;
