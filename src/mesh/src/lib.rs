@@ -18,7 +18,7 @@ mod study;
 pub mod thin;
 mod watchdog;
 
-/// Configure mesh interfaces, show a mesh's hosts, record its links, publish its trials
+/// Configure mesh interfaces, show a mesh's hosts, and record its links
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
