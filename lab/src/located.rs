@@ -103,8 +103,10 @@ pub struct Refusal {
     accepted: Option<String>,
     file: NamedSource<String>,
     span: Range<usize>,
-    line: usize,
-    column: usize,
+    /// The line of the refused value, counted from 1.
+    pub line: usize,
+    /// The column of the refused value, counted from 1.
+    pub column: usize,
 }
 
 /// What was asked of a file, or why the file is refused.
@@ -135,16 +137,6 @@ impl Refusal {
         let span = at + part.start..at + part.end;
         let (problem, accepted) = (self.problem.clone(), self.accepted.clone());
         (!part.is_empty()).then(|| Box::new(Refusal::new(self.file.name(), source, span, problem, accepted)))
-    }
-
-    /// The line of the refused value, counted from 1.
-    pub fn line(&self) -> usize {
-        self.line
-    }
-
-    /// The column of the refused value, counted from 1.
-    pub fn column(&self) -> usize {
-        self.column
     }
 }
 

@@ -41,7 +41,8 @@ pub fn run(plan: &Plan) -> Result<Results, Unbuildable> {
 /// A plan in progress.
 #[derive(Debug)]
 pub struct Simulation<'p> {
-    plan: &'p Plan,
+    /// The plan of the run.
+    pub plan: &'p Plan,
     world: RadioWorld<SimHost>,
     outages: outages::OutageWatch,
 }
@@ -52,11 +53,6 @@ impl<'p> Simulation<'p> {
         let lead = plan.gateway.as_ref().map_or(Duration::ZERO, |gateway| gateway.forecast.lead);
         let outages = outages::OutageWatch::new(&plan.channel.outages, lead);
         Ok(Simulation { plan, world: build::world(plan)?, outages })
-    }
-
-    /// The plan of the run.
-    pub fn plan(&self) -> &'p Plan {
-        self.plan
     }
 
     /// The world, to watch it or to act on its nodes.

@@ -82,7 +82,7 @@ impl Ask {
     /// `timer`, the last of them after `waited_s`.
     pub fn under_way(self, timer: Timer, waited_s: f64) -> Ask {
         let within = |value: f64| value.clamp(f64::MIN_POSITIVE, LONGEST_RTO_S);
-        let (rtt_s, rttvar_s) = (within(timer.srtt_s()), within(timer.rttvar_s()));
+        let (rtt_s, rttvar_s) = (within(timer.srtt_s), within(timer.rttvar_s));
         Ask { rtt_s, rttvar_s, sent_s: self.rtt_s + waited_s, is_under_way: true, ..self }
     }
 

@@ -32,7 +32,7 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     params: Params::TABLE,
     shorthand: None,
     make: Make::BaseStation(|args| {
-        let maker = || -> Box<dyn AgentMaker> { Box::new(StandardAgents::new(args.profile())) };
+        let maker = || -> Box<dyn AgentMaker> { Box::new(StandardAgents::new(args.profile)) };
         Serves::Split(Split {
             buffer_bytes: Params::of(args).buffer,
             makers: [maker(), maker()],

@@ -29,7 +29,8 @@ impl InOrder<'_> {
 #[derive(Clone, Debug)]
 pub struct Args {
     params: &'static [Param],
-    profile: Profile,
+    /// The profile of the maker, for an agent that makes other agents: `split`.
+    pub(crate) profile: Profile,
     values: Vec<Option<Value>>,
 }
 
@@ -49,11 +50,6 @@ impl Args {
     /// The values that a spec leaves out, for an agent that is another one in part: `convoy`. None may be required.
     pub(crate) fn standard(params: &'static [Param], profile: Profile) -> Args {
         Args::resolve(params, &vec![None; params.len()], profile)
-    }
-
-    /// The profile of the maker, for an agent that makes other agents: `split`.
-    pub fn profile(&self) -> Profile {
-        self.profile
     }
 
     /// Each parameter with its value as text, or with the meaning of its absence.

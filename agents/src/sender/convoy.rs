@@ -139,8 +139,8 @@ impl Convoy {
         let takes_turns = Params::of(args).turns == Switch::On;
         Convoy {
             takes_turns,
-            train: Box::new(Train::standard(args.profile(), takes_turns, shared.clone())),
-            cubic: Box::new(Cubic::standard(args.profile())),
+            train: Box::new(Train::standard(args.profile, takes_turns, shared.clone())),
+            cubic: Box::new(Cubic::standard(args.profile)),
             shared,
             handshake: None,
             burst: None,
@@ -161,7 +161,7 @@ impl Convoy {
     }
 
     fn driver(&self, view: &SendView<'_>) -> Driver {
-        match (view.ack_requests, self.shared.path(|path| path.kind())) {
+        match (view.ack_requests, self.shared.path(|path| path.kind)) {
             (Some(AckRequestForm::After), Kind::Singles) => Driver::Train,
             (Some(AckRequestForm::After), _) => Driver::Own,
             _ => Driver::Cubic,
@@ -405,7 +405,7 @@ impl SenderAgent for Convoy {
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         let path = self.shared.path(|path| *path);
-        if path.kind() == Kind::Singles {
+        if path.kind == Kind::Singles {
             return self.train.gauges(sink);
         }
         let plan = path.plan();
@@ -415,7 +415,7 @@ impl SenderAgent for Convoy {
         }
         sink("aggregate_segments", path.aggregate.segments().into());
         sink("burst_segments", plan.segments.into());
-        sink("gap_us", truncate::to_u64(path.paced.gap_s() * 1e6));
+        sink("gap_us", truncate::to_u64(path.paced.gap_s * 1e6));
         sink("least_rtt_us", truncate::to_u64(path.paced.least_s() * 1e6));
     }
 }

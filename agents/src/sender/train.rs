@@ -153,7 +153,7 @@ impl Train {
     }
 
     fn gap(&self) -> Duration {
-        Duration::from_nanos(truncate::to_u64(self.gap.seconds() * 1e9))
+        Duration::from_nanos(truncate::to_u64(self.gap.seconds * 1e9))
     }
 
     /// The train has arrived, and its findings are learnt.
@@ -197,7 +197,7 @@ impl Train {
     }
 
     fn weigh_pause(&mut self, news: &TrainReport, view: &SendView<'_>) {
-        let before = self.pause.pausing();
+        let before = self.pause.pausing;
         if self.gap.share().is_some() {
             // A block would measure the other flows, and not what the pause is worth.
             return self.pause.on_break();
@@ -212,8 +212,8 @@ impl Train {
         } else {
             self.pause.on_break();
         }
-        if self.pause.pausing() != before {
-            self.gap.turn(self.pause.pausing());
+        if self.pause.pausing != before {
+            self.gap.turn(self.pause.pausing);
             self.segments = self.next_segments(view);
         }
     }
@@ -223,7 +223,7 @@ impl Train {
     fn worth(&self) -> Option<f64> {
         let is_short = self.gap.is_short();
         let (worth, left_out) = if is_short { (1.0, Part::ShortTrials) } else { (WORTH, Part::Trials) };
-        let is_open = match self.pause.pausing() {
+        let is_open = match self.pause.pausing {
             Pausing::On if is_short => self.gap.is_alone(),
             Pausing::On => self.gap.is_long() || self.gap.is_noisy(),
             Pausing::Off => !self.gap.is_long() && !is_short,
@@ -235,7 +235,7 @@ impl Train {
     /// waits for the ACK.
     fn has_said_all(&self, view: &SendView<'_>) -> bool {
         let ready = self.ready(view).bytes_since(view.snd_nxt);
-        self.pause.pausing() == Pausing::Off && self.has_asked && u64::from(ready) < mss_of(view)
+        self.pause.pausing == Pausing::Off && self.has_asked && u64::from(ready) < mss_of(view)
     }
 
     /// The end of the data that may leave now: it is there, and the peer has room for it.
@@ -281,7 +281,7 @@ impl SenderAgent for Train {
         let bytes = u32::try_from(sent.carried.bytes).unwrap_or(0);
         if let (None, Some(handshake)) = (self.began, view.path.rtt.latest) {
             self.segments = self.length(view);
-            if self.without != Part::HandshakeGap && self.gap.seconds() == 0.0 {
+            if self.without != Part::HandshakeGap && self.gap.seconds == 0.0 {
                 self.gap.begin(FIRST_GAP * handshake.as_secs_f64());
                 self.together.is_newer |= view.turn != Turn::Free;
             }
@@ -369,8 +369,8 @@ impl SenderAgent for Train {
             sink(CWND_GAUGE, u64::from(self.segments) * u64::from(self.newest_mss));
         }
         sink("train_segments", self.segments.into());
-        sink("gap_us", truncate::to_u64(self.gap.seconds() * 1e6));
-        sink("least_rtt_us", truncate::to_u64(self.gap.base_s() * 1e6));
+        sink("gap_us", truncate::to_u64(self.gap.seconds * 1e6));
+        sink("least_rtt_us", truncate::to_u64(self.gap.base_s * 1e6));
     }
 }
 

@@ -14,7 +14,8 @@ use crate::sender::train::SharedPath;
 /// Invariant: `given` has a place for each parameter, and every required one is filled.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentSpec<R> {
-    agent: &'static Descriptor,
+    /// The outermost agent: the wrapper in `dup-count(delayed)`.
+    pub(super) agent: &'static Descriptor,
     given: Vec<Option<Value>>,
     role: R,
 }
@@ -51,11 +52,6 @@ impl<R: Role> AgentSpec<R> {
     /// The same agent at another place, if it can fill that one.
     pub(super) fn at<S: Role>(self) -> Option<AgentSpec<S>> {
         AgentSpec::new(self.agent, self.given, None)
-    }
-
-    /// The outermost agent: the wrapper in `dup-count(delayed)`.
-    pub(super) fn agent(&self) -> &'static Descriptor {
-        self.agent
     }
 
     /// Every parameter in force; a wrapper's come before the wrapped agent's.

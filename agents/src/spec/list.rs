@@ -74,7 +74,7 @@ impl SenderList {
         let mut items = items.into_iter();
         let owner = items.next().and_then(AgentSpec::at::<CwndOwner>);
         let owner = owner.ok_or_else(|| refuse(0, Problem::NoOwner))?;
-        let first = owner.agent();
+        let first = owner.agent;
         let narrower = |(nth, item): (usize, AgentSpec<Unplaced>)| {
             item.at::<Narrower>().ok_or_else(|| refuse(nth, Problem::TwoOwners { first }))
         };
@@ -83,7 +83,7 @@ impl SenderList {
     }
 
     fn agents(&self) -> Vec<&'static Descriptor> {
-        iter::once(self.owner.agent()).chain(self.others.iter().map(AgentSpec::agent)).collect()
+        iter::once(self.owner.agent).chain(self.others.iter().map(|spec| spec.agent)).collect()
     }
 
     /// The spec of each agent in canonical form; the owner of cwnd is the first.

@@ -51,7 +51,7 @@ impl Receiver {
     pub(super) fn make(&self, args: &Args) -> Box<dyn ReceiverAgent> {
         match self {
             Receiver::Alone(make) => make(args),
-            Receiver::Around(make, inner) => make(args, inner.make(args.profile())),
+            Receiver::Around(make, inner) => make(args, inner.make(args.profile)),
         }
     }
 }

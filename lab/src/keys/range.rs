@@ -8,8 +8,10 @@ use crate::units::{Rate, Share, Size, Time};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range<'a> {
     text: &'a str,
-    least: Option<f64>,
-    most: Option<f64>,
+    /// The lower end; `None` without one.
+    pub least: Option<f64>,
+    /// The upper end; `None` without one.
+    pub most: Option<f64>,
     /// The ends do not belong to it.
     above: bool,
     below: bool,
@@ -56,16 +58,6 @@ impl<'a> Range<'a> {
         let most = (if self.below { "exclusiveMaximum" } else { "maximum" }, self.most);
         let is_of_numbers = self.is_of_numbers;
         [least, most].into_iter().filter_map(move |(word, end)| Some((word, end.filter(|_| is_of_numbers)?)))
-    }
-
-    /// The lower end; `None` without one.
-    pub fn least(&self) -> Option<f64> {
-        self.least
-    }
-
-    /// The upper end; `None` without one.
-    pub fn most(&self) -> Option<f64> {
-        self.most
     }
 }
 

@@ -143,7 +143,7 @@ pub fn world_of_frames(plan: &Plan, most: usize, overhear: bool) -> Live<WholeRa
     let mut world = RadioWorld::new(config, (0..as_u32(plan.positions.len())).map(machine).collect());
     world.set_more(WholeRadio::poll_beside);
     world.set_loads(loads::of_frame);
-    world.set_queued_at(WholeRadio::queued_at);
+    world.set_queued_at(|radio| radio.queued_at);
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }

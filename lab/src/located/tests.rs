@@ -103,7 +103,7 @@ fn what_an_unquoted_comma_makes_a_key_is_refused_with_that_advice() {
 #[test]
 fn what_is_no_yaml_is_refused_where_it_breaks() {
     let refusal = refused("name: [a\nlinks: ]]\n");
-    assert!(refusal.line() >= 2, "{refusal}");
+    assert!(refusal.line >= 2, "{refusal}");
     let refusal = refused("name: a\nlinks: [{ kind: tun,\n  kind: tun }]\n");
     assert_eq!(refusal.to_string(), "plan.yaml:3:3: `kind` is there already");
 }

@@ -81,7 +81,7 @@ pub(super) fn check(
 /// Refuses a run that goes on after its recording.
 fn outlasts(document: &Document, plan: &Plan) -> Checked {
     let Some(field) = &plan.channel.field else { return Ok(()) };
-    let [ends, has] = [plan.end().0, field.ends_ns()].map(Duration::from_nanos);
+    let [ends, has] = [plan.end().0, field.ends_ns].map(Duration::from_nanos);
     if ends <= has {
         return Ok(());
     }

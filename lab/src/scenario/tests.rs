@@ -398,7 +398,7 @@ fn what_is_wrong_in_a_list_of_specs_is_shown_at_its_item() {
     let without_arms = CHAIN.lines().filter(|line| !line.starts_with("arms:") && !line.starts_with("  x:"));
     let text = without_arms.collect::<Vec<_>>().join("\n");
     let refused = |lists: &str| match planned(&format!("{text}\n{lists}"), &[]) {
-        Err(NoPlan::Refused(refusal)) => (refusal.line() - text.lines().count(), refusal.column()),
+        Err(NoPlan::Refused(refusal)) => (refusal.line - text.lines().count(), refusal.column),
         other => panic!("{other:?}"),
     };
     assert_eq!(refused(lists), (4, 9));

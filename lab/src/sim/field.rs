@@ -24,7 +24,7 @@ pub fn record(
 ) -> io::Result<()> {
     simulation.world().keep_facts();
     out.write_all(head(every.as_secs_f64(), names).as_bytes())?;
-    let plan = simulation.plan();
+    let plan = simulation.plan;
     let powers = Powers::new(&plan.radio, &plan.channel, &plan.positions, &plan.tracks, plan.seed);
     let noise_dbm = plan.channel.noise_w.map(dbm);
     let mut recorder = FieldRecorder { names, powers, noise_dbm, before: BTreeMap::new(), rows: 0 };

@@ -48,10 +48,10 @@ pub enum FrameStretches {
 /// Runs a simulation to its end and writes its series; `names` are the nodes'. Call it before anything has happened.
 /// The result is a CSV under [`CSV_HEADER`], with rows only where a value has changed.
 pub fn run(simulation: &mut Simulation, names: &[String], frames: FrameStretches) -> String {
-    let (begins, end) = (simulation.plan().begins(), simulation.plan().end());
+    let (begins, end) = (simulation.plan.begins(), simulation.plan.end());
     simulation.world().keep_ledgers();
     let mut writer = SeriesWriter::new(simulation, names);
-    let step = simulation.plan().duration / SAMPLES;
+    let step = simulation.plan.duration / SAMPLES;
     let mut watcher = FrameWatcher::new(simulation, frames);
     for sample in 0..=SAMPLES {
         let at = if sample == SAMPLES { end } else { begins + step * sample };
@@ -86,8 +86,8 @@ struct FrameWatcher {
 
 impl FrameWatcher {
     fn new(simulation: &Simulation, frames: FrameStretches) -> FrameWatcher {
-        let (begins, end) = (simulation.plan().begins(), simulation.plan().end());
-        let duration = simulation.plan().duration;
+        let (begins, end) = (simulation.plan.begins(), simulation.plan.end());
+        let duration = simulation.plan.duration;
         let lasts = STRETCH.min(duration / (2 * STRETCHES));
         let stretch = |nth: u32| {
             let from = begins + (duration - lasts) / (STRETCHES - 1) * nth;
@@ -143,7 +143,7 @@ struct SeriesWriter<'a> {
 
 impl<'a> SeriesWriter<'a> {
     fn new(simulation: &Simulation, names: &'a [String]) -> SeriesWriter<'a> {
-        let plan = simulation.plan();
+        let plan = simulation.plan;
         let track = |node: usize| plan.tracks.get(node).cloned().flatten();
         let walker = |(node, position): (usize, &Option<Position>)| {
             position.map(|position| Walker::new(position, track(node)))
@@ -251,7 +251,7 @@ impl<'a> SeriesWriter<'a> {
 
     /// Jain's index of the flows' shares, at the end of each interval of the counted time.
     fn fairness(&mut self, simulation: &Simulation) {
-        let (from, each) = (simulation.plan().counts_from(), simulation.plan().interval());
+        let (from, each) = (simulation.plan.counts_from(), simulation.plan.interval());
         for (nth, index) in (1..).zip(simulation.results().jain_by_interval()) {
             if let Some(index) = index {
                 self.write("jain", "all", from + each * nth, &format!("{index:.3}"));

@@ -223,7 +223,7 @@ fn bundle(
         stopped::tell_of(ends, runs.goodputs().iter().flatten().count(), total);
     }
     ran?;
-    Ok((written(campaign, store, &runs)?, runs.ended()))
+    Ok((written(campaign, store, &runs)?, runs.ended))
 }
 
 /// Reaches the hosts of the world mesh, if a run of it is missing.

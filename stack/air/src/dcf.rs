@@ -189,7 +189,8 @@ pub(crate) struct Dcf {
     news: VecDeque<DcfNews>,
     /// True if the channel changes with time.
     is_lively: bool,
-    events: u64,
+    /// The number of frame starts, frame ends and timers until now.
+    pub(crate) events: u64,
     airtimes: Vec<AirtimeBook>,
     /// Each station's facts of its links, if they are kept.
     books: Vec<facts::Book>,
@@ -398,11 +399,6 @@ impl Dcf {
     /// The profile's own rate.
     pub(crate) fn rate(&self) -> Rate {
         self.phy.data
-    }
-
-    /// The number of frame starts, frame ends and timers until now.
-    pub(crate) fn events(&self) -> u64 {
-        self.events
     }
 
     /// The airtime of the ACK that a frame at this rate gets.

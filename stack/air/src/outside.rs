@@ -81,7 +81,8 @@ pub struct OutsideDevices {
     devices: Vec<OutsideDevice>,
     came: VecDeque<(LinkId, Vec<u8>)>,
     spare: SpareBuffers<8>,
-    undelivered: u64,
+    /// The number of frames that no station acknowledged.
+    pub undelivered: u64,
     /// The last id of a frame in a queue of Linux.
     last_id: u64,
     queue_drops: u64,
@@ -287,11 +288,6 @@ impl OutsideDevices {
             sink(link, &frame);
             self.spare.keep(frame);
         }
-    }
-
-    /// The number of frames that no station acknowledged.
-    pub fn undelivered(&self) -> u64 {
-        self.undelivered
     }
 }
 

@@ -39,7 +39,7 @@ pub struct WholeRadio {
     /// The frames that the radio holds after the first of an aggregate.
     beside: usize,
     /// When the frame that left last had come.
-    queued_at: Option<Instant>,
+    pub queued_at: Option<Instant>,
     /// A beacon, and when it may leave.
     beacon: Option<(Instant, u64, Vec<u8>)>,
     not_sent: Vec<u64>,
@@ -91,11 +91,6 @@ impl WholeRadio {
     /// Hands out the ids of beacons that are not sent, since another station's came first.
     pub fn take_not_sent(&mut self) -> std::vec::Drain<'_, u64> {
         self.not_sent.drain(..)
-    }
-
-    /// When the frame that left last had come; none before the first.
-    pub fn queued_at(&self) -> Option<Instant> {
-        self.queued_at
     }
 
     /// Returns whether [`take_not_sent`](Self::take_not_sent) has ids to hand out.

@@ -176,12 +176,12 @@ impl<M: Machine> RadioWorld<M> {
 
     /// The events of the radio, the wires and the timers until now.
     pub fn events(&self) -> u64 {
-        self.events + self.dcf.events()
+        self.events + self.dcf.events
     }
 
     /// Packets for a neighbour whose address no station has, or for which no reply came in time.
     pub fn unresolved(&self) -> u64 {
-        self.unresolved + self.resolver.as_ref().map_or(0, Resolver::lost)
+        self.unresolved + self.resolver.as_ref().map_or(0, |resolver| resolver.lost)
     }
 
     /// Acts on a machine, and takes the packets that it then sends.

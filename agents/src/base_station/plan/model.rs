@@ -47,8 +47,10 @@ impl Sender {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timer {
     sender: Sender,
-    srtt_s: f64,
-    rttvar_s: f64,
+    /// RFC 6298's smoothed RTT.
+    pub(crate) srtt_s: f64,
+    /// RFC 6298's RTT variation.
+    pub(crate) rttvar_s: f64,
 }
 
 impl Timer {
@@ -62,16 +64,6 @@ impl Timer {
         let off_s = sample_s - self.srtt_s;
         self.srtt_s += off_s / 8.0;
         self.rttvar_s += (off_s.abs() - self.rttvar_s) / 4.0;
-    }
-
-    /// RFC 6298's smoothed RTT.
-    pub fn srtt_s(&self) -> f64 {
-        self.srtt_s
-    }
-
-    /// RFC 6298's RTT variation.
-    pub fn rttvar_s(&self) -> f64 {
-        self.rttvar_s
     }
 
     /// The RTO by the rules of the sender's kind, before any back-off.

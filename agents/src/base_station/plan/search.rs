@@ -103,7 +103,7 @@ impl PlanWalk {
             n,
             theta_s,
             final_rto_s: timer.rto_s(),
-            final_srtt_s: timer.srtt_s(),
+            final_srtt_s: timer.srtt_s,
             covers_s,
             timeouts: timeouts(covers_s, timer.rto_s(), ask.outage_s).0,
             release_at_s: self.releases,

@@ -36,7 +36,7 @@ const MOST_WAIT: Duration = Duration::from_secs(512);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Comparison {
-    regime: Regime,
+    pub(super) regime: Regime,
     is_tried: bool,
     /// The goodput of either regime in its last blocks, in bytes per second; 0 before the first one.
     rates: [f64; 2],
@@ -50,10 +50,6 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    pub(super) fn regime(&self) -> Regime {
-        self.regime
-    }
-
     /// The aggregate is known, so that either regime can be had.
     pub(super) fn begin(&mut self, now: Instant, hops: Option<u8>) {
         *self = Comparison { wait: 2 * BLOCK, since: Some(now), ..Comparison::default() };
@@ -147,9 +143,9 @@ mod tests {
         let (mut comparison, mut now) = (Comparison::default(), Instant::ZERO);
         comparison.begin(now, Some(8));
         carry(&mut comparison, &mut now, 15, 1_000);
-        assert_eq!(comparison.regime(), Regime::Whole, "the first second has none before it");
+        assert_eq!(comparison.regime, Regime::Whole, "the first second has none before it");
         carry(&mut comparison, &mut now, 10, 1_000);
-        assert_eq!(comparison.regime(), Regime::Paced);
+        assert_eq!(comparison.regime, Regime::Paced);
         (comparison, now)
     }
 
@@ -166,19 +162,19 @@ mod tests {
         let (mut comparison, mut now) = in_trial();
         carry(&mut comparison, &mut now, 15, 500);
         for bytes_per_s in [800, 1_100, 1_100] {
-            assert_eq!(comparison.regime(), Regime::Paced);
+            assert_eq!(comparison.regime, Regime::Paced);
             carry(&mut comparison, &mut now, 10, bytes_per_s);
         }
         carry(&mut comparison, &mut now, 100, 1_100);
-        assert_eq!(comparison.regime(), Regime::Paced, "it carries a tenth more");
+        assert_eq!(comparison.regime, Regime::Paced, "it carries a tenth more");
     }
 
     #[test]
     fn a_steady_goodput_that_is_no_better_is_left() {
         let (mut comparison, mut now) = in_trial();
         carry(&mut comparison, &mut now, 25, 1_040);
-        assert_eq!(comparison.regime(), Regime::Whole);
+        assert_eq!(comparison.regime, Regime::Whole);
         carry(&mut comparison, &mut now, 200, 1_000);
-        assert_eq!(comparison.regime(), Regime::Whole, "the next trial comes after 32 s");
+        assert_eq!(comparison.regime, Regime::Whole, "the next trial comes after 32 s");
     }
 }

@@ -17,14 +17,14 @@ const MOST_GAP_S: f64 = 2.0;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Paced {
     /// From one burst to the next; zero before the first one.
-    gap_s: f64,
+    pub(super) gap_s: f64,
     /// Segments of a burst.
-    burst: u32,
+    pub(super) burst: u32,
     /// Segments that may queue.
     target: f64,
     least: Least,
     is_steady: bool,
-    is_over_wire: bool,
+    pub(super) is_over_wire: bool,
     /// The next burst leaves then.
     pub(super) next: Instant,
 }
@@ -51,16 +51,8 @@ impl Paced {
         self.set_gap(busy_s / 2.0);
     }
 
-    pub(super) fn is_over_wire(&self) -> bool {
-        self.is_over_wire
-    }
-
     fn set_gap(&mut self, seconds: f64) {
         self.gap_s = seconds.clamp(LEAST_GAP_S, MOST_GAP_S);
-    }
-
-    pub(super) fn burst(&self) -> u32 {
-        self.burst
     }
 
     /// The bursts that share an ACK.
@@ -68,10 +60,6 @@ impl Paced {
         // The number that counts their segments down is a byte.
         let most = MOST_PARTS.min(255 / self.burst.max(1));
         truncate::to_u32(GROUP.as_secs_f64() / self.gap_s.max(LEAST_GAP_S)).clamp(2, most)
-    }
-
-    pub(super) fn gap_s(&self) -> f64 {
-        self.gap_s
     }
 
     pub(super) fn least_s(&self) -> f64 {

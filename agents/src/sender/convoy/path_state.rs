@@ -54,7 +54,7 @@ pub(super) struct Survey {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PathState {
-    kind: Kind,
+    pub(super) kind: Kind,
     /// Bursts that came in short runs.
     doubts: u32,
     pub(super) aggregate: Aggregate,
@@ -68,19 +68,15 @@ pub(crate) struct PathState {
 }
 
 impl PathState {
-    pub(super) fn kind(&self) -> Kind {
-        self.kind
-    }
-
     pub(super) fn plan(&self) -> Plan {
-        let regime = self.comparison.regime();
+        let regime = self.comparison.regime;
         match (self.aggregate.survey(), regime) {
             (Some(segments), _) => Plan { regime, segments, parts: 1, is_survey: true },
             (None, Regime::Whole) => {
                 Plan { regime, segments: self.aggregate.segments(), parts: 1, is_survey: false }
             }
             (None, Regime::Paced) => {
-                let (segments, parts) = (self.paced.burst(), self.paced.parts());
+                let (segments, parts) = (self.paced.burst, self.paced.parts());
                 Plan { regime, segments, parts, is_survey: false }
             }
         }
@@ -99,7 +95,7 @@ impl PathState {
                 let was_starting = self.paced.is_starting();
                 self.paced.on_ack(now, round_trip);
                 // A wire spreads the bursts that arrive at the first radio. Behind a queue they show longer aggregates.
-                if was_starting && !self.paced.is_starting() && self.paced.is_over_wire() {
+                if was_starting && !self.paced.is_starting() && self.paced.is_over_wire {
                     self.aggregate.ask_anew();
                 }
             }
@@ -138,7 +134,7 @@ impl PathState {
 
     /// Data of any flow has arrived.
     pub(super) fn on_bytes(&mut self, now: Instant, bytes: u64) {
-        let is_seeking = self.comparison.regime() == Regime::Paced && self.paced.is_starting();
+        let is_seeking = self.comparison.regime == Regime::Paced && self.paced.is_starting();
         self.comparison.on_bytes(now, bytes, is_seeking);
     }
 }

@@ -51,9 +51,10 @@ enum GapPhase {
 pub(super) struct Gap {
     without: Part,
     phase: GapPhase,
-    seconds: f64,
+    /// The gap; zero while no round trip is known.
+    pub(super) seconds: f64,
     /// The least round trip of all trains.
-    base_s: f64,
+    pub(super) base_s: f64,
     smoothed_s: f64,
     is_guessed: bool,
     crowd: Option<CrowdShare>,
@@ -148,22 +149,13 @@ impl Gap {
         self.is_guessed = true;
     }
 
-    /// The gap; zero while no round trip is known.
-    pub(super) fn seconds(&self) -> f64 {
-        self.seconds
-    }
-
-    pub(super) fn base_s(&self) -> f64 {
-        self.base_s
-    }
-
     pub(super) fn is_starting(&self) -> bool {
         self.phase != GapPhase::Steady
     }
 
     /// Segments to keep in flight while other flows fill the queue, whatever the gap.
     pub(super) fn share(&self) -> Option<f64> {
-        self.crowd.and_then(|crowd| crowd.share())
+        self.crowd.and_then(|crowd| crowd.share)
     }
 
     /// Takes what the connection knows of the path.
@@ -214,7 +206,7 @@ impl Gap {
         let trains = if self.pausing == Pausing::On { 1.0 } else { 2.0 };
         let own = (rtt_s / self.seconds).min(trains * train.segments);
         crowd.take((rtt_s - self.base_s) / (part * self.base_s).max(LEAST_BASE_S), own);
-        if let Some(share) = crowd.share() {
+        if let Some(share) = crowd.share {
             self.seconds = self.smoothed_s / share;
         }
     }
@@ -330,15 +322,11 @@ struct CrowdShare {
     others: f64,
     /// Trains in a row that contradict the current state.
     contrary: u32,
+    /// Segments to keep in flight while other flows fill the queue.
     share: Option<f64>,
 }
 
 impl CrowdShare {
-    /// Segments to keep in flight while other flows fill the queue.
-    fn share(&self) -> Option<f64> {
-        self.share
-    }
-
     /// A train found `queued` segments in the queue, of which `own` could be its own.
     fn take(&mut self, queued: f64, own: f64) {
         let others = (queued - self.share.unwrap_or(own)).max(0.0);

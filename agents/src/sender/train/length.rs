@@ -33,7 +33,7 @@ impl Train {
     /// The length in segments of the train under way, or of the first one.
     pub(super) fn length(&self, view: &SendView<'_>) -> u32 {
         match (self.began, view.path.rtt.latest) {
-            (None, Some(_)) if self.without != Part::HandshakeGap && self.gap.seconds() == 0.0 => {
+            (None, Some(_)) if self.without != Part::HandshakeGap && self.gap.seconds == 0.0 => {
                 FIRST_SEGMENTS.min(self.most)
             }
             _ => self.segments,
@@ -67,7 +67,7 @@ impl Train {
     }
 
     pub(super) fn next_segments(&self, view: &SendView<'_>) -> u32 {
-        let gap_s = self.gap.seconds();
+        let gap_s = self.gap.seconds;
         let fit = if gap_s > 0.0 { truncate::to_u32(self.span_s / gap_s) } else { 1 };
         let most = if self.gap.is_starting() { self.segments.saturating_mul(2) } else { u32::MAX };
         fit.clamp(1, self.most).min(most).min(self.beside_the_path(view))

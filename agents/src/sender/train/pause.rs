@@ -36,7 +36,7 @@ enum TrialStage {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
     without: Part,
-    pausing: Pausing,
+    pub(super) pausing: Pausing,
     stage: TrialStage,
     /// The goodput of the kept way, in bytes per second.
     rate: Option<f64>,
@@ -65,10 +65,6 @@ impl Pause {
             lossy_share: 0.0,
             block: TrialBlock::default(),
         }
-    }
-
-    pub(super) fn pausing(&self) -> Pausing {
-        self.pausing
     }
 
     /// Begins with or without pauses, as suits what is known of the path.
@@ -162,9 +158,9 @@ mod tests {
 
         fn train(&mut self, is_lossy: bool, worth: Option<f64>) -> Pausing {
             self.now += Duration::from_millis(500);
-            let bytes = if self.pause.pausing() == Pausing::Off { self.flowing } else { 10_000 };
+            let bytes = if self.pause.pausing == Pausing::Off { self.flowing } else { 10_000 };
             self.pause.on_train(self.now, bytes, is_lossy, worth);
-            self.pause.pausing()
+            self.pause.pausing
         }
 
         fn trains(&mut self, trains: u32) -> usize {
@@ -208,12 +204,12 @@ mod tests {
         // Time counts from the first train on.
         road.train(false, OPEN);
         road.train(true, OPEN);
-        assert_eq!(road.pause.pausing(), Pausing::Off);
+        assert_eq!(road.pause.pausing, Pausing::Off);
         road.train(true, OPEN);
-        assert_eq!(road.pause.pausing(), Pausing::On);
+        assert_eq!(road.pause.pausing, Pausing::On);
 
         road.trains(200);
-        assert_eq!(road.pause.pausing(), Pausing::Off);
+        assert_eq!(road.pause.pausing, Pausing::Off);
         let flowing = (0..100).filter(|nth| road.train(nth % 20 == 0, None) == Pausing::Off).count();
         assert_eq!(flowing, 100);
         assert!((0..40).any(|nth| road.train(nth % 4 == 0, None) == Pausing::On));
@@ -236,6 +232,6 @@ mod tests {
             road.trains(5);
             road.pause.on_break();
         }
-        assert_eq!(road.pause.pausing(), Pausing::On);
+        assert_eq!(road.pause.pausing, Pausing::On);
     }
 }

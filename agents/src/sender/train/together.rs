@@ -233,7 +233,7 @@ impl Train {
 
     /// Counts its trains that have left as a whole and that the next one does not wait for.
     fn count_what_left(&mut self, known: &mut PathKnowledge, name: Seq, view: &SendView<'_>) {
-        if self.pause.pausing() == Pausing::Off && self.began.is_some() {
+        if self.pause.pausing == Pausing::Off && self.began.is_some() {
             let mut end = self.end_of(self.next_train(view), view);
             while end <= view.snd_nxt && view.snd_una < end {
                 known.leave(name, end);
@@ -249,7 +249,7 @@ impl Train {
     pub(super) fn next_train(&self, view: &SendView<'_>) -> Seq {
         let Some(began) = self.began else { return view.snd_nxt };
         let left =
-            self.together.left.filter(|_| view.turn != Turn::Free && self.pause.pausing() == Pausing::Off);
+            self.together.left.filter(|_| view.turn != Turn::Free && self.pause.pausing == Pausing::Off);
         // A train that left long ago shows nothing. In time its end would compare as ahead of everything.
         let left = left.filter(|left| view.snd_una < *left && *left <= view.snd_nxt);
         left.map_or(began, |left| left.max(began))
@@ -263,7 +263,7 @@ impl Train {
     }
 
     fn is_held_up(&self) -> bool {
-        self.pause.pausing() == Pausing::Off && self.is_full()
+        self.pause.pausing == Pausing::Off && self.is_full()
     }
 
     /// Returns whether the trains of all flows under way are as many as a lone flow may have, the last one counted

@@ -15,7 +15,7 @@ const PAPERS: [(&str, &str); 2] = [
 fn run(text: &str, arm: &str, sets: &[&str]) -> Results {
     let plan = read(text, sets).plan(Some(arm), 1).expect("a plan").plan;
     let mut simulation = Simulation::new(&plan).expect("it is built");
-    simulation.run_until(simulation.plan().end());
+    simulation.run_until(simulation.plan.end());
     simulation.results()
 }
 

@@ -158,10 +158,10 @@ fn outside(kind: FileKind) -> Vec<(Key, String)> {
         let own = key.range.clone().unwrap_or_default();
         let range = Range::of(&own);
         let is_plain = key.is_number && !key.value.contains("list");
-        let (least, most) = (range.least().filter(|_| is_plain), range.most().filter(|_| is_plain));
+        let (least, most) = (range.least.filter(|_| is_plain), range.most.filter(|_| is_plain));
         all.extend(least.map(|least| (key.clone(), format!("{}", least - 1.0))));
         all.extend(most.map(|most| (key.clone(), format!("{}", most + 1.0))));
-        if key.value == "time" && !own.starts_with('0') && range.least().is_some() {
+        if key.value == "time" && !own.starts_with('0') && range.least.is_some() {
             all.push((key.clone(), "0s".to_owned()));
         }
         if key.value == "size" && !own.starts_with('0') {

@@ -52,7 +52,8 @@ pub(super) struct Runs<'a> {
     figures: Vec<Vec<Option<f64>>>,
     /// The trial ends with this block: it is sure after it, or out of time.
     last: Option<u32>,
-    ended: EarlyEnd,
+    /// The reason why the trial ended.
+    pub(super) ended: EarlyEnd,
     /// Blocks up to this one were examined.
     looked: u32,
 }
@@ -164,11 +165,6 @@ impl<'a> Runs<'a> {
         if self.last.is_none() && !budget.has_time_for(left.count()) {
             (self.last, self.ended) = (Some(block), EarlyEnd::InTime);
         }
-    }
-
-    /// The reason why the trial ended.
-    pub(super) fn ended(&self) -> EarlyEnd {
-        self.ended
     }
 
     /// Makes all missing runs, and calls `on_run` with each goodput.

@@ -23,7 +23,8 @@ pub struct RecordedField {
     links: BTreeMap<(u32, u32), Vec<LinkHistory>>,
     /// A row holds so long before and after its time.
     holds_ns: u64,
-    ends_ns: u64,
+    /// The time of the last row, in nanoseconds.
+    pub ends_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +47,7 @@ impl RecordedField {
     pub fn parse(text: &str, node: &dyn Fn(&str) -> Option<u32>) -> Result<RecordedField, FieldError> {
         let mut reader = RecordingReader::new(text)?;
         let mut field =
-            RecordedField { links: BTreeMap::new(), holds_ns: reader.every_ns() / 2 * 3, ends_ns: 0 };
+            RecordedField { links: BTreeMap::new(), holds_ns: reader.every_ns / 2 * 3, ends_ns: 0 };
         let mut rows = 0;
         while let Some(row) = reader.next(node)? {
             let ReadRow { at_ns, from, to, signal_dbm, loss_ppm, .. } = row;
@@ -63,11 +64,6 @@ impl RecordedField {
             of_link.push(LinkHistory { at_ns, signal_dbm, loss_ppm });
         }
         if field.links.is_empty() { Err(reader.no_links()) } else { Ok(field) }
-    }
-
-    /// The time of the last row, in nanoseconds.
-    pub fn ends_ns(&self) -> u64 {
-        self.ends_ns
     }
 
     /// The number of links that have rows.
@@ -163,7 +159,7 @@ mod tests {
         }
         assert_eq!((field.at(1, 0, 0), field.at(0, 2, 0)), (None, None), "one way is not the other");
         assert_eq!((field.receivers_of(0), field.receivers_of(1), field.links()), (vec![1], vec![], 1));
-        assert_eq!(field.ends_ns(), 8_000_000_000);
+        assert_eq!(field.ends_ns, 8_000_000_000);
     }
 
     #[test]
@@ -183,6 +179,6 @@ mod tests {
     #[test]
     fn rows_that_tell_no_power_move_no_link() {
         let field = field("0,n0,n1,-60,\n1,n0,n1,,\n2,n0,n1,-62,\n3,n1,n0,,\n");
-        assert_eq!((dbm(&field, 1.0), field.links(), field.ends_ns()), (Some(-61.0), 1, 3_000_000_000));
+        assert_eq!((dbm(&field, 1.0), field.links(), field.ends_ns), (Some(-61.0), 1, 3_000_000_000));
     }
 }

@@ -147,7 +147,7 @@ struct ColumnPlaces {
 #[derive(Debug)]
 pub(super) struct RecordingReader<'a> {
     lines: std::iter::Enumerate<std::str::Lines<'a>>,
-    every_ns: u64,
+    pub(super) every_ns: u64,
     places: ColumnPlaces,
     /// The line at hand and its number, counted from 1.
     line: (&'a str, usize),
@@ -206,10 +206,6 @@ impl<'a> RecordingReader<'a> {
             line: (head, number + 1),
             is_whole: text.ends_with('\n'),
         })
-    }
-
-    pub(super) fn every_ns(&self) -> u64 {
-        self.every_ns
     }
 
     /// The next row, if there is one.
@@ -339,7 +335,7 @@ mod tests {
         let mut reader = RecordingReader::new(&text).expect("a head");
         let (signal_dbm, loss_ppm) = (Some(-61.25), Some(50_000));
         let expected = ReadRow { at_ns: 500_000_000, from: 0, to: 1, signal_dbm, loss_ppm };
-        assert_eq!((reader.every_ns(), reader.next(&node)), (100_000_000, Ok(Some(expected))));
+        assert_eq!((reader.every_ns, reader.next(&node)), (100_000_000, Ok(Some(expected))));
         assert_eq!(reader.next(&node), Ok(None));
     }
 

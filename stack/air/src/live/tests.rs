@@ -98,7 +98,7 @@ fn what_is_for_all_comes_to_who_is_in_range_and_to_nobody_else() {
     assert_eq!(came(&mut live, Instant::from_secs(2)).len(), 2);
     put(&mut live, 0, RADIO, &frame(mac_of(3), mac_of(0), 100)).expect("there is room");
     assert_eq!(came(&mut live, Instant::from_secs(3)), [], "600 m");
-    assert_eq!(live.machines()[0].undelivered(), 1);
+    assert_eq!(live.machines()[0].undelivered, 1);
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn categories_of_a_station_collide_within_it_and_the_greater_goes_first() {
     }
     let stats = *live.world().stats(0);
     assert!(stats.internal_collisions > 100, "{stats:?}");
-    assert_eq!((stats.retry_drops, live.machines()[0].undelivered()), (0, 0), "such a collision is no try");
+    assert_eq!((stats.retry_drops, live.machines()[0].undelivered), (0, 0), "such a collision is no try");
 }
 
 /// Frames without IP go at best effort, also if their content looks like IP.

@@ -18,7 +18,7 @@ pub(super) struct Resolver {
     outboxes: Vec<VecDeque<RadioPacket>>,
     most_held: usize,
     /// Packets dropped in favour of later packets for their neighbour.
-    lost: u64,
+    pub(super) lost: u64,
 }
 
 impl Resolver {
@@ -32,10 +32,6 @@ impl Resolver {
             most_held,
             lost: 0,
         }
-    }
-
-    pub(super) fn lost(&self) -> u64 {
-        self.lost
     }
 
     /// An ARP packet, which a station sends before its machine's next packet.

@@ -21,11 +21,11 @@ fn steady(rtt_ms: f64, lowered: u32) -> Gap {
 #[test]
 fn the_first_round_trip_is_the_gap_and_each_further_train_is_quicker() {
     let mut gap = begun(64.0);
-    assert_eq!(gap.seconds(), 0.064);
+    assert_eq!(gap.seconds, 0.064);
     gap.on_train(&train(64.0, 2.0));
-    assert_eq!(gap.seconds(), 0.048);
+    assert_eq!(gap.seconds, 0.048);
     gap.on_train(&TrainOutcome { rtt_s: None, segments: 2.0, lost: false });
-    assert_eq!(gap.seconds(), 0.048, "a train without a round trip proves nothing");
+    assert_eq!(gap.seconds, 0.048, "a train without a round trip proves nothing");
 }
 
 /// The queue that a train left shows how much too quick it was.
@@ -33,7 +33,7 @@ fn the_first_round_trip_is_the_gap_and_each_further_train_is_quicker() {
 fn the_beginning_ends_at_the_rate_that_the_path_showed() {
     let mut gap = begun(64.0);
     (0..3).for_each(|_| gap.on_train(&train(64.0, 4.0)));
-    assert!((gap.seconds() - 0.027).abs() < 1e-9);
+    assert!((gap.seconds - 0.027).abs() < 1e-9);
     gap.on_train(&train(64.0 + 160.0, 16.0));
     assert!(!gap.is_starting());
     assert!((gap.seconds - 0.037).abs() < 1e-9, "{gap:?}");
@@ -102,7 +102,7 @@ fn the_least_round_trip_is_no_longer_than_two_and_a_half_handshakes() {
     let mut gap = Gap::new(Part::Nothing, false);
     gap.hear_path(None, Some(Duration::from_millis(20)));
     gap.on_train(&train(900.0, 1.0));
-    assert_eq!(gap.base_s(), 0.05);
+    assert_eq!(gap.base_s, 0.05);
 }
 
 /// Seven tenths of a segment are much for a short train. For a long one they are hardly more than round trips vary.
@@ -155,13 +155,13 @@ fn flows_of_one_path_come_to_one_gap() {
 #[test]
 fn round_trips_of_nothing_and_of_minutes_leave_a_gap_within_its_bounds() {
     let mut gap = begun(0.0);
-    assert_eq!(gap.seconds(), LEAST_S);
+    assert_eq!(gap.seconds, LEAST_S);
     (0..99).for_each(|_| gap.on_train(&train(0.0, 64.0)));
-    assert_eq!(gap.seconds(), LEAST_S);
+    assert_eq!(gap.seconds, LEAST_S);
     (0..99).for_each(|_| gap.on_train(&train(600_000.0, 1.0)));
     assert!(gap.seconds > LEAST_S && gap.seconds <= MOST_S && gap.seconds.is_finite(), "{gap:?}");
     let gap = begun(600_000.0);
-    assert_eq!(gap.seconds(), MOST_S);
+    assert_eq!(gap.seconds, MOST_S);
 }
 
 /// Ten hops of 6 ms: a segment comes out of such a path every 24 ms.
@@ -278,12 +278,12 @@ fn on_a_long_path_both_ways_have_one_gap() {
 fn a_share_is_taken_after_eight_trains_that_met_a_queue_of_others() {
     let mut crowd = CrowdShare::default();
     (0..7).for_each(|_| crowd.take(43.0, 3.0));
-    assert_eq!(crowd.share(), None);
+    assert_eq!(crowd.share, None);
     crowd.take(15.0, 3.0);
     (0..7).for_each(|_| crowd.take(43.0, 3.0));
-    assert_eq!(crowd.share(), None, "eight in a row");
+    assert_eq!(crowd.share, None, "eight in a row");
     crowd.take(43.0, 3.0);
-    assert_eq!(crowd.share(), Some(32.0), "0.8 of the forty that are not its own");
+    assert_eq!(crowd.share, Some(32.0), "0.8 of the forty that are not its own");
 }
 
 /// The flow's own segments in the queue do not keep its share alive.
@@ -291,9 +291,9 @@ fn a_share_is_taken_after_eight_trains_that_met_a_queue_of_others() {
 fn a_share_ends_when_the_others_have_gone() {
     let mut crowd = CrowdShare::default();
     (0..8).for_each(|_| crowd.take(43.0, 3.0));
-    (0..50).for_each(|_| crowd.take(40.0 + crowd.share().expect("a share"), 3.0));
-    (0..8).for_each(|_| crowd.take(2.0 + crowd.share().expect("a share"), 3.0));
-    assert_eq!(crowd.share(), None);
+    (0..50).for_each(|_| crowd.take(40.0 + crowd.share.expect("a share"), 3.0));
+    (0..8).for_each(|_| crowd.take(2.0 + crowd.share.expect("a share"), 3.0));
+    assert_eq!(crowd.share, None);
 }
 
 #[test]
@@ -303,15 +303,15 @@ fn flows_that_took_shares_beside_others_let_each_other_go() {
         (0..8).for_each(|_| crowd.take(63.0, 3.0));
     }
     for _ in 0..120 {
-        let queued = crowds.iter().map(|crowd| crowd.share().unwrap_or(4.0)).sum();
+        let queued = crowds.iter().map(|crowd| crowd.share.unwrap_or(4.0)).sum();
         crowds.iter_mut().for_each(|crowd| crowd.take(queued, 4.0));
     }
-    assert!(crowds.iter().all(|crowd| crowd.share().is_none()), "{crowds:?}");
+    assert!(crowds.iter().all(|crowd| crowd.share.is_none()), "{crowds:?}");
 }
 
 #[test]
 fn a_share_is_never_more_than_a_train() {
     let mut crowd = CrowdShare::default();
     (0..12).for_each(|_| crowd.take(1e12, 3.0));
-    assert_eq!(crowd.share(), Some(MOST_SHARE));
+    assert_eq!(crowd.share, Some(MOST_SHARE));
 }

@@ -49,7 +49,8 @@ pub(super) struct HwsimField {
     _routes: Vec<KernelRoutes>,
     nodes: Vec<FieldNode>,
     phy: Phy,
-    router: LiveRouter,
+    /// The part of its nodes that finds routes.
+    pub(super) router: LiveRouter,
 }
 
 #[derive(Debug)]
@@ -101,11 +102,6 @@ impl HwsimField {
 
     pub(super) fn namespace(&self, node: u32) -> &Namespace {
         &self.nodes[node as usize].namespace
-    }
-
-    /// The part of its nodes that finds routes.
-    pub(super) fn router(&self) -> LiveRouter {
-        self.router
     }
 
     /// Joins all nodes to the network. Frames have to be carried meanwhile.

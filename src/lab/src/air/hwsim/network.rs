@@ -116,7 +116,7 @@ impl<'a> HwsimNetwork<'a> {
 fn gather(field: &HwsimField, ends: &OwnedFd) -> Result<Vec<String>, Failure> {
     field.join()?;
     let clock = Clock::start();
-    let is_batman = field.router() == LiveRouter::BatmanAdv;
+    let is_batman = field.router == LiveRouter::BatmanAdv;
     let within = if is_batman { KNOWN_WITHIN } else { HEARD_WITHIN };
     let mut deaf = field.deaf()?;
     while !deaf.is_empty() && clock.now().since(Instant::ZERO) < within {

@@ -76,7 +76,7 @@ impl<'a> RowReader<'a> {
     }
 
     pub(super) fn every_ns(&self) -> u64 {
-        self.reader.every_ns()
+        self.reader.every_ns
     }
 
     pub(super) fn next(&mut self) -> MergeResult<Option<RowCells<'a>>> {
