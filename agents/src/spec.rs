@@ -33,19 +33,20 @@ use accepted::{AgentSpec, Settled};
 use parse::spec_in;
 use role::{AtBaseStation, Receiver};
 
-/// Reads the spec of a receiver agent.
+/// Reads the spec of a receiver agent. A list is refused, even one of a single item.
 pub fn parse_receiver(spec: &str) -> Result<ReceiverSpec, SpecError> {
-    ReceiverSpec::parse(spec)
+    ReceiverSpec::parse_among(registry::in_force(), spec)
 }
 
-/// Reads the spec of a base-station agent.
+/// Reads the spec of a base-station agent. A list is refused, even one of a single item.
 pub fn parse_base_station(spec: &str) -> Result<BaseStationSpec, SpecError> {
-    BaseStationSpec::parse(spec)
+    spec_in(registry::in_force(), spec, 0..spec.len()).map(BaseStationSpec)
 }
 
-/// Reads a list of sender agents; a spec without brackets is a list of one.
+/// Reads a list of sender agents; a spec without brackets is a list of one. Refuses repeated agents, and agents that
+/// set a recovery setting differently.
 pub fn parse_senders(spec: &str) -> Result<SenderList, SpecError> {
-    SenderList::parse(spec)
+    SenderList::parse_among(registry::in_force(), spec)
 }
 
 /// Reads a list of receiver agents that only watch. It may be empty.
@@ -83,11 +84,6 @@ pub fn validate_shadows(spec: &str) -> Result<String, SpecError> {
 pub struct ReceiverSpec(AgentSpec<Receiver>);
 
 impl ReceiverSpec {
-    /// A list is refused, even one of a single item.
-    pub fn parse(spec: &str) -> Result<ReceiverSpec, SpecError> {
-        ReceiverSpec::parse_among(registry::in_force(), spec)
-    }
-
     /// Reads a spec that names agents of this table.
     pub(crate) fn parse_among(agents: &Registry, spec: &str) -> Result<ReceiverSpec, SpecError> {
         spec_in(agents, spec, 0..spec.len()).map(ReceiverSpec)
@@ -119,11 +115,6 @@ impl fmt::Display for ReceiverSpec {
 pub struct BaseStationSpec(AgentSpec<AtBaseStation>);
 
 impl BaseStationSpec {
-    /// A list is refused, even one of a single item.
-    pub fn parse(spec: &str) -> Result<BaseStationSpec, SpecError> {
-        spec_in(registry::in_force(), spec, 0..spec.len()).map(BaseStationSpec)
-    }
-
     /// Every parameter in force.
     pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
         self.0.parameters(profile)

@@ -43,11 +43,6 @@ pub struct SenderList {
 }
 
 impl SenderList {
-    /// Refuses repeated agents, and agents that set a recovery setting differently. One spec needs no brackets.
-    pub fn parse(spec: &str) -> Result<SenderList, SpecError> {
-        SenderList::parse_among(registry::in_force(), spec)
-    }
-
     /// Reads a list that names agents of this table.
     pub(crate) fn parse_among(agents: &Registry, spec: &str) -> Result<SenderList, SpecError> {
         SenderList::checked(agents, spec).map_err(|error| error.among(agents))

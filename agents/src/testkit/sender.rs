@@ -13,7 +13,7 @@ use hopwise_core::{Instant, Seq};
 
 use crate::Profile;
 use crate::sender::train::SharedPath;
-use crate::spec::SenderList;
+use crate::spec::{self, SenderList};
 
 pub(crate) const MSS: u32 = 1_000;
 
@@ -52,7 +52,7 @@ impl Bench {
 
     /// Makes a flow that shares its knowledge of the path.
     pub(crate) fn beside(spec: &str, profile: Profile, shared: &SharedPath) -> Bench {
-        Bench::of(&SenderList::parse(spec).expect("a spec in a test"), profile, shared)
+        Bench::of(&spec::parse_senders(spec).expect("a spec in a test"), profile, shared)
     }
 
     pub(super) fn of(list: &SenderList, profile: Profile, shared: &SharedPath) -> Bench {
