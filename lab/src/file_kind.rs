@@ -14,31 +14,24 @@ pub struct FileOf {
     example: &'static str,
 }
 
+const fn of(command: &'static str, signs: [&'static str; 2], example: &'static str) -> FileOf {
+    FileOf { command, signs, example }
+}
+
 /// For `hopwise run`, `trial` and `air`.
-pub static SCENARIO: FileOf =
-    FileOf { command: "hopwise run", signs: ["topology", "traffic"], example: "configs/chain.yaml" };
+pub static SCENARIO: FileOf = of("hopwise run", ["topology", "traffic"], "configs/chain.yaml");
 /// For `hopwise node`.
-pub static NODE: FileOf =
-    FileOf { command: "hopwise node", signs: ["node", "links"], example: "configs/node.yaml" };
+pub static NODE: FileOf = of("hopwise node", ["node", "links"], "configs/node.yaml");
 /// For `hopwise route`.
-pub static ROUTE: FileOf =
-    FileOf { command: "hopwise route", signs: ["network", "interfaces"], example: "configs/route.yaml" };
+pub static ROUTE: FileOf = of("hopwise route", ["network", "interfaces"], "configs/route.yaml");
 /// For `hopwise proxy`.
-pub static PROXY: FileOf =
-    FileOf { command: "hopwise proxy", signs: ["fixed", "mobile"], example: "configs/proxy.yaml" };
+pub static PROXY: FileOf = of("hopwise proxy", ["fixed", "mobile"], "configs/proxy.yaml");
 /// For `hopwise mesh up`.
-pub static MESH: FileOf = FileOf {
-    command: "hopwise mesh up",
-    signs: ["interfaces", "interfaces.0.mode"],
-    example: "configs/mesh.yaml",
-};
+pub static MESH: FileOf = of("hopwise mesh up", ["interfaces", "interfaces.0.mode"], "configs/mesh.yaml");
 
 /// For `hopwise thin --config`.
-pub static THIN: FileOf = FileOf {
-    command: "hopwise thin --config",
-    signs: ["interfaces.0", "rules.0.receiver"],
-    example: "configs/keys/thin.yaml",
-};
+pub static THIN: FileOf =
+    of("hopwise thin --config", ["interfaces.0", "rules.0.receiver"], "configs/keys/thin.yaml");
 
 impl FileOf {
     /// Refuses a file that is surely of another kind.

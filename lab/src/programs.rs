@@ -143,14 +143,14 @@ enum FlowEnd<S: Sockets> {
     Probe(ProbeProgram<S>),
 }
 
-impl<S: Sockets> FlowEnd<S> {
-    /// The program at this node, if the flow has one there.
+impl<S: Sockets> ProgramFlow<S> {
+    /// The end of a flow that is at this node, if one is.
     fn of(
         plan: &Plan,
         index: u16,
         flow: &FlowPlan,
         (node, name): (u32, &dyn Fn(u32) -> IpAddr),
-    ) -> Option<FlowEnd<S>> {
+    ) -> Option<ProgramFlow<S>> {
         // Most flows of a large world are elsewhere.
         if flow.from != node && flow.to != node {
             return None;
@@ -159,7 +159,7 @@ impl<S: Sockets> FlowEnd<S> {
         let times = (Instant::ZERO + flow.start, flow.stop.map_or(Instant::FAR, |stop| Instant::ZERO + stop));
         let seen = EndTotals::new::<S>(ArrivedBytes::new(plan.counts_from(), plan.interval()));
         let timed = |marks| TimedSocket::new((to, marks), times, (plan, index));
-        Some(match (&flow.traffic, flow.from == node, flow.to == node) {
+        let end = match (&flow.traffic, flow.from == node, flow.to == node) {
             (TrafficPlan::Tcp(tcp), true, _) => {
                 FlowEnd::Client(ClientProgram::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
             }
@@ -176,19 +176,7 @@ impl<S: Sockets> FlowEnd<S> {
                 FlowEnd::Sink(Sink::new(seen.tally, Some((back, marks))))
             }
             _ => return None,
-        })
-    }
-}
-
-impl<S: Sockets> ProgramFlow<S> {
-    /// The end of a flow that is at this node, if one is.
-    fn of(
-        plan: &Plan,
-        index: u16,
-        flow: &FlowPlan,
-        (node, name): (u32, &dyn Fn(u32) -> IpAddr),
-    ) -> Option<ProgramFlow<S>> {
-        let end = FlowEnd::of(plan, index, flow, (node, name))?;
+        };
         let peer = name(if flow.from == node { flow.to } else { flow.from });
         Some(ProgramFlow {
             index,
@@ -371,6 +359,7 @@ impl<S: Sockets> ProgramFlow<S> {
     /// The results of this end so far. Its clock showed zero when the time of day was `began`.
     pub fn result(&self, (began, now): (Duration, Instant), node: &impl Platform<Sockets = S>) -> EndResult {
         let sockets = node.sockets();
+        let hops = self.hops().or_else(|| node.hops_to(now, self.peer, self.conn()));
         EndResult {
             flow: self.index,
             is_opener: self.is_opener(),
@@ -378,7 +367,7 @@ impl<S: Sockets> ProgramFlow<S> {
             counted: self.counted(now, sockets),
             agents: self.agents(now, sockets),
             completions: self.completions(),
-            hops: self.hops().or_else(|| node.hops_to(now, self.peer, self.conn())).map(CountedHops::from),
+            hops: hops.map(|(count, source)| CountedHops { count, source: source.name().to_owned() }),
             rtt: self.rtts.mean(),
             round_trips: self.round_trips.spread(),
             probed: self.probed(now),

@@ -58,7 +58,7 @@ fn goodput() -> Vec<String> {
     vec![GOODPUT.name.to_owned()]
 }
 
-fn is_goodput(figures: &[String]) -> bool {
+pub(crate) fn is_goodput(figures: &[String]) -> bool {
     figures == goodput()
 }
 
@@ -214,11 +214,6 @@ impl Trial {
     /// The figures that arms are compared by.
     pub fn figures(&self) -> Vec<Figure> {
         self.figures.iter().filter_map(|name| metric::named(name)?.figure()).collect()
-    }
-
-    /// True if goodput is compared, and nothing else.
-    pub(crate) fn is_of_goodput_alone(&self) -> bool {
-        is_goodput(&self.figures)
     }
 
     /// The plan as it stands in `trial.json`, with its checksum.

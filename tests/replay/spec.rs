@@ -14,7 +14,7 @@ fn check(text: &str, canonical: impl Fn(&str) -> Result<String, SpecError>) {
     match canonical(text) {
         Ok(printed) => assert_eq!(canonical(&printed).ok().as_ref(), Some(&printed), "{text:?}"),
         Err(refused) => {
-            let place = refused.place();
+            let place = &refused.place;
             assert!(text.get(place.clone()).is_some(), "{text:?}: {place:?} is not inside the text");
             assert!(!refused.to_string().is_empty());
         }

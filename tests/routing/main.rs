@@ -173,7 +173,7 @@ fn seen_at(at: u32, mut plan: Plan, is_wanted: fn(&TraceKind) -> bool) -> Vec<(I
     let mut simulation = Simulation::new(&plan).expect("a plan that can be built");
     let seen = Rc::new(RefCell::new(Vec::new()));
     let into = Rc::clone(&seen);
-    simulation.world().set_trace(Box::new(move |node, event| {
+    simulation.world().trace = Some(Box::new(move |node, event| {
         if node == at && is_wanted(&event.kind) {
             into.borrow_mut().push((event.now, event.kind));
         }
@@ -306,7 +306,7 @@ fn under_attack(sets: &[&str], forged: fn(Claim) -> Vec<u8>) -> (Results, u64) {
     let mut simulation = Simulation::new(&plan).expect("a plan that can be built");
     let raised = Rc::new(RefCell::new(0));
     let into = Rc::clone(&raised);
-    simulation.world().set_trace(Box::new(move |_, event| {
+    simulation.world().trace = Some(Box::new(move |_, event| {
         *into.borrow_mut() += u64::from(matches!(event.kind, TraceKind::HighestAckRaised { .. }));
     }));
     let (src, dst) = (address_of(0), address_of(4));

@@ -84,7 +84,7 @@ fn dsr_tells_connections_when_their_way_is_gone_and_back() {
     let mut simulation = Simulation::new(&plan).expect("a plan that can be built");
     let seen = Rc::new(RefCell::new(Vec::new()));
     let into = Rc::clone(&seen);
-    simulation.world().set_trace(Box::new(move |node, event| {
+    simulation.world().trace = Some(Box::new(move |node, event| {
         if node == 0 && matches!(event.kind, TraceKind::Frozen | TraceKind::Thawed) {
             into.borrow_mut().push((event.now, event.kind));
         }

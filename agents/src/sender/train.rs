@@ -245,10 +245,6 @@ impl Train {
     }
 }
 
-fn hops_of(view: &SendView<'_>) -> Option<u8> {
-    view.path.hops_to_peer.or(view.path.hops_from_peer).map(|(hops, _)| hops)
-}
-
 /// Returns whether other flows want turns, too.
 fn takes_turns(view: &SendView<'_>) -> bool {
     matches!(view.turn, Turn::Waiting | Turn::Holding)
@@ -296,7 +292,8 @@ impl SenderAgent for Train {
     fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
         self.is_probing &= acked.newly.bytes == 0;
         let Some(began) = self.began else { return };
-        self.gap.hear_path(hops_of(view), view.path.rtt.min);
+        let hops = view.path.hops_to_peer.or(view.path.hops_from_peer).map(|(hops, _)| hops);
+        self.gap.hear_path(hops, view.path.rtt.min);
         let end = self.end_told(began, view);
         let is_over = end <= view.snd_una || self.has_asked && view.snd_una == view.snd_nxt;
         // An ACK that was requested, or that reports a hole, was not held. A peer that takes no requests holds every

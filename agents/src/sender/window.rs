@@ -69,29 +69,12 @@ pub(super) const VALIDATE: Param = Form::Switch
     .ns2(OFF)
     .means("do not grow a window that is not filled; begin anew after an idle time");
 
-/// The unit that slow start counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counting {
-    /// An ACK counts as a segment at most.
-    Acks,
-    /// An ACK counts by the bytes that it acknowledges (RFC 3465).
-    Bytes,
-}
-
-impl From<Switch> for Counting {
-    fn from(abc: Switch) -> Counting {
-        match abc {
-            Switch::On => Counting::Bytes,
-            Switch::Off => Counting::Acks,
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 struct WindowSettings {
     initial_segments: u32,
     ssthresh_segments: Option<u32>,
-    counting: Counting,
+    /// Off: an ACK counts as a segment at most. On: it counts by the bytes that it acknowledges (RFC 3465).
+    abc: Switch,
     validate: Switch,
     hystart: Switch,
 }
@@ -140,9 +123,9 @@ impl Linear {
     /// Adds eq. 3 of §3.1 for each ACK, or a segment for each window of bytes.
     pub(super) fn avoid(&mut self, window: &mut Window, newly_bytes: u64, mss: u64) {
         let cwnd = window.cwnd(mss);
-        match window.settings.counting {
-            Counting::Acks => window.grow((newly_bytes.min(mss) * mss / cwnd).max(1), mss),
-            Counting::Bytes => {
+        match window.settings.abc {
+            Switch::Off => window.grow((newly_bytes.min(mss) * mss / cwnd).max(1), mss),
+            Switch::On => {
                 self.counted_bytes = self.counted_bytes.saturating_add(newly_bytes);
                 if self.counted_bytes >= cwnd {
                     self.counted_bytes -= cwnd;
@@ -171,7 +154,7 @@ impl Window {
         let settings = WindowSettings {
             initial_segments: iw,
             ssthresh_segments: ssthresh,
-            counting: abc.into(),
+            abc,
             validate,
             hystart: Switch::Off,
         };
@@ -262,10 +245,10 @@ impl Window {
     /// The bytes that an ACK adds in slow start.
     fn counted(&self, acked: &Acked, view: &SendView<'_>) -> u64 {
         let mss = mss_of(view);
-        let most = match (self.settings.counting, view.recovering) {
-            (Counting::Bytes, None) => MOST_COUNTED_SEGMENTS * mss,
+        let most = match (self.settings.abc, view.recovering) {
+            (Switch::On, None) => MOST_COUNTED_SEGMENTS * mss,
             // RFC 3465 §2.3: data that one ACK covers after a timeout may have arrived long before.
-            (Counting::Bytes, Some(_)) | (Counting::Acks, _) => mss,
+            (Switch::On, Some(_)) | (Switch::Off, _) => mss,
         };
         acked.newly.bytes.min(most) / if self.hystart.is_slow() { SLOWER } else { 1 }
     }

@@ -12,14 +12,16 @@ use crate::registry::{self, Registry};
 /// accepted there.
 #[derive(Clone, Debug)]
 pub struct SpecError {
-    spec: String,
-    place: Range<usize>,
+    /// The spec that was refused.
+    pub spec: String,
+    /// The place of the error, in bytes.
+    pub place: Range<usize>,
     problem: Problem,
     /// The agents that would be accepted; none for all agents of the program.
     agents: Option<Registry>,
 }
 
-/// The reason for a refusal. [`SpecError::place`] is the part of the spec that it is about.
+/// The reason for a refusal. [`SpecError`]'s place is the part of the spec that it is about.
 #[derive(Clone, Copy, Debug)]
 pub enum Problem {
     /// An agent's name is missing.
@@ -120,16 +122,6 @@ impl SpecError {
 
     fn agents(&self) -> &Registry {
         self.agents.as_ref().unwrap_or_else(|| registry::in_force())
-    }
-
-    /// The spec that was refused.
-    pub fn spec(&self) -> &str {
-        &self.spec
-    }
-
-    /// The place of the error, in bytes.
-    pub fn place(&self) -> Range<usize> {
-        self.place.clone()
     }
 
     fn found(&self) -> &str {

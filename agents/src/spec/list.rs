@@ -179,15 +179,15 @@ fn items<R: Role>(agents: &Registry, text: &str, most: usize) -> Result<Vec<Item
 impl SpecError {
     /// The index of the wrong item in its list; `None` if the list as a whole is wrong.
     pub fn item(&self) -> Option<usize> {
-        spans(self.spec()).ok()?.iter().rposition(|span| span.start <= self.place().start)
+        spans(&self.spec).ok()?.iter().rposition(|span| span.start <= self.place.start)
     }
 
     /// The text of that item, and the place of the wrong part in it.
     pub fn in_item(&self) -> Option<(&str, Range<usize>)> {
-        let place = self.place();
-        let item = spans(self.spec()).ok()?.into_iter().rfind(|span| span.start <= place.start)?;
+        let place = &self.place;
+        let item = spans(&self.spec).ok()?.into_iter().rfind(|span| span.start <= place.start)?;
         let within = |at: usize| at.clamp(item.start, item.end) - item.start;
-        Some((&self.spec()[item.clone()], within(place.start)..within(place.end)))
+        Some((&self.spec[item.clone()], within(place.start)..within(place.end)))
     }
 }
 

@@ -189,7 +189,7 @@ fn every_refusal_names_the_place_and_what_is_accepted() {
         let text = error.to_string();
         let (first, last) = (text.lines().next().unwrap(), text.lines().last().unwrap());
         assert_eq!(first, *wrong, "{spec}");
-        assert_eq!(&error.spec()[error.place()], *place, "{spec}");
+        assert_eq!(&error.spec[error.place.clone()], *place, "{spec}");
         assert!(last.contains(accepted), "{spec}: {last}");
     }
 }
@@ -312,7 +312,7 @@ proptest! {
             match parsed {
                 Ok(canonical) => prop_assert!(canonical.len() <= 2 * text.len() + 40),
                 Err(error) => {
-                    prop_assert!(text.get(error.place()).is_some(), "{:?}", error.place());
+                    prop_assert!(text.get(error.place.clone()).is_some(), "{:?}", error.place.clone());
                     prop_assert!(error.to_string().lines().count() == 4);
                 }
             }

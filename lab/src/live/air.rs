@@ -112,14 +112,14 @@ pub fn world(plan: &Plan) -> Live<OutsideDevices> {
     };
     let config = build::air(plan, Framing::Ethernet, &|node| name_of(mac_of(node)));
     let mut world = RadioWorld::new(config, stations(plan).into_iter().map(outside).collect());
-    world.set_more(OutsideDevices::poll_beside);
+    world.more = OutsideDevices::poll_beside;
     if plan.phy.is_ht() {
-        world.set_categories(OutsideDevices::poll_in);
+        world.categories = Some(OutsideDevices::poll_in);
     }
     if plan.linux_queue.is_some() {
-        world.set_spent(OutsideDevices::on_spent);
+        world.spent = Some(OutsideDevices::on_spent);
     }
-    world.set_loads(loads::of);
+    world.loads = loads::of;
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }
@@ -141,9 +141,9 @@ pub fn world_of_frames(plan: &Plan, most: usize, overhear: bool) -> Live<WholeRa
     let most = plan.queue_packets.min(most);
     let machine = |node| WholeRadio::new(most, &plan.phy, plan.seed, node);
     let mut world = RadioWorld::new(config, (0..as_u32(plan.positions.len())).map(machine).collect());
-    world.set_more(WholeRadio::poll_beside);
-    world.set_loads(loads::of_frame);
-    world.set_queued_at(|radio| radio.queued_at);
+    world.more = WholeRadio::poll_beside;
+    world.loads = loads::of_frame;
+    world.queued_at = |radio| radio.queued_at;
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }

@@ -163,7 +163,7 @@ impl Document {
         // The refusal shows the item of a YAML list; a list in one text has no items.
         let at = error.item().map_or_else(|| at.clone(), |nth| at.index(nth));
         let refusal = self.refuse(&at, problem, accepted.trim());
-        let parts = [Some((error.spec(), error.place())), error.in_item()];
+        let parts = [Some((error.spec.as_str(), error.place.clone())), error.in_item()];
         let narrower = parts.into_iter().flatten().find_map(|(spec, wrong)| refusal.within(spec, wrong));
         narrower.unwrap_or(refusal)
     }

@@ -79,7 +79,9 @@ impl<S: Sockets> ClientProgram<S> {
     }
 
     pub(super) fn completions(&self) -> Option<CompletionTimes> {
-        (!self.is_endless()).then(|| CompletionTimes::from(&self.took))
+        let (count, total_ns, longest_ns) = (self.took.count(), self.took.total_ns(), self.took.longest_ns());
+        let spread = self.took.spread();
+        (!self.is_endless()).then_some(CompletionTimes { count, total_ns, longest_ns, spread })
     }
 
     pub(super) fn conn(&self) -> Option<S::Conn> {

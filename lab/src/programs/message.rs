@@ -65,10 +65,6 @@ impl ProgramMessage {
         ProgramMessage { header, len, written: 0, then, has_shut: false }
     }
 
-    pub(super) fn nothing() -> ProgramMessage {
-        ProgramMessage::new(None, 0, Then::StaysOpen)
-    }
-
     /// Adds bytes that follow.
     pub(super) fn extend(&mut self, bytes: u64) {
         self.len += bytes;

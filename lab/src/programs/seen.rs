@@ -108,13 +108,6 @@ pub struct CompletionTimes {
     pub spread: Option<Spread>,
 }
 
-impl From<&Delays> for CompletionTimes {
-    fn from(took: &Delays) -> CompletionTimes {
-        let (count, total_ns, longest_ns) = (took.count(), took.total_ns(), took.longest_ns());
-        CompletionTimes { count, total_ns, longest_ns, spread: took.spread() }
-    }
-}
-
 /// The agents that a connection had at one end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentsAtEnd {
@@ -215,12 +208,6 @@ pub struct CountedHops {
     pub count: u8,
     /// `routing`, `ttl` or `config`.
     pub source: String,
-}
-
-impl From<(u8, HopSource)> for CountedHops {
-    fn from((count, source): (u8, HopSource)) -> CountedHops {
-        CountedHops { count, source: source.name().to_owned() }
-    }
 }
 
 /// The results of one end of a flow in a run.

@@ -70,7 +70,7 @@ impl<S: Sockets> ServerProgram<S> {
             Talk::Endless(directions) if directions.has_back() => {
                 ProgramMessage::new(None, ENDLESS, Then::StaysOpen)
             }
-            _ => ProgramMessage::nothing(),
+            _ => ProgramMessage::new(None, 0, Then::StaysOpen),
         };
         self.open.push(ServerConnection { conn, message, unread: 0, answer: 0, has_end: false });
         let nth = self.open.len() - 1;

@@ -319,7 +319,7 @@ impl Chart {
             self.width,
             self.height,
             escape(what),
-            escape(self.numbers.text()),
+            escape(&self.numbers.text),
             self.frame,
             self.body,
             self.over

@@ -152,7 +152,8 @@ fn about(view: &View<'_>) -> String {
         Stop::AllSeeds => "after all seeds",
         Stop::WhenSure => "when sure, looked at after every block",
     };
-    let figures = (!trial.is_of_goodput_alone()).then(|| ("verdicts by", trial.figures.join(", ")));
+    let figures =
+        (!crate::record::is_goodput(&trial.figures)).then(|| ("verdicts by", trial.figures.join(", ")));
     let runs = if there == planned { format!("{there}") } else { format!("{there} of {planned}") };
     // If another version draws the report, the page names both.
     let drawn_by = if trial.version == version::of_program() {

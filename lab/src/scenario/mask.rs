@@ -19,7 +19,7 @@ pub(super) fn read(document: &Document, file: &ScenarioFile, phy: Phy) -> Checke
         let Some(given) = given else { continue };
         refuse_what_changes_nothing(document, file, &phy, key)?;
         if phy.is_ht() == (key == "mcs") && radio.rate.0 != RateControl::Fixed {
-            masked = phy.with_mask(mask(document, file, &phy, (key, &given))?);
+            masked.mask = mask(document, file, &phy, (key, &given))?;
         }
     }
     Ok(masked)

@@ -61,14 +61,14 @@ pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<SimHost>, Unbuildable> {
         hosts[gateway.node as usize].serve(serving, Box::new(news));
     }
     let mut world = RadioWorld::new(air(plan, Framing::Packet, &address_of), hosts);
-    world.set_loads(loads::of);
-    world.set_queued_at(|host| host.node().queued_at());
-    world.set_more(SimHost::poll_beside);
+    world.loads = loads::of;
+    world.queued_at = |host| host.node().queued_at();
+    world.more = SimHost::poll_beside;
     if plan.phy.is_ht() {
-        world.set_categories(SimHost::poll_in);
+        world.categories = Some(SimHost::poll_in);
     }
     if plan.linux_queue.is_some() {
-        world.set_spent(SimHost::on_spent);
+        world.spent = Some(SimHost::on_spent);
     }
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());

@@ -30,7 +30,7 @@ pub struct GatewayPlan {
     pub predictor: Option<Signal>,
 }
 
-/// Forecast of fades. The default knows them exactly, a fifth of a second ahead.
+/// Forecast of fades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForecastErrors {
     /// The time between a warning and its fade; zero gives no warnings.
@@ -43,18 +43,6 @@ pub struct ForecastErrors {
     pub false_alarms: u32,
     /// Delay until a link is seen to be down, or up again.
     pub late: Duration,
-}
-
-impl Default for ForecastErrors {
-    fn default() -> ForecastErrors {
-        ForecastErrors {
-            lead: Duration::from_millis(200),
-            error_ppm: 0,
-            missing_ppm: 0,
-            false_alarms: 0,
-            late: Duration::ZERO,
-        }
-    }
 }
 
 /// News of the link to a mobile, and their times.
@@ -151,8 +139,16 @@ fn fades(node: u32, outages: &[Outage]) -> Vec<(u32, Instant, Instant)> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
+
+    /// A forecast that knows each fade, a fifth of a second ahead.
+    const EXACT: ForecastErrors = ForecastErrors {
+        lead: Duration::from_millis(200),
+        error_ppm: 0,
+        missing_ppm: 0,
+        false_alarms: 0,
+        late: Duration::ZERO,
+    };
 
     fn outage(from: u32, to: u32, begins_s: u64, ends_s: u64) -> Outage {
         let ns = |s: u64| s * 1_000_000_000;
@@ -175,20 +171,20 @@ mod tests {
     fn a_forecast_that_knows_tells_each_fade_of_the_gateway_s_own_links_once() {
         let outages = [outage(1, 2, 10, 15), outage(2, 1, 14, 20), outage(2, 3, 1, 2)];
         let wanted = [(9_800, "going-down", Some(10_000)), (10_000, "gone", None), (20_000, "up", None)];
-        assert_eq!(of(ForecastErrors::default(), &outages, 1), wanted);
+        assert_eq!(of(EXACT, &outages, 1), wanted);
     }
 
     #[test]
     fn a_forecast_that_errs_is_late_wrong_blind_and_nervous() {
         let outages = [outage(1, 2, 10, 20)];
-        let late = ForecastErrors { late: Duration::from_millis(300), ..ForecastErrors::default() };
+        let late = ForecastErrors { late: Duration::from_millis(300), ..EXACT };
         assert_eq!(of(late, &outages, 1)[1..], [(10_300, "gone", None), (20_300, "up", None)]);
-        let wrong = ForecastErrors { error_ppm: 500_000, ..ForecastErrors::default() };
+        let wrong = ForecastErrors { error_ppm: 500_000, ..EXACT };
         let said: Vec<_> = (0..50).filter_map(|seed| of(wrong, &outages, seed)[0].2).collect();
         assert!(said.iter().all(|ms| (5_000..=15_000).contains(ms)) && said.iter().any(|ms| *ms != 10_000));
-        let blind = ForecastErrors { missing_ppm: 1_000_000, ..ForecastErrors::default() };
+        let blind = ForecastErrors { missing_ppm: 1_000_000, ..EXACT };
         assert_eq!(of(blind, &outages, 1).len(), 2);
-        let nervous = ForecastErrors { false_alarms: 3, ..ForecastErrors::default() };
+        let nervous = ForecastErrors { false_alarms: 3, ..EXACT };
         assert_eq!(of(nervous, &outages, 1).len(), 6);
         assert!(of(nervous, &outages, 1).is_sorted_by_key(|(at, ..)| *at));
     }

@@ -333,7 +333,7 @@ fn packets_that_codel_drops_are_traced_with_their_reason() {
     let mut world = super::build::world(&plan).expect("it is built");
     let counts = Rc::new(RefCell::new(BTreeMap::<_, u64>::new()));
     let sink = Rc::clone(&counts);
-    world.set_trace(Box::new(move |_, event| {
+    world.trace = Some(Box::new(move |_, event| {
         if let TraceKind::Dropped(reason) = event.kind {
             *sink.borrow_mut().entry(reason).or_default() += 1;
         }

@@ -21,7 +21,7 @@ pub(crate) struct OfScenario {
     /// Scenario that comes with Hopwise: it compares settings of hosts, or says what to deploy (advise). Over a
     /// SCENARIO it compares its own arms on the nodes and flows of that file
     #[arg(long, value_name = "NAME", value_parser = RECIPES.map(|(name, _)| name))]
-    recipe: Option<String>,
+    pub(crate) recipe: Option<String>,
     /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
@@ -33,10 +33,6 @@ pub(crate) struct OfScenario {
 impl OfScenario {
     pub(crate) fn load(&self) -> Result<Scenario, Failure> {
         self.read(&self.set)
-    }
-
-    pub(crate) fn is_recipe(&self) -> bool {
-        self.recipe.is_some()
     }
 
     /// The scenario's file or recipe, for an error.

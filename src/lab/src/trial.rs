@@ -45,7 +45,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = match arguments.worlds[..] {
         [world] => arguments.of.load_in(world)?,
         // Hosts are what a recipe is played on, whatever world it has by itself.
-        _ if arguments.of.is_recipe() && arguments.mesh.names_hosts() => arguments.of.load_in(World::Mesh)?,
+        _ if arguments.of.recipe.is_some() && arguments.mesh.names_hosts() => {
+            arguments.of.load_in(World::Mesh)?
+        }
         _ => arguments.of.load()?,
     };
     let campaign = Campaign::new(&scenario, arguments.seeds, arguments.shard).map_err(Failure::Located)?;
@@ -178,7 +180,7 @@ pub(crate) fn completed(
     let mut runs = opened(scenario, &campaign, &store)?;
     if runs.missing() > 0 {
         failure::remark(&format!("{name}: {} runs", runs.missing()));
-        let mut progress = TrialProgress::new(&campaign, runs.goodputs(), None, io::stderr().is_terminal());
+        let mut progress = TrialProgress::new(&campaign, &runs.goodputs, None, io::stderr().is_terminal());
         runs.run(&how, &mut |nth, goodput| progress.on_run(nth, goodput))?;
         progress.end();
     }
@@ -209,10 +211,10 @@ fn bundle(
         within,
     };
     // A trial in real time ends in order by itself.
-    let (there, total) = (runs.goodputs().iter().flatten().count(), runs.goodputs().len());
+    let (there, total) = (runs.goodputs.iter().flatten().count(), runs.goodputs.len());
     let said = move |done| stopped::said(done, total);
     let stopped = how.ends.is_none().then(|| stopped::StopNotice::watch(there, said)).transpose()?;
-    let mut progress = TrialProgress::new(campaign, runs.goodputs(), within, io::stderr().is_terminal());
+    let mut progress = TrialProgress::new(campaign, &runs.goodputs, within, io::stderr().is_terminal());
     let ran = runs.run(&how, &mut |nth, goodput| {
         progress.on_run(nth, goodput);
         stopped.iter().for_each(stopped::StopNotice::on_step);
@@ -220,7 +222,7 @@ fn bundle(
     progress.end();
     drop(stopped);
     if let (Err(_), Some(ends)) = (&ran, &how.ends) {
-        stopped::tell_of(ends, runs.goodputs().iter().flatten().count(), total);
+        stopped::tell_of(ends, runs.goodputs.iter().flatten().count(), total);
     }
     ran?;
     Ok((written(campaign, store, &runs)?, runs.ended))

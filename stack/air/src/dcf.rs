@@ -48,7 +48,7 @@ use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::{FrameEnding, FrameEvent, FrameLoss};
 use crate::medium::{Medium, Position, Radio};
 use crate::motion::NodeTrack;
-use crate::phy::{ACK_BYTES, BitForm, Phy, Rate};
+use crate::phy::{ACK_BYTES, BitForm, FCS_BYTES, Phy, Rate};
 use crate::waits::QueueWaits;
 use station::{DcfStation, PacketInService, Wait};
 
@@ -267,9 +267,8 @@ impl Dcf {
 
     /// From now on packets are whole frames. An RTS announces packets whose content has the same length as before.
     pub(crate) fn take_whole_frames(&mut self) {
-        let more = self.phy.data_overhead;
-        self.phy = self.phy.for_whole_frames();
-        let more = more - self.phy.data_overhead;
+        let more = self.phy.data_overhead - FCS_BYTES;
+        self.phy.data_overhead = FCS_BYTES;
         self.mac.rts_threshold =
             self.mac.rts_threshold.map(|least| if least == 0 { 0 } else { least + more });
     }

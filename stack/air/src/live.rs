@@ -88,7 +88,7 @@ impl<M: Machine> Live<M> {
 
     /// Lets due events happen, but not many at once: read the clock again, hand in the input, and go on.
     pub fn advance(&mut self, clock: Instant) -> LiveProgress {
-        let mut now = self.on_its_clock(clock);
+        let mut now = Instant::ZERO + clock.since(Instant::ZERO).saturating_sub(self.lateness.left_out);
         let due = self.world.next().unwrap_or(now);
         let late = now.since(due);
         self.note(late);
@@ -100,10 +100,6 @@ impl<M: Machine> Live<M> {
         let until = now.min(due.max(self.world.now()) + SLICE);
         self.world.run_until(until);
         if until < now { LiveProgress::MoreIsDue } else { LiveProgress::UpToDate }
-    }
-
-    fn on_its_clock(&self, clock: Instant) -> Instant {
-        Instant::ZERO + clock.since(Instant::ZERO).saturating_sub(self.lateness.left_out)
     }
 
     fn note(&mut self, late: Duration) {

@@ -96,14 +96,14 @@ pub struct Phy {
     /// Bytes of a data frame around its packet.
     pub(crate) data_overhead: u32,
     /// The rates of data that a rate control may choose.
-    mask: RateMask,
+    pub mask: RateMask,
 }
 
 /// The MAC header of an ad hoc network, LLC with SNAP, and the FCS.
 const DATA_OVERHEAD: u32 = 24 + 8 + 4;
 /// ns-2's, which has no LLC and room for a fourth address.
 const NS2_DATA_OVERHEAD: u32 = 34;
-const FCS_BYTES: u32 = 4;
+pub(crate) const FCS_BYTES: u32 = 4;
 /// QoS Control, which frames of 802.11n have.
 pub(crate) const QOS_BYTES: u32 = 2;
 /// Preamble and SIGNAL of OFDM.
@@ -155,12 +155,6 @@ impl Phy {
         Phy { data_overhead, ..self }
     }
 
-    /// The same profile for packets that are whole frames.
-    #[must_use]
-    pub(crate) fn for_whole_frames(self) -> Phy {
-        Phy { data_overhead: FCS_BYTES, ..self }
-    }
-
     /// Returns whether the profile is one of 802.11n, or of 802.11ac, whose stations follow the rules of 802.11n too.
     pub fn is_ht(&self) -> bool {
         self.data.is_ht()
@@ -179,12 +173,6 @@ impl Phy {
             BitForm::Vht(vht) => Phy { data: Vht { guard, ..vht }.rate(), ..self },
             BitForm::Legacy | BitForm::NonHt => self,
         }
-    }
-
-    /// The same profile with these rates alone for its rate control.
-    #[must_use]
-    pub fn with_mask(self, mask: RateMask) -> Phy {
-        Phy { mask, ..self }
     }
 
     /// The same profile of OFDM in this band. 802.11ac has 5 GHz alone.

@@ -210,7 +210,7 @@ mod tests {
     ) -> Vec<String> {
         let (told, now) = (Rc::new(RefCell::new(Vec::new())), Rc::new(RefCell::new(0)));
         let (sink, at) = (Rc::clone(&told), Rc::clone(&now));
-        world.set_radio(Box::new(move |news| {
+        world.radio = Some(Box::new(move |news| {
             let line = match news {
                 RadioNews::Arrived { from, to, power_w, packet, .. } => {
                     let mw = power_w * 1e3;
@@ -295,7 +295,7 @@ mod tests {
     fn data_for_one_neighbour_leaves_in_one_aggregate_in_which_headers_are_the_kernels() {
         let ampdu = MacConfig { rts_threshold: None, ampdu: Some(64), ..MacConfig::default() };
         let mut world = line_of("ht20-mcs7", 3, ampdu);
-        world.set_more(WholeRadio::poll_beside);
+        world.more = WholeRadio::poll_beside;
         let data = |to, bytes| frame(0x88, mac_of(to), mac_of(1), bytes);
         // One for the other neighbour stands between those of the aggregate.
         let sent =
@@ -335,7 +335,7 @@ mod tests {
         let mut world = line(4, MacConfig::default());
         let heard = Rc::new(RefCell::new(vec![[0; 4]; 4]));
         let sink = Rc::clone(&heard);
-        world.set_radio(Box::new(move |news| {
+        world.radio = Some(Box::new(move |news| {
             if let RadioNews::Arrived { from, to, .. } = news {
                 sink.borrow_mut()[*to as usize][*from as usize] += 1;
             }

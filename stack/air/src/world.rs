@@ -73,15 +73,25 @@ pub struct RadioWorld<M: Machine> {
     unresolved: u64,
     /// The ARP resolver, if stations request addresses.
     resolver: Option<Resolver>,
-    trace: Option<TraceSink>,
+    /// Receives the trace events of machines.
+    pub trace: Option<TraceSink>,
     frames: Option<FrameSink>,
-    endings: Option<EndingSink>,
-    radio: Option<RadioSink>,
-    loads: fn(&[u8]) -> AirLoad,
-    queued_at: fn(&M) -> Option<Instant>,
-    more: MoreOf<M>,
-    categories: Option<CategoryOf<M>>,
-    spent: Option<SpentOf<M>>,
+    /// Receives the fates of frames too, while frames are watched.
+    pub endings: Option<EndingSink>,
+    /// Receives the news of the radios.
+    pub radio: Option<RadioSink>,
+    /// Classifies packets; airtime is booked by its result. It changes nothing in the world.
+    pub loads: fn(&[u8]) -> AirLoad,
+    /// Tells when the packet that a machine gave last had come into its queue. It changes nothing in the world.
+    pub queued_at: fn(&M) -> Option<Instant>,
+    /// Takes a further packet for a neighbour from a machine, for aggregates. At first there is none, and a frame
+    /// carries one packet.
+    pub more: MoreOf<M>,
+    /// Takes the next packet of a category from a machine: each category then contends for the medium by itself (EDCA).
+    /// Without it all packets go at best effort. Only stations of 802.11n have categories.
+    pub categories: Option<CategoryOf<M>>,
+    /// Tells a machine how much time its packet has taken, before its fate. It changes nothing in the world by itself.
+    pub spent: Option<SpentOf<M>>,
     spare: Vec<Vec<u8>>,
 }
 
@@ -193,12 +203,9 @@ impl<M: Machine> RadioWorld<M> {
 
     /// When the next event happens, without input.
     pub fn next(&self) -> Option<Instant> {
-        Some(self.next_ns()).filter(|at| *at != NEVER).map(Instant)
-    }
-
-    fn next_ns(&self) -> u64 {
         let filed = self.filed.peek().map_or(NEVER, |Reverse((at, ..))| *at);
-        self.dcf.next().min(self.timers.next()).min(filed)
+        let next = self.dcf.next().min(self.timers.next()).min(filed);
+        (next != NEVER).then_some(Instant(next))
     }
 
     /// Lets everything happen up to `until`, itself included.

@@ -39,17 +39,15 @@ struct ExpectedLosses {
     kick: f64,
 }
 
-/// Segments that are not sent while a window grows back from half its size by one each round trip (RFC 5681). They
-/// include the segments of the round trip before, in which the ACKs of the cached data open the window that far.
-fn regrown(window: f64) -> f64 {
-    window + window * window / 8.0
-}
-
 fn expected(ask: &Ask, model: Model, stakes: &Stakes, kicked: &Plan, paced: &Plan) -> ExpectedLosses {
     let window = f64::from(stakes.window_segments);
     let uncached = f64::from(stakes.window_segments.saturating_sub(stakes.cache_segments));
     // A needless retransmission goes no further than the base station, and the sender would send nothing else then.
-    let after = |timeouts: u32| if model.takes_back(timeouts) { 0.0 } else { regrown(window) };
+    // Its segments that are not sent otherwise: a window grows back from half its size by one each round trip (RFC
+    // 5681). They include the segments of the round trip before, in which the ACKs of the cached data open the window
+    // that far.
+    let regrown = window + window * window / 8.0;
+    let after = |timeouts: u32| if model.takes_back(timeouts) { 0.0 } else { regrown };
     // A fast recovery halves the window, which then grows by one each round trip.
     let recovery = if uncached > 0.0 { uncached + window * window / 8.0 } else { 0.0 };
     let usual_s = Timer::new(model.sender, ask.rtt_s, ask.rttvar_s).rto_s();

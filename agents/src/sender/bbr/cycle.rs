@@ -46,10 +46,6 @@ impl BbrState {
         }
     }
 
-    pub(super) fn probes_bandwidth(self) -> bool {
-        matches!(self, BbrState::Startup | BbrState::Refill | BbrState::Up)
-    }
-
     fn is_probe_bw(self) -> bool {
         matches!(self, BbrState::Down | BbrState::Cruise | BbrState::Refill | BbrState::Up)
     }

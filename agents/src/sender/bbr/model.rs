@@ -154,7 +154,8 @@ impl Bbr {
 
     /// `AdaptLowerBoundsFromCongestion`.
     fn adapt_lower_bounds(&mut self, mss: u64) {
-        if self.state.probes_bandwidth() || !self.loss.is_in_round {
+        let probes_bandwidth = matches!(self.state, BbrState::Startup | BbrState::Refill | BbrState::Up);
+        if probes_bandwidth || !self.loss.is_in_round {
             return;
         }
         let bw = self.short.bw.unwrap_or(self.max_bw.highest());

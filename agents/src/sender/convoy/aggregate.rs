@@ -23,7 +23,7 @@ pub(super) struct Aggregate {
     recent: Option<[u32; RECENT]>,
     /// ACKs since the last survey, and the number of them that brings the next one.
     acks: u32,
-    every: u32,
+    pub(super) every: u32,
     /// The most segments of a survey, and the surveys in a row that lost one.
     room: u32,
     lost: u32,
@@ -67,11 +67,6 @@ impl Aggregate {
     /// A survey leaves.
     pub(super) fn ask(&mut self) {
         self.acks = 0;
-    }
-
-    /// The next surveys come as quickly as the first ones did.
-    pub(super) fn ask_anew(&mut self) {
-        self.every = 1;
     }
 
     pub(super) fn count_ack(&mut self) {

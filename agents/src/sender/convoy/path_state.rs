@@ -96,7 +96,8 @@ impl PathState {
                 self.paced.on_ack(now, round_trip);
                 // A wire spreads the bursts that arrive at the first radio. Behind a queue they show longer aggregates.
                 if was_starting && !self.paced.is_starting() && self.paced.is_over_wire {
-                    self.aggregate.ask_anew();
+                    // The next surveys come as quickly as the first ones did.
+                    self.aggregate.every = 1;
                 }
             }
         }

@@ -29,7 +29,7 @@ impl<'a> ShapeNumbers<'a> {
 
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    text: String,
+    pub(super) text: String,
     point: String,
 }
 
@@ -57,10 +57,6 @@ impl Numbers {
         let cells: Vec<_> = cells.into_iter().chain([x_low, x_high, y_low, y_high, seed, runs]).collect();
         // Lines over time have thousands of rows: nothing empty ends one.
         let _ = writeln!(self.text, "{}", cells.join("|").trim_end_matches('|'));
-    }
-
-    pub(super) fn text(&self) -> &str {
-        &self.text
     }
 }
 
@@ -94,6 +90,6 @@ mod tests {
         };
         numbers.tell(&ShapeNumbers { x_ends: Some([2.0, f64::NAN]), runs: Some(5), ..mean });
         let wanted = "=point|a b = 2\n=what|cwnd\nstep|line a0|0.5|100\nmean|mark a1|2.25||dca|2|||||5\n";
-        assert_eq!(numbers.text(), wanted);
+        assert_eq!(numbers.text, wanted);
     }
 }

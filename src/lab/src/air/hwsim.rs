@@ -37,7 +37,7 @@ const MEMORY_MIB: u32 = 768;
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Some(file) = &arguments.scenario else {
         let image = Image::prepare(None, &arguments.packages)?;
-        remark(&format!("the guest's image is ready: {}", image.folder().display()));
+        remark(&format!("the guest's image is ready: {}", image.folder.display()));
         return Ok(ExitCode::SUCCESS);
     };
     let stem = file.file_stem().unwrap_or_default();

@@ -82,11 +82,11 @@ impl RunWatch {
             let sink = Rc::clone(&files);
             world.set_frames(Box::new(move |event, packet| sink.borrow_mut().on_frame(event, packet)));
             let sink = Rc::clone(&files);
-            world.set_endings(Box::new(move |ending| sink.borrow_mut().on_ending(ending)));
+            world.endings = Some(Box::new(move |ending| sink.borrow_mut().on_ending(ending)));
         }
         if wanted.capture || wanted.trace {
             let sink = Rc::clone(&files);
-            world.set_trace(Box::new(move |node, event| sink.borrow_mut().on_trace(node, event)));
+            world.trace = Some(Box::new(move |node, event| sink.borrow_mut().on_trace(node, event)));
         }
         Ok(RunWatch { files })
     }

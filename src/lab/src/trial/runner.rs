@@ -47,7 +47,7 @@ pub(super) struct Runs<'a> {
     campaign: &'a Campaign,
     store: &'a Store,
     /// By their index in the campaign.
-    goodputs: Vec<Option<f64>>,
+    pub(super) goodputs: Vec<Option<f64>>,
     /// The figures that decide, of each run.
     figures: Vec<Vec<Option<f64>>>,
     /// The trial ends with this block: it is sure after it, or out of time.
@@ -93,10 +93,6 @@ impl<'a> Runs<'a> {
     fn take(&mut self, nth: usize, Made { goodput, figures }: Made) {
         self.goodputs[nth] = Some(goodput);
         self.figures[nth] = figures;
-    }
-
-    pub(super) fn goodputs(&self) -> &[Option<f64>] {
-        &self.goodputs
     }
 
     fn is_wanted(&self, nth: usize) -> bool {

@@ -33,7 +33,8 @@ pub(super) fn run(arguments: &Arguments, worlds: &[World]) -> Result<(), Failure
     let mut budget = WorldBudget::new(arguments.within.map(|within| within.0), worlds);
     for scenario in &scenarios {
         let (campaign, _) = Campaign::of_this_world(scenario, arguments.seeds).map_err(Failure::Located)?;
-        check(&campaign, budget.share_of_live(), hosts.as_deref())?;
+        let share_of_live = budget.within.map(|within| within / budget.live_left.max(1));
+        check(&campaign, share_of_live, hosts.as_deref())?;
     }
     let out = arguments.of.folder(&scenarios[0]);
     let failed = |name: &'static str| {
@@ -88,11 +89,6 @@ impl WorldBudget {
     fn new(within: Option<Duration>, worlds: &[World]) -> WorldBudget {
         let live = worlds.iter().filter(|world| world.is_live()).count();
         WorldBudget { within, began: Instant::now(), live_left: hopwise_core::narrow::as_u32(live) }
-    }
-
-    /// The most time that a world may have that takes real time.
-    fn share_of_live(&self) -> Option<Duration> {
-        Some(self.within? / self.live_left.max(1))
     }
 
     /// The time for the next world: an equal share of what is left, and all of it in virtual time.

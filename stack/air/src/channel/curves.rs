@@ -113,16 +113,18 @@ fn log_of_bit(rate: Rate, snr: f64) -> f64 {
 }
 
 fn bit_error(mbps: u64, snr: f64) -> f64 {
-    let (raw, code) = match mbps {
-        6 => (bpsk(snr), &HALF),
-        9 => (bpsk(snr), &THREE_QUARTERS),
-        12 => (qpsk(snr), &HALF),
-        18 => (qpsk(snr), &THREE_QUARTERS),
-        24 => (qam16(snr), &HALF),
-        36 => (qam16(snr), &THREE_QUARTERS),
-        48 => (qam64(snr), &TWO_THIRDS),
-        _ => (qam64(snr), &THREE_QUARTERS),
+    // BPSK, QPSK, 16-QAM and 64-QAM, each with its codes.
+    let (part, spread, code) = match mbps {
+        6 => (0.5, 1.0, &HALF),
+        9 => (0.5, 1.0, &THREE_QUARTERS),
+        12 => (0.5, 2.0, &HALF),
+        18 => (0.5, 2.0, &THREE_QUARTERS),
+        24 => (0.375, 10.0, &HALF),
+        36 => (0.375, 10.0, &THREE_QUARTERS),
+        48 => (7.0 / 24.0, 42.0, &TWO_THIRDS),
+        _ => (7.0 / 24.0, 42.0, &THREE_QUARTERS),
     };
+    let raw = part * libm::erfc((snr / spread).sqrt());
     let d = (4.0 * raw * (1.0 - raw)).sqrt();
     let square = if code.step == 2 { d * d } else { d };
     let mut power = (0..code.first).fold(1.0, |power, _| power * d);
@@ -132,22 +134,6 @@ fn bit_error(mbps: u64, snr: f64) -> f64 {
         power *= square;
     }
     (sum / (2.0 * code.bits)).min(0.5)
-}
-
-fn bpsk(snr: f64) -> f64 {
-    0.5 * libm::erfc(snr.sqrt())
-}
-
-fn qpsk(snr: f64) -> f64 {
-    0.5 * libm::erfc((snr / 2.0).sqrt())
-}
-
-fn qam16(snr: f64) -> f64 {
-    0.375 * libm::erfc((snr / 10.0).sqrt())
-}
-
-fn qam64(snr: f64) -> f64 {
-    7.0 / 24.0 * libm::erfc((snr / 42.0).sqrt())
 }
 
 #[cfg(test)]

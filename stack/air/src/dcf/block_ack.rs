@@ -118,16 +118,12 @@ impl Dcf {
         self.news.push_back(DcfNews::Arrived { from, to, number, cast, rate, power_w });
     }
 
-    /// The deadline of a station's holes has a place behind the deadlines of all stations.
-    fn holes_of(&self, n: usize) -> usize {
-        self.stations.len() + n
-    }
-
     /// Waits until the first packet behind a hole has waited long enough.
     fn await_holes(&mut self, n: usize) {
         let Some(timeout_ns) = self.mac.reorder_ns.filter(|_| self.has_reorder_timeout()) else { return };
         let dues = self.stations[n].peers.iter().filter_map(|peer| peer.recipient.due(timeout_ns));
-        let (due, place) = (dues.min().unwrap_or(NEVER), self.holes_of(n));
+        // The deadline of a station's holes has a place behind the deadlines of all stations.
+        let (due, place) = (dues.min().unwrap_or(NEVER), self.stations.len() + n);
         if self.deadlines.of(place) != due {
             self.deadlines.set(place, due);
         }

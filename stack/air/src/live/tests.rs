@@ -200,8 +200,8 @@ fn by_category(is_linux: bool) -> Live<OutsideDevices> {
         };
         outside.by_category(RADIO)
     });
-    live.world().set_more(OutsideDevices::poll_beside);
-    live.world().set_categories(OutsideDevices::poll_in);
+    live.world().more = OutsideDevices::poll_beside;
+    live.world().categories = Some(OutsideDevices::poll_in);
     live
 }
 

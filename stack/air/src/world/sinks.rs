@@ -2,11 +2,11 @@
 
 use hopwise_core::narrow::as_u32;
 use hopwise_core::trace::TraceEvent;
-use hopwise_core::{Cast, Instant, Machine};
+use hopwise_core::{Cast, Machine};
 
+use super::RadioWorld;
 use super::hands::RadioPacket;
-use super::{CategoryOf, MoreOf, RadioWorld, SpentOf};
-use crate::airtime::{AirLoad, AirtimeBook};
+use crate::airtime::AirtimeBook;
 use crate::dcf::{DcfNews, Frame, FrameKind, PacketOutcome, RateUse};
 use crate::frames::{FrameEnding, FrameEvent};
 use crate::phy::Rate;
@@ -58,11 +58,6 @@ pub enum RadioNews<'a> {
 pub type RadioSink = Box<dyn FnMut(&RadioNews<'_>)>;
 
 impl<M: Machine> RadioWorld<M> {
-    /// Sets the receiver of the radios' news.
-    pub fn set_radio(&mut self, sink: RadioSink) {
-        self.radio = Some(sink);
-    }
-
     pub(super) fn tell_driver(&mut self, news: &DcfNews) {
         let Some(sink) = &mut self.radio else { return };
         match *news {
@@ -82,40 +77,6 @@ impl<M: Machine> RadioWorld<M> {
                 }
             }
         }
-    }
-
-    /// Sets the receiver of machines' trace events.
-    pub fn set_trace(&mut self, sink: TraceSink) {
-        self.trace = Some(sink);
-    }
-
-    /// Sets the function that classifies packets; airtime is booked by its result. It changes nothing in the world.
-    pub fn set_loads(&mut self, load_of: fn(&[u8]) -> AirLoad) {
-        self.loads = load_of;
-    }
-
-    /// Sets the function that tells when the packet that a machine gave last had come into its queue. It changes
-    /// nothing in the world.
-    pub fn set_queued_at(&mut self, queued_at: fn(&M) -> Option<Instant>) {
-        self.queued_at = queued_at;
-    }
-
-    /// Sets the function that takes a further packet for a neighbour from a machine, for aggregates. Without it a frame
-    /// carries one packet.
-    pub fn set_more(&mut self, more: MoreOf<M>) {
-        self.more = more;
-    }
-
-    /// Sets the function that takes the next packet of a category from a machine: each category then contends for the
-    /// medium by itself (EDCA). Without it all packets go at best effort. Only stations of 802.11n have categories.
-    pub fn set_categories(&mut self, poll: CategoryOf<M>) {
-        self.categories = Some(poll);
-    }
-
-    /// Sets the function that tells a machine how much time its packet has taken, before its fate. It changes nothing
-    /// in the world by itself.
-    pub fn set_spent(&mut self, spent: SpentOf<M>) {
-        self.spent = Some(spent);
     }
 
     /// Books where the time of every station goes. Call it before anything has happened.
@@ -147,11 +108,6 @@ impl<M: Machine> RadioWorld<M> {
     pub fn set_frames(&mut self, sink: FrameSink) {
         self.dcf.watch_frames();
         self.frames = Some(sink);
-    }
-
-    /// Reports the fates of frames too, while frames are watched.
-    pub fn set_endings(&mut self, sink: EndingSink) {
-        self.endings = Some(sink);
     }
 
     /// Stops watching frames, and spends no more work on it.

@@ -189,8 +189,8 @@ fn who_asks_hears_packets_between_others_and_nobody_else_does() {
 fn a_wait_begins_in_the_machines_queue_and_ends_with_the_first_frame() {
     let waits = |receiver: u32, packets: u64| {
         let mut world = chain(3, Arp::Known, MacRules::Standard, None);
-        world.set_loads(|_| AirLoad::TcpData);
-        world.set_queued_at(|_| Some(Instant::ZERO));
+        world.loads = |_| AirLoad::TcpData;
+        world.queued_at = |_| Some(Instant::ZERO);
         let sent: Rc<RefCell<Vec<(u32, u64)>>> = Rc::default();
         let sink = Rc::clone(&sent);
         world.set_frames(Box::new(move |event, _| {
@@ -229,10 +229,10 @@ fn a_machine_that_does_not_know_its_queue_has_no_waits() {
 fn packets_of_an_a_msdu_come_in_their_order_and_each_has_its_fate_and_its_view() {
     let mac = MacConfig { ampdu: Some(64), amsdu: Some(3_839), rts_threshold: None, ..MacConfig::default() };
     let mut world = chain_of(("ht20-mcs7", mac), 2, Arp::Known, None);
-    world.set_more(|talker, now, link, more, out| {
+    world.more = |talker, now, link, more, out| {
         let next = (more.bytes >= 100).then(|| talker.poll_transmit(now, link, Payload::Inline, out));
         next.flatten().map(|transmit| transmit.id)
-    });
+    };
     let views = Rc::new(RefCell::new(Vec::new()));
     let sink = Rc::clone(&views);
     world.set_frames(Box::new(move |event, packet| {

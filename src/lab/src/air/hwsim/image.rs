@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ const PACKAGES: [&str; 23] = [
 /// An image that is complete.
 #[derive(Debug)]
 pub(super) struct Image {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 impl Image {
@@ -89,22 +89,6 @@ impl Image {
         Err(Failure::failed("make the guest's image", problem))
     }
 
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    pub(super) fn kernel(&self) -> PathBuf {
-        self.folder.join("vmlinux")
-    }
-
-    pub(super) fn first_files(&self) -> PathBuf {
-        self.folder.join("first.cpio")
-    }
-
-    pub(super) fn disk(&self) -> PathBuf {
-        self.folder.join("root.img")
-    }
-
     /// The machine's own qemu, or else the fetched one, which needs its own libraries and their loader.
     pub(super) fn qemu(&self) -> Vec<String> {
         if let Some(path) = installed() {
@@ -119,11 +103,6 @@ impl Image {
             words.extend(["-L".to_owned(), at(place)]);
         }
         words
-    }
-
-    /// The folder with the modules of the fetched qemu.
-    pub(super) fn qemu_modules(&self) -> PathBuf {
-        self.folder.join("qemu/usr/lib/x86_64-linux-gnu/qemu")
     }
 }
 

@@ -61,7 +61,7 @@ impl HwsimMedium {
         let nothing = vec![0; macs.len()];
         let radios = Rc::new(Radios { hwsim, macs, open: RefCell::default() });
         let told = Rc::clone(&radios);
-        live.world().set_radio(Box::new(move |news| told.tell(news)));
+        live.world().radio = Some(Box::new(move |news| told.tell(news)));
         HwsimMedium {
             radios,
             dropped: UncarriedFrames { by_queue: nothing.clone(), odd: nothing },

@@ -91,7 +91,7 @@ impl GuestTerminal<'_> {
     pub(super) fn start(&self, way: BootWay) -> io::Result<Child> {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).args(self.image.qemu()).args(self.arguments(way));
-        command.env("QEMU_MODULE_DIR", self.image.qemu_modules());
+        command.env("QEMU_MODULE_DIR", self.image.folder.join("qemu/usr/lib/x86_64-linux-gnu/qemu"));
         let errors = File::create(self.folder.join("qemu.log"))?;
         command.stdin(Stdio::null()).stdout(errors.try_clone()?).stderr(errors);
         command.spawn()
@@ -104,8 +104,8 @@ impl GuestTerminal<'_> {
         words.extend(fixed.split(' ').map(str::to_owned));
         let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
         add("-m", self.memory_mib.to_string());
-        add("-kernel", text(&self.image.kernel()));
-        add("-initrd", text(&self.image.first_files()));
+        add("-kernel", text(&self.image.folder.join("vmlinux")));
+        add("-initrd", text(&self.image.folder.join("first.cpio")));
         // No entropy is gathered, no errata are worked around and no memory is hardened for a guest that lives for
         // minutes. On a busy machine the kernel would find that its timer does not work.
         let boots = "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr random.trust_cpu=on \
@@ -122,7 +122,7 @@ impl GuestTerminal<'_> {
             add("-chardev", socket(port));
             add("-device", format!("virtserialport,chardev={port},name={port}"));
         }
-        let disk = escaped(&self.image.disk());
+        let disk = escaped(&self.image.folder.join("root.img"));
         add("-drive", format!("if=none,id=root,format=raw,readonly=on,file={disk}"));
         add("-device", "virtio-blk-pci,drive=root".to_owned());
         for SharedFolder { tag, folder, is_read_only } in self.shares {
