@@ -57,24 +57,21 @@ pub enum Make {
     BaseStation(fn(&Args) -> Serves),
 }
 
-/// The party that an agent acts for. It prints as `receiver`, `sender` or `base-station`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// Decides when to acknowledge: a [`ReceiverAgent`].
-    Receiver,
-    /// Decides how much may be in flight, and from when on: a [`SenderAgent`].
-    Sender,
-    /// Decides about the packets of a flow whose link may fade: [`Serves`].
-    BaseStation,
+hopwise_core::named! {
+    /// The party that an agent acts for. It prints as `receiver`, `sender` or `base-station`.
+    pub enum Kind {
+        /// Decides when to acknowledge: a [`ReceiverAgent`].
+        Receiver = "receiver",
+        /// Decides how much may be in flight, and from when on: a [`SenderAgent`].
+        Sender = "sender",
+        /// Decides about the packets of a flow whose link may fade: [`Serves`].
+        BaseStation = "base-station",
+    }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Receiver => "receiver",
-            Kind::Sender => "sender",
-            Kind::BaseStation => "base-station",
-        })
+        f.write_str(self.name())
     }
 }
 

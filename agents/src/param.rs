@@ -249,7 +249,7 @@ impl fmt::Display for Value {
         match *self {
             Value::Count(n) => write!(f, "{n}"),
             Value::Time(time) => text::print_time(f, time),
-            Value::Rate(bps) => text::print_rate(f, bps),
+            Value::Rate(bps) => text::print_with_unit(f, bps, &text::RATE_UNITS),
             Value::Ratio(milli) => text::print_milli(f, milli),
             Value::Switch(Switch::On) => f.write_str("on"),
             Value::Switch(Switch::Off) => f.write_str("off"),

@@ -29,7 +29,8 @@ static IS_LOOKED_AT: AtomicBool = AtomicBool::new(false);
 /// The agents that specs can name: ours, and the agents of one program.
 #[derive(Clone)]
 pub struct Registry {
-    own: &'static [Listed],
+    /// The agents that are not ours, each with the text of its file.
+    pub own: &'static [Listed],
 }
 
 impl Registry {
@@ -55,11 +56,6 @@ impl Registry {
     /// Every agent: receivers first, then senders, then base-station agents.
     pub fn all(&self) -> impl Iterator<Item = &'static Descriptor> + use<> {
         self.listed().map(|(agent, _)| agent)
-    }
-
-    /// The agents that are not ours, each with the text of its file.
-    pub fn own(&self) -> &[Listed] {
-        self.own
     }
 
     /// The agents with this name: at most one of each kind.

@@ -48,6 +48,6 @@ fn an_agent_of_ones_own_is_named_like_ours_and_added_once() {
 
     assert_eq!(registry::names(Kind::Receiver).last(), Some("nth"));
     assert_eq!(registry::header(&DESCRIPTOR).rule, "every n-th.");
-    assert_eq!(registry::in_force().own().len(), 1);
+    assert_eq!(registry::in_force().own.len(), 1);
     assert_eq!(registry::add(&[]), Err(NotAdded::TooLate));
 }

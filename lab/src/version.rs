@@ -12,7 +12,7 @@ pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("HOPWISE_
 
 /// The version of this program: our sources' version, and a hash of its own agents if it has some.
 pub fn of_program() -> &'static str {
-    static OF_PROGRAM: LazyLock<String> = LazyLock::new(|| with(registry::in_force().own()));
+    static OF_PROGRAM: LazyLock<String> = LazyLock::new(|| with(registry::in_force().own));
     &OF_PROGRAM
 }
 

@@ -175,7 +175,7 @@ fn wrong_specs() -> [(AgentChoice, &'static str); 4] {
 /// Checks that the refusal names the wrong part, and its place in the text.
 fn assert_names(refusal: &(dyn Error + Send + Sync + 'static), part: &str) {
     let said = refusal.downcast_ref::<SpecError>().expect("of the spec");
-    assert_eq!(&said.spec()[said.place()], part, "{said}");
+    assert_eq!(&said.spec[said.place.clone()], part, "{said}");
     let text = said.to_string();
     assert!(text.contains(&format!("`{part}`")) && text.contains("accepted"), "{text}");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Switch;
 
 const TIME_UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
-const RATE_UNITS: [(&str, u64); 4] =
+pub(super) const RATE_UNITS: [(&str, u64); 4] =
     [("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)];
 
 pub(super) fn parse_count(text: &str) -> Option<u64> {
@@ -39,10 +39,6 @@ pub(super) fn print_time(f: &mut fmt::Formatter<'_>, time: Duration) -> fmt::Res
     print_with_unit(f, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), &TIME_UNITS)
 }
 
-pub(super) fn print_rate(f: &mut fmt::Formatter<'_>, bps: u64) -> fmt::Result {
-    print_with_unit(f, bps, &RATE_UNITS)
-}
-
 pub(super) fn print_milli(f: &mut fmt::Formatter<'_>, milli: u32) -> fmt::Result {
     let (whole, rest) = (milli / 1_000, milli % 1_000);
     if rest == 0 {
@@ -53,7 +49,7 @@ pub(super) fn print_milli(f: &mut fmt::Formatter<'_>, milli: u32) -> fmt::Result
 }
 
 /// Prints in the largest unit in which the value is whole, so that nothing is rounded.
-fn print_with_unit(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
+pub(super) fn print_with_unit(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let whole = units.iter().find(|(_, scale)| value != 0 && value.is_multiple_of(*scale));
     let (unit, scale) = whole.unwrap_or(&units[0]);
     write!(f, "{}{unit}", value / scale)

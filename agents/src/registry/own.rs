@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(names, [&ours[..], &["own", "other"]].concat());
         assert!(registry.names(Kind::Sender).eq(Registry::ours().names(Kind::Sender)));
         assert_eq!(registry.find("own").count(), 1);
-        assert_eq!(registry.own().len(), 2);
+        assert_eq!(registry.own.len(), 2);
     }
 
     #[test]

@@ -49,13 +49,13 @@ pub(super) struct Chart {
     width: f64,
     height: f64,
     x: AxisScale,
-    y: AxisScale,
+    pub(super) y: AxisScale,
     /// Axes with their ticks and titles: charts that lie over each other show one chart's axes.
     frame: String,
     body: String,
     /// Shapes that lie over all other shapes.
     over: String,
-    numbers: Numbers,
+    pub(super) numbers: Numbers,
 }
 
 impl Chart {
@@ -151,11 +151,6 @@ impl Chart {
         );
     }
 
-    /// Height of the part that has the rows or the lines.
-    pub(super) fn inner_height(&self) -> f64 {
-        self.y.from - self.y.to
-    }
-
     fn frame_of(&mut self, below: &str, beside: &str) {
         let (bottom, right) = (self.height - BOTTOM, self.width - RIGHT);
         self.rule((LEFT, bottom), (right, bottom), "axis");
@@ -204,23 +199,8 @@ impl Chart {
         self.x.px(x)
     }
 
-    /// Names the point of all shapes that follow.
-    pub(super) fn at_point(&mut self, point: &str) {
-        self.numbers.at_point(point);
-    }
-
-    /// Says the meaning of all shapes that follow.
-    pub(super) fn of(&mut self, what: &str) {
-        self.numbers.of(what);
-    }
-
-    /// Keeps the numbers of a shape.
-    pub(super) fn tell(&mut self, told: &ShapeNumbers<'_>) {
-        self.numbers.tell(told);
-    }
-
     fn tell_places(&mut self, shape: &str, class: &str, places: &[(f64, f64)]) {
-        places.iter().for_each(|place| self.tell(&ShapeNumbers::at(shape, class, *place)));
+        places.iter().for_each(|place| self.numbers.tell(&ShapeNumbers::at(shape, class, *place)));
     }
 
     pub(super) fn line(&mut self, points: &[(f64, f64)], class: &str) {
@@ -255,7 +235,7 @@ impl Chart {
 
     /// Draws a dot at its numbers, and keeps these.
     pub(super) fn dot(&mut self, told: &ShapeNumbers<'_>, radius: f64) {
-        self.tell(told);
+        self.numbers.tell(told);
         if let (Some(x), Some(y)) = (told.x, told.y) {
             self.spot(self.at((x, y)), radius, told.class, told.title);
         }
@@ -278,7 +258,7 @@ impl Chart {
         (whose, title): (&str, &str),
     ) {
         let (x, x_ends) = (Some(to - from), Some([from, to]));
-        self.tell(&ShapeNumbers { shape: "bar", class, x, x_ends, title, ..ShapeNumbers::default() });
+        self.numbers.tell(&ShapeNumbers { shape: "bar", class, x, x_ends, title, ..ShapeNumbers::default() });
         let (left, width) = (self.x.px(from), self.x.px(to) - self.x.px(from));
         if width >= SHORTEST_BAR {
             let _ = write!(

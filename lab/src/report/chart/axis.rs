@@ -4,11 +4,11 @@ use hopwise_air::truncate;
 
 /// Position of a value in the picture.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AxisScale {
+pub(in crate::report) struct AxisScale {
     pub(super) low: f64,
     pub(super) high: f64,
-    pub(super) from: f64,
-    pub(super) to: f64,
+    pub(in crate::report) from: f64,
+    pub(in crate::report) to: f64,
 }
 
 impl AxisScale {

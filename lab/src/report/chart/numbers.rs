@@ -28,14 +28,14 @@ impl<'a> ShapeNumbers<'a> {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(in crate::report) struct Numbers {
     pub(super) text: String,
     point: String,
 }
 
 impl Numbers {
     /// Names the point of all shapes that follow.
-    pub(super) fn at_point(&mut self, point: &str) {
+    pub(in crate::report) fn at_point(&mut self, point: &str) {
         if self.point != point {
             point.clone_into(&mut self.point);
             let _ = writeln!(self.text, "=point|{}", words(point));
@@ -43,11 +43,12 @@ impl Numbers {
     }
 
     /// Says the meaning of all shapes that follow and have no words of their own.
-    pub(super) fn of(&mut self, what: &str) {
+    pub(in crate::report) fn of(&mut self, what: &str) {
         let _ = writeln!(self.text, "=what|{}", words(what));
     }
 
-    pub(super) fn tell(&mut self, told: &ShapeNumbers<'_>) {
+    /// Keeps the numbers of a shape.
+    pub(in crate::report) fn tell(&mut self, told: &ShapeNumbers<'_>) {
         let [x_low, x_high] = told.x_ends.map_or([None; 2], |ends| ends.map(Some));
         let [y_low, y_high] = told.y_ends.map_or([None; 2], |ends| ends.map(Some));
         let [x, y, x_low, x_high, y_low, y_high] = [told.x, told.y, x_low, x_high, y_low, y_high].map(cell);

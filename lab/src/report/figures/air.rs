@@ -96,7 +96,7 @@ fn stacked<const N: usize>(
         let (mut chart, middles) = Chart::rows(WIDTH, 24.0, &names, axis);
         for ((row, values, labels), middle) in rows.iter().zip(middles) {
             let (mut from, whose) = (0.0, format!("{}: ", row.title()));
-            chart.at_point(&label(row.point));
+            chart.numbers.at_point(&label(row.point));
             for ((value, label), (part, class)) in values.iter().zip(labels).zip(parts) {
                 let (title, class) =
                     (format!("{part} {label}"), format!("kind {class} {}", view.class(row.arm)));

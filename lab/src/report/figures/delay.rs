@@ -73,7 +73,7 @@ fn chart(view: &View<'_>, (point, arms): (&PointFindings, &[ArmMeans<'_>]), metr
     let across = Axis::to_most(&head, arms.iter().map(|at| high(&at.delay)));
     let upward = Axis::to_most("kbit/s", arms.iter().map(|at| high(&at.kbps)));
     let mut chart = Chart::new((WIDTH, 260.0), across, upward);
-    chart.at_point(&label(&point.point));
+    chart.numbers.at_point(&label(&point.point));
     let is_crowd = arms.len() > MOST_NAMES;
     let baseline = &view.bundle.trial.arms[0];
     let mut dots = Vec::new();

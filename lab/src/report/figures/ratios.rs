@@ -72,12 +72,12 @@ fn part_of_ratios(view: &View<'_>, found: &[Ratio<'_>], axis: Axis<'_>) -> Strin
     let margin = view.bundle.trial.margin;
     let names: Vec<_> = found.iter().map(|(row, ..)| row.name()).collect();
     let (mut chart, middles) = Chart::rows(WIDTH, ROW, &names, axis);
-    let height = chart.inner_height();
+    let height = chart.y.from - chart.y.to;
     chart.bar((1.0 / (1.0 + margin), 1.0 + margin), (8.0, height), "zone", ("", "within the margin"));
     chart.upright(1.0, "one");
     for ((row, ratio, ci95, verdict), middle) in found.iter().zip(middles) {
         let class = view.class(row.arm);
-        chart.at_point(&label(row.point));
+        chart.numbers.at_point(&label(row.point));
         if let Some([low, high]) = ci95 {
             chart.whisker((*low, *high), middle, &format!("whisker {class}"));
         }
@@ -113,7 +113,7 @@ fn sides(baseline: &str, of: &Figure, [right, left]: [&str; 2]) -> String {
 
 /// Draws the dot of a value at a height, and keeps its numbers.
 fn put(chart: &mut Chart, told: &ShapeNumbers<'_>, (height, radius): (f64, f64)) {
-    chart.tell(told);
+    chart.numbers.tell(told);
     let at = (chart.across(told.x.unwrap_or_default()), height);
     chart.spot(at, radius, told.class, told.title);
 }
@@ -183,7 +183,7 @@ fn part_of_strips(view: &View<'_>, strips: &[Strip<'_>], axis: Axis<'_>, what: &
     for (Strip { row, runs, summary }, middle) in strips.iter().zip(middles) {
         let (class, name) = (view.class(row.arm), row.title());
         let [run, mark] = ["run", "mark"].map(|kind| format!("{kind} {class}"));
-        chart.at_point(&label(row.point));
+        chart.numbers.at_point(&label(row.point));
         // Runs with nearly equal values would hide each other on one height.
         for (nth, (seed, value)) in runs.iter().enumerate() {
             let height = ((nth as f64 + 0.5) / runs.len() as f64 - 0.5) * RUNS_HIGH - RUNS_ABOVE;

@@ -107,7 +107,7 @@ fn chart(view: &View<'_>, name: &str, points: &[(f64, &PointFindings)], upward: 
         chart.stroke(&means, &format!("line {class}"));
         named.extend(means.last().map(|(_, mean)| (*mean, arm, class.clone())));
         for ((x, summary), point) in known.iter().zip(at) {
-            chart.at_point(&point);
+            chart.numbers.at_point(&point);
             mark(&mut chart, (arm, &format!("mark {class}")), *x, summary);
         }
     }

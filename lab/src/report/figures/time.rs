@@ -110,10 +110,10 @@ impl PointRuns<'_> {
         let upward = Axis::to_most("segments", all.map(|(_, value)| *value));
         let panels = self.panels(|class, series| {
             let mut chart = self.chart(upward);
-            chart.of("ssthresh");
+            chart.numbers.of("ssthresh");
             let line = |what| self.thin(series.line(what, flow));
             chart.steps(&line("ssthresh_segments"), self.until_s, &format!("thin {class}"));
-            chart.of("cwnd");
+            chart.numbers.of("cwnd");
             chart.steps(&line("cwnd_segments"), self.until_s, &format!("line {class}"));
             for (at, _) in rises(series.line("timeouts", flow)) {
                 chart.upright(at, "timeout");
@@ -151,9 +151,9 @@ impl PointRuns<'_> {
         for (arm, _, series) in &self.runs {
             let class = self.view.class(arm);
             let acked = lines(series, "acked_bytes");
-            chart.of("acknowledged");
+            chart.numbers.of("acknowledged");
             chart.steps(&acked, self.until_s, &format!("line {class}"));
-            chart.of("sent again");
+            chart.numbers.of("sent again");
             for (at, _) in rises(series.line("sent_again_segments", flow)) {
                 let before = acked[..acked.partition_point(|(then, _)| *then <= at)]
                     .last()
@@ -231,7 +231,7 @@ impl PointRuns<'_> {
                     let _ = write!(path, "M{left:.1} {top:.1}h{wide:.1}v{height:.1}h-{wide:.1}z");
                 }
                 let begins = self.until_s * from as f64 / COLUMNS as f64;
-                chart.tell(&ShapeNumbers {
+                chart.numbers.tell(&ShapeNumbers {
                     title: node,
                     ..ShapeNumbers::at("packets", "", (begins, most[from]))
                 });

@@ -55,7 +55,7 @@ pub(super) fn one(agent: &Descriptor, out: &mut dyn Write) -> io::Result<()> {
         hanging(out, "  ", text)?;
     }
     // The bibliography has ours alone.
-    if !registry::in_force().own().iter().any(|(own, _)| std::ptr::eq(*own, agent)) {
+    if !registry::in_force().own.iter().any(|(own, _)| std::ptr::eq(*own, agent)) {
         hanging(out, "  ", "Year, venue and DOI: see docs/bibliography.md")?;
     }
     writeln!(out, "\nParameters")?;

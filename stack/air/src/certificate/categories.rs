@@ -60,10 +60,6 @@ pub(super) fn name_of(category: Category) -> &'static str {
     }
 }
 
-fn in_packets(rules: MacRules) -> MacConfig {
-    without_rts(rules)
-}
-
 /// Packets have no lifetime: in a crowd many a one would end in the second try.
 fn in_aggregates(rules: MacRules) -> MacConfig {
     MacConfig { ampdu: Some(MOST_PACKETS), lifetime_ns: None, ..without_rts(rules) }
@@ -72,7 +68,7 @@ fn in_aggregates(rules: MacRules) -> MacConfig {
 /// Packet by packet.
 pub(super) fn packets(phy: Phy, rules: MacRules, seconds: u64, probes: &mut Vec<FigureProbe>) {
     if phy.is_ht() {
-        PACKETS.iter().for_each(|cell| probe(phy, in_packets(rules), *cell, seconds, probes));
+        PACKETS.iter().for_each(|cell| probe(phy, without_rts(rules), *cell, seconds, probes));
     }
 }
 
@@ -201,7 +197,7 @@ mod tests {
     /// Chance knows neither zones nor a fixed point.
     #[test]
     fn the_model_is_near_to_chance_where_it_is_apt() {
-        let (packets, aggregates) = (in_packets(MacRules::Standard), in_aggregates(MacRules::Standard));
+        let (packets, aggregates) = (without_rts(MacRules::Standard), in_aggregates(MacRules::Standard));
         let of_packets = PACKETS.iter().map(|cell| (packets, *cell, "packets", 200));
         // Aggregates are long: a second has few turns.
         let all: Vec<_> =
