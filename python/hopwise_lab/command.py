@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,14 +60,20 @@ def _call(
     environment = dict(os.environ)
     if agent is not None:
         environment["HOPWISE_AGENT"] = str(agent)
-    file = scenario
-    if isinstance(scenario, Mapping):
-        # JSON is YAML.
-        file = out.with_name(f"{out.name}.yaml")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(scenario, indent=2) + "\n")
-    words = [str(command), verb, str(file), "--out", str(out), *options]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
+    with tempfile.TemporaryDirectory() as folder:
+        file = scenario
+        if isinstance(scenario, Mapping):
+            # JSON is YAML. Results bear the name of the file.
+            file = Path(folder, f"{out.resolve().name}.yaml")
+            file.write_text(json.dumps(scenario, indent=2, ensure_ascii=False), encoding="utf-8")
+        words = [str(command), verb, str(file), "--out", str(out), *options]
+        try:
+            done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise LabError(command, f"{error.strerror}; expected the command `hopwise`") from error
+    if done.returncode == 0:
+        # Remarks, and what an agent has printed.
+        sys.stderr.write(done.stderr)
+    else:
         said = " ".join(done.stderr.split()) or f"it ended with status {done.returncode}"
         raise LabError(f"hopwise {verb}", said)

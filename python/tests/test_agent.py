@@ -61,7 +61,7 @@ def test_results_of_two_drafts_are_not_mixed(tmp_path: Path) -> None:
     [
         ("print('nonsense', flush=True)", "it answered \"nonsense\\n\": expected `ack`, or `hold MS`"),
         ("print('hold 491', flush=True)", "milliseconds from 0 to 490"),
-        ("raise SystemExit(3)", "agent.py: it "),
+        ("raise SystemExit(3)", "agent.py: it ended (exit status: 3)"),
     ],
 )
 def test_a_program_that_fails_ends_the_command(tmp_path: Path, text: str, said: str) -> None:

@@ -79,7 +79,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn beside(reference: InWorld, others: &[PathBuf]) -> Result<Agreement, Failure> {
     let mut trials = vec![reference];
     for folder in others {
-        let other = under_name(folder, read(&open(std::slice::from_ref(folder))?)?);
+        let mut other = under_name(folder, read(&open(std::slice::from_ref(folder))?)?);
+        if trials.iter().any(|trial| trial.trial.world == other.trial.world) {
+            other.trial.world = hopwise_lab::plain::line(&folder.display().to_string());
+        }
         let (arms, points) = (&trials[0].trial.arms, &trials[0].trial.points);
         let is_common = other.trial.arms.iter().any(|arm| arms.contains(arm))
             && other.trial.points.iter().any(|point| points.contains(point));

@@ -1,5 +1,6 @@
 //! `hopwise mesh study`: a trial on a mesh as a folder for a public archive, with its hosts and without their secrets.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use hopwise_lab::{plain, version};
 use serde::Serialize;
 use serde_json::Value;
 
-use hopwise_daemon::failure::{Failure, json, say};
+use hopwise_daemon::failure::{Failure, json, remark, say};
 use hopwise_daemon::signals;
 use hopwise_node::fleet::ask::{Asking, HostWords};
 use hopwise_node::fleet::inventory::{ChosenHosts, Host};
@@ -18,6 +19,7 @@ use hopwise_node::fleet::inventory::{ChosenHosts, Host};
 const DOCTOR: [&str; 5] = ["doctor", "--json", "--exit-zero", "--look", "1s"];
 const WITHIN: Duration = Duration::from_secs(30);
 const DOING: &str = "write the study";
+const NO_REPORT: &str = "it gave no report";
 
 /// Licences by their names of SPDX, with the place of their texts.
 const LICENCES: [(&str, &str); 3] = [
@@ -37,8 +39,8 @@ Example:
 
 It has all files of the trial, hosts.json (kernel, model, drivers, firmware, places, what `hopwise doctor` finds on each
 host now), the recordings, a README and the licence. It has no address for ssh, no user, no key and no control socket.
-Programs of your own that `before` and `after` call are in trial.json, and stations have their MAC addresses: look
-through it before you publish.")]
+Commands of `before` and `after` are in trial.json, the name of the machine that ran the trial in costs.jsonl, and
+stations have their MAC addresses: look through it before you publish.")]
 pub(crate) struct Arguments {
     /// Folder that `hopwise trial` has written
     trial: PathBuf,
@@ -63,7 +65,7 @@ struct StudiedHost<'a> {
     address: Option<String>,
     place_m: Option<[i32; 2]>,
     /// Why it gave no report.
-    problem: Option<String>,
+    problem: Option<&'static str>,
     /// What `hopwise doctor --json` says there.
     doctor: Option<Value>,
 }
@@ -77,22 +79,38 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !arguments.trial.join("trial.json").is_file() {
         return refused(&arguments.trial, "expected a folder that `hopwise trial` has written");
     }
-    let mut unfinished = arguments.out.clone().into_os_string();
-    unfinished.push(".part");
-    let unfinished = Path::new(&unfinished);
-    for path in [&arguments.out, unfinished] {
+    let name = arguments.out.file_name().unwrap_or_default().to_string_lossy();
+    let unfinished = arguments.out.with_file_name(format!("{name}.part"));
+    for path in [&arguments.out, &unfinished] {
         if path.exists() {
             return refused(path, "it is there already: expected a folder to make");
         }
     }
+    if is_within(&arguments.trial, &arguments.out) {
+        return refused(&arguments.out, "it lies in the folder of the trial: expected another place");
+    }
+    let names: BTreeSet<_> = arguments.recording.iter().map(|path| path.file_name()).collect();
+    if names.len() < arguments.recording.len() {
+        return Err(Failure::refused("--recording", "two files have one name: expected a name for each"));
+    }
     let studied = studied(&hosts)?;
     let readme = readme(arguments, &studied);
     let files = [("hosts.json", json(&studied)? + "\n"), ("LICENCE", licence), ("README.md", readme)];
-    write(arguments, unfinished, &files)
-        .map_err(|(path, error)| Failure::failed(DOING, format_args!("{}: {error}", path.display())))?;
+    write(arguments, &unfinished, &files).map_err(|(path, error)| {
+        // This call made it, and a second try begins anew.
+        let _ = fs::remove_dir_all(&unfinished);
+        Failure::failed(DOING, format_args!("{}: {error}", path.display()))
+    })?;
     let silent = studied.iter().filter(|host| host.problem.is_some()).count();
     let of = hosts.len();
     say(&format!("{} has the study; {silent} of {of} hosts gave no answer", arguments.out.display()))
+}
+
+/// Returns whether a path that is to be made lies in a folder.
+fn is_within(folder: &Path, path: &Path) -> bool {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let whole = |path: &Path| path.canonicalize().ok();
+    whole(folder).zip(whole(parent)).is_some_and(|(folder, parent)| parent.starts_with(folder))
 }
 
 /// Asks the doctor of each host.
@@ -118,7 +136,16 @@ fn write(
     };
     copy(&arguments.trial, to).map_err(at(to))?;
     for recording in &arguments.recording {
-        fs::copy(recording, to.join(recording.file_name().unwrap_or_default())).map_err(at(recording))?;
+        let folder = to.join("recordings");
+        fs::create_dir_all(&folder).map_err(at(&folder))?;
+        fs::copy(recording, folder.join(recording.file_name().unwrap_or_default())).map_err(at(recording))?;
+    }
+    // It may hold the words of ssh, with addresses and users.
+    let preflight = to.join("preflight.json");
+    if let Ok(mut found) = fs::read(&preflight).and_then(|text| Ok(serde_json::from_slice::<Value>(&text)?)) {
+        let hosts = found["hosts"].as_array_mut().into_iter().flatten();
+        hosts.filter_map(|host| host.get_mut("problem")).for_each(|problem| *problem = NO_REPORT.into());
+        fs::write(&preflight, found.to_string()).map_err(at(&preflight))?;
     }
     for (name, text) in files {
         fs::write(to.join(name), text).map_err(at(to))?;
@@ -127,7 +154,9 @@ fn write(
 }
 
 fn of_host(host: &Host, said: Result<Value, String>) -> StudiedHost<'_> {
-    let (doctor, problem) = said.map_or_else(|problem| (None, Some(problem)), |said| (Some(said), None));
+    let doctor = said.inspect_err(|problem| remark(&format!("{}: {problem}", host.name))).ok();
+    // The words of ssh have addresses and users in them.
+    let problem = doctor.is_none().then_some(NO_REPORT);
     let address = host.address.map(|address| address.to_string());
     StudiedHost { host: &host.name, groups: &host.groups, address, place_m: host.place_m, problem, doctor }
 }
@@ -153,7 +182,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
         let (kind, to) = (entry.file_type()?, to.join(entry.file_name()));
         if kind.is_dir() {
             copy(&entry.path(), &to)?;
-        } else if kind.is_file() {
+        } else if kind.is_file() && entry.file_name() != "lock" {
             fs::copy(entry.path(), to)?;
         }
     }

@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
+use std::thread;
 use std::time::Duration;
 
 use hopwise_agents::agent::{
@@ -19,6 +20,7 @@ use hopwise_agents::agent::{
 use hopwise_agents::registry::Listed;
 use hopwise_daemon::failure::Failure;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 const VARIABLE: &str = "HOPWISE_AGENT";
 const ANSWERS: &str = "expected `ack`, or `hold MS` or `join MS` with milliseconds from 0 to 490";
@@ -43,7 +45,10 @@ static PATH: OnceLock<PathBuf> = OnceLock::new();
 /// The agent, if `HOPWISE_AGENT` names a program. Its text becomes a part of the version: runs of two drafts are never
 /// taken for one agent's.
 pub fn of_environment() -> Result<Option<Listed>, Failure> {
-    env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(listed).transpose()
+    // Daemons start no programs.
+    let is_of_lab =
+        env::args().nth(1).is_some_and(|verb| ["agents", "report", "run", "trial"].contains(&&*verb));
+    env::var_os(VARIABLE).filter(|path| is_of_lab && !path.is_empty()).map(listed).transpose()
 }
 
 fn listed(path: OsString) -> Result<Listed, Failure> {
@@ -52,11 +57,13 @@ fn listed(path: OsString) -> Result<Listed, Failure> {
     let whole =
         std::fs::canonicalize(&path).map_err(|error| wrong(format!("{error}; expected a program's file")))?;
     let text = std::fs::read(&whole).map_err(|error| wrong(format!("{error}; expected a program's file")))?;
+    // It tells drafts of a compiled program apart, which are no text.
+    let hash = hopwise_lab::hex(&Sha256::digest(&text));
     let text = String::from_utf8_lossy(&text);
     let head =
         "//! Source: the program that HOPWISE_AGENT names.\n//!\n//! Rule: it says when to acknowledge.\n";
     let _ = PATH.set(whole);
-    Ok((&DESCRIPTOR, format!("{head}\n{text}").leak()))
+    Ok((&DESCRIPTOR, format!("{head}\n{hash}\n{text}").leak()))
 }
 
 #[derive(Debug)]
@@ -90,12 +97,24 @@ impl Talk {
         Ok(Talk { child, ask, answers: BufReader::new(answers) })
     }
 
-    /// The answer to a question.
-    fn ask(&mut self, question: &str) -> std::io::Result<String> {
-        self.ask.write_all(question.as_bytes())?;
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer)?;
-        Ok(answer)
+    /// The answer to a question, or why there is none.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a program that ends takes a moment, and nothing else waits"
+    )]
+    fn ask(&mut self, question: &str) -> Result<String, String> {
+        let mut answer = Vec::new();
+        // A program that has ended takes no question, and its status says more than the error.
+        let asked = self.ask.write_all(question.as_bytes());
+        let heard = asked.and_then(|()| self.answers.read_until(b'\n', &mut answer));
+        if heard.is_ok_and(|bytes| bytes > 0) {
+            return Ok(String::from_utf8_lossy(&answer).into_owned());
+        }
+        let ended = (0..100).find_map(|_| {
+            thread::sleep(Duration::from_millis(10));
+            self.child.try_wait().ok().flatten()
+        });
+        Err(ended.map_or("it takes no more questions".to_owned(), |status| format!("it ended ({status})")))
     }
 }
 
@@ -116,7 +135,7 @@ impl Program {
         match talk.ask(&question) {
             Ok(answer) => decision(answer.trim_end(), arrival, view)
                 .unwrap_or_else(|| give_up(&format!("it answered {answer:?}: {ANSWERS}"))),
-            Err(error) => give_up(&format!("it is gone: {error}")),
+            Err(problem) => give_up(&problem),
         }
     }
 }
