@@ -15,7 +15,7 @@ use hopwise_daemon::signals;
 use hopwise_node::fleet::ask::{Asking, HostWords};
 use hopwise_node::fleet::inventory::{ChosenHosts, Host};
 
-/// Each host looks at its links for that time.
+/// The words that ask a host for its doctor's report; it looks at its links for a second.
 const DOCTOR: [&str; 5] = ["doctor", "--json", "--exit-zero", "--look", "1s"];
 const WITHIN: Duration = Duration::from_secs(30);
 const DOING: &str = "write the study";
@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::refused("--recording", "two files have one name: expected a name for each"));
     }
     let studied = studied(&hosts)?;
-    let readme = readme(arguments, &studied);
+    let readme = readme(&name, &studied);
     let files = [("hosts.json", json(&studied)? + "\n"), ("LICENCE", licence), ("README.md", readme)];
     write(arguments, &unfinished, &files).map_err(|(path, error)| {
         // This call made it, and a second try begins anew.
@@ -189,7 +189,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn readme(arguments: &Arguments, hosts: &[StudiedHost<'_>]) -> String {
+fn readme(name: &str, hosts: &[StudiedHost<'_>]) -> String {
     let mut table = "| host | model | kernel | radios |\n|---|---|---|---|".to_owned();
     for host in hosts {
         let doctor = host.doctor.as_ref().unwrap_or(&Value::Null);
@@ -202,8 +202,7 @@ fn readme(arguments: &Arguments, hosts: &[StudiedHost<'_>]) -> String {
         let radios = radios.collect::<Vec<_>>().join(", ");
         table += &format!("\n| {} | {model} | {kernel} | {radios} |", plain::line(host.host));
     }
-    let name = arguments.out.file_name().unwrap_or_default().to_string_lossy();
-    let facts = [("NAME", &*plain::line(&name)), ("VERSION", version::with_commit()), ("HOSTS", &table)];
+    let facts = [("NAME", &*plain::line(name)), ("VERSION", version::with_commit()), ("HOSTS", &table)];
     facts
         .into_iter()
         .fold(include_str!("study.md").to_owned(), |text, (place, fact)| text.replacen(place, fact, 1))

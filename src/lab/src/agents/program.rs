@@ -52,11 +52,12 @@ pub fn of_environment() -> Result<Option<Listed>, Failure> {
 }
 
 fn listed(path: OsString) -> Result<Listed, Failure> {
-    let wrong = |problem| Failure::refused(VARIABLE, format!("{}: {problem}", Path::new(&path).display()));
     // A run may begin in another folder.
-    let whole =
-        std::fs::canonicalize(&path).map_err(|error| wrong(format!("{error}; expected a program's file")))?;
-    let text = std::fs::read(&whole).map_err(|error| wrong(format!("{error}; expected a program's file")))?;
+    let read = std::fs::canonicalize(&path).and_then(|whole| Ok((std::fs::read(&whole)?, whole)));
+    let (text, whole) = read.map_err(|error| {
+        let problem = format_args!("{}: {error}; expected a program's file", Path::new(&path).display());
+        Failure::refused(VARIABLE, problem)
+    })?;
     // It tells drafts of a compiled program apart, which are no text.
     let hash = hopwise_lab::hex(&Sha256::digest(&text));
     let text = String::from_utf8_lossy(&text);
