@@ -6,6 +6,9 @@ roots="$(mkdir -p "$build_dir" && realpath "$build_dir")/roots"
 suite=bookworm
 # What a machine has before the package comes; perl, which serves files, is in each root.
 includes=libpcap0.8,iproute2,nftables,systemd,dbus
+# What the guests of scripts/check-pi have; `scripts/wheels --check` takes their root, too, for its Python.
+guest_includes=systemd-sysv,udev,dbus,kmod,iproute2,iw,nftables,python3,curl,procps,busybox-static,iputils-ping
+guest_includes+=,libpcap0.8
 
 skip() {
     say "skipped: $*"
