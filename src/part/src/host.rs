@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use caps::{CapSet, Capability};
 use hopwise_core::Instant;
 use hopwise_host::netlink::{addresses_of, is_own_address, joining_offloads, name_of, route_to};
-use hopwise_host::routing::{HostRoute, KernelRoutes, is_claimed};
+use hopwise_host::routing::{HostRoute, KernelRoutes, Switches, is_claimed};
 use hopwise_host::{Clock, set_switch};
 use hopwise_lab::live::address_of_programs;
 use hopwise_lab::live::mesh::{HostObservations, OnMesh};
@@ -24,6 +24,7 @@ use hopwise_lab::sim::Plan;
 use crate::looks::Looking;
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::own_files::OwnFolder;
+use hopwise_daemon::privileges::Privileges;
 use hopwise_inspect::doctor;
 use hopwise_node::fleet::here::{names_of_interfaces, with_stations};
 
@@ -37,8 +38,8 @@ pub(crate) struct OnHost {
     clock: Clock,
     began: OnceLock<Instant>,
     looking: Looking,
-    /// Routes to the programs of other hosts. They go with this.
-    _routes: Option<KernelRoutes>,
+    /// Routes to the programs of other hosts, and forwarding that was off before. Both go with this.
+    _lent: (Option<KernelRoutes>, Option<Switches>),
     kept: Option<OwnFolder>,
 }
 
@@ -50,6 +51,7 @@ impl OnHost {
         let interface = interface_of(own)?;
         let has_agents = plan.arm.has_endpoints();
         let is_end = is_end(plan, node);
+        let forwarding = if has_agents && is_end { forwarding(&interface) } else { None };
         if has_agents || !is_end {
             check_forwarding(&interface)?;
         }
@@ -60,7 +62,7 @@ impl OnHost {
         let clock = Clock::start();
         let looking = Looking::start(interface.clone(), mesh.addresses.clone(), clock);
         let looking = looking.map_err(Failure::during("start a thread"))?;
-        Ok(OnHost { interface, clock, began: OnceLock::new(), looking, _routes: routes, kept })
+        Ok(OnHost { interface, clock, began: OnceLock::new(), looking, _lent: (routes, forwarding), kept })
     }
 
     /// The run begins now.
@@ -124,6 +126,19 @@ pub(crate) fn interfaces_of(part: &NodePart) -> Result<Vec<String>, Failure> {
 pub(crate) fn offloads_of(part: &NodePart) -> Result<BTreeMap<String, Vec<String>>, Failure> {
     let names = interfaces_of(part)?.into_iter();
     Ok(names.filter_map(|name| joining_offloads(&name).ok().map(|on| (name, on))).collect())
+}
+
+/// Lets packets pass between the radio and the device of the programs, at an end whose radio forwards nothing. Where that
+/// may not be, `check_forwarding` refuses the end.
+fn forwarding(interface: &str) -> Option<Switches> {
+    if check_forwarding(interface).is_ok() || check_user().is_err() {
+        return None;
+    }
+    let file = Switches::file_beside(Path::new("/run/hopwise/part")).ok()?;
+    fs::create_dir_all(file.parent()?).ok()?;
+    let mut switches = Switches::open(&file, &Privileges::of_daemons()).ok()?;
+    switches.set(&format!("ipv4/conf/{interface}/forwarding"), "1").ok()?;
+    Some(switches)
 }
 
 /// Refuses an interface whose packets go no farther.

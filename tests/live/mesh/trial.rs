@@ -227,8 +227,12 @@ fn assert_delays(record: &Value) {
 fn a_trial_on_hosts_behind_ssh_has_records_of_clocks_and_routes_and_leaves_nothing_there() {
     needs!["ip", "tc", "ssh", "sshd", "ssh-keygen"];
     let hosts = Hosts::new("meshtrial");
+    let switch = "ipv4/conf/air0/forwarding";
+    hosts.nodes[0].sysctl(switch, "0");
     let output = hosts.trial(&["--capture"]);
     assert!(output.status.success(), "{}", said(&output));
+    let after = hosts.nodes[0].run(|| fs::read_to_string(format!("/proc/sys/net/{switch}")));
+    assert_eq!(after.expect("a switch").trim(), "0", "an end forwards for as long as a run");
     let records = hosts.records();
     assert_eq!(records.len(), 2);
     for record in &records {
