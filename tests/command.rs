@@ -297,19 +297,6 @@ fn a_key_is_explained_for_people_and_for_programs_and_a_wrong_one_is_refused() {
     }
 }
 
-/// A change of the radio world changes the worth of its results: the file must then be written anew, and read.
-#[test]
-fn the_certificate_that_results_name_is_the_one_that_certify_prints() {
-    let done = hopwise(&["claims", "certify"], "");
-    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stdout));
-    let (printed, kept) = (text(&done.stdout), hopwise_lab::sim::CERTIFICATE);
-    let differing = printed.lines().zip(kept.lines()).find(|(printed, kept)| printed != kept);
-    assert!(
-        printed == kept,
-        "hopwise claims certify > configs/calibration/certificate.txt makes it anew: {differing:?}"
-    );
-}
-
 /// A `hopwise recv` with few descriptors, at a port of the loopback that was free.
 fn recv_with_few_descriptors() -> (Child, SocketAddr) {
     let free = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -17,7 +17,6 @@ use hopwise_lab::{folder, named};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::certify;
 use crate::trial::completed;
 use crate::trial::stopped::StopNotice;
 use hopwise_daemon::failure::{Failure, printed};
@@ -30,7 +29,6 @@ mod printing;
 mod settings;
 
 pub use arguments::Arguments;
-use arguments::CheckedPart;
 use made_by::MadeBy;
 use page::Page;
 use settings::{Ruled, ruled};
@@ -54,9 +52,6 @@ struct NotRun {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if let Some(CheckedPart::Certify(arguments)) = &arguments.action {
-        return certify::run(arguments);
-    }
     let not_run = not_run(arguments)?;
     let (mut rows, mut left_out, mut slow) = (Vec::new(), 0, 0);
     let files = files(arguments)?;

@@ -5,7 +5,6 @@
 
 pub mod agents;
 pub mod air;
-pub mod certify;
 pub mod claims;
 pub mod keys;
 pub mod live;

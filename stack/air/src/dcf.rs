@@ -108,8 +108,9 @@ const LIFETIME_NS: u64 = 512_000_000;
 const REORDER_NS: u64 = 100_000_000;
 
 /// The fate of a packet that a station was given.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum DcfNews {
+pub enum DcfNews {
     /// The packets of that number of `from` have arrived at `to`: one packet, or the packets of an A-MSDU.
     Arrived { from: u32, to: u32, number: u32, cast: Cast, rate: Rate, power_w: f64 },
     /// The packet of `from` has come to `to`, and waits there for packets before it. [`DcfNews::Arrived`] follows.
@@ -121,19 +122,20 @@ pub(crate) enum DcfNews {
 }
 
 /// A packet for a station that has room.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offered {
-    pub(crate) to: u32,
-    pub(crate) bytes: u32,
-    pub(crate) load: AirLoad,
+pub struct Offered {
+    pub to: u32,
+    pub bytes: u32,
+    pub load: AirLoad,
     /// Since when it has waited, where that is known. Its wait ends with its first frame.
-    pub(crate) queued_at: Option<u64>,
-    pub(crate) category: Category,
+    pub queued_at: Option<u64>,
+    pub category: Category,
 }
 
 impl Offered {
     /// A packet of no load that a result counts, which has waited nowhere.
-    pub(crate) fn plain(to: u32, bytes: u32, category: Category) -> Offered {
+    pub fn plain(to: u32, bytes: u32, category: Category) -> Offered {
         Offered { to, bytes, load: AirLoad::Other, queued_at: None, category }
     }
 }
@@ -175,8 +177,9 @@ struct ExchangeTimes {
     longest_amsdu: u32,
 }
 
+#[doc(hidden)]
 #[derive(Debug)]
-pub(crate) struct Dcf {
+pub struct Dcf {
     phy: Phy,
     mac: MacConfig,
     radio: Radio,
@@ -212,13 +215,7 @@ pub(crate) struct Dcf {
 
 impl Dcf {
     /// Stations without a position have no radio.
-    pub(crate) fn new(
-        phy: Phy,
-        mac: MacConfig,
-        radio: Radio,
-        positions: &[Option<Position>],
-        seed: u64,
-    ) -> Dcf {
+    pub fn new(phy: Phy, mac: MacConfig, radio: Radio, positions: &[Option<Position>], seed: u64) -> Dcf {
         Dcf::with_channel(phy, mac, radio, &Channel::default(), positions, seed)
     }
 
@@ -300,18 +297,18 @@ impl Dcf {
     }
 
     /// Gives a plain packet of best effort.
-    pub(crate) fn offer(&mut self, now: u64, station: u32, to: u32, bytes: u32) {
+    pub fn offer(&mut self, now: u64, station: u32, to: u32, bytes: u32) {
         self.give(now, station, Offered::plain(to, bytes, Category::BestEffort));
     }
 
     /// When the next event happens; `u64::MAX` without any.
     #[inline]
-    pub(crate) fn next(&self) -> u64 {
+    pub fn next(&self) -> u64 {
         self.deadlines.next()
     }
 
     /// Lets that event happen. Afterwards there may be news.
-    pub(crate) fn fire(&mut self) {
+    pub fn fire(&mut self) {
         let (now, n) = (self.deadlines.next(), self.deadlines.first());
         self.events += 1;
         self.now = now;
@@ -334,12 +331,12 @@ impl Dcf {
         debug_assert!(self.deadlines.of(n) >= now, "a station's deadlines never go back");
     }
 
-    pub(crate) fn next_news(&mut self) -> Option<DcfNews> {
+    pub fn next_news(&mut self) -> Option<DcfNews> {
         self.news.pop_front()
     }
 
     /// Lets every event before `end_ns` happen, and tells the news of each with its time.
-    pub(crate) fn play(&mut self, end_ns: u64, mut on_news: impl FnMut(&mut Dcf, u64, DcfNews)) {
+    pub fn play(&mut self, end_ns: u64, mut on_news: impl FnMut(&mut Dcf, u64, DcfNews)) {
         while self.next() < end_ns {
             let now = self.next();
             self.fire();
@@ -425,7 +422,7 @@ impl Dcf {
 pub(crate) const NS2_PATIENCE_NS: u64 = 4_000;
 
 /// The wait for an answer that takes `answer_ns`, if nothing comes at all.
-pub(crate) fn answer_timeout_ns(phy: &Phy, rules: MacRules, answer_ns: u64) -> u64 {
+pub fn answer_timeout_ns(phy: &Phy, rules: MacRules, answer_ns: u64) -> u64 {
     match rules {
         MacRules::Ns2 => phy.sifs_ns + answer_ns + NS2_PATIENCE_NS,
         MacRules::Standard => phy.answer_timeout_ns(),

@@ -6,7 +6,6 @@
 
 pub mod airtime;
 mod arp;
-pub mod certificate;
 pub mod channel;
 pub mod dcf;
 mod deadlines;
@@ -20,7 +19,8 @@ pub mod phy;
 mod radio;
 pub mod radiotap;
 pub mod random;
-mod saturated;
+#[doc(hidden)]
+pub mod saturated;
 pub mod truncate;
 pub mod waits;
 mod whole;

@@ -4,8 +4,9 @@ mod ht;
 mod profiles;
 mod vht;
 
+pub use ht::Contention;
 pub use ht::GuardInterval;
-pub(crate) use ht::{ChannelBandwidth, Contention, Ht, MOST_MCS};
+pub(crate) use ht::{ChannelBandwidth, Ht, MOST_MCS};
 pub use profiles::RateMask;
 pub(crate) use vht::Vht;
 
@@ -47,7 +48,7 @@ pub struct Rate {
     /// Bits per second.
     pub bits_per_second: u64,
     /// The ratio of powers by which a frame must exceed the sum of all overlapping frames (`rules: standard`).
-    pub(crate) sinr: f64,
+    pub sinr: f64,
     pub(crate) form: BitForm,
 }
 
@@ -80,9 +81,9 @@ pub struct Phy {
     /// The translation of frames to airtime.
     pub coding: Coding,
     /// A slot of the backoff, in nanoseconds.
-    pub(crate) slot_ns: u64,
+    pub slot_ns: u64,
     /// The gap before an answer, in nanoseconds.
-    pub(crate) sifs_ns: u64,
+    pub sifs_ns: u64,
     /// The rate of data frames without rate control.
     pub data: Rate,
     /// The rate of RTS, CTS and ACK.
@@ -94,7 +95,7 @@ pub struct Phy {
     /// The least contention window and the largest one, which backoffs are drawn from.
     pub cw: (u16, u16),
     /// Bytes of a data frame around its packet.
-    pub(crate) data_overhead: u32,
+    pub data_overhead: u32,
     /// The rates of data that a rate control may choose.
     pub mask: RateMask,
 }
@@ -109,12 +110,16 @@ pub(crate) const QOS_BYTES: u32 = 2;
 /// Preamble and SIGNAL of OFDM.
 const OFDM_START_NS: u64 = 20_000;
 const EXTENSION_NS: u64 = 6_000;
-pub(crate) const RTS_BYTES: u32 = 20;
-pub(crate) const CTS_BYTES: u32 = 14;
-pub(crate) const ACK_BYTES: u32 = 14;
+/// A request to send.
+pub const RTS_BYTES: u32 = 20;
+/// The answer to it.
+pub const CTS_BYTES: u32 = 14;
+/// An acknowledgement.
+pub const ACK_BYTES: u32 = 14;
 /// With a compressed bitmap of 64 packets.
-pub(crate) const BLOCK_ACK_BYTES: u32 = 32;
-pub(crate) const BLOCK_ACK_REQ_BYTES: u32 = 24;
+pub const BLOCK_ACK_BYTES: u32 = 32;
+/// What asks for a block ACK.
+pub const BLOCK_ACK_REQ_BYTES: u32 = 24;
 /// The bytes before each packet of an A-MPDU.
 pub(crate) const DELIMITER_BYTES: u32 = 4;
 
@@ -225,7 +230,7 @@ impl Phy {
     }
 
     /// The gap before a frame that answers no other, in nanoseconds: DIFS, or AIFS of best effort.
-    pub(crate) fn difs_ns(&self) -> u64 {
+    pub fn difs_ns(&self) -> u64 {
         self.sifs_ns + u64::from(self.aifsn) * self.slot_ns
     }
 
@@ -238,13 +243,13 @@ impl Phy {
     }
 
     /// CTSTimeout and AckTimeout (IEEE 802.11-2016 §10.3.2.7, §10.3.2.9): by then an answer has begun.
-    pub(crate) fn answer_timeout_ns(&self) -> u64 {
+    pub fn answer_timeout_ns(&self) -> u64 {
         self.sifs_ns + self.slot_ns + self.start_ns()
     }
 
     /// SIFS, an ACK at the PHY's slowest mandatory rate (IEEE 802.11-2016 §10.3.2.3.7), DIFS. At 2.4 GHz that rate is
     /// 1 Mbit/s; profiles of OFDM without 802.11n stand for networks that leave it out.
-    pub(crate) fn eifs_ns(&self) -> u64 {
+    pub fn eifs_ns(&self) -> u64 {
         let ack_ns = if self.is_ht() && self.coding == Coding::ErpOfdm {
             LONG_NS + u64::from(ACK_BYTES) * 8_000
         } else {

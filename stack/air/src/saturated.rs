@@ -10,24 +10,24 @@ use crate::radio::Radio;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Payload of a packet, and its size with UDP and IP.
-pub(crate) const PAYLOAD: u32 = 1_000;
-pub(crate) const PACKET: u32 = PAYLOAD + 28;
+pub const PAYLOAD: u32 = 1_000;
+pub const PACKET: u32 = PAYLOAD + 28;
 
 /// Saturated flows: each sender always has a packet.
 #[derive(Clone, Debug)]
-pub(crate) struct Saturated {
-    pub(crate) phy: Phy,
-    pub(crate) mac: MacConfig,
-    pub(crate) radio: Radio,
-    pub(crate) positions: Vec<Option<Position>>,
+pub struct Saturated {
+    pub phy: Phy,
+    pub mac: MacConfig,
+    pub radio: Radio,
+    pub positions: Vec<Option<Position>>,
     /// The sender and the receiver of each flow.
-    pub(crate) flows: Vec<(u32, u32)>,
-    pub(crate) seed: u64,
+    pub flows: Vec<(u32, u32)>,
+    pub seed: u64,
 }
 
 impl Saturated {
     /// Stations evenly on a circle of 100 m, all with packets for the one in its centre, which is the first.
-    pub(crate) fn cell(phy: Phy, mac: MacConfig, stations: u32, seed: u64) -> Saturated {
+    pub fn cell(phy: Phy, mac: MacConfig, stations: u32, seed: u64) -> Saturated {
         let on_circle = |n: u32| {
             let angle = f64::from(n) * std::f64::consts::TAU / f64::from(stations);
             Position { x: 100.0 * libm::cos(angle), y: 100.0 * libm::sin(angle) }
@@ -39,7 +39,7 @@ impl Saturated {
 
     /// Stations at one point, all with packets for one that stands 100 m away and is the first. Frames that begin
     /// together are equally strong everywhere: no station understands one of them.
-    pub(crate) fn crowd(phy: Phy, mac: MacConfig, stations: u32, seed: u64) -> Saturated {
+    pub fn crowd(phy: Phy, mac: MacConfig, stations: u32, seed: u64) -> Saturated {
         let at = |n: u32| Some(Position { x: if n == 0 { 100.0 } else { 0.0 }, y: 0.0 });
         let flows = (1..=stations).map(|station| (station, 0)).collect();
         let positions = (0..=stations).map(at).collect();
@@ -47,7 +47,7 @@ impl Saturated {
     }
 
     /// A, B and C on a line; A and C have packets for B, which is the second.
-    pub(crate) fn line(
+    pub fn line(
         phy: Phy,
         mac: MacConfig,
         radio: Radio,
@@ -59,12 +59,12 @@ impl Saturated {
     }
 
     /// The payload that each flow delivered, in kbit/s, after a second of warming up.
-    pub(crate) fn kbps_each(&self, seconds: u64) -> Vec<f64> {
+    pub fn kbps_each(&self, seconds: u64) -> Vec<f64> {
         self.kbps_each_in(&vec![Category::BestEffort; self.flows.len()], seconds)
     }
 
     /// The same of flows that have these categories. A station sends in one flow.
-    pub(crate) fn kbps_each_in(&self, categories: &[Category], seconds: u64) -> Vec<f64> {
+    pub fn kbps_each_in(&self, categories: &[Category], seconds: u64) -> Vec<f64> {
         let mut dcf = Dcf::new(self.phy, self.mac, self.radio, &self.positions, self.seed);
         let mut arrived = vec![0_u64; self.flows.len()];
         let mut flow_of = vec![None; self.positions.len()];
@@ -89,14 +89,14 @@ impl Saturated {
         arrived.iter().map(kbps).collect()
     }
 
-    pub(crate) fn kbps(&self, seconds: u64) -> f64 {
+    pub fn kbps(&self, seconds: u64) -> f64 {
         self.kbps_each(seconds).iter().sum()
     }
 }
 
 /// Gives a station all packets that it has room for.
 #[cfg(test)]
-pub(crate) fn fill(dcf: &mut Dcf, now: u64, flow: (u32, u32)) {
+pub fn fill(dcf: &mut Dcf, now: u64, flow: (u32, u32)) {
     fill_in(dcf, now, flow, Category::BestEffort);
 }
 
@@ -112,7 +112,7 @@ fn fill_in(dcf: &mut Dcf, now: u64, (station, to): (u32, u32), category: Categor
 }
 
 /// Jain's index: 1 for equal shares.
-pub(crate) fn jain(shares: &[f64]) -> f64 {
+pub fn jain(shares: &[f64]) -> f64 {
     let (sum, squares): (f64, f64) = (shares.iter().sum(), shares.iter().map(|share| share * share).sum());
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
 }

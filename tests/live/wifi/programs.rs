@@ -73,7 +73,7 @@ fn clients_that_do_not_hear_each_other_lose_packets_and_rts_mends_it() {
     assert!(without > 10.0 && with < 2.0, "{without} {with}");
 }
 
-/// What `hopwise claims certify` takes from the model for 20 stations with packets of this size, without RTS.
+/// What the example `certify` takes from the model for 20 stations with packets of this size, without RTS.
 const BIANCHI_KBPS: f64 = 1301.7;
 
 #[test]
@@ -82,7 +82,8 @@ fn twenty_clients_share_a_cell_as_bianchis_model_says() {
         return;
     }
     let printed = played("cell.sh", &Folder::new("cell"), |_| ());
-    let came = printed.lines().find_map(|line| line.strip_suffix(" came to the access point, in 1000 bytes each"));
+    let came =
+        printed.lines().find_map(|line| line.strip_suffix(" came to the access point, in 1000 bytes each"));
     let kbps: f64 = came.and_then(|rate| rate.strip_suffix(" kbit/s")?.parse().ok()).expect(&printed);
     assert!((kbps / BIANCHI_KBPS - 1.0).abs() < 0.03, "{kbps} kbit/s, expected {BIANCHI_KBPS}");
 }

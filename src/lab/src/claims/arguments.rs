@@ -2,24 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use hopwise_air::phy::Phy;
 use hopwise_lab::located::one_of;
 
-use crate::certify;
 use hopwise_daemon::numbers;
-
-/// What is checked in place of claims.
-#[derive(Debug, Subcommand)]
-pub(super) enum CheckedPart {
-    Certify(certify::Arguments),
-}
 
 /// Check the claims of papers by simulation
 #[derive(Args, Debug)]
-#[command(
-    args_conflicts_with_subcommands = true,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   hopwise claims
   hopwise claims dca/fig15 pgy
@@ -29,7 +20,6 @@ Examples:
   hopwise claims dca --radio ht20-mcs7 --first-reading --shorter 20
   hopwise claims dca --kept --pages docs/claims
   hopwise claims dca/fig02 --figures results/figures
-  hopwise claims certify
 
 Each file in configs/papers/PAPER is a scenario with the statements of one figure (`claims:`). It runs under the MAC
 rules of ns-2, which the papers used, and under the standard's rules; with AODV, also under both rule sets of AODV.
@@ -46,11 +36,8 @@ are. A second of such radios takes 10 to 30 times the computing time of a second
 more segments: --shorter makes up for it.
 Runs are kept in results/claims. The folder of a figure has its file, its table (claims.csv) and its picture
 (claims.svg), too. Runs of this build that are there are read, and a command that was interrupted goes on. With --kept
-runs of other builds are read as well: a section of a page names the build that made them."
-)]
+runs of other builds are read as well: a section of a page names the build that made them.")]
 pub struct Arguments {
-    #[command(subcommand)]
-    pub(super) action: Option<CheckedPart>,
     /// Papers, or single figures of them by their files (default: all)
     #[arg(value_name = "PAPER[/FIGURE]")]
     pub(super) chosen: Vec<String>,

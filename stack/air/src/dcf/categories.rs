@@ -23,7 +23,7 @@ use crate::phy::Phy;
 impl Dcf {
     /// Returns whether a category of a station has no packet.
     #[inline]
-    pub(crate) fn has_room_in(&self, station: u32, category: Category) -> bool {
+    pub fn has_room_in(&self, station: u32, category: Category) -> bool {
         let st = &self.stations[station as usize];
         if st.category == category {
             return st.service.is_none();
@@ -33,7 +33,7 @@ impl Dcf {
 
     /// Gives a packet to a category of a station that has room, and returns its number. The caller keeps it until
     /// [`DcfNews::Done`](super::News::Done).
-    pub(crate) fn give(&mut self, now: u64, station: u32, offered: Offered) -> u32 {
+    pub fn give(&mut self, now: u64, station: u32, offered: Offered) -> u32 {
         let n = station as usize;
         self.now = now;
         let number = self.within(n, offered.category, |dcf| dcf.give_at_hand(now, n, offered));

@@ -184,7 +184,7 @@ impl Rate {
 
     /// The rate of an answer: the highest mandatory rate of OFDM whose constellation and code are no finer (IEEE
     /// 802.11-2016 §10.7.6.5.2). Without HT all answers go at the basic rate, which the profile gives.
-    pub(crate) const fn answer(self) -> Rate {
+    pub const fn answer(self) -> Rate {
         match self.mcs_of_stream() {
             Some(0) => NON_HT[0],
             Some(1 | 2) => NON_HT[1],
@@ -219,18 +219,18 @@ impl fmt::Display for Rate {
 
 /// The numbers by which a category contends for the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Contention {
+pub struct Contention {
     /// The slots of its AIFS.
-    pub(crate) aifsn: u8,
+    pub aifsn: u8,
     /// The least contention window and the largest one.
-    pub(crate) cw: (u16, u16),
+    pub cw: (u16, u16),
     /// The time for which it may go on after a success; 0 for one frame.
-    pub(crate) txop_ns: u64,
+    pub txop_ns: u64,
 }
 
 impl Phy {
     /// The parameters of a category. Those of best effort are the profile's own.
-    pub(crate) fn contention(&self, category: Category) -> Contention {
+    pub fn contention(&self, category: Category) -> Contention {
         let (least, _) = self.cw;
         // (aCWmin + 1) / 2 − 1 and (aCWmin + 1) / 4 − 1.
         let (half, quarter) = (least.div_ceil(2) - 1, least.div_ceil(4) - 1);
@@ -243,7 +243,7 @@ impl Phy {
     }
 
     /// AIFS of a category, in nanoseconds.
-    pub(crate) fn aifs_ns(&self, category: Category) -> u64 {
+    pub fn aifs_ns(&self, category: Category) -> u64 {
         self.sifs_ns + u64::from(self.contention(category).aifsn) * self.slot_ns
     }
 }

@@ -11,14 +11,14 @@ mod zones;
 
 use std::fmt;
 
-use crate::dcf::{Dcf, DcfNews, MacConfig, MacRules, answer_timeout_ns};
-use crate::phy::Phy;
-use crate::radio::{Position, Radio};
-use crate::saturated::{Saturated, jain};
+use hopwise_air::dcf::{Dcf, DcfNews, MacConfig, MacRules, answer_timeout_ns};
+use hopwise_air::medium::{Position, Radio};
+use hopwise_air::phy::Phy;
+use hopwise_air::saturated::{Saturated, jain};
 
 /// The figure that a probe must reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Expected {
+pub(crate) enum Expected {
     /// The value, within this many per cent.
     About {
         /// The figure of the theory, in the probe's unit.
@@ -34,7 +34,7 @@ pub enum Expected {
 
 /// A figure that was measured in the simulated world, and the figure that it must reach.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FigureProbe {
+pub(crate) struct FigureProbe {
     /// The setting and the quantity, as the certificate prints them.
     pub name: String,
     /// The unit of the two figures; empty for shares and indices.
@@ -47,7 +47,7 @@ pub struct FigureProbe {
 
 impl FigureProbe {
     /// Returns whether the measured figure meets the condition.
-    pub fn is_passed(&self) -> bool {
+    pub(crate) fn is_passed(&self) -> bool {
         match self.expected {
             Expected::About { value, percent } => {
                 (self.measured - value).abs() <= value.abs() * percent / 100.0
@@ -74,10 +74,10 @@ impl fmt::Display for FigureProbe {
 }
 
 /// Some probes of a profile. No part depends on another.
-pub type ProfilePart = fn(Phy, MacRules, u64, &mut Vec<FigureProbe>);
+pub(crate) type ProfilePart = fn(Phy, MacRules, u64, &mut Vec<FigureProbe>);
 
 /// All probes of a profile, in the order of the certificate.
-pub const PARTS: [ProfilePart; 8] = [
+pub(crate) const PARTS: [ProfilePart; 8] = [
     |phy, rules, _, probes| exchanges(phy, rules, probes),
     |phy, rules, _, probes| tries(phy, rules, probes),
     categories::one_hop,
@@ -89,7 +89,7 @@ pub const PARTS: [ProfilePart; 8] = [
 ];
 
 /// The probes of one part under one set of rules; a probe of saturated stations runs for `seconds`.
-pub fn certify_part(part: ProfilePart, phy: Phy, rules: MacRules, seconds: u64) -> Vec<FigureProbe> {
+pub(crate) fn certify_part(part: ProfilePart, phy: Phy, rules: MacRules, seconds: u64) -> Vec<FigureProbe> {
     let mut probes = Vec::new();
     part(phy.under(rules), rules, seconds, &mut probes);
     probes

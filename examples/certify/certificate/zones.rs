@@ -29,8 +29,8 @@
 
 use super::monte_carlo::CategoryClass;
 use super::turn::MediumTurn;
-use crate::phy::Phy;
-use crate::saturated::PAYLOAD;
+use hopwise_air::phy::Phy;
+use hopwise_air::saturated::PAYLOAD;
 
 /// Rounds of the iteration, and the part of the old value that stays in each.
 const ROUNDS: u32 = 3_000;

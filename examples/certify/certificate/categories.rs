@@ -10,10 +10,10 @@ use hopwise_core::queue::Category;
 use crate::certificate::monte_carlo::CategoryClass;
 use crate::certificate::turn::{MOST_PACKETS, TurnSender};
 use crate::certificate::{FigureProbe, about, monte_carlo, without_rts};
-use crate::dcf::{Dcf, DcfNews, MacConfig, MacRules, Offered};
-use crate::phy::Phy;
-use crate::radio::{Position, Radio};
-use crate::saturated::{PACKET, PAYLOAD, Saturated};
+use hopwise_air::dcf::{Dcf, DcfNews, MacConfig, MacRules, Offered};
+use hopwise_air::medium::{Position, Radio};
+use hopwise_air::phy::Phy;
+use hopwise_air::saturated::{PACKET, PAYLOAD, Saturated};
 
 const BACKGROUND: Category = Category::Background;
 const BEST_EFFORT: Category = Category::BestEffort;

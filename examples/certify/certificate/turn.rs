@@ -2,8 +2,8 @@
 
 use hopwise_core::queue::Category;
 
-use crate::phy::{BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, Phy};
-use crate::saturated::PACKET;
+use hopwise_air::phy::{BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, Phy};
+use hopwise_air::saturated::PACKET;
 
 /// The most packets that a block ACK tells of.
 pub(super) const MOST_PACKETS: u8 = 64;

@@ -2,9 +2,9 @@
 //! period. It knows no medium and no receivers.
 
 use super::turn::{MediumTurn, TurnSender};
-use crate::phy::{Contention, Phy};
-use crate::random::{NumberStream, Purpose};
-use crate::saturated::PAYLOAD;
+use hopwise_air::phy::{Contention, Phy};
+use hopwise_air::random::{NumberStream, Purpose};
+use hopwise_air::saturated::PAYLOAD;
 
 /// The stations of one category.
 #[derive(Clone, Copy, Debug)]

@@ -1,48 +1,55 @@
-//! `hopwise claims certify`: checks the radio world against theory, arithmetic and measurements of ns-2.
+//! Checks the simulated radio against Bianchi's model, arithmetic and ns-2: `cargo run --release --example certify`.
+
+mod certificate;
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 
-use clap::Args;
-use hopwise_air::certificate::{self, Expected, FigureProbe, PARTS};
+use clap::Parser;
 use hopwise_air::dcf::MacRules;
 use hopwise_air::phy::Phy;
 use hopwise_lab::located::one_of;
 use hopwise_lab::parallel::in_parallel;
+use hopwise_lab::plain;
 use hopwise_lab::sim::{self, calibration, certificate_hash};
 
+use certificate::{Expected, FigureProbe, PARTS};
 use hopwise_daemon::failure::{self, Failure, printed};
 
 /// The length of saturation in each saturated probe, in seconds.
 const SECONDS: u64 = 60;
 
 /// Check the simulated radio against Bianchi's model, arithmetic and ns-2
-#[derive(Args, Debug)]
+#[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
-  hopwise claims certify
-  hopwise claims certify --profile dsss-11mbps
+  cargo run --release --example certify
+  cargo run --release --example certify -- --profile dsss-11mbps
 
 A line names the quantity, its measured value, the value that is wanted, and the verdict. A profile takes about a minute
-of one core. `hopwise claims certify > configs/calibration/certificate.txt` makes the certificate that results name.")]
-pub struct Arguments {
+of one core. `cargo run --release --example certify > lab/calibration/certificate.txt` makes the certificate that results
+name.")]
+struct Arguments {
     /// Radio profile to check (default: dsss-2mbps and dsss-11mbps)
     #[arg(long, value_name = "P")]
     profile: Option<String>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let profiles = profiles(arguments.profile.as_deref())?;
+fn main() -> ExitCode {
+    let Err(failure) = run(&Arguments::parse()) else { return ExitCode::SUCCESS };
+    let code = failure.exit_code();
+    failure.print();
+    code
+}
+
+fn run(arguments: &Arguments) -> Result<(), Failure> {
     failure::remark("a line has a quantity, its measured value, the value that is wanted, and the verdict");
     failure::remark("a profile takes about a minute of one core");
     let (mut failed, mut passed) = (0, 0);
-    for (name, phy) in profiles {
-        // ns-2 has no 802.11n.
-        let of_ns2 = Some(MacRules::Ns2).filter(|_| !phy.is_ht());
-        for rules in of_ns2.into_iter().chain([MacRules::Standard]) {
-            let probes = certify(name, phy, rules)?;
-            let good = probes.iter().filter(|probe| probe.is_passed()).count();
-            (passed, failed) = (passed + good, failed + probes.len() - good);
-        }
+    for (name, phy) in profiles(arguments.profile.as_deref())? {
+        let probes = certify(name, phy, &mut plain::out())?;
+        let good = probes.iter().filter(|probe| probe.is_passed()).count();
+        (passed, failed) = (passed + good, failed + probes.len() - good);
     }
     if failed > 0 {
         let problem = format_args!("{failed} of {} probes failed", failed + passed);
@@ -68,21 +75,37 @@ fn profiles(chosen: Option<&str>) -> Result<Vec<(&str, Phy)>, Failure> {
     names.into_iter().map(of_name).collect()
 }
 
-/// Probes one profile under one set of rules, and prints each part once it is there: a part takes half a minute.
-fn certify(name: &str, phy: Phy, rules: MacRules) -> Result<Vec<FigureProbe>, Failure> {
+/// Probes one profile under each set of rules.
+fn certify(name: &str, phy: Phy, out: &mut dyn Write) -> Result<Vec<FigureProbe>, Failure> {
+    // ns-2 has no 802.11n.
+    let of_ns2 = Some(MacRules::Ns2).filter(|_| !phy.is_ht());
+    let mut all = Vec::new();
+    for rules in of_ns2.into_iter().chain([MacRules::Standard]) {
+        all.extend(under_rules(name, phy, rules, out)?);
+    }
+    Ok(all)
+}
+
+/// Prints each part once it is there: a part takes half a minute.
+fn under_rules(
+    name: &str,
+    phy: Phy,
+    rules: MacRules,
+    out: &mut dyn Write,
+) -> Result<Vec<FigureProbe>, Failure> {
     let under = named(rules);
-    printed(writeln!(hopwise_lab::plain::out(), "{name}, mac: {{ rules: {under} }}"))?;
+    printed(writeln!(out, "{name}, mac: {{ rules: {under} }}"))?;
     failure::remark(&format!("{name}, rules {under}: against Bianchi's model and arithmetic"));
     let of_part = |part| certificate::certify_part(part, phy, rules, SECONDS);
     let mut probes = in_parallel(PARTS.to_vec(), of_part).concat();
-    printed(print(&probes))?;
+    printed(print(&probes, out))?;
     if rules == MacRules::Ns2 && calibration::chains().any(|row| row.profile == name) {
         failure::remark(&format!("{name}, rules {under}: against the chains that ns-2 measured"));
         let of_chains = [agreement(name, &STATIC), agreement(name, &AODV)].concat();
-        printed(print(&of_chains))?;
+        printed(print(&of_chains, out))?;
         probes.extend(of_chains);
     }
-    printed(writeln!(hopwise_lab::plain::out()))?;
+    printed(writeln!(out))?;
     Ok(probes)
 }
 
@@ -93,8 +116,7 @@ fn named(rules: MacRules) -> &'static str {
     }
 }
 
-fn print(probes: &[FigureProbe]) -> io::Result<()> {
-    let mut out = hopwise_lab::plain::out();
+fn print(probes: &[FigureProbe], out: &mut dyn Write) -> io::Result<()> {
     probes.iter().try_for_each(|probe| writeln!(out, "  {probe}"))?;
     out.flush()
 }
@@ -141,4 +163,21 @@ fn agreement(profile: &str, bounds: &ChainBounds) -> Vec<FigureProbe> {
         });
     }
     probes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A change of the radio world changes the worth of its results: the file must then be written anew, and read.
+    #[test]
+    fn the_certificate_that_results_name_is_the_one_that_this_prints() {
+        let mut said = Vec::new();
+        for (name, phy) in profiles(None).expect("they are known") {
+            certify(name, phy, &mut said).expect("memory takes all");
+        }
+        let (printed, kept) = (String::from_utf8(said).expect("text"), sim::CERTIFICATE);
+        let differing = printed.lines().zip(kept.lines()).find(|(printed, kept)| printed != kept);
+        assert!(printed == kept, "the help of this example says what makes it anew: {differing:?}");
+    }
 }

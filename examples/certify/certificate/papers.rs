@@ -1,7 +1,7 @@
 //! The papers' own arithmetic, which leaves out preambles, MAC headers and DIFS. The tests compare it with the frames
 //! that go on the air here.
 
-use crate::phy::{ACK_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
+use hopwise_air::phy::{ACK_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
 
 fn phy() -> Phy {
     Phy::named("dsss-11mbps").expect("a profile")

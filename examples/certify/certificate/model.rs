@@ -10,10 +10,10 @@
 //! EDCA's counters (802.11n) fall once more at the end of AIFS, and so once in every busy period, as Bianchi has it. A
 //! draw of 0 is then a slot as any other.
 
-use crate::dcf::{MacConfig, MacRules, answer_timeout_ns};
-use crate::phy::Phy;
-use crate::random::{NumberStream, Purpose};
-use crate::saturated::{PACKET, PAYLOAD};
+use hopwise_air::dcf::{MacConfig, MacRules, answer_timeout_ns};
+use hopwise_air::phy::Phy;
+use hopwise_air::random::{NumberStream, Purpose};
+use hopwise_air::saturated::{PACKET, PAYLOAD};
 
 /// Mean backoff of all tries of one packet that no station answers.
 pub(super) fn slots_of_all_tries(phy: &Phy, mac: &MacConfig) -> f64 {
