@@ -18,29 +18,23 @@ mod list;
 mod parse;
 mod role;
 
-use std::fmt;
-
-use hopwise_core::agent::{ReceiverAgent, Serves};
-
 pub use accepted::InForce;
 pub use error::{Problem, SpecError};
 pub use list::{MOST_SENDERS, MOST_SHADOWS, SenderList, ShadowList, join};
 pub use parse::nearest;
 
-use crate::param::Profile;
-use crate::registry::{self, Registry};
-use accepted::{AgentSpec, Settled};
-use parse::spec_in;
+use crate::registry;
+use accepted::AgentSpec;
 use role::{AtBaseStation, Receiver};
 
 /// Reads the spec of a receiver agent. A list is refused, even one of a single item.
 pub fn parse_receiver(spec: &str) -> Result<ReceiverSpec, SpecError> {
-    ReceiverSpec::parse_among(registry::in_force(), spec)
+    AgentSpec::parse_among(registry::in_force(), spec)
 }
 
 /// Reads the spec of a base-station agent. A list is refused, even one of a single item.
 pub fn parse_base_station(spec: &str) -> Result<BaseStationSpec, SpecError> {
-    spec_in(registry::in_force(), spec, 0..spec.len()).map(BaseStationSpec)
+    AgentSpec::parse_among(registry::in_force(), spec)
 }
 
 /// Reads a list of sender agents; a spec without brackets is a list of one. Refuses repeated agents, and agents that
@@ -80,61 +74,10 @@ pub fn validate_shadows(spec: &str) -> Result<String, SpecError> {
 }
 
 /// A spec that names a receiver agent.
-#[derive(Clone, Debug)]
-pub struct ReceiverSpec(AgentSpec<Receiver>);
-
-impl ReceiverSpec {
-    /// Reads a spec that names agents of this table.
-    pub(crate) fn parse_among(agents: &Registry, spec: &str) -> Result<ReceiverSpec, SpecError> {
-        spec_in(agents, spec, 0..spec.len()).map(ReceiverSpec)
-    }
-
-    /// Every parameter in force; a wrapper's come before the wrapped agent's.
-    pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
-        self.0.parameters(profile)
-    }
-
-    /// A new agent for one connection.
-    pub fn make(&self, profile: Profile) -> Box<dyn ReceiverAgent> {
-        self.0.make(profile)
-    }
-
-    pub(crate) fn settle(self, profile: Profile) -> Settled<Receiver> {
-        self.0.settle(profile)
-    }
-}
-
-impl fmt::Display for ReceiverSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+pub type ReceiverSpec = AgentSpec<Receiver>;
 
 /// A spec that names a base-station agent.
-#[derive(Clone, Debug)]
-pub struct BaseStationSpec(AgentSpec<AtBaseStation>);
-
-impl BaseStationSpec {
-    /// Every parameter in force.
-    pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
-        self.0.parameters(profile)
-    }
-
-    /// A new agent for one flow. For `split` the makers of its two connections' agents.
-    pub fn make(&self, profile: Profile) -> Serves {
-        self.0.make(profile)
-    }
-
-    pub(crate) fn settle(self, profile: Profile) -> Settled<AtBaseStation> {
-        self.0.settle(profile)
-    }
-}
-
-impl fmt::Display for BaseStationSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+pub type BaseStationSpec = AgentSpec<AtBaseStation>;
 
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{AckRule, Arrival, Basis, Class, Needs, RecvView, Why};
+use hopwise_core::agent::{AckRule, Arrival, Basis, Class, RecvView, Why};
 
 use super::gaps::QuickGaps;
 use super::hold::{Decision, Holds, LONGEST_MS, host};
@@ -104,9 +104,7 @@ impl Holds for Adw {
         self.window_bytes = Some(window.max(self.least_bytes(view)));
     }
 
-    fn needs(&self) -> Needs {
-        Needs { peer_cwnd: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(peer_cwnd);
 
     /// `None` if `first` or `hold` ends the wait.
     fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {

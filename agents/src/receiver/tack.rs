@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{AckRule, Arrival, Basis, Needs, RecvView, Why};
+use hopwise_core::agent::{AckRule, Arrival, Basis, RecvView, Why};
 
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
@@ -88,9 +88,7 @@ impl Holds for Tack {
         Decision::Hold { until: from.min(latest), why: Why::plain(AckRule::Rate) }
     }
 
-    fn needs(&self) -> Needs {
-        Needs { rtt: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(rtt);
 
     /// `None` if `hold` ends the wait.
     fn basis(&self, due: Instant, now: Instant, view: &RecvView<'_>) -> Option<Basis> {

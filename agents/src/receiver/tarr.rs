@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use hopwise_core::agent::{AckRequest, AckRule, Arrival, Needs, RecvView, Why};
+use hopwise_core::agent::{AckRequest, AckRule, Arrival, RecvView, Why};
 
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
@@ -63,9 +63,7 @@ impl Holds for Tarr {
         Decision::counted(why, since(arrival, view) + self.longest)
     }
 
-    fn needs(&self) -> Needs {
-        Needs { ack_rate: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(ack_rate);
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         sink("r_segments", u64::from(self.wanted));

@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{AckRequest, AckRule, Arrival, Class, Needs, RecvView, Why};
+use hopwise_core::agent::{AckRequest, AckRule, Arrival, Class, RecvView, Why};
 
 use super::gaps::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
@@ -116,9 +116,7 @@ impl Holds for TrainReceiver {
         Decision::AT_ONCE
     }
 
-    fn needs(&self) -> Needs {
-        Needs { ack_after: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(ack_after);
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         self.gap.gauge(sink);

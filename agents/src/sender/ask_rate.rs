@@ -9,7 +9,7 @@
 //! Deviations: a peer that does not know the option gets no request. A peer that knows it but only sends requests gets
 //! ours in vain: the option does not distinguish it from one that obeys.
 
-use hopwise_core::agent::{AckRequest, Allowance, DataNote, Needs, SendView, SenderAgent, Sent, SentKind};
+use hopwise_core::agent::{AckRequest, Allowance, DataNote, SendView, SenderAgent, Sent, SentKind};
 use hopwise_core::{Seq, ignores};
 
 use crate::descriptor::{Descriptor, Make};
@@ -51,9 +51,7 @@ impl AskRate {
 impl SenderAgent for AskRate {
     ignores!(tune, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow);
 
-    fn needs(&self) -> Needs {
-        Needs { ack_rate: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(ack_rate);
 
     fn on_sent(&mut self, sent: &Sent, _: &SendView<'_>) {
         if sent.carried.bytes == 0 {

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    Acked, Allowance, CWND_GAUGE, Loss, LossKind, Needs, Recovered, Recovering, Reduction, SendView,
+    Acked, Allowance, CWND_GAUGE, Loss, LossKind, Recovered, Recovering, Reduction, SendView,
     SenderAgent, Sent,
 };
 use hopwise_core::ignores;
@@ -206,9 +206,7 @@ impl Bbr {
 impl SenderAgent for Bbr {
     ignores!(tune, on_dup_ack, on_path, note);
 
-    fn needs(&self) -> Needs {
-        Needs { rtt: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(rtt);
 
     fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
         self.begin(sent.now, view);
@@ -277,12 +275,7 @@ impl SenderAgent for Bbr {
     fn narrow(&self, _: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
         let mss = mss_of(view);
         let quantum = u32::try_from(self.send_quantum(mss)).unwrap_or(u32::MAX);
-        Allowance {
-            flight_bytes: so_far.flight_bytes.min(self.window(mss).max(mss)),
-            new_from: so_far.new_from.max(self.next_send),
-            resend_from: so_far.resend_from.max(self.next_send),
-            burst_bytes: so_far.burst_bytes.min(quantum),
-        }
+        so_far.narrowed(self.window(mss).max(mss), self.next_send, quantum)
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

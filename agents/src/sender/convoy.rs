@@ -42,7 +42,7 @@ use std::mem;
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    AckRequest, AckRequestForm, Acked, Allowance, CWND_GAUGE, DataNote, EnsembleMember, Loss, Needs,
+    AckRequest, AckRequestForm, Acked, Allowance, CWND_GAUGE, DataNote, EnsembleMember, Loss, 
     Recovered, Recovering, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
 };
 use hopwise_core::{Instant, Seq, ignores};
@@ -323,9 +323,7 @@ impl SenderAgent for Convoy {
         tunables.rto_min = tunables.rto_min.max(LEAST_RTO);
     }
 
-    fn needs(&self) -> Needs {
-        Needs { ack_after: true, rtt: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(ack_after, rtt);
 
     fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
         self.handshake = self.handshake.or(view.path.rtt.latest);

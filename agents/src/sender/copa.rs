@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    Acked, Allowance, CWND_GAUGE, Loss, LossKind, Needs, Recovered, Reduction, SendView, SenderAgent, Sent,
+    Acked, Allowance, CWND_GAUGE, Loss, LossKind, Recovered, Reduction, SendView, SenderAgent, Sent,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -147,9 +147,7 @@ impl Copa {
 impl SenderAgent for Copa {
     ignores!(tune, on_dup_ack, on_path, note);
 
-    fn needs(&self) -> Needs {
-        Needs { rtt: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(rtt);
 
     fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
         self.round.until.get_or_insert(view.snd_nxt);
@@ -198,12 +196,8 @@ impl SenderAgent for Copa {
 
     fn narrow(&self, _: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
         let mss = mss_of(view);
-        Allowance {
-            flight_bytes: so_far.flight_bytes.min(truncate::to_u64(self.window(mss)).max(mss)),
-            new_from: so_far.new_from.max(self.next_send),
-            resend_from: so_far.resend_from.max(self.next_send),
-            burst_bytes: so_far.burst_bytes.min(view.mss.max(1)),
-        }
+        let window = truncate::to_u64(self.window(mss)).max(mss);
+        so_far.narrowed(window, self.next_send, view.mss.max(1))
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

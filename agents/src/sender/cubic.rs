@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    Acked, Allowance, Loss, LossKind, Needs, Recovered, Reduction, SendView, SenderAgent, Sent,
+    Acked, Allowance, Loss, LossKind, Recovered, Reduction, SendView, SenderAgent, Sent,
 };
 use hopwise_core::ignores;
 
@@ -194,9 +194,7 @@ impl SenderAgent for Cubic {
     ignores!(tune, on_dup_ack, on_path, note);
     by_window!(on_sent, narrow);
 
-    fn needs(&self) -> Needs {
-        Needs { rtt: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(rtt);
 
     fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
         match self.window.on_acked(acked, view) {

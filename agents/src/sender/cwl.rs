@@ -13,7 +13,7 @@
 //! that waits for more segments than the limit should get the limit from `tell-cwnd`.
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Allowance, Needs, Path, SendView, SenderAgent};
+use hopwise_core::agent::{Allowance, Path, SendView, SenderAgent};
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
@@ -59,9 +59,7 @@ impl Cwl {
 impl SenderAgent for Cwl {
     ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
 
-    fn needs(&self) -> Needs {
-        Needs { hops: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(hops);
 
     fn narrow(&self, _: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
         let Some(segments) = self.segments(view.path) else { return so_far };

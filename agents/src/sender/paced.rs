@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Allowance, Needs, SendView, SenderAgent, Sent};
+use hopwise_core::agent::{Allowance, SendView, SenderAgent, Sent};
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
@@ -34,9 +34,7 @@ pub(crate) struct Paced {
 impl SenderAgent for Paced {
     ignores!(tune, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
 
-    fn needs(&self) -> Needs {
-        Needs { rtt: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(rtt);
 
     fn on_sent(&mut self, sent: &Sent, _: &SendView<'_>) {
         self.last = Some((sent.now, sent.carried.segments.max(1)));

@@ -24,7 +24,7 @@
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    Acked, Allowance, DupAck, FastRetransmit, Needs, PathEvent, PathReaction, SendView, SenderAgent,
+    Acked, Allowance, DupAck, FastRetransmit, PathEvent, PathReaction, SendView, SenderAgent,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -73,9 +73,7 @@ impl Pgy {
 impl SenderAgent for Pgy {
     ignores!(tune, on_sent, on_loss, on_recovered, note);
 
-    fn needs(&self) -> Needs {
-        Needs { dup_count: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(dup_count);
 
     fn on_acked(&mut self, _: &Acked, view: &SendView<'_>) {
         self.told = self.told.filter(|told| view.snd_una <= *told);

@@ -27,7 +27,7 @@
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    Acked, Allowance, CWND_GAUGE, Loss, LossKind, Needs, Recovered, Reduction, SendView, SenderAgent, Sent,
+    Acked, Allowance, CWND_GAUGE, Loss, LossKind, Recovered, Reduction, SendView, SenderAgent, Sent,
 };
 use hopwise_core::{Instant, ignores};
 
@@ -183,9 +183,7 @@ impl Tack {
 impl SenderAgent for Tack {
     ignores!(tune, on_dup_ack, on_path, note);
 
-    fn needs(&self) -> Needs {
-        Needs { rtt: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(rtt);
 
     fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
         let takes_s = sent.carried.bytes as f64 / (self.gain() * self.bandwidth(view)).max(1.0);
@@ -231,12 +229,7 @@ impl SenderAgent for Tack {
         let mss = mss_of(view);
         let few = matches!(self.state, State::ProbeRtt(_)).then_some(LEAST_SEGMENTS * mss);
         let window = self.window(mss).max(mss).min(few.unwrap_or(u64::MAX));
-        Allowance {
-            flight_bytes: so_far.flight_bytes.min(window),
-            new_from: so_far.new_from.max(self.next_send),
-            resend_from: so_far.resend_from.max(self.next_send),
-            burst_bytes: so_far.burst_bytes.min(view.mss.max(1)),
-        }
+        so_far.narrowed(window, self.next_send, view.mss.max(1))
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Acked, Allowance, Needs, Path, SendView, SenderAgent, Sent, SentKind, Tunables};
+use hopwise_core::agent::{Acked, Allowance, Path, SendView, SenderAgent, Sent, SentKind, Tunables};
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
@@ -142,9 +142,7 @@ impl Ring {
 impl SenderAgent for TcpAp {
     ignores!(on_dup_ack, on_loss, on_recovered, on_path, note);
 
-    fn needs(&self) -> Needs {
-        Needs { hops: true, rtt: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(hops, rtt);
 
     fn tune(&self, tunables: &mut Tunables) {
         tunables.rto_held = u8::MAX;

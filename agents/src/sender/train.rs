@@ -44,7 +44,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::{
     AckRequest, AckRequestForm, Acked, Allowance, CWND_GAUGE, Count, DataNote, EnsembleMember, Loss,
-    LossKind, Needs, Recovered, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
+    LossKind, Recovered, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -259,9 +259,7 @@ impl SenderAgent for Train {
         tunables.rto_held = tunables.rto_held.max(HELD_TIMEOUTS);
     }
 
-    fn needs(&self) -> Needs {
-        Needs { ack_after: true, ack_rate: true, rtt: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(ack_after, ack_rate, rtt);
 
     fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
         self.last_sent = Some(sent.now);

@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    Acked, Allowance, Loss, LossKind, Needs, Recovered, Reduction, SendView, SenderAgent, Sent,
+    Acked, Allowance, Loss, LossKind, Recovered, Reduction, SendView, SenderAgent, Sent,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -92,9 +92,7 @@ impl SenderAgent for Vegas {
     ignores!(tune, on_dup_ack, on_path, note);
     by_window!(on_recovered, narrow, gauges);
 
-    fn needs(&self) -> Needs {
-        Needs { rtt: true, ..Needs::default() }
-    }
+    hopwise_core::needs!(rtt);
 
     fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
         self.until.get_or_insert(view.snd_nxt);

@@ -4,16 +4,19 @@ use std::fmt;
 
 use hopwise_core::agent::{Owner, ReceiverAgent, SenderAgent, Serves};
 
+use super::error::SpecError;
+use super::parse::spec_in;
 use super::role::{AtBaseStation, CwndOwner, Narrower, Receiver, Role};
 use crate::descriptor::Descriptor;
 use crate::param::{Args, DefaultValue, Profile, Value};
+use crate::registry::Registry;
 use crate::sender::train::SharedPath;
 
 /// One agent with the parameters that a spec gave it, and with its constructor.
 ///
 /// Invariant: `given` has a place for each parameter, and every required one is filled.
 #[derive(Clone, Debug)]
-pub(crate) struct AgentSpec<R> {
+pub struct AgentSpec<R> {
     /// The outermost agent: the wrapper in `dup-count(delayed)`.
     pub(super) agent: &'static Descriptor,
     given: Vec<Option<Value>>,
@@ -39,6 +42,11 @@ pub struct InForce {
 }
 
 impl<R: Role> AgentSpec<R> {
+    /// Reads a spec that names an agent of this table.
+    pub(crate) fn parse_among(agents: &Registry, spec: &str) -> Result<AgentSpec<R>, SpecError> {
+        spec_in(agents, spec, 0..spec.len())
+    }
+
     /// `None` if the agent cannot fill this place around `inner`.
     pub(super) fn new(
         agent: &'static Descriptor,
@@ -55,7 +63,7 @@ impl<R: Role> AgentSpec<R> {
     }
 
     /// Every parameter in force; a wrapper's come before the wrapped agent's.
-    pub(super) fn parameters(&self, profile: Profile) -> Vec<InForce> {
+    pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
         let agent = self.agent.name;
         let own = self.args(profile);
         let mut all: Vec<_> = own.in_force().map(|(name, value)| InForce { agent, name, value }).collect();
@@ -68,7 +76,7 @@ impl<R: Role> AgentSpec<R> {
     }
 
     /// For makers of many agents under one profile.
-    pub(super) fn settle(self, profile: Profile) -> Settled<R> {
+    pub(crate) fn settle(self, profile: Profile) -> Settled<R> {
         Settled { args: self.args(profile), role: self.role }
     }
 
@@ -83,25 +91,15 @@ impl<R: Role> AgentSpec<R> {
 }
 
 impl AgentSpec<Receiver> {
-    pub(super) fn make(&self, profile: Profile) -> Box<dyn ReceiverAgent> {
+    /// A new agent for one connection.
+    pub fn make(&self, profile: Profile) -> Box<dyn ReceiverAgent> {
         self.role.make(&self.args(profile))
     }
 }
 
-impl AgentSpec<CwndOwner> {
-    pub(super) fn make(&self, profile: Profile, shared: impl FnOnce() -> SharedPath) -> Owner {
-        self.role.make(&self.args(profile), shared)
-    }
-}
-
-impl AgentSpec<Narrower> {
-    pub(super) fn make(&self, profile: Profile) -> Box<dyn SenderAgent> {
-        (self.role.0)(&self.args(profile))
-    }
-}
-
 impl AgentSpec<AtBaseStation> {
-    pub(super) fn make(&self, profile: Profile) -> Serves {
+    /// A new agent for one flow. For `split` the makers of its two connections' agents.
+    pub fn make(&self, profile: Profile) -> Serves {
         (self.role.0)(&self.args(profile))
     }
 }

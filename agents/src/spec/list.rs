@@ -95,10 +95,7 @@ impl SenderList {
 
     /// `shared` returns what the flows between the connection's two hosts know of their path.
     pub fn make(&self, profile: Profile, shared: impl FnOnce() -> SharedPath) -> SenderAgents {
-        SenderAgents {
-            owner: self.owner.make(profile, shared),
-            others: self.others.iter().map(|spec| spec.make(profile)).collect(),
-        }
+        self.clone().settle(profile).make(shared)
     }
 
     pub(crate) fn settle(self, profile: Profile) -> SettledSenders {

@@ -8,7 +8,7 @@ use crate::param::Args;
 use crate::sender::train::SharedPath;
 
 /// The constructor of an agent for one place.
-pub(crate) trait Role: Sized {
+pub trait Role: Sized {
     /// The kind of the agents that fill the place.
     const KIND: Kind;
 
@@ -23,7 +23,7 @@ pub(crate) trait Role: Sized {
 
 /// A receiver, alone or around a second receiver.
 #[derive(Clone, Debug)]
-pub(crate) enum Receiver {
+pub enum Receiver {
     Alone(fn(&Args) -> Box<dyn ReceiverAgent>),
     Around(fn(&Args, Box<dyn ReceiverAgent>) -> Box<dyn ReceiverAgent>, Box<AgentSpec<Receiver>>),
 }
@@ -110,7 +110,7 @@ impl Role for Narrower {
 
 /// The agent of a base station.
 #[derive(Clone, Debug)]
-pub(crate) struct AtBaseStation(pub(super) fn(&Args) -> Serves);
+pub struct AtBaseStation(pub(super) fn(&Args) -> Serves);
 
 impl Role for AtBaseStation {
     const KIND: Kind = Kind::BaseStation;

@@ -32,6 +32,16 @@ pub use sender::{
     Tunables,
 };
 
+/// Writes an agent's answer to what it needs: `needs!(hops, rtt);`
+#[macro_export]
+macro_rules! needs {
+    ($($need:ident),+ $(,)?) => {
+        fn needs(&self) -> $crate::agent::Needs {
+            $crate::agent::Needs { $($need: true,)+ ..Default::default() }
+        }
+    };
+}
+
 /// Writes the empty bodies of the events that an agent ignores, so that a reader sees them in one line:
 /// `ignores!(on_sent, on_path);`
 #[macro_export]

@@ -205,6 +205,17 @@ impl Allowance {
         burst_bytes: u32::MAX,
     };
 
+    /// As this, and no wider than one more window, time and burst.
+    #[must_use]
+    pub fn narrowed(self, flight_bytes: u64, from: Instant, burst_bytes: u32) -> Allowance {
+        Allowance {
+            flight_bytes: self.flight_bytes.min(flight_bytes),
+            new_from: self.new_from.max(from),
+            resend_from: self.resend_from.max(from),
+            burst_bytes: self.burst_bytes.min(burst_bytes),
+        }
+    }
+
     /// Returns whether this allows nothing that `wider` forbids.
     pub fn is_within(&self, wider: &Allowance) -> bool {
         self.flight_bytes <= wider.flight_bytes
