@@ -1,7 +1,5 @@
 //! Descriptions of agents. A description needs no instance of its agent.
 
-use std::fmt;
-
 use hopwise_core::agent::{EnsembleMember, ReceiverAgent, SenderAgent, Serves};
 
 use crate::param::{Args, Param};
@@ -66,12 +64,6 @@ hopwise_core::named! {
         Sender = "sender",
         /// Decides about the packets of a flow whose link may fade: [`Serves`].
         BaseStation = "base-station",
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -18,7 +18,6 @@ mod readings;
 pub mod table;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde_json::Value;
 
@@ -57,12 +56,6 @@ impl ClaimOutcome {
         } else {
             ClaimOutcome::Undecided
         }
-    }
-}
-
-impl fmt::Display for ClaimOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

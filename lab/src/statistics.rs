@@ -18,7 +18,6 @@ mod sequential;
 mod words;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -74,12 +73,6 @@ hopwise_core::named! {
         /// The blocks allow none of the other conclusions.
         #[serde(rename = "undecided")]
         Undecided = "undecided",
-    }
-}
-
-impl fmt::Display for ComparisonVerdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

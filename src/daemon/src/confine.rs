@@ -18,23 +18,15 @@ use super::log;
 use super::privileges::{Privileges, forbid_tracing};
 use crate::failure::Failure;
 
-/// The key `confine`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Confine {
-    #[default]
-    On,
-    /// The kernel's log names the calls that would be refused.
-    Log,
-    Off,
-}
-
-impl fmt::Display for Confine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Confine::On => "on",
-            Confine::Log => "log",
-            Confine::Off => "off",
-        })
+hopwise_core::named! {
+    /// The key `confine`.
+    #[derive(Default)]
+    pub enum Confine {
+        #[default]
+        On = "on",
+        /// The kernel's log names the calls that would be refused.
+        Log = "log",
+        Off = "off",
     }
 }
 
@@ -42,12 +34,8 @@ impl FromStr for Confine {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Confine, &'static str> {
-        match text {
-            "on" => Ok(Confine::On),
-            "log" => Ok(Confine::Log),
-            "off" => Ok(Confine::Off),
-            _ => Err("expected on, log or off"),
-        }
+        let known = Confine::ALL.iter().find(|known| known.name() == text);
+        known.copied().ok_or("expected on, log or off")
     }
 }
 

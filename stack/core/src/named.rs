@@ -22,6 +22,12 @@ macro_rules! named {
                 match self { $($type::$variant => $name),+ }
             }
         }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
     )+ };
 }
 

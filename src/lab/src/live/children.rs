@@ -78,7 +78,7 @@ impl Children {
         let failed = |error: &dyn Display| {
             Failure::failed("start the programs of a node", format_args!("{name}: {error}"))
         };
-        let spawn = || ourselves().arg(Does::Programs.command()).spawn();
+        let spawn = || ourselves().arg(Does::Programs.name()).spawn();
         let started = match behind {
             Some(host) => run_behind(namespace, host, spawn),
             None => namespace.run(spawn),
@@ -126,7 +126,7 @@ impl Children {
         let spawn = || {
             let file = Path::new(STATE).join("daemon.yaml");
             fs::write(&file, config)?;
-            ourselves().arg(does.command()).arg(file).arg("--with-trial").stderr(stderr).spawn()
+            ourselves().arg(does.name()).arg(file).arg("--with-trial").stderr(stderr).spawn()
         };
         let started = namespace.run_with_own(Path::new(STATE), spawn).map_err(|error| failed(&error))?;
         let child = started.map_err(|error| failed(&error))?;

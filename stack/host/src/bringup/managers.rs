@@ -2,7 +2,6 @@
 
 pub(super) mod networkd;
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -13,20 +12,18 @@ use crate::namespace::OWN_NAMESPACE;
 use crate::netlink::KernelRefusal;
 use crate::running::run;
 
-/// A program that may hold interfaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manager {
-    #[expect(clippy::enum_variant_names, reason = "the program has this name")]
-    NetworkManager,
-    Networkd,
-    Dhcpcd,
-    WpaSupplicant,
+hopwise_core::named! {
+    /// A program that may hold interfaces.
+    pub(super) enum Manager {
+        #[expect(clippy::enum_variant_names, reason = "the program has this name")]
+        NetworkManager = "NetworkManager",
+        Networkd = "systemd-networkd",
+        Dhcpcd = "dhcpcd",
+        WpaSupplicant = "wpa_supplicant",
+    }
 }
 
 impl Manager {
-    const ALL: [Manager; 4] =
-        [Manager::NetworkManager, Manager::Networkd, Manager::Dhcpcd, Manager::WpaSupplicant];
-
     /// Its word in a file on disk.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -38,12 +35,12 @@ impl Manager {
     }
 
     pub(super) fn read(word: &str) -> Option<Manager> {
-        Manager::ALL.into_iter().find(|manager| manager.word() == word)
+        Manager::ALL.iter().copied().find(|manager| manager.word() == word)
     }
 
     /// The programs that hold an interface now.
     pub(super) fn of(index: u32, interface: &str) -> Vec<Manager> {
-        Manager::ALL.into_iter().filter(|manager| manager.holds(index, interface)).collect()
+        Manager::ALL.iter().copied().filter(|manager| manager.holds(index, interface)).collect()
     }
 
     fn holds(self, index: u32, interface: &str) -> bool {
@@ -80,17 +77,6 @@ impl Manager {
 /// The state of a supplicant's interface, if it has it.
 fn supplicant(interface: &str) -> Result<String, KernelRefusal> {
     said("wpa_cli", &["-i", interface, "status"])
-}
-
-impl fmt::Display for Manager {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Manager::NetworkManager => "NetworkManager",
-            Manager::Networkd => "systemd-networkd",
-            Manager::Dhcpcd => "dhcpcd",
-            Manager::WpaSupplicant => "wpa_supplicant",
-        })
-    }
 }
 
 /// The output of a command that succeeds in time.

@@ -23,25 +23,17 @@ pub(super) struct Process {
     pub(super) log: Option<File>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::live) enum Does {
-    Programs,
-    Routing,
-    Carrying,
-    Proxying,
+hopwise_core::named! {
+    /// What a process does. Its name is that of the subcommand that does it.
+    pub(in crate::live) enum Does {
+        Programs = "part",
+        Routing = "route",
+        Carrying = "node",
+        Proxying = "proxy",
+    }
 }
 
 impl Does {
-    /// The subcommand that does it.
-    pub(super) fn command(self) -> &'static str {
-        match self {
-            Does::Programs => "part",
-            Does::Routing => "route",
-            Does::Carrying => "node",
-            Does::Proxying => "proxy",
-        }
-    }
-
     /// The folder of logs. A gateway may have a log of its routing as well.
     fn logs(self) -> &'static str {
         if self == Does::Proxying { "proxy" } else { "routing" }
