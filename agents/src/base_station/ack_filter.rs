@@ -52,9 +52,7 @@ impl BaseStationAgent for AckFilter {
         Fate::Forward
     }
 
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("filtered", self.filtered);
-    }
+    hopwise_core::gauges!(agent => "filtered": agent.filtered);
 }
 
 #[cfg(test)]

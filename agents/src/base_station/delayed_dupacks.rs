@@ -89,9 +89,7 @@ impl BaseStationAgent for DelayedDupacks {
         self.due
     }
 
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("duplicates", self.duplicates.into());
-    }
+    hopwise_core::gauges!(agent => "duplicates": agent.duplicates);
 }
 
 #[cfg(test)]

@@ -70,9 +70,7 @@ impl BaseStationAgent for Freeze {
         }
     }
 
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("frozen", self.is_frozen.into());
-    }
+    hopwise_core::gauges!(agent => "frozen": agent.is_frozen);
 }
 
 #[cfg(test)]

@@ -111,9 +111,7 @@ impl BaseStationAgent for MTcp {
         self.due
     }
 
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("gone", self.is_gone.into());
-    }
+    hopwise_core::gauges!(agent => "gone": agent.is_gone);
 }
 
 #[cfg(test)]

@@ -65,9 +65,7 @@ impl Holds for Tarr {
 
     hopwise_core::needs!(ack_rate);
 
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("r_segments", u64::from(self.wanted));
-    }
+    hopwise_core::gauges!(agent => "r_segments": agent.wanted);
 }
 
 #[cfg(test)]

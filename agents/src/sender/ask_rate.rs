@@ -72,9 +72,7 @@ impl SenderAgent for AskRate {
         }
     }
 
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("asked_segments", u64::from(self.set.r));
-    }
+    hopwise_core::gauges!(agent => "asked_segments": agent.set.r);
 }
 
 #[cfg(test)]

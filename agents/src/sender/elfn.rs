@@ -58,9 +58,7 @@ impl SenderAgent for Elfn {
         }
     }
 
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("route_failures", self.failures);
-    }
+    hopwise_core::gauges!(agent => "route_failures": agent.failures);
 }
 
 #[cfg(test)]

@@ -40,9 +40,7 @@ impl SenderAgent for Limit {
         Allowance { flight_bytes: so_far.flight_bytes.min(most_bytes), ..so_far }
     }
 
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("limit_segments", self.0.n);
-    }
+    hopwise_core::gauges!(agent => "limit_segments": agent.0.n);
 }
 
 #[cfg(test)]

@@ -107,9 +107,7 @@ impl SenderAgent for Pgy {
         }
     }
 
-    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("ack_seq_taken", self.raised);
-    }
+    hopwise_core::gauges!(agent => "ack_seq_taken": agent.raised);
 }
 
 #[cfg(test)]
