@@ -367,27 +367,24 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 
 /// Totals of all connections: sent and lost.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TotalsSnapshot {
     /// Segments with data, SYN, FIN or RST, by kind.
     pub(crate) segments_sent: BTreeMap<String, u64>,
     /// Bytes of payload, by the same kinds.
-    #[serde(default)]
     pub(crate) payload_bytes_sent: BTreeMap<String, u64>,
     pub(crate) segments_retransmitted: u64,
     pub(crate) pure_acks_sent: u64,
     pub(crate) timeouts: u64,
     /// The timeouts among them that follow a timeout at once.
-    #[serde(default)]
     pub(crate) timeouts_repeated: u64,
     /// By the mechanism that found the loss.
-    #[serde(default)]
     pub(crate) segments_lost: BTreeMap<String, u64>,
     /// By the mechanism that found the loss.
     pub(crate) fast_recoveries: BTreeMap<String, u64>,
     /// Losses that proved false.
     pub(crate) recoveries_undone: u64,
     /// The same by their evidence.
-    #[serde(default)]
     pub(crate) undone: BTreeMap<String, u64>,
 }
 

@@ -76,37 +76,30 @@ impl ProxyRequest {
 
 /// Output of `hopwise proxy status`, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct ProxyStatus {
     /// Followed flows, followed flows without a lasting entry, and flows that were forgotten for lack of room.
     pub(super) flows: usize,
-    #[serde(default)]
     pub(super) brief: usize,
-    #[serde(default)]
     pub(super) gave_way: u64,
     /// Flows that are cut in two.
-    #[serde(default)]
     pub(super) cut: usize,
     pub(super) packets: u64,
     /// Packets without a followed flow, flows whose agent cannot serve them, and how often memory was short.
     pub(super) untouched: u64,
     /// Packets of followed flows with numbers that neither end can have sent.
-    #[serde(default)]
     pub(super) unfit: u64,
     pub(super) unserved: usize,
     pub(super) overflows: u64,
     /// Waiting packets that gave way to packets of other mobiles.
-    #[serde(default)]
     pub(super) pushed_out: u64,
     /// Packets that were dropped because too many packets waited for their link.
-    #[serde(default)]
     pub(super) no_room: u64,
     pub(super) kept_packets: usize,
     pub(super) kept_bytes: usize,
     /// The part of `kept_bytes` in flows that are cut in two.
-    #[serde(default)]
     pub(super) cut_bytes: usize,
     /// The interfaces under `stations:`.
-    #[serde(default)]
     pub stations: Vec<InterfaceSnapshot>,
 }
 
