@@ -56,6 +56,14 @@ macro_rules! schema_of {
             &SCHEMA
         }
     };
+    ($file:ty, checked by $read:ident) => {
+        $crate::schema_of!($file);
+
+        /// Checks a file.
+        pub fn checked(document: &$crate::located::Document) -> $crate::located::Checked {
+            $read(document).map(drop)
+        }
+    };
 }
 
 /// Refuses the first value of the file that is out of its key's range, or no number where the key takes only these.

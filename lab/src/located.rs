@@ -195,6 +195,16 @@ impl Document {
         Document::parse(&name, &text).map_err(LoadError::Refused)
     }
 
+    /// The file with what `read` makes of it. The file later shows the places of keys.
+    pub fn load_with<T>(
+        path: &Path,
+        read: impl FnOnce(&Document) -> Checked<T>,
+    ) -> Result<(Document, T), LoadError> {
+        let document = Document::load(path)?;
+        let made = read(&document).map_err(LoadError::Refused)?;
+        Ok((document, made))
+    }
+
     /// Reads a text; refuses one that is no YAML.
     pub fn parse(name: &str, text: &str) -> Checked<Document> {
         let accepted = "YAML: the same indent for keys that stand together, a bracket for each bracket, and quotes \

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use hopwise_lab::located::Document;
 use hopwise_lab::plain;
 
 use hopwise_daemon::failure::{self, Failure};
@@ -42,7 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn carry(path: &Path, arguments: &Arguments) -> Result<(), Failure> {
-    let (document, config) = config::load(path)?;
+    let (document, config) = Document::load_with(path, config::read)?;
     if arguments.check {
         return hopwise_daemon::accepted(path);
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use hopwise_lab::located::Document;
 
 use hopwise_daemon::failure::Failure;
 
@@ -42,7 +43,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (document, config) = config::load(&arguments.config)?;
+    let (document, config) = Document::load_with(&arguments.config, config::read)?;
     let keys = config.read_keys()?;
     if arguments.check {
         return hopwise_daemon::accepted(&arguments.config);

@@ -320,29 +320,16 @@ pub struct Capture {
     pub(crate) files: u32,
 }
 
-hopwise_lab::schema_of!(NodeConfig);
+hopwise_lab::schema_of!(NodeConfig, checked by read);
 
 /// Reads and checks a configuration.
 pub fn load(path: &Path) -> Result<NodeConfig, LoadError> {
-    let document = Document::load(path)?;
-    read(&document).map_err(LoadError::Refused)
+    Document::load_with(path, read).map(|(_, config)| config)
 }
 
 /// The same for a file that was read.
 pub fn parse(path: &Path, text: &str) -> Checked<NodeConfig> {
     read(&Document::parse(&path.display().to_string(), text)?)
-}
-
-/// The same for a node on this machine, with the document, which later shows the places of keys.
-pub(crate) fn load_for_here(path: &Path) -> Result<(Document, NodeConfig), LoadError> {
-    let document = Document::load(path)?;
-    let config = read_for_here(&document).map_err(LoadError::Refused)?;
-    Ok((document, config))
-}
-
-/// Checks a file without its machine.
-pub fn checked(document: &Document) -> Checked {
-    read(document).map(drop)
 }
 
 fn read(document: &Document) -> Checked<NodeConfig> {
@@ -353,7 +340,8 @@ fn read(document: &Document) -> Checked<NodeConfig> {
     Ok(config)
 }
 
-fn read_for_here(document: &Document) -> Checked<NodeConfig> {
+/// The configuration of a node on this machine.
+pub(crate) fn read_for_here(document: &Document) -> Checked<NodeConfig> {
     let config = read(document)?;
     all(document, &config)?;
     Ok(config)

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use hopwise_lab::located::Document;
 
 use hopwise_daemon::failure::{self, Failure};
 
@@ -66,7 +67,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (document, config) = config::load_for_here(&arguments.config).map_err(Failure::from)?;
+    let (document, config) = Document::load_with(&arguments.config, config::read_for_here)?;
     let warnings = [config::shown_passwords(&arguments.config, &config), config.lacks_connections()];
     let warnings: Vec<String> = warnings.into_iter().flatten().collect();
     if arguments.check {

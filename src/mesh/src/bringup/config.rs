@@ -1,7 +1,5 @@
 //! The file of `hopwise mesh up`: the keys, and the checks that need several keys.
 
-use std::path::Path;
-
 use hopwise_core::StationAddress;
 use hopwise_core::ip::Prefix;
 use hopwise_host::bringup::{Network, WantedInterface, WantedState};
@@ -14,7 +12,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use hopwise_daemon::check_interface;
-use hopwise_daemon::failure::Failure;
 
 mod channel;
 
@@ -137,18 +134,7 @@ pub(crate) struct BringupConfig {
     pub(super) wanted: WantedState,
 }
 
-hopwise_lab::schema_of!(InterfacesFile);
-
-pub(super) fn load(path: &Path) -> Result<(Document, BringupConfig), Failure> {
-    let document = Document::load(path).map_err(Failure::from)?;
-    let config = read(&document).map_err(Failure::Located)?;
-    Ok((document, config))
-}
-
-/// Checks a file.
-pub fn checked(document: &Document) -> Checked {
-    read(document).map(drop)
-}
+hopwise_lab::schema_of!(InterfacesFile, checked by read);
 
 pub(super) fn read(document: &Document) -> Checked<BringupConfig> {
     file_kind::MESH.check(document)?;

@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
 const WITHIN: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (document, config) = config::load(&arguments.config)?;
+    let (document, config) = Document::load_with(&arguments.config, config::read)?;
     if arguments.check {
         return hopwise_daemon::accepted(&arguments.config);
     }

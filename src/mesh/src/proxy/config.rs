@@ -1,7 +1,7 @@
 //! Configuration of `hopwise proxy`: the keys, their meaning, and the checks that need several keys.
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use hopwise_agents::base_station::forecast::ForecastSettings;
 use hopwise_agents::registry::{DEFAULT_BASE_STATION, Kind};
@@ -9,7 +9,7 @@ use hopwise_agents::validate_base_station;
 use hopwise_core::{LinkId, StationAddress};
 use hopwise_lab::file_kind;
 use hopwise_lab::keys;
-use hopwise_lab::located::{Checked, Document, LoadError, YamlPath};
+use hopwise_lab::located::{Checked, Document, YamlPath};
 use hopwise_lab::rules::Network;
 use hopwise_lab::units::{Size, Time, number};
 use hopwise_lab::words::OrOff;
@@ -309,13 +309,7 @@ pub(super) struct Fade {
     pub(super) lead: Time,
 }
 
-hopwise_lab::schema_of!(ProxySettings);
-
-pub(super) fn load(path: &Path) -> Result<(Document, ProxySettings), LoadError> {
-    let document = Document::load(path)?;
-    let config = read(&document).map_err(LoadError::Refused)?;
-    Ok((document, config))
-}
+hopwise_lab::schema_of!(ProxySettings, checked by read);
 
 /// An interface with a carrier that this machine does not have.
 pub(super) fn absent_carrier(document: &Document, config: &ProxySettings) -> Option<Failure> {
@@ -330,12 +324,7 @@ pub(super) fn parse(text: &str) -> Checked<ProxySettings> {
     read(&Document::parse("proxy.yaml", text)?)
 }
 
-/// Checks a file.
-pub fn checked(document: &Document) -> Checked {
-    read(document).map(drop)
-}
-
-fn read(document: &Document) -> Checked<ProxySettings> {
+pub(super) fn read(document: &Document) -> Checked<ProxySettings> {
     file_kind::PROXY.check(document)?;
     keys::check(document, json_schema())?;
     let config: ProxySettings = document.read()?;

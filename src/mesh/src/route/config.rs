@@ -130,13 +130,7 @@ impl RoutingConfiguration {
 
 const MOST_INTERFACES: usize = 64;
 
-hopwise_lab::schema_of!(RoutingFile);
-
-pub(super) fn load(path: &Path) -> Result<(Document, RoutingConfiguration), Failure> {
-    let document = Document::load(path).map_err(Failure::from)?;
-    let config = read(&document).map_err(Failure::Located)?;
-    Ok((document, config))
-}
+hopwise_lab::schema_of!(RoutingFile, checked by read);
 
 /// An interface of the file that this machine does not have.
 pub(super) fn absent_interface(document: &Document, config: &RoutingConfiguration) -> Option<Failure> {
@@ -151,12 +145,7 @@ pub(super) fn parse(text: &str) -> Checked<RoutingConfiguration> {
     read(&Document::parse("route.yaml", text)?)
 }
 
-/// Checks a file.
-pub fn checked(document: &Document) -> Checked {
-    read(document).map(drop)
-}
-
-fn read(document: &Document) -> Checked<RoutingConfiguration> {
+pub(super) fn read(document: &Document) -> Checked<RoutingConfiguration> {
     file_kind::ROUTE.check(document)?;
     keys::check(document, json_schema())?;
     let root = YamlPath::root();
@@ -401,7 +390,7 @@ mod tests {
     #[test]
     fn the_file_that_comes_with_us_is_accepted() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../configs/route.yaml");
-        assert!(load(Path::new(path)).is_ok());
+        assert!(Document::load_with(Path::new(path), read).is_ok());
     }
 
     /// A text of a good file, its replacement, and the problem.

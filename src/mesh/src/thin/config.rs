@@ -56,17 +56,11 @@ struct FlowMatch {
     network: Option<Network>,
 }
 
-hopwise_lab::schema_of!(ThinSettings);
-
-/// Checks a file.
-pub fn checked(document: &Document) -> Checked {
-    read(document).map(drop)
-}
+hopwise_lab::schema_of!(ThinSettings, checked by read);
 
 /// Reads and checks a file, whose interfaces have to be there.
 pub(super) fn load(path: &Path) -> Result<ThinSettings, Failure> {
-    let document = Document::load(path)?;
-    let settings = read(&document).map_err(Failure::Located)?;
+    let (document, settings) = Document::load_with(path, read)?;
     let at = |nth| YamlPath::root().key("interfaces").index(nth);
     let all = settings.interfaces.iter().enumerate().map(|(nth, name)| (at(nth), name.as_str()));
     hopwise_daemon::absent(&document, all).map_or(Ok(settings.clone()), Err)
