@@ -28,8 +28,8 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    Acked, Allowance, CWND_GAUGE, Loss, LossKind, Recovered, Recovering, Reduction, SendView,
-    SenderAgent, Sent,
+    Acked, Allowance, CWND_GAUGE, Loss, LossKind, Recovered, Recovering, Reduction, SendView, SenderAgent,
+    Sent,
 };
 use hopwise_core::ignores;
 use hopwise_core::random::SplitMix64;

@@ -42,8 +42,8 @@ use std::mem;
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    AckRequest, AckRequestForm, Acked, Allowance, CWND_GAUGE, DataNote, EnsembleMember, Loss, 
-    Recovered, Recovering, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
+    AckRequest, AckRequestForm, Acked, Allowance, CWND_GAUGE, DataNote, EnsembleMember, Loss, Recovered,
+    Recovering, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
