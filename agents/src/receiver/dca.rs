@@ -22,8 +22,8 @@
 //! it then, and without them `receiver_lacks` lists `rtt`. Equation 5 means the product P(w) = ∏ f(i), i = 2..w:
 //! P(6)² = .926 and P(7)² = .810. The printed product ends at w − 1.
 //!
-//! `burst` is what the paper leaves for the future: w from MAC, rate and size. It has the backoffs of 802.11b alone, and
-//! T_x is the time of a full segment's payload at the rate of the own link, as in the paper. While rate or hops are
+//! `burst` is what the paper leaves for the future: w from MAC, rate and size. It has the backoffs of 802.11b alone,
+//! and T_x is the time of a full segment's payload at the rate of the own link, as in the paper. While rate or hops are
 //! unknown, w is that of `hops`. The paper calls 90 % enough for 6 segments over 5 hops.
 
 use std::sync::LazyLock;

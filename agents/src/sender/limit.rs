@@ -7,8 +7,8 @@
 //! lets at most so many segments leave: the flight that it finds and `burst` more are allowed until the next ACK. What
 //! it holds back, the next ACK may let leave. TCP-DCA (section VI) asks for such a limit and names no number.
 //!
-//! Deviations: what leaves before the first ACK is no burst of an ACK, and only n limits it. a tail loss probe may be one segment beyond the limit, as it may be beyond cwnd (RFC 8985 §7.3). Without
-//! SACK there is no such probe.
+//! Deviations: what leaves before the first ACK is no burst of an ACK, and only n limits it. A tail loss probe may be
+//! one segment beyond the limit, as it may be beyond cwnd (RFC 8985 §7.3). Without SACK there is no such probe.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{Acked, Allowance, DupAck, FastRetransmit, SendView, SenderAgent};
