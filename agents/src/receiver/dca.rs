@@ -23,8 +23,9 @@
 //! P(6)² = .926 and P(7)² = .810. The printed product ends at w − 1.
 //!
 //! `burst` is what the paper leaves for the future: w from MAC, rate and size. It has the backoffs of 802.11b alone,
-//! and T_x is the time of a full segment's payload at the rate of the own link, as in the paper. While rate or hops are
-//! unknown, w is that of `hops`. The paper calls 90 % enough for 6 segments over 5 hops.
+//! and T_x is the time of a full segment's payload at the rate of the own link or `bw`, as in the paper. While rate or
+//! hops are unknown, w is that of `hops`: simulated radios tell no rate. The paper calls 90 % enough for 6 segments
+//! over 5 hops.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -59,6 +60,8 @@ params! {
     rtt_limit as "rtt-limit": Duration = Form::millis(1, 10_000).is(80),
     /// least chance that a burst arrives whole, of rule=burst
     whole: f64 = Form::ratio(1, 999).is(900),
+    /// the rate at which data crosses a hop, of rule=burst
+    bw: Option<u64> = Form::Rate { min_bps: 1_000, max_bps: 1_000_000_000_000 }.unset("the link's"),
     /// average gaps that the hold is long, for each segment that shares the ACK
     factor: u64 = Form::ratio(100, 10_000).is(1_500),
     /// part that the average gap keeps at each new gap
@@ -130,7 +133,7 @@ impl Dca {
     /// Equation 6 has no factor up to 3 hops, where a window shares an ACK.
     fn by_burst(&self, view: &RecvView<'_>, cwnd: Option<u32>) -> Option<u32> {
         let (hops, _) = view.path.hops_from_peer.or(view.path.hops_to_peer)?;
-        let packet_us = u64::from(view.mss) * 8_000_000 / view.path.bit_rate()?;
+        let packet_us = u64::from(view.mss) * 8_000_000 / self.set.bw.or(view.path.bit_rate())?;
         if hops <= 3 {
             return Some(cwnd.unwrap_or(UNKNOWN));
         }
@@ -374,12 +377,15 @@ mod tests {
             (2_000_000, 14, "4"),
             (2_000_000, 60, "3"),
             (1_000_000, 14, "3"),
+            (11_000_000, 4, "27"),
+            (11_000_000, 8, "21"),
             (11_000_000, 14, "19"),
             (0, 14, "3"),
         ] {
             assert_eq!(wanted("dca:burst", bps, hops, Some(200)), expected, "{bps} bit/s, {hops} hops");
         }
         assert_eq!(wanted("dca:burst,whole=0.5", 2_000_000, 14, Some(200)), "6");
+        assert_eq!(wanted("dca:burst,bw=11Mbps", 0, 14, Some(200)), "19", "a rate in the spec");
         assert_eq!(wanted("dca:burst", 2_000_000, 5, Some(2)), "2", "no more than the window");
         assert_eq!(wanted("dca:burst", 2_000_000, 5, None), "6", "not told");
         assert_eq!(wanted("dca:burst", 2_000_000, 2, None), "2", "not told, and short");
