@@ -23,7 +23,7 @@ const MACHINE: &str = "a virtual machine with a kernel of its own: tests/live ru
 const HOSTS: &str = "other hosts with radios";
 
 /// Each page's blocks in their order, by how they begin.
-const PAGES: [(&str, &[(&str, Run)]); 8] = [
+const PAGES: [(&str, &[(&str, Run)]); 9] = [
     (
         "docs/trials.md",
         &[
@@ -41,6 +41,7 @@ const PAGES: [(&str, &[(&str, Run)]); 8] = [
             ("hopwise trial configs/delay-fade.yaml", Part("1/20")),
         ],
     ),
+    ("docs/notebook/papers-promises.md", &[("for scene in bursts", Part("1/200"))]),
     ("docs/bring-up.md", &[("ssh pi1 sudo hopwise mesh up", Not(HOSTS))]),
     (
         "docs/notebook/senders.md",

@@ -5,13 +5,14 @@
 //! Rule: an ACK leaves when w in-order segments wait. `rule=hops` takes w from the hops h that data crosses. Up to
 //! `near` hops w is the sender's window, from `far` hops on it is `far-limit`, and between them `mid-limit`. It never
 //! exceeds the sender's window, and it is 2 while h is unknown. `rule=rtt` takes the sender's window, but at most
-//! `mid-limit` of it if the least RTT is above `rtt-limit`. `rule=hybrid` takes the smaller of both. If the sender does
-//! not report its window, w is 2 on a short path and the limit on a long one. The hold is `factor`·w average gaps, or
-//! `first` before there is one, and at most `hold`. It begins with the first held segment and does not move after that.
-//! Any two segments have a gap. With `again`, an ACK is repeated if no data follows it within an RTO (SRTT + 4·RTTVAR,
-//! at least 1 s). It is repeated at most twice, and each wait is twice the one before. SRTT and RTTVAR begin with the
-//! handshake, and follow the timestamps that come back with data. Without timestamps they keep their values. Segments
-//! that are out of order, duplicate, or fill a hole are acknowledged at once.
+//! `mid-limit` of it if the least RTT is above `rtt-limit`. `rule=hybrid` takes the smaller of both. `rule=burst` takes
+//! the largest w by equation 6: P(w)^(h − 3) is at least `whole`. If the sender does not report its window, w is 2 on a
+//! short path and the limit on a long one. The hold is `factor`·w average gaps, or `first` before there is one, and at
+//! most `hold`. It begins with the first held segment and does not move after that. Any two segments have a gap. With
+//! `again`, an ACK is repeated if no data follows it within an RTO (SRTT + 4·RTTVAR, at least 1 s). It is repeated at
+//! most twice, and each wait is twice the one before. SRTT and RTTVAR begin with the handshake, and follow the
+//! timestamps that come back with data. Without timestamps they keep their values. Segments that are out of order,
+//! duplicate, or fill a hole are acknowledged at once.
 //!
 //! Deviations: a sender that may send less than w (`limit`, `cwl`) should report its limit, or each ACK waits for the
 //! hold. The paper's misprint "SRTO" means "SRTT". The window comes in our own TCP option. It comes in the window field
@@ -20,7 +21,13 @@
 //! nothing in `hybrid`; in `rtt` w is then 2. The handshake measures the RTT unless a SYN was lost. Timestamps measure
 //! it then, and without them `receiver_lacks` lists `rtt`. Equation 5 means the product P(w) = ∏ f(i), i = 2..w:
 //! P(6)² = .926 and P(7)² = .810. The printed product ends at w − 1.
+//!
+//! `burst` is what the paper leaves for the future: w from MAC, rate and size. It has the backoffs of 802.11b alone,
+//! and T_x is the time of a full segment's payload at the rate of the own link or `bw`, as in the paper. While rate or
+//! hops are unknown, w is that of `hops`: simulated radios tell no rate. The paper calls 90 % enough for 6 segments
+//! over 5 hops.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use hopwise_core::Instant;
@@ -33,7 +40,7 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Form, ON, Switch, choices, params};
 
 choices! {
-    LimitBy { Hops = "hops", Rtt = "rtt", Both = "hybrid" }
+    LimitBy { Hops = "hops", Rtt = "rtt", Both = "hybrid", Burst = "burst" }
 }
 
 params! {
@@ -51,6 +58,10 @@ params! {
     far_limit as "far-limit": u32 = LIMIT.is(3),
     /// a least RTT above this allows mid-limit
     rtt_limit as "rtt-limit": Duration = Form::millis(1, 10_000).is(80),
+    /// least chance that a burst arrives whole, of rule=burst
+    whole: f64 = Form::ratio(1, 999).is(900),
+    /// the rate at which data crosses a hop, of rule=burst
+    bw: Option<u64> = Form::Rate { min_bps: 1_000, max_bps: 1_000_000_000_000 }.unset("the link's"),
     /// average gaps that the hold is long, for each segment that shares the ACK
     factor: u64 = Form::ratio(100, 10_000).is(1_500),
     /// part that the average gap keeps at each new gap
@@ -78,6 +89,10 @@ const HOPS: Form = Form::count("hops", 0, 255);
 const LIMIT: Form = Form::count("segments", 1, 65_535);
 /// The window while it is unknown: RFC 9293 §3.8.6.3.
 const UNKNOWN: u32 = 2;
+/// A burst that is longer than the window of a fast link would need.
+const MOST_IN_BURST: u32 = 255;
+/// Of 802.11b.
+const SLOT_US: u64 = 20;
 const MOST_REPEATS: u32 = 2;
 const LEAST_RTO: Duration = Duration::from_secs(1);
 
@@ -100,6 +115,7 @@ impl Dca {
                 let by_hops = self.by_hops(view.path, cwnd);
                 self.by_rtt(view.path, cwnd).map_or(by_hops, |by_rtt| by_rtt.min(by_hops))
             }
+            LimitBy::Burst => self.by_burst(view, cwnd).unwrap_or_else(|| self.by_hops(view.path, cwnd)),
         }
     }
 
@@ -114,10 +130,45 @@ impl Dca {
         }
     }
 
+    /// Equation 6 has no factor up to 3 hops, where a window shares an ACK.
+    fn by_burst(&self, view: &RecvView<'_>, cwnd: Option<u32>) -> Option<u32> {
+        let (hops, _) = view.path.hops_from_peer.or(view.path.hops_to_peer)?;
+        let packet_us = u64::from(view.mss) * 8_000_000 / self.set.bw.or(view.path.bit_rate())?;
+        if hops <= 3 {
+            return Some(cwnd.unwrap_or(UNKNOWN));
+        }
+        let chances = (0..cwnd.unwrap_or(MOST_IN_BURST).min(MOST_IN_BURST)).scan(1.0, |chance, before| {
+            *chance *= backs_off_longer(u64::from(before) * packet_us);
+            Some(chance.powi(i32::from(hops - 3)))
+        });
+        let w = chances.take_while(|chance| *chance >= self.set.whole).count();
+        u32::try_from(w).ok().map(|w| w.max(1))
+    }
+
     fn by_rtt(&self, path: &Path, cwnd: Option<u32>) -> Option<u32> {
         let is_long = path.rtt.min? > self.set.rtt_limit;
         Some(if is_long { limited(self.set.mid_limit, cwnd) } else { cwnd.unwrap_or(UNKNOWN) })
     }
+}
+
+/// The chance that all 8 tries of a packet back off for longer in sum (eq. 3 and 4).
+fn backs_off_longer(us: u64) -> f64 {
+    /// By slots.
+    static LONGER: LazyLock<Vec<f64>> = LazyLock::new(|| {
+        let windows = (0..8).map(|tries| (32usize << tries).min(1024));
+        let mut chances = windows.fold(vec![1.0], |before, window| {
+            let add = |sum: &mut f64, slots: usize| {
+                *sum += before.get(slots).unwrap_or(&0.0);
+                *sum -= slots.checked_sub(window).map_or(0.0, |gone| before[gone]);
+                Some(*sum / window as f64)
+            };
+            (0..before.len() + window - 1).scan(0.0, add).collect()
+        });
+        chances.iter_mut().rev().fold(0.0, |longer, chance| longer + std::mem::replace(chance, longer));
+        chances
+    });
+    let slots = usize::try_from(us / SLOT_US).unwrap_or(usize::MAX);
+    LONGER.get(slots).copied().unwrap_or(0.0)
 }
 
 fn limited(limit: u32, cwnd: Option<u32>) -> u32 {
@@ -307,6 +358,50 @@ mod tests {
         ] {
             assert_eq!(wanted("dca:hybrid", cwnd, hops, rtt), expected, "{cwnd:?} {hops:?} {rtt:?}");
         }
+    }
+
+    /// As the law below has it: 5 segments of 1,000 octets at 2 Mbit/s over 8 hops, 4 over 14, and 19 at 11 Mbit/s.
+    #[test]
+    fn by_equation_6_a_burst_follows_rate_size_and_hops() {
+        let wanted = |spec: &str, bps: u64, hops: u8, cwnd: Option<u16>| {
+            let mut bench = ReceiverBench::new(spec);
+            bench.path.link_bps = std::num::NonZeroU64::new(bps);
+            bench.show(cwnd, Some(hops), None);
+            bench.play_line("in").trim_start_matches("hold (count 1 of ").trim_end_matches(')').to_owned()
+        };
+        for (bps, hops, expected) in [
+            (2_000_000, 3, "200"),
+            (2_000_000, 4, "6"),
+            (2_000_000, 5, "6"),
+            (2_000_000, 8, "5"),
+            (2_000_000, 14, "4"),
+            (2_000_000, 60, "3"),
+            (1_000_000, 14, "3"),
+            (11_000_000, 4, "27"),
+            (11_000_000, 8, "21"),
+            (11_000_000, 14, "19"),
+            (0, 14, "3"),
+        ] {
+            assert_eq!(wanted("dca:burst", bps, hops, Some(200)), expected, "{bps} bit/s, {hops} hops");
+        }
+        assert_eq!(wanted("dca:burst,whole=0.5", 2_000_000, 14, Some(200)), "6");
+        assert_eq!(wanted("dca:burst,bw=11Mbps", 0, 14, Some(200)), "19", "a rate in the spec");
+        assert_eq!(wanted("dca:burst", 2_000_000, 5, Some(2)), "2", "no more than the window");
+        assert_eq!(wanted("dca:burst", 2_000_000, 5, None), "6", "not told");
+        assert_eq!(wanted("dca:burst", 2_000_000, 2, None), "2", "not told, and short");
+    }
+
+    /// Both ways to sum the law agree at each slot of 20 µs.
+    #[test]
+    fn the_agent_has_the_papers_law_of_backoffs() {
+        let law = slots_of_backoff();
+        let mut longer = 1.0;
+        for (slots, chance) in (0..).zip(&law) {
+            longer -= chance;
+            let agents = super::backs_off_longer(slots * 20 + 19);
+            assert!((agents - longer).abs() < 1e-9, "{slots} slots: {agents} and {longer}");
+        }
+        assert!(super::backs_off_longer(law.len() as u64 * 20).abs() < 1e-12);
     }
 
     #[test]

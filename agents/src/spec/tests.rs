@@ -228,7 +228,8 @@ fn parameters_are_all_in_force_whatever_was_given() {
             "newreno half=flight",
             "newreno validate=on",
             "newreno hystart=off",
-            "limit n=4"
+            "limit n=4",
+            "limit burst=unlimited"
         ]
     );
     assert_eq!(
@@ -240,7 +241,8 @@ fn parameters_are_all_in_force_whatever_was_given() {
             "newreno half=window",
             "newreno validate=off",
             "newreno hystart=off",
-            "limit n=4"
+            "limit n=4",
+            "limit burst=unlimited"
         ]
     );
 }
