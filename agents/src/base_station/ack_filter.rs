@@ -52,7 +52,9 @@ impl BaseStationAgent for AckFilter {
         Fate::Forward
     }
 
-    hopwise_core::gauges!(agent => "filtered": agent.filtered);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("filtered", self.filtered);
+    }
 }
 
 #[cfg(test)]

@@ -89,7 +89,9 @@ impl BaseStationAgent for DelayedDupacks {
         self.due
     }
 
-    hopwise_core::gauges!(agent => "duplicates": agent.duplicates);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("duplicates", self.duplicates.into());
+    }
 }
 
 #[cfg(test)]

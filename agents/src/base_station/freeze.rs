@@ -70,7 +70,9 @@ impl BaseStationAgent for Freeze {
         }
     }
 
-    hopwise_core::gauges!(agent => "frozen": agent.is_frozen);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("frozen", self.is_frozen.into());
+    }
 }
 
 #[cfg(test)]

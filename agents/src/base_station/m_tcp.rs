@@ -111,7 +111,9 @@ impl BaseStationAgent for MTcp {
         self.due
     }
 
-    hopwise_core::gauges!(agent => "gone": agent.is_gone);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("gone", self.is_gone.into());
+    }
 }
 
 #[cfg(test)]

@@ -43,7 +43,9 @@ impl Holds for Delayed {
         Decision::counted(why, since(arrival, view) + self.0.hold.time())
     }
 
-    hopwise_core::gauges!(agent => "d_segments": agent.0.d);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("d_segments", u64::from(self.0.d));
+    }
 }
 
 #[cfg(test)]

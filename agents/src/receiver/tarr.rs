@@ -65,7 +65,9 @@ impl Holds for Tarr {
 
     hopwise_core::needs!(ack_rate);
 
-    hopwise_core::gauges!(agent => "r_segments": agent.wanted);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("r_segments", u64::from(self.wanted));
+    }
 }
 
 #[cfg(test)]

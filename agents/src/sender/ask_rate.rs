@@ -72,7 +72,9 @@ impl SenderAgent for AskRate {
         }
     }
 
-    hopwise_core::gauges!(agent => "asked_segments": agent.set.r);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("asked_segments", u64::from(self.set.r));
+    }
 }
 
 #[cfg(test)]

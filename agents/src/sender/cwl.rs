@@ -67,7 +67,9 @@ impl SenderAgent for Cwl {
         Allowance { flight_bytes: so_far.flight_bytes.min(most_bytes), ..so_far }
     }
 
-    hopwise_core::gauges!(agent => "least_segments": agent.0.least);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("least_segments", self.0.least);
+    }
 }
 
 #[cfg(test)]

@@ -49,7 +49,9 @@ impl SenderAgent for DaaPeer {
         Allowance { flight_bytes: so_far.flight_bytes.min(most_bytes), ..so_far }
     }
 
-    hopwise_core::gauges!(agent => "limit_segments": agent.0.n);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("limit_segments", self.0.n);
+    }
 }
 
 #[cfg(test)]

@@ -58,7 +58,9 @@ impl SenderAgent for Elfn {
         }
     }
 
-    hopwise_core::gauges!(agent => "route_failures": agent.failures);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("route_failures", self.failures);
+    }
 }
 
 #[cfg(test)]

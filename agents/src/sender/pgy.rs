@@ -107,7 +107,9 @@ impl SenderAgent for Pgy {
         }
     }
 
-    hopwise_core::gauges!(agent => "ack_seq_taken": agent.raised);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("ack_seq_taken", self.raised);
+    }
 }
 
 #[cfg(test)]

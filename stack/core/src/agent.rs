@@ -42,17 +42,6 @@ macro_rules! needs {
     };
 }
 
-/// Writes an agent's gauges: `gauges!(agent => "limit_segments": agent.limit);`
-#[macro_export]
-macro_rules! gauges {
-    ($agent:ident => $($name:literal: $value:expr),+ $(,)?) => {
-        fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-            let $agent = self;
-            $(sink($name, u64::from($value));)+
-        }
-    };
-}
-
 /// Writes the empty bodies of the events that an agent ignores, so that a reader sees them in one line:
 /// `ignores!(on_sent, on_path);`
 #[macro_export]
