@@ -24,6 +24,9 @@ mod wmediumd;
 pub(crate) use arguments::Arguments;
 use arguments::words;
 pub(crate) use field::RadioSetup;
+pub(super) use inside::HwsimReport;
+pub(super) use medium::{HwsimMedium, KernelRadios};
+pub(super) use network::{MOST_WAITING, begin};
 use guest::{Guest, SharedFolder, Up};
 use image::Image;
 pub(crate) use network::{CarriedRadios, HwsimNetwork};
@@ -42,8 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let stem = file.file_stem().unwrap_or_default();
     let out = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(stem));
-    let scenario = load(file, &out, &arguments.set)?;
-    let prepared = first_arm_unless(&scenario, arguments.arm.as_deref(), arguments.seed)?;
+    let prepared = load((file, &out, &arguments.set), arguments.arm.as_deref(), arguments.seed)?;
     check(&prepared, arguments.shell.as_deref())?;
     if arguments.shell.is_some() && arguments.accelerator == Accelerator::Counted {
         let problem = "counted, expected auto, kvm or tcg: at a shell its clock would run ahead of its user";
@@ -68,10 +70,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     guest.run(&words(arguments, file)?)
 }
 
-/// A scenario, or what a configuration of wmediumd says, whose field is written beside the results.
-fn load(file: &Path, out: &Path, sets: &[String]) -> Result<Scenario, Failure> {
+/// A run of a scenario, or of what a configuration of wmediumd says, whose field is written beside the results.
+pub(super) fn load(
+    (file, out, sets): (&Path, &Path, &[String]),
+    arm: Option<&str>,
+    seed: u64,
+) -> Result<Prepared, Failure> {
     if file.extension().is_none_or(|kind| kind != "cfg") {
-        return Ok(Scenario::load(file, sets)?);
+        return first_arm_unless(&Scenario::load(file, sets)?, arm, seed);
     }
     let text = std::fs::read(file).map_err(|error| Failure::refused(file.display().to_string(), error))?;
     let text = String::from_utf8_lossy(&text);
@@ -81,7 +87,10 @@ fn load(file: &Path, out: &Path, sets: &[String]) -> Result<Scenario, Failure> {
         wmediumd::read(&text, &field).map_err(|(line, problem)| Failure::refused(at(line), problem))?;
     let written = std::fs::create_dir_all(out).and_then(|()| std::fs::write(&field, medium.field));
     written.map_err(Failure::during("write wmediumd's links"))?;
-    Scenario::parse("wmediumd", &medium.scenario, sets).map_err(Failure::Located)
+    let scenario = Scenario::parse("wmediumd", &medium.scenario, sets).map_err(Failure::Located)?;
+    let mut prepared = first_arm_unless(&scenario, arm, seed)?;
+    prepared.plan.macs = medium.macs;
+    Ok(prepared)
 }
 
 /// Refuses a scenario that the kernel's radios cannot play, or a shell on a node that it does not have.

@@ -16,7 +16,9 @@ use super::ask::{ask, open};
 use super::message::{NetlinkMessage, messages};
 use crate::nl80211;
 use crate::sys;
-pub use wire::{Frame, Mac, ReceivedFrame, SenderFate, Status, legacy_rate};
+pub use wire::{
+    Frame, Mac, RadioMessage, ReceivedFrame, SenderFate, Status, legacy_rate, radio_message, received, status,
+};
 
 /// The module takes the close of any netlink socket with the port of ours for the end of ours, whatever its protocol
 /// and namespace. Ports that the kernel gives are numbers of processes, or above these.
@@ -137,12 +139,12 @@ impl Hwsim {
 
     /// Hands a frame to a radio. A refusal comes with the frames of a later [`read`](Self::read).
     pub fn receive(&self, received: &ReceivedFrame<'_>) -> io::Result<()> {
-        self.tell(wire::received(self.family, received))
+        self.tell(&wire::received(self.family, received))
     }
 
     /// Says what became of a frame; it comes after the frame has been received.
     pub fn report(&self, status: &Status) -> io::Result<()> {
-        self.tell(wire::status(self.family, status))
+        self.tell(&wire::status(self.family, status))
     }
 
     /// The counts of refusals and overruns until now.
@@ -157,8 +159,8 @@ impl Hwsim {
     }
 
     /// The kernel handles a message before `send` returns; one that it refuses is no error here.
-    fn tell(&self, message: NetlinkMessage) -> io::Result<()> {
-        send(&self.socket, &message.finish(), SendFlags::empty())?;
+    fn tell(&self, message: &[u8]) -> io::Result<()> {
+        send(&self.socket, message, SendFlags::empty())?;
         Ok(())
     }
 }
