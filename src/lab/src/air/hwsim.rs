@@ -24,12 +24,12 @@ mod wmediumd;
 pub(crate) use arguments::Arguments;
 use arguments::words;
 pub(crate) use field::RadioSetup;
-pub(super) use inside::HwsimReport;
-pub(super) use medium::{HwsimMedium, KernelRadios};
-pub(super) use network::{MOST_WAITING, begin};
 use guest::{Guest, SharedFolder, Up};
 use image::Image;
+pub(super) use inside::HwsimReport;
+pub(super) use medium::HwsimMedium;
 pub(crate) use network::{CarriedRadios, HwsimNetwork};
+pub(super) use network::{MOST_WAITING, begin};
 use qemu::Accelerator;
 
 /// The kernel's netlink socket, and a namespace each, hold more than that; a guest's processor does not.

@@ -20,6 +20,9 @@ mod machine;
 
 use clients::MediumClients;
 
+#[cfg(test)]
+mod tests;
+
 /// Be the radio of virtual machines and programs, in place of wmediumd
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -98,7 +101,8 @@ fn carry(
     ends: &std::os::fd::OwnedFd,
 ) -> Result<CarriedRadios, Failure> {
     let macs: Vec<_> = (0..).zip(&prepared.names).map(|(node, _)| prepared.plan.mac(node)).collect();
-    let listeners = sockets.each_ref().map(|socket| socket.as_ref().map(|socket| socket.listener.try_clone()));
+    let listeners =
+        sockets.each_ref().map(|socket| socket.as_ref().map(|socket| socket.listener.try_clone()));
     let [machines, programs] = listeners.map(Option::transpose);
     let clients = machines.and_then(|machines| MediumClients::new([machines, programs?], &macs));
     let clients = Rc::new(clients.map_err(Failure::during("listen for clients"))?);

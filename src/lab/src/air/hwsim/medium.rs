@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use hopwise_air::dcf::PacketOutcome;
@@ -11,7 +11,7 @@ use hopwise_air::frames::Mac;
 use hopwise_air::radiotap::dbm;
 use hopwise_air::{FrameRefusal, Live, LiveProgress, RadioNews, WholeRadio};
 use hopwise_core::narrow::as_u32;
-use hopwise_host::netlink::hwsim::{Frame, Hwsim, ReceivedFrame, SenderFate, Status, legacy_rate};
+use hopwise_host::netlink::hwsim::{Frame, KernelRadios, ReceivedFrame, SenderFate, Status, legacy_rate};
 use hopwise_host::{Clock, Interest, Poller};
 
 use super::field::MHZ;
@@ -30,36 +30,6 @@ pub(crate) struct UncarriedFrames {
     pub(crate) by_queue: Vec<u64>,
     /// Too short or too long for a frame.
     pub(crate) odd: Vec<u64>,
-}
-
-/// Kernels' radios, which send frames and receive them.
-pub(crate) trait KernelRadios: std::fmt::Debug {
-    /// Readable when a frame may have come.
-    fn descriptor(&self) -> BorrowedFd<'_>;
-    /// Hands over the frames that radios have sent so far, without waiting.
-    fn read(&self, sink: &mut dyn FnMut(&Frame<'_>)) -> io::Result<()>;
-    /// Hands a frame to a radio.
-    fn receive(&self, received: &ReceivedFrame<'_>) -> io::Result<()>;
-    /// Says what became of a frame.
-    fn report(&self, status: &Status) -> io::Result<()>;
-}
-
-impl KernelRadios for Hwsim {
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.as_fd()
-    }
-
-    fn read(&self, sink: &mut dyn FnMut(&Frame<'_>)) -> io::Result<()> {
-        self.read(sink)
-    }
-
-    fn receive(&self, received: &ReceivedFrame<'_>) -> io::Result<()> {
-        self.receive(received)
-    }
-
-    fn report(&self, status: &Status) -> io::Result<()> {
-        self.report(status)
-    }
 }
 
 /// A frame between the kernel's question and our answer.
@@ -87,7 +57,11 @@ pub(crate) struct HwsimMedium {
 
 impl HwsimMedium {
     /// Connects a world with the kernel's radios of these addresses, one for each station.
-    pub(crate) fn new(live: &mut Live<WholeRadio>, kernel: Rc<dyn KernelRadios>, macs: Vec<Mac>) -> HwsimMedium {
+    pub(crate) fn new(
+        live: &mut Live<WholeRadio>,
+        kernel: Rc<dyn KernelRadios>,
+        macs: Vec<Mac>,
+    ) -> HwsimMedium {
         let nothing = vec![0; macs.len()];
         let radios = Rc::new(Radios { kernel, macs, open: RefCell::default() });
         let told = Rc::clone(&radios);
@@ -107,7 +81,7 @@ impl HwsimMedium {
         end: &OwnedFd,
     ) -> io::Result<UncarriedFrames> {
         let (mut lag, poller, mut ready) = (Lag::begin(), Poller::new()?, Vec::new());
-        poller.add(self.radios.kernel.descriptor(), KERNEL, Interest::Read)?;
+        poller.add(self.radios.kernel.as_fd(), KERNEL, Interest::Read)?;
         poller.add(end.as_fd(), END, Interest::Read)?;
         loop {
             let now = clock.now();

@@ -245,7 +245,8 @@ pub(super) fn read(text: &str, field: &Path) -> Result<ReadMedium, Problem> {
     let none = Setting::List(Vec::new());
     let (line, model) = all.get("model").unwrap_or((line, &none));
     let links = links(ids.len(), ifaces, model)?;
-    written(&links, field, macs).ok_or_else(|| (line, "no link carries frames, expected one or more".to_owned()))
+    written(&links, field, macs)
+        .ok_or_else(|| (line, "no link carries frames, expected one or more".to_owned()))
 }
 
 /// The addresses of stations, each of which has its own.
@@ -255,7 +256,11 @@ fn addresses(ids: &[Setting]) -> Result<Vec<Mac>, String> {
         let id = id.text().unwrap_or_default();
         match id.parse() {
             Ok(StationAddress(mac)) if mac[0] & 1 == 0 && !macs.contains(&mac) => macs.push(mac),
-            _ => return Err(format!("station \"{id}\", expected a further address such as 02:00:00:00:01:00")),
+            _ => {
+                return Err(format!(
+                    "station \"{id}\", expected a further address such as 02:00:00:00:01:00"
+                ));
+            }
         }
     }
     Ok(macs)

@@ -4,17 +4,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 
 use hopwise_core::StationAddress;
 use hopwise_host::netlink::hwsim::{
-    Frame, Mac, RadioMessage, ReceivedFrame, Refusals, Status, radio_message, received, status,
+    Frame, KernelRadios, Mac, RadioMessage, ReceivedFrame, Refusals, Status, radio_message, received, status,
 };
 use hopwise_host::{Clock, Interest, Poller};
 
-use super::control::MediumProgram;
+use super::control::{MediumProgram, NETLINK};
 use super::machine::VirtualMachine;
-use crate::air::hwsim::KernelRadios;
 
 /// The reason why a client is one no more.
 pub(super) type Ended = String;
@@ -26,36 +25,26 @@ const MOST_UNKNOWN: usize = 64;
 /// A client has this number of indexes for the poller: its socket, and two queues. The first indexes are those of the
 /// listeners.
 const INDEXES: usize = 4;
-const SOCKET: usize = 0;
 const KICKS: usize = 1;
 /// The bit that Linux sets in the address of a radio of its own, of which the interface has the plain form.
 const RADIO_BIT: u8 = 0x40;
+/// The family of netlink's messages, which has a number in kernels alone.
+const FAMILY: u16 = 0;
 
 /// Sockets for virtual machines, and for programs.
 pub(super) type Listeners = [Option<UnixListener>; 2];
-const MACHINES: usize = 0;
 
 #[derive(Debug)]
-enum ClientWay {
+enum MediumClient {
     Machine(Box<VirtualMachine>),
     Program(MediumProgram),
 }
 
-#[derive(Debug)]
-struct MediumClient {
-    way: ClientWay,
-    /// The number of netlink's family in its kernel.
-    family: u16,
-}
-
-/// A station of the medium, and the client that has its radio.
+/// A station of the medium, and the client that has its radio, with the radio's address there.
 #[derive(Debug)]
 struct ServedStation {
     mac: Mac,
-    /// With the radio's own address there.
     owner: Option<(usize, Mac)>,
-    /// The frames of this owner that have no status yet.
-    open: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -87,50 +76,71 @@ impl MediumClients {
                 poller.add(listener.as_fd(), nth, Interest::Read)?;
             }
         }
-        let station = |mac: &Mac| ServedStation { mac: *mac, owner: None, open: BTreeSet::new() };
+        let descriptor = poller.descriptor()?;
         let inner = AllClients {
+            poller,
             clock: Clock::start(),
             listeners,
             all: BTreeMap::new(),
             last: 0,
-            stations: macs.iter().map(station).collect(),
+            stations: macs.iter().map(|mac| ServedStation { mac: *mac, owner: None }).collect(),
             unknown: BTreeSet::new(),
             refusals: Refusals::default(),
-            poller,
         };
-        Ok(MediumClients { descriptor: inner.poller.descriptor()?, inner: RefCell::new(inner) })
+        Ok(MediumClients { descriptor, inner: RefCell::new(inner) })
     }
 
-    /// The frames of unknown radios, and the messages that a client had no room for.
+    /// The frames of unknown radios, and the messages that a machine had no room for.
     pub(super) fn refusals(&self) -> Refusals {
         self.inner.borrow().refusals
     }
 }
 
-impl KernelRadios for MediumClients {
-    fn descriptor(&self) -> BorrowedFd<'_> {
+impl AsFd for MediumClients {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
+}
 
+impl KernelRadios for MediumClients {
     fn read(&self, sink: &mut dyn FnMut(&Frame<'_>)) -> io::Result<()> {
         let told = self.inner.borrow_mut().collect()?;
         for (client, message) in told {
             let frame = self.inner.borrow_mut().sent(client, &message);
             // The sink may answer at once.
-            if let Some(frame) = frame {
-                sink(&frame);
-            }
+            frame.iter().for_each(&mut *sink);
         }
         Ok(())
     }
 
-    fn receive(&self, received: &ReceivedFrame<'_>) -> io::Result<()> {
-        self.inner.borrow_mut().receive(received);
+    fn receive(&self, frame: &ReceivedFrame<'_>) -> io::Result<()> {
+        let clients = &mut *self.inner.borrow_mut();
+        // The radio may be with anybody, and have Linux's address, until it says a word.
+        let owner =
+            clients.stations.iter().find(|station| station.mac == frame.radio).and_then(|it| it.owner);
+        let [first, rest @ ..] = frame.radio;
+        let [a, b, c, d, e] = rest;
+        let radio = owner.map_or([first | RADIO_BIT, a, b, c, d, e], |(_, radio)| radio);
+        let hears = |(number, client): (&usize, &MediumClient)| {
+            let is_owner = owner.is_none_or(|(owner, _)| owner == *number);
+            match client {
+                MediumClient::Machine(_) => is_owner,
+                MediumClient::Program(program) => program.is_registered && (is_owner || program.hears_all),
+            }
+        };
+        let all: Vec<_> =
+            clients.all.iter().filter(|it| hears((it.0, it.1))).map(|(number, _)| *number).collect();
+        let message = received(FAMILY, &ReceivedFrame { radio, ..*frame });
+        all.into_iter().for_each(|number| clients.hand(number, &message, owner.is_some()));
         Ok(())
     }
 
-    fn report(&self, status: &Status) -> io::Result<()> {
-        self.inner.borrow_mut().report(status);
+    fn report(&self, told: &Status) -> io::Result<()> {
+        let clients = &mut *self.inner.borrow_mut();
+        let station = clients.stations.iter().find(|station| station.mac == told.radio);
+        if let Some((number, radio)) = station.and_then(|station| station.owner) {
+            clients.hand(number, &status(FAMILY, &Status { radio, ..*told }), true);
+        }
         Ok(())
     }
 }
@@ -141,164 +151,97 @@ impl AllClients {
         let (mut ready, mut told) = (Vec::new(), Vec::new());
         self.poller.wait(&self.clock, Some(self.clock.now()), &mut ready)?;
         for index in ready {
-            if index < INDEXES {
-                self.accept(index);
-                continue;
-            }
             let number = index / INDEXES;
-            let Some(client) = self.all.get_mut(&number) else { continue };
             let sink = &mut |message| told.push((number, message));
-            let done = match (&mut client.way, index % INDEXES) {
-                (ClientWay::Machine(machine), SOCKET) => machine.read(&self.poller, sink),
-                (ClientWay::Machine(machine), part) => machine.on_kick(part - KICKS, sink),
-                (ClientWay::Program(program), _) => program.read(sink),
+            let done = match (self.all.get_mut(&number), index % INDEXES) {
+                (None, nth) if number == 0 => self.accept(nth),
+                (None, _) => Ok(()),
+                (Some(MediumClient::Machine(machine)), 0) => machine.read(&self.poller, sink),
+                (Some(MediumClient::Machine(machine)), part) => machine.on_kick(part - KICKS, sink),
+                (Some(MediumClient::Program(program)), _) => program.read(sink),
             };
             self.settle(number, done);
         }
         Ok(told)
     }
 
-    fn accept(&mut self, nth: usize) {
-        let Some(Ok((socket, _))) = self.listeners[nth].as_ref().map(UnixListener::accept) else { return };
+    fn accept(&mut self, nth: usize) -> Result<(), Ended> {
+        let Some(Ok((socket, _))) = self.listeners[nth].as_ref().map(UnixListener::accept) else {
+            return Ok(());
+        };
         if self.all.len() >= MOST_CLIENTS {
-            tracing::warn!("a client more than {MOST_CLIENTS}, which is not served");
-            return;
+            return Err(format!("there are {MOST_CLIENTS} clients already"));
         }
         let number = self.last + 1;
-        match self.begin(socket, nth, number) {
-            Ok(way) => {
-                self.last = number;
-                self.all.insert(number, MediumClient { way, family: 0 });
-                let kind = if nth == MACHINES { "virtual machine" } else { "program" };
-                tracing::info!(client = number, "a {kind} has come");
-            }
-            Err(problem) => tracing::warn!("a client could not be served: {problem}"),
-        }
-    }
-
-    fn begin(&self, socket: UnixStream, nth: usize, number: usize) -> Result<ClientWay, Ended> {
         let at = number * INDEXES;
-        let watched = socket
-            .set_nonblocking(true)
-            .and_then(|()| self.poller.add(socket.as_fd(), at + SOCKET, Interest::Read));
+        let watched =
+            socket.set_nonblocking(true).and_then(|()| self.poller.add(socket.as_fd(), at, Interest::Read));
         watched.map_err(|error| error.to_string())?;
-        Ok(match nth {
-            MACHINES => ClientWay::Machine(Box::new(VirtualMachine::new(socket, at + KICKS)?)),
-            _ => ClientWay::Program(MediumProgram::new(socket)),
-        })
+        let (kind, client) = match nth {
+            0 => ("machine", MediumClient::Machine(Box::new(VirtualMachine::new(socket, at + KICKS)?))),
+            _ => ("program", MediumClient::Program(MediumProgram::new(socket))),
+        };
+        tracing::info!(client = number, "a {kind} has come");
+        self.all.insert(number, client);
+        self.last = number;
+        Ok(())
     }
 
-    /// Ends a client that has a reason to end, and watches for room in the socket of another one.
+    /// Ends a client that has a reason to end.
     fn settle(&mut self, number: usize, done: Result<(), Ended>) {
-        let Some(client) = self.all.get_mut(&number) else { return };
-        let problem = match (done, &client.way) {
-            (Err(problem), _) => problem,
-            (Ok(()), ClientWay::Machine(_)) => return,
-            (Ok(()), ClientWay::Program(program)) => {
-                let interest =
-                    if program.waits_for_room() { Interest::ReadAndRoom } else { Interest::Read };
-                let socket = program.framed.socket.as_fd();
-                match self.poller.change(socket, number * INDEXES + SOCKET, interest) {
-                    Ok(()) => return,
-                    Err(error) => error.to_string(),
-                }
-            }
-        };
+        let Err(problem) = done else { return };
         tracing::warn!(client = number, "a client has ended: {problem}");
-        if let Some(MediumClient { way: ClientWay::Machine(mut machine), .. }) = self.all.remove(&number) {
+        if let Some(MediumClient::Machine(mut machine)) = self.all.remove(&number) {
             machine.end(&self.poller);
         }
-        for station in &mut self.stations {
-            if station.owner.is_some_and(|(owner, _)| owner == number) {
-                (station.owner, station.open) = (None, BTreeSet::new());
-            }
-        }
+        let left = |station: &&mut ServedStation| station.owner.is_some_and(|(owner, _)| owner == number);
+        self.stations.iter_mut().filter(left).for_each(|station| station.owner = None);
     }
 
     /// The frame of a client's message, by the station that the client's radio is.
     fn sent<'a>(&mut self, number: usize, message: &'a [u8]) -> Option<Frame<'a>> {
-        let client = self.all.get_mut(&number)?;
-        let (family, told) = radio_message(message)?;
-        client.family = family;
-        match told {
+        self.all.get(&number)?;
+        match radio_message(message)? {
             RadioMessage::Frame(frame) => {
                 let sender = frame.content.get(10..).and_then(|rest| rest.first_chunk()).copied();
-                let station = self.station(number, frame.radio, sender)?;
-                station.open.insert(frame.cookie);
-                Some(Frame { radio: station.mac, ..frame })
+                let radio = self.station(number, frame.radio, sender)?;
+                Some(Frame { radio, ..frame })
             }
-            RadioMessage::Interface(radio) => {
-                self.station(number, radio, None);
-                None
-            }
+            RadioMessage::Interface(radio, address) => self.station(number, radio, Some(address)).and(None),
             RadioMessage::Other => None,
         }
     }
 
-    /// The station that a client's radio is: by the radio's address, by that of its first interface, or by the sender
-    /// of its frame.
-    fn station(&mut self, number: usize, radio: Mac, sender: Option<Mac>) -> Option<&mut ServedStation> {
+    /// The station that a client's radio is: by the sender of its frame, by the radio's address, or by that of the
+    /// radio's first interface.
+    fn station(&mut self, number: usize, radio: Mac, sender: Option<Mac>) -> Option<Mac> {
         let mut plain = radio;
         plain[0] &= !RADIO_BIT;
         let is_free = |station: &ServedStation| station.owner.is_none_or(|(owner, _)| owner == number);
-        let by = |mac| self.stations.iter().position(|it| it.mac == mac && is_free(it));
-        let known = self.stations.iter().position(|station| station.owner == Some((number, radio)));
-        let found = known.or_else(|| by(radio)).or_else(|| by(plain)).or_else(|| by(sender?));
+        let by = |mac| self.stations.iter().position(|station| Some(station.mac) == mac && is_free(station));
+        let known = || self.stations.iter().position(|station| station.owner == Some((number, radio)));
+        let found = by(sender).or_else(known).or_else(|| by(Some(radio))).or_else(|| by(Some(plain)));
         let address = StationAddress(radio);
-        match found {
-            None => {
-                self.refusals.refused += u64::from(sender.is_some());
-                if sender.is_some() && self.unknown.len() < MOST_UNKNOWN && self.unknown.insert(radio) {
-                    tracing::warn!(client = number, radio = %address, "no station has this address, or it is taken");
-                }
-                None
+        let Some(nth) = found else {
+            self.refusals.refused += 1;
+            if self.unknown.len() < MOST_UNKNOWN && self.unknown.insert(radio) {
+                tracing::warn!(client = number, radio = %address, "no station has this address, or it is taken");
             }
-            Some(nth) => {
-                if known.is_none() {
-                    tracing::info!(client = number, radio = %address, station = nth, "a radio");
-                    self.stations[nth].open.clear();
-                }
-                self.stations[nth].owner = Some((number, radio));
-                Some(&mut self.stations[nth])
-            }
-        }
-    }
-
-    fn receive(&mut self, frame: &ReceivedFrame<'_>) {
-        let Some(station) = self.stations.iter().find(|station| station.mac == frame.radio) else { return };
-        let owner = station.owner;
-        let mut radio = frame.radio;
-        radio[0] |= RADIO_BIT;
-        let (owner, radio) = owner.map_or((None, radio), |(owner, radio)| (Some(owner), radio));
-        // The radio may be with anybody until it says a word.
-        let hears = |(number, client): (&usize, &MediumClient)| match &client.way {
-            ClientWay::Machine(_) => owner.is_none_or(|owner| owner == *number),
-            ClientWay::Program(MediumProgram { is_registered, hears_all, .. }) => {
-                *is_registered && (*hears_all || owner.is_none_or(|owner| owner == *number))
-            }
+            return None;
         };
-        let all: Vec<_> = self.all.iter().filter(|it| hears((it.0, it.1))).map(|(number, _)| *number).collect();
-        for number in all {
-            self.hand(number, |family| received(family, &ReceivedFrame { radio, ..*frame }), owner.is_some());
+        let station = &mut self.stations[nth];
+        if station.owner.replace((number, radio)) != Some((number, radio)) {
+            tracing::info!(client = number, radio = %address, station = %StationAddress(station.mac), "a radio");
         }
+        Some(station.mac)
     }
 
-    fn report(&mut self, told: &Status) {
-        let Some(station) = self.stations.iter_mut().find(|station| station.mac == told.radio) else { return };
-        // An earlier client's frames are not the owner's.
-        let is_open = station.open.remove(&told.cookie);
-        if let Some((number, radio)) = station.owner.filter(|_| is_open) {
-            self.hand(number, |family| status(family, &Status { radio, ..*told }), true);
-        }
-    }
-
-    /// Hands a message to a client. One that is lost counts, unless it was for nobody in particular.
-    fn hand(&mut self, number: usize, message: impl FnOnce(u16) -> Vec<u8>, counts: bool) {
-        let Some(client) = self.all.get_mut(&number) else { return };
-        let message = message(client.family);
-        let done = match &mut client.way {
-            ClientWay::Program(program) => program.hand(&message),
-            ClientWay::Machine(machine) => machine.hand(message).map(|is_handed| {
+    /// Hands a message to a client. A message that is lost counts, unless it was for nobody in particular.
+    fn hand(&mut self, number: usize, message: &[u8], counts: bool) {
+        let done = match self.all.get_mut(&number) {
+            None => Ok(()),
+            Some(MediumClient::Program(program)) => program.hand(NETLINK, message),
+            Some(MediumClient::Machine(machine)) => machine.hand(message.to_vec()).map(|is_handed| {
                 self.refusals.overruns += u64::from(counts && !is_handed);
             }),
         };

@@ -1,7 +1,7 @@
-//! Messages with a header that tells their length, on a socket, and descriptors that come with them.
+//! Messages on a socket, whose headers end with the length of what follows, and descriptors that come with them.
 
 use std::io::IoSliceMut;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, take};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
@@ -11,80 +11,57 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use super::clients::Ended;
 
 /// The most descriptors of a message: one for each region of memory that vhost-user has room for.
-pub(super) const MOST_FDS: usize = 8;
-
-/// Where a header tells the bytes behind it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Header {
-    pub(super) bytes: usize,
-    pub(super) length_at: usize,
-    /// The longest message behind it.
-    pub(super) most: usize,
-}
+const MOST_FDS: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct FramedSocket {
     pub(super) socket: UnixStream,
-    header: Header,
+    header: usize,
+    most: usize,
     begun: Vec<u8>,
     fds: Vec<OwnedFd>,
 }
 
 impl FramedSocket {
-    pub(super) fn new(socket: UnixStream, header: Header) -> FramedSocket {
-        FramedSocket { socket, header, begun: Vec::new(), fds: Vec::new() }
+    /// With the bytes of a header, and at most this number behind it.
+    pub(super) fn new(socket: UnixStream, header: usize, most: usize) -> FramedSocket {
+        FramedSocket { socket, header, most, begun: Vec::new(), fds: Vec::new() }
     }
 
     /// The next message with its header, if all of it has come. It reads no byte of a later one, whose descriptors come
     /// with the first byte.
     pub(super) fn next(&mut self) -> Result<Option<(Vec<u8>, Vec<OwnedFd>)>, Ended> {
         loop {
-            let Header { bytes, most, .. } = self.header;
-            let wanted = match self.length() {
-                Some(length) if length > most => {
-                    return Err(format!("a message of {length} bytes, expected at most {most}"));
-                }
-                Some(length) if self.begun.len() == bytes + length => {
-                    return Ok(Some((std::mem::take(&mut self.begun), std::mem::take(&mut self.fds))));
-                }
-                Some(length) => bytes + length,
-                None => bytes,
-            };
-            if !self.read(wanted)? {
-                return Ok(None);
+            let length = self.begun.get(self.header - 4..).and_then(|rest| rest.first_chunk());
+            let length = length.map_or(0, |word| u32::from_ne_bytes(*word) as usize);
+            if length > self.most {
+                return Err(format!("a message of {length} bytes, expected at most {}", self.most));
             }
-        }
-    }
-
-    /// The length that a whole header tells.
-    fn length(&self) -> Option<usize> {
-        let header = self.begun.get(..self.header.bytes)?;
-        let word = header.get(self.header.length_at..)?.first_chunk()?;
-        Some(u32::from_ne_bytes(*word) as usize)
-    }
-
-    /// Reads up to that number of bytes in all. False if nothing has come.
-    fn read(&mut self, wanted: usize) -> Result<bool, Ended> {
-        let had = self.begun.len();
-        self.begun.resize(wanted, 0);
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut slices = [IoSliceMut::new(&mut self.begun[had..])];
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        let come = recvmsg(&self.socket, &mut slices, &mut control, flags);
-        for message in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(fds) = message {
-                self.fds.extend(fds);
+            let had = self.begun.len();
+            if had == self.header + length {
+                return Ok(Some((take(&mut self.begun), take(&mut self.fds))));
             }
-        }
-        self.begun.truncate(had + come.as_ref().map_or(0, |come| come.bytes));
-        match come {
-            Ok(_) if self.fds.len() > MOST_FDS => Err(format!("more than {MOST_FDS} descriptors")),
-            Ok(come) if come.bytes == 0 => Err("it has closed its socket".to_owned()),
-            Ok(_) => Ok(true),
-            Err(Errno::AGAIN) => Ok(false),
-            Err(Errno::INTR) => Ok(true),
-            Err(error) => Err(format!("read its socket: {error}")),
+            self.begun.resize(self.header + length, 0);
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            let mut slices = [IoSliceMut::new(&mut self.begun[had..])];
+            let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+            let come = recvmsg(&self.socket, &mut slices, &mut control, flags);
+            for message in control.drain() {
+                if let RecvAncillaryMessage::ScmRights(fds) = message {
+                    self.fds.extend(fds);
+                }
+            }
+            self.begun.truncate(had + come.as_ref().map_or(0, |come| come.bytes));
+            match come {
+                Ok(_) if self.fds.len() > MOST_FDS => {
+                    return Err(format!("more than {MOST_FDS} descriptors"));
+                }
+                Ok(come) if come.bytes == 0 => return Err("it has closed its socket".to_owned()),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(error) => return Err(format!("read its socket: {error}")),
+            }
         }
     }
 }
@@ -95,8 +72,6 @@ mod tests {
 
     use super::*;
 
-    const HEADER: Header = Header { bytes: 8, length_at: 4, most: 100 };
-
     fn told(length: u32, body: &[u8]) -> Vec<u8> {
         [&7_u32.to_ne_bytes()[..], &length.to_ne_bytes(), body].concat()
     }
@@ -104,7 +79,7 @@ mod tests {
     #[test]
     fn messages_come_whole_however_they_were_cut() {
         let (mut theirs, ours) = UnixStream::pair().expect("two sockets");
-        let mut framed = FramedSocket::new(ours, HEADER);
+        let mut framed = FramedSocket::new(ours, 8, 100);
         let all = [told(3, b"abc"), told(0, b""), told(2, b"de")].concat();
         let mut read = Vec::new();
         for byte in &all {
@@ -122,7 +97,7 @@ mod tests {
     fn a_length_beyond_the_longest_is_refused_before_room_is_made() {
         let (mut theirs, ours) = UnixStream::pair().expect("two sockets");
         theirs.write_all(&told(u32::MAX, b"x")).expect("room");
-        let refused = FramedSocket::new(ours, HEADER).next().expect_err("too long");
+        let refused = FramedSocket::new(ours, 8, 100).next().expect_err("too long");
         assert_eq!(refused, "a message of 4294967295 bytes, expected at most 100");
     }
 }

@@ -69,11 +69,8 @@ impl WatchCaptures {
         folder: &Path,
     ) -> io::Result<WatchCaptures> {
         let plan = &prepared.plan;
-        let stations = prepared
-            .names
-            .iter()
-            .zip(0..)
-            .map(|(name, n)| WatchedStation::create(folder, name, plan.mac(n)));
+        let stations =
+            prepared.names.iter().zip(0..).map(|(name, n)| WatchedStation::create(folder, name, plan.mac(n)));
         Ok(WatchCaptures {
             monitor: Monitor::new(&plan.phy, &plan.radio, plan.macs.clone()),
             framing,

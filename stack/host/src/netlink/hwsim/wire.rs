@@ -53,8 +53,8 @@ pub struct Frame<'a> {
 pub enum RadioMessage<'a> {
     /// A radio sends a frame.
     Frame(Frame<'a>),
-    /// The radio of that address has an interface.
-    Interface(Mac),
+    /// The radio of the first address has an interface of the second.
+    Interface(Mac, Mac),
     /// Nothing that a medium needs to know.
     Other,
 }
@@ -160,17 +160,18 @@ pub fn status(family: u16, status: &Status) -> Vec<u8> {
         .finish()
 }
 
-/// Reads a whole message, behind which there may be more bytes, with the number of its family. None if it is cut off
-/// or lacks a part.
-pub fn radio_message(bytes: &[u8]) -> Option<(u16, RadioMessage<'_>)> {
-    let heard = messages(bytes).next()?;
-    let all = heard.body.get(GENERIC_HEADER..)?;
-    let message = match heard.body[0] {
-        FRAME => RadioMessage::Frame(frame(heard.body)?),
-        ADD_ADDRESS => RadioMessage::Interface(attribute(all, TRANSMITTER)?.try_into().ok()?),
+/// Reads a whole message, behind which there may be more bytes. None if it is cut off or lacks a part.
+pub fn radio_message(bytes: &[u8]) -> Option<RadioMessage<'_>> {
+    let body = messages(bytes).next()?.body;
+    let all = body.get(GENERIC_HEADER..)?;
+    Some(match body[0] {
+        FRAME => RadioMessage::Frame(frame(body)?),
+        ADD_ADDRESS => {
+            let address = |kind| attribute(all, kind)?.try_into().ok();
+            RadioMessage::Interface(address(TRANSMITTER)?, address(RECEIVER)?)
+        }
         _ => RadioMessage::Other,
-    };
-    Some((heard.kind, message))
+    })
 }
 
 /// The frame in one message, if it has one.
@@ -239,15 +240,15 @@ mod tests {
             parts.iter().fold(message(30, command), |message, (kind, value)| message.attribute(*kind, value))
         };
         let address = of(ADD_ADDRESS, &[(TRANSMITTER, &RADIO), (RECEIVER, &[4; 6])]).finish();
-        assert_eq!(radio_message(&address), Some((30, RadioMessage::Interface(RADIO))));
-        assert_eq!(radio_message(&of(TX_INFO_FRAME, &[]).finish()), Some((30, RadioMessage::Other)));
+        assert_eq!(radio_message(&address), Some(RadioMessage::Interface(RADIO, [4; 6])));
+        assert_eq!(radio_message(&of(TX_INFO_FRAME, &[]).finish()), Some(RadioMessage::Other));
         let (word, cookie) = (1_u32.to_ne_bytes(), 77_u64.to_ne_bytes());
         let parts: [(u16, &[u8]); 4] =
             [(TRANSMITTER, &RADIO), (CONTENT, &[8; 30]), (FLAGS, &word), (COOKIE, &cookie)];
         let whole = of(FRAME, &parts).finish();
         let padded = [&whole[..], &[7; 90]].concat();
         let frame = Frame { radio: RADIO, content: &[8; 30], flags: 1, cookie: 77, mhz: 2_412 };
-        assert_eq!(radio_message(&padded), Some((30, RadioMessage::Frame(frame))));
+        assert_eq!(radio_message(&padded), Some(RadioMessage::Frame(frame)));
         assert!((0..whole.len()).all(|len| radio_message(&whole[..len]).is_none()));
     }
 
