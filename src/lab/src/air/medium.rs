@@ -1,17 +1,16 @@
 //! `hopwise air medium`: a scenario's radio for virtual machines and programs that have radios of mac80211_hwsim.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::Args;
 use hopwise_daemon::control::BoundSocket;
 use hopwise_daemon::failure::{Failure, json, say};
-use hopwise_daemon::{log, numbers, signals};
+use hopwise_daemon::{log, signals};
 use hopwise_lab::live::air as live;
-use hopwise_lab::scenario::Prepared;
 
-use super::hwsim::{self, CarriedRadios, HwsimMedium, HwsimReport};
+use super::hwsim::{self, CarriedRadios, HwsimMedium, HwsimReport, OfRadios};
 
 mod clients;
 mod control;
@@ -30,16 +29,10 @@ Examples:
   hopwise air medium net.cfg --vhost-user /tmp/medium.socket
   hopwise air medium configs/chain.yaml --set topology.hops=2 --control /tmp/control.socket --capture
 
-A machine of qemu 10.2 or newer has its radios on the medium with
-
-  -device vhost-user-test-device-pci,virtio-id=29,num_vqs=2,chardev=medium
-  -chardev socket,id=medium,path=/tmp/medium.socket
-  -object memory-backend-memfd,id=memory,size=512M,share=on -machine q35,memory-backend=memory
-
-and the module mac80211_hwsim in its kernel. A radio is the station that has its address: as `ids` of a configuration of
-wmediumd say, and in a scenario 02:00:00:00:00:00 for the first node, 02:00:00:00:00:01 for the second, …
-
-It runs in real time, ends on SIGTERM, SIGINT, SIGQUIT or SIGHUP, and writes medium.json then.")]
+A machine of qemu 10.2 or newer has its radios on the medium with mac80211_hwsim in its kernel, shared memory and
+`-device vhost-user-test-device-pci,virtio-id=29,num_vqs=2,chardev=NAME`. A radio is the station that has the address of
+its interface: by `ids` in a configuration of wmediumd, and else 02:00:00:00:00:00 for the first node, …:01 for the
+second. It runs in real time, ends on SIGTERM, SIGINT, SIGQUIT or SIGHUP, and writes medium.json then.")]
 pub(crate) struct Arguments {
     /// Scenario file in YAML, or a configuration of wmediumd (.cfg)
     #[arg(value_name = "FILE")]
@@ -50,31 +43,16 @@ pub(crate) struct Arguments {
     /// Socket for programs that speak wmediumd's control protocol
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
-    #[arg(long, value_name = "PATH=VALUE")]
-    set: Vec<String>,
-    /// Seed of the random numbers
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = numbers::seed)]
-    pub seed: u64,
-    /// Arm whose settings apply, if arms change settings (default: the first arm)
-    #[arg(long, value_name = "A")]
-    arm: Option<String>,
-    /// Folder for medium.json and captures [default: results/FILE]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Write what each radio sends and decodes to NODE.pcapng, for Wireshark
-    #[arg(long)]
-    pub capture: bool,
+    #[command(flatten)]
+    of: OfRadios,
     /// Also print medium.json on standard output at the end
     #[arg(long)]
     json: bool,
 }
 
+/// Carries frames between the clients of its sockets until a signal comes.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let stem = arguments.file.file_stem().unwrap_or_default();
-    let out = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(stem));
-    let of = (&*arguments.file, &*out, &*arguments.set);
-    let prepared = hwsim::load(of, arguments.arm.as_deref(), arguments.seed)?;
+    let (prepared, out) = arguments.of.prepare(&arguments.file)?;
     hwsim::check(&prepared, None)?;
     std::fs::create_dir_all(&out).map_err(Failure::during("make the folder for results"))?;
     log::begin();
@@ -82,8 +60,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let ends = signals::watch().map_err(Failure::during("watch for signals"))?;
     let bind = |path: &Option<PathBuf>| path.as_deref().map(BoundSocket::bind).transpose();
     let sockets = [bind(&arguments.vhost_user)?, bind(&arguments.control)?];
-    let carried = carry(&prepared, &sockets, arguments.capture.then_some(&out), &ends)?;
-    drop(sockets);
+    let macs: Vec<_> = (0..).zip(&prepared.names).map(|(node, _)| prepared.plan.mac(node)).collect();
+    let clients = MediumClients::new(sockets, &macs).map_err(Failure::during("listen for clients"))?;
+    let clients = Rc::new(clients);
+    let mut live = live::world_of_frames(&prepared.plan, hwsim::MOST_WAITING, false);
+    let capture = arguments.of.capture.then_some(&*out);
+    let (clock, watch) = hwsim::begin(&prepared, &mut live, capture)?;
+    let medium = HwsimMedium::new(&mut live, Rc::<MediumClients>::clone(&clients), macs);
+    tracing::info!("ready");
+    let served = medium.serve(&mut live, clock, &ends);
+    watch.end()?;
+    let dropped = served.map_err(Failure::during("wait for frames"))?;
+    let carried = CarriedRadios { live, dropped, refusals: clients.refusals(), deaf: Vec::new() };
     let report = HwsimReport::of(&prepared, carried);
     report.tell();
     report.write(&out.join("medium.json")).map_err(Failure::during("write medium.json"))?;
@@ -91,27 +79,4 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         say(&json(&report)?)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Carries frames between the clients of these sockets, for machines and for programs, until `ends` is readable.
-fn carry(
-    prepared: &Prepared,
-    sockets: &[Option<BoundSocket>; 2],
-    capture: Option<&PathBuf>,
-    ends: &std::os::fd::OwnedFd,
-) -> Result<CarriedRadios, Failure> {
-    let macs: Vec<_> = (0..).zip(&prepared.names).map(|(node, _)| prepared.plan.mac(node)).collect();
-    let listeners =
-        sockets.each_ref().map(|socket| socket.as_ref().map(|socket| socket.listener.try_clone()));
-    let [machines, programs] = listeners.map(Option::transpose);
-    let clients = machines.and_then(|machines| MediumClients::new([machines, programs?], &macs));
-    let clients = Rc::new(clients.map_err(Failure::during("listen for clients"))?);
-    let mut live = live::world_of_frames(&prepared.plan, hwsim::MOST_WAITING, false);
-    let (clock, watch) = hwsim::begin(prepared, &mut live, capture.map(PathBuf::as_path))?;
-    let medium = HwsimMedium::new(&mut live, Rc::<MediumClients>::clone(&clients), macs);
-    tracing::info!("ready");
-    let served = medium.serve(&mut live, clock, ends);
-    watch.end()?;
-    let dropped = served.map_err(Failure::during("wait for frames"))?;
-    Ok(CarriedRadios { live, dropped, refusals: clients.refusals(), deaf: Vec::new() })
 }

@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Res
         is_bare: arguments.bare,
     };
     let network = HwsimNetwork::open(prepared, setup)?;
-    let capture = arguments.capture.then_some(out);
+    let capture = arguments.of.capture.then_some(out);
     let work = |()| {
         tracing::info!("ready");
         play(&program, &[&ends])

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixListener;
 
 use hopwise_core::StationAddress;
+use hopwise_daemon::control::BoundSocket;
 use hopwise_host::netlink::hwsim::{
     Frame, KernelRadios, Mac, RadioMessage, ReceivedFrame, Refusals, Status, radio_message, received, status,
 };
@@ -16,14 +16,14 @@ use super::control::{MediumProgram, NETLINK};
 use super::machine::VirtualMachine;
 
 /// The reason why a client is one no more.
-pub(super) type Ended = String;
+pub(super) type Ended = Box<dyn std::error::Error>;
 
 /// The messages of a client that are read in a row. Other clients wait meanwhile.
 pub(super) const MOST_AT_ONCE: usize = 64;
 const MOST_CLIENTS: usize = 64;
 const MOST_UNKNOWN: usize = 64;
-/// A client has this number of indexes for the poller: its socket, and two queues. The first indexes are those of the
-/// listeners.
+/// A client has this number of indexes for the poller: its socket, and two queues. The first indexes are those of our
+/// own sockets.
 const INDEXES: usize = 4;
 const KICKS: usize = 1;
 /// The bit that Linux sets in the address of a radio of its own, of which the interface has the plain form.
@@ -32,7 +32,7 @@ const RADIO_BIT: u8 = 0x40;
 const FAMILY: u16 = 0;
 
 /// Sockets for virtual machines, and for programs.
-pub(super) type Listeners = [Option<UnixListener>; 2];
+pub(super) type Sockets = [Option<BoundSocket>; 2];
 
 #[derive(Debug)]
 enum MediumClient {
@@ -40,22 +40,16 @@ enum MediumClient {
     Program(MediumProgram),
 }
 
-/// A station of the medium, and the client that has its radio, with the radio's address there.
-#[derive(Debug)]
-struct ServedStation {
-    mac: Mac,
-    owner: Option<(usize, Mac)>,
-}
-
 #[derive(Debug)]
 struct AllClients {
     poller: Poller,
     clock: Clock,
-    listeners: Listeners,
+    sockets: Sockets,
     /// By number, from 1.
     all: BTreeMap<usize, MediumClient>,
     last: usize,
-    stations: Vec<ServedStation>,
+    /// By address: the client that has the station's radio, and the radio's address there.
+    stations: BTreeMap<Mac, Option<(usize, Mac)>>,
     unknown: BTreeSet<Mac>,
     refusals: Refusals,
 }
@@ -68,10 +62,10 @@ pub(super) struct MediumClients {
 }
 
 impl MediumClients {
-    pub(super) fn new(listeners: Listeners, macs: &[Mac]) -> io::Result<MediumClients> {
+    pub(super) fn new(sockets: Sockets, macs: &[Mac]) -> io::Result<MediumClients> {
         let poller = Poller::new()?;
-        for (nth, listener) in listeners.iter().enumerate() {
-            if let Some(listener) = listener {
+        for (nth, socket) in sockets.iter().enumerate() {
+            if let Some(BoundSocket { listener, .. }) = socket {
                 listener.set_nonblocking(true)?;
                 poller.add(listener.as_fd(), nth, Interest::Read)?;
             }
@@ -80,10 +74,10 @@ impl MediumClients {
         let inner = AllClients {
             poller,
             clock: Clock::start(),
-            listeners,
+            sockets,
             all: BTreeMap::new(),
             last: 0,
-            stations: macs.iter().map(|mac| ServedStation { mac: *mac, owner: None }).collect(),
+            stations: macs.iter().map(|mac| (*mac, None)).collect(),
             unknown: BTreeSet::new(),
             refusals: Refusals::default(),
         };
@@ -116,11 +110,10 @@ impl KernelRadios for MediumClients {
     fn receive(&self, frame: &ReceivedFrame<'_>) -> io::Result<()> {
         let clients = &mut *self.inner.borrow_mut();
         // The radio may be with anybody, and have Linux's address, until it says a word.
-        let owner =
-            clients.stations.iter().find(|station| station.mac == frame.radio).and_then(|it| it.owner);
-        let [first, rest @ ..] = frame.radio;
-        let [a, b, c, d, e] = rest;
-        let radio = owner.map_or([first | RADIO_BIT, a, b, c, d, e], |(_, radio)| radio);
+        let owner = clients.stations.get(&frame.radio).copied().flatten();
+        let mut radio = frame.radio;
+        radio[0] |= RADIO_BIT;
+        let radio = owner.map_or(radio, |(_, radio)| radio);
         let hears = |(number, client): (&usize, &MediumClient)| {
             let is_owner = owner.is_none_or(|(owner, _)| owner == *number);
             match client {
@@ -137,8 +130,7 @@ impl KernelRadios for MediumClients {
 
     fn report(&self, told: &Status) -> io::Result<()> {
         let clients = &mut *self.inner.borrow_mut();
-        let station = clients.stations.iter().find(|station| station.mac == told.radio);
-        if let Some((number, radio)) = station.and_then(|station| station.owner) {
+        if let Some((number, radio)) = clients.stations.get(&told.radio).copied().flatten() {
             clients.hand(number, &status(FAMILY, &Status { radio, ..*told }), true);
         }
         Ok(())
@@ -166,17 +158,15 @@ impl AllClients {
     }
 
     fn accept(&mut self, nth: usize) -> Result<(), Ended> {
-        let Some(Ok((socket, _))) = self.listeners[nth].as_ref().map(UnixListener::accept) else {
-            return Ok(());
-        };
+        let come = self.sockets[nth].as_ref().and_then(|socket| socket.listener.accept().ok());
+        let Some((socket, _)) = come else { return Ok(()) };
         if self.all.len() >= MOST_CLIENTS {
-            return Err(format!("there are {MOST_CLIENTS} clients already"));
+            return Err(format!("there are {MOST_CLIENTS} clients already").into());
         }
         let number = self.last + 1;
         let at = number * INDEXES;
-        let watched =
-            socket.set_nonblocking(true).and_then(|()| self.poller.add(socket.as_fd(), at, Interest::Read));
-        watched.map_err(|error| error.to_string())?;
+        socket.set_nonblocking(true)?;
+        self.poller.add(socket.as_fd(), at, Interest::Read)?;
         let (kind, client) = match nth {
             0 => ("machine", MediumClient::Machine(Box::new(VirtualMachine::new(socket, at + KICKS)?))),
             _ => ("program", MediumClient::Program(MediumProgram::new(socket))),
@@ -194,8 +184,8 @@ impl AllClients {
         if let Some(MediumClient::Machine(mut machine)) = self.all.remove(&number) {
             machine.end(&self.poller);
         }
-        let left = |station: &&mut ServedStation| station.owner.is_some_and(|(owner, _)| owner == number);
-        self.stations.iter_mut().filter(left).for_each(|station| station.owner = None);
+        let left = |owner: &&mut Option<(usize, Mac)>| owner.is_some_and(|(owner, _)| owner == number);
+        self.stations.values_mut().filter(left).for_each(|owner| *owner = None);
     }
 
     /// The frame of a client's message, by the station that the client's radio is.
@@ -217,23 +207,24 @@ impl AllClients {
     fn station(&mut self, number: usize, radio: Mac, sender: Option<Mac>) -> Option<Mac> {
         let mut plain = radio;
         plain[0] &= !RADIO_BIT;
-        let is_free = |station: &ServedStation| station.owner.is_none_or(|(owner, _)| owner == number);
-        let by = |mac| self.stations.iter().position(|station| Some(station.mac) == mac && is_free(station));
-        let known = || self.stations.iter().position(|station| station.owner == Some((number, radio)));
-        let found = by(sender).or_else(known).or_else(|| by(Some(radio))).or_else(|| by(Some(plain)));
+        let by = |mac: Mac| {
+            let owner = self.stations.get(&mac)?;
+            owner.is_none_or(|(owner, _)| owner == number).then_some(mac)
+        };
+        let known = || self.stations.iter().find(|it| *it.1 == Some((number, radio))).map(|(mac, _)| *mac);
+        let found = sender.and_then(by).or_else(known).or_else(|| by(radio)).or_else(|| by(plain));
         let address = StationAddress(radio);
-        let Some(nth) = found else {
+        let Some(mac) = found else {
             self.refusals.refused += 1;
             if self.unknown.len() < MOST_UNKNOWN && self.unknown.insert(radio) {
                 tracing::warn!(client = number, radio = %address, "no station has this address, or it is taken");
             }
             return None;
         };
-        let station = &mut self.stations[nth];
-        if station.owner.replace((number, radio)) != Some((number, radio)) {
-            tracing::info!(client = number, radio = %address, station = %StationAddress(station.mac), "a radio");
+        if self.stations.insert(mac, Some((number, radio))) != Some(Some((number, radio))) {
+            tracing::info!(client = number, radio = %address, station = %StationAddress(mac), "a radio");
         }
-        Some(station.mac)
+        Some(mac)
     }
 
     /// Hands a message to a client. A message that is lost counts, unless it was for nobody in particular.

@@ -81,12 +81,12 @@ impl MediumProgram {
             match (&self.framed.socket).write(&self.unread) {
                 Ok(bytes) => drop(self.unread.drain(..bytes)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(format!("write to its socket: {error}")),
+                Err(error) => return Err(error.into()),
             }
         }
         match self.unread.len() {
             0..=MOST_UNREAD => Ok(()),
-            bytes => Err(format!("{bytes} bytes that it has not read, expected at most {MOST_UNREAD}")),
+            bytes => Err(format!("it has not read {bytes} bytes, expected at most {MOST_UNREAD}").into()),
         }
     }
 }

@@ -35,7 +35,7 @@ impl FramedSocket {
             let length = self.begun.get(self.header - 4..).and_then(|rest| rest.first_chunk());
             let length = length.map_or(0, |word| u32::from_ne_bytes(*word) as usize);
             if length > self.most {
-                return Err(format!("a message of {length} bytes, expected at most {}", self.most));
+                return Err(format!("a message of {length} bytes, expected at most {}", self.most).into());
             }
             let had = self.begun.len();
             if had == self.header + length {
@@ -55,12 +55,12 @@ impl FramedSocket {
             self.begun.truncate(had + come.as_ref().map_or(0, |come| come.bytes));
             match come {
                 Ok(_) if self.fds.len() > MOST_FDS => {
-                    return Err(format!("more than {MOST_FDS} descriptors"));
+                    return Err("too many descriptors".into());
                 }
-                Ok(come) if come.bytes == 0 => return Err("it has closed its socket".to_owned()),
+                Ok(come) if come.bytes == 0 => return Err("it has closed its socket".into()),
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(None),
-                Err(error) => return Err(format!("read its socket: {error}")),
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -90,14 +90,14 @@ mod tests {
         }
         assert_eq!(read, [&b"abc"[..], b"", b"de"]);
         drop(theirs);
-        assert_eq!(framed.next().expect_err("an end"), "it has closed its socket");
+        assert_eq!(framed.next().expect_err("an end").to_string(), "it has closed its socket");
     }
 
     #[test]
     fn a_length_beyond_the_longest_is_refused_before_room_is_made() {
         let (mut theirs, ours) = UnixStream::pair().expect("two sockets");
         theirs.write_all(&told(u32::MAX, b"x")).expect("room");
-        let refused = FramedSocket::new(ours, 8, 100).next().expect_err("too long");
+        let refused = FramedSocket::new(ours, 8, 100).next().expect_err("too long").to_string();
         assert_eq!(refused, "a message of 4294967295 bytes, expected at most 100");
     }
 }

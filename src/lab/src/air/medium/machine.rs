@@ -64,17 +64,13 @@ pub(super) struct VirtualMachine {
     waiting: VecDeque<Vec<u8>>,
 }
 
-fn unsound(what: &'static str) -> impl Fn(Error) -> Ended {
-    move |error| format!("{what}: {error}")
-}
-
 impl VirtualMachine {
     pub(super) fn new(socket: UnixStream, kicks_at: usize) -> Result<VirtualMachine, Ended> {
-        let ring = || {
+        let ring = || -> Result<Ring, Error> {
             let queue = Queue::new(LONGEST_QUEUE)?;
             Ok(Ring { queue, places: [0; 3], is_enabled: false, kick: None, call: None })
         };
-        let rings = [ring().map_err(unsound("a queue"))?, ring().map_err(unsound("a queue"))?];
+        let rings = [ring()?, ring()?];
         let framed = FramedSocket::new(socket, HEADER, LONGEST_REQUEST);
         let (memory, regions, waiting) = (GuestMemoryMmap::new(), Vec::new(), VecDeque::new());
         Ok(VirtualMachine { framed, kicks_at, memory, regions, rings, waiting })
@@ -92,10 +88,13 @@ impl VirtualMachine {
 
     /// The machine has put buffers into a queue.
     pub(super) fn on_kick(&mut self, queue: usize, sink: &mut dyn FnMut(Vec<u8>)) -> Result<(), Ended> {
-        if let Some(kick) = &self.rings[queue].kick {
-            let _ = rustix::io::read(kick, &mut [0_u8; 8][..]);
+        let kick = self.rings[queue].kick.as_ref().map(|kick| rustix::io::read(kick, &mut [0_u8; 8][..]));
+        match kick {
+            // It would come again and again.
+            Some(Ok(0)) => Err("its kicks have an end".into()),
+            _ if queue == SENT => self.take(sink),
+            _ => self.give(),
         }
-        if queue == SENT { self.take(sink) } else { self.give() }
     }
 
     fn do_request(&mut self, message: &[u8], fds: Vec<OwnedFd>, poller: &Poller) -> Result<(), Ended> {
@@ -123,10 +122,7 @@ impl VirtualMachine {
             // SET_MEM_TABLE
             5 => self.map(&words[1..], fds)?,
             // SET_VRING_NUM, SET_VRING_ADDR and SET_VRING_BASE
-            8 => {
-                let size = u16::try_from(value).unwrap_or(0);
-                ring.queue.try_set_size(size).map_err(unsound("the size of a queue"))?;
-            }
+            8 => ring.queue.try_set_size(u16::try_from(value)?)?,
             9 => ring.places = [word(2)?, word(3)?, word(4)?],
             10 => ring.queue.set_next_avail(value as u16),
             // GET_VRING_BASE, which ends the queue
@@ -137,24 +133,23 @@ impl VirtualMachine {
             // SET_VRING_KICK, which begins the queue, and SET_VRING_CALL
             12 | 13 => {
                 let fd = fds.into_iter().next().filter(|_| first as u32 & NO_FD == 0);
-                let waits_never = fd.as_ref().map_or(Ok(()), |fd| fcntl_setfl(fd, OFlags::NONBLOCK));
-                waits_never.map_err(|error| format!("a descriptor: {error}"))?;
+                fd.as_ref().map_or(Ok(()), |fd| fcntl_setfl(fd, OFlags::NONBLOCK))?;
                 if request == 12 { self.start(queue, fd, poller)? } else { ring.call = fd }
             }
             // SET_VRING_ENABLE
             18 => ring.is_enabled = value != 0,
-            _ => return Err(format!("request {request}, which was not offered")),
+            _ => return Err(format!("request {request}, which was not offered").into()),
         }
         let Some(answer) = answer else { return Ok(()) };
         let answer =
             [[request, ANSWER, 8].map(u32::to_ne_bytes).as_flattened(), &answer.to_ne_bytes()].concat();
-        (&self.framed.socket).write_all(&answer).map_err(|error| format!("answer it: {error}"))
+        Ok((&self.framed.socket).write_all(&answer)?)
     }
 
     /// Maps the machine's memory anew. A queue that runs stays where it is.
     fn map(&mut self, words: &[u64], fds: Vec<OwnedFd>) -> Result<(), Ended> {
         if fds.is_empty() || words.len() != 1 + 4 * fds.len() || words[0] as u32 as usize != fds.len() {
-            return Err("a table of memory without a descriptor for each region".to_owned());
+            return Err("a table of memory without a descriptor for each region".into());
         }
         let mut regions: Vec<(&[u64; 4], _)> = words[1..].as_chunks().0.iter().zip(fds).collect();
         regions.sort_by_key(|(region, _)| region[0]);
@@ -163,8 +158,7 @@ impl VirtualMachine {
         let ranges = regions.into_iter().map(|([guest, bytes, _, offset], fd)| {
             (GuestAddress(*guest), *bytes as usize, Some(FileOffset::new(File::from(fd), *offset)))
         });
-        let memory = GuestMemoryMmap::from_ranges_with_files(ranges);
-        self.memory = memory.map_err(|error| format!("its memory: {error}"))?;
+        self.memory = GuestMemoryMmap::from_ranges_with_files(ranges)?;
         (0..QUEUES)
             .try_for_each(|queue| if self.rings[queue].queue.ready() { self.place(queue) } else { Ok(()) })
     }
@@ -173,8 +167,7 @@ impl VirtualMachine {
         let ring = &mut self.rings[queue];
         ring.stop(poller);
         let kick = kick.ok_or("a queue without a descriptor for its kicks")?;
-        let added = poller.add(kick.as_fd(), self.kicks_at + queue, Interest::Read);
-        added.map_err(|error| format!("wait for its kicks: {error}"))?;
+        poller.add(kick.as_fd(), self.kicks_at + queue, Interest::Read)?;
         ring.kick = Some(kick);
         self.place(queue)
     }
@@ -191,15 +184,15 @@ impl VirtualMachine {
             place.ok_or(Error::FindMemoryRegion)
         };
         let [table, used, available] = ring.places;
-        let placed = inside(table).and_then(|at| ring.queue.try_set_desc_table_address(at));
-        let placed = placed.and_then(|()| ring.queue.try_set_used_ring_address(inside(used)?));
-        let placed = placed.and_then(|()| ring.queue.try_set_avail_ring_address(inside(available)?));
-        ring.queue.set_ready(placed.is_ok());
-        let next = placed.and_then(|()| match ring.queue.is_valid(&self.memory) {
-            true => ring.queue.used_idx(&self.memory, Ordering::Acquire),
-            false => Err(Error::FindMemoryRegion),
-        });
-        ring.queue.set_next_used(next.map_err(unsound("the place of a queue"))?.0);
+        ring.queue.try_set_desc_table_address(inside(table)?)?;
+        ring.queue.try_set_used_ring_address(inside(used)?)?;
+        ring.queue.try_set_avail_ring_address(inside(available)?)?;
+        ring.queue.set_ready(true);
+        if !ring.queue.is_valid(&self.memory) {
+            return Err("a queue that ends outside its memory".into());
+        }
+        let next = ring.queue.used_idx(&self.memory, Ordering::Acquire)?;
+        ring.queue.set_next_used(next.0);
         Ok(())
     }
 
@@ -214,18 +207,17 @@ impl VirtualMachine {
         if !ring.runs() {
             return Ok(());
         }
-        let chains: Vec<_> =
-            ring.queue.iter(memory).map_err(unsound("the queue of what it sends"))?.collect();
+        let chains: Vec<_> = ring.queue.iter(memory)?.collect();
         for chain in &chains {
-            let mut reader = chain.clone().reader(memory).map_err(unsound("a buffer"))?;
+            let mut reader = chain.clone().reader(memory)?;
             let mut message = vec![0; reader.available_bytes().min(LONGEST_BUFFER)];
-            reader.read_exact(&mut message).map_err(|error| format!("a buffer: {error}"))?;
+            reader.read_exact(&mut message)?;
             if radio_message(&message).is_none() || reader.available_bytes() > 0 {
                 let bytes = message.len() + reader.available_bytes();
-                return Err(format!("a buffer of {bytes} bytes without a whole message of MAC80211_HWSIM"));
+                return Err(format!("a buffer of {bytes} bytes without a whole message of its radio").into());
             }
             sink(message);
-            ring.queue.add_used(memory, chain.head_index(), 0).map_err(unsound("a used buffer"))?;
+            ring.queue.add_used(memory, chain.head_index(), 0)?;
         }
         ring.call(!chains.is_empty());
         Ok(())
@@ -243,14 +235,12 @@ impl VirtualMachine {
         let (memory, ring) = (&self.memory, &mut self.rings[RECEIVED]);
         let before = self.waiting.len();
         while let Some(message) = self.waiting.front().filter(|_| ring.runs()) {
-            let next = ring.queue.iter(memory).map_err(unsound("the queue of what it receives"))?.next();
+            let next = ring.queue.iter(memory)?.next();
             let Some(chain) = next else { break };
             let head = chain.head_index();
-            let mut writer = chain.writer(memory).map_err(unsound("a buffer"))?;
-            writer
-                .write_all(message)
-                .map_err(|error| format!("a buffer for {} bytes: {error}", message.len()))?;
-            ring.queue.add_used(memory, head, as_u32(message.len())).map_err(unsound("a used buffer"))?;
+            let mut writer = chain.writer(memory)?;
+            writer.write_all(message)?;
+            ring.queue.add_used(memory, head, as_u32(message.len()))?;
             self.waiting.pop_front();
         }
         ring.call(self.waiting.len() < before);

@@ -3,7 +3,7 @@
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,10 +17,11 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryMmap};
 
-use super::clients::{Listeners, MediumClients};
+use super::clients::MediumClients;
 use crate::air::hwsim::HwsimMedium;
 use crate::scenario::first_arm_unless;
 use crate::serving::serve_beside;
+use hopwise_daemon::control::BoundSocket;
 use hopwise_daemon::own_files::OwnFolder;
 
 /// The machine's memory, the place of it in the machine's process, and the length of its queues.
@@ -78,9 +79,9 @@ struct TestSockets {
 impl TestSockets {
     fn new(macs: &[Mac]) -> TestSockets {
         let folder = OwnFolder::make("hopwise-medium-").expect("a folder");
-        let listen = |name| UnixListener::bind(folder.path().join(name)).expect("a socket");
-        let listeners: Listeners = [Some(listen("machines")), Some(listen("programs"))];
-        let clients = Rc::new(MediumClients::new(listeners, macs).expect("a poller"));
+        let bind = |name| Some(BoundSocket::bind(&folder.path().join(name)).expect("a socket"));
+        let clients = MediumClients::new([bind("machines"), bind("programs")], macs);
+        let clients = Rc::new(clients.expect("a poller"));
         TestSockets { folder, clients }
     }
 
@@ -375,6 +376,9 @@ fn requests_that_are_not_sound_end_their_machine_alone() {
     // A kick that nobody can wait for, and a message without an end.
     let file: OwnedFd = std::fs::File::open(env!("CARGO_MANIFEST_DIR")).expect("a folder").into();
     ends(|machine| machine.request_of(12, &[0], &[&file]));
+    let (kick, _) = std::io::pipe().expect("a descriptor is left");
+    let kick: OwnedFd = kick.into();
+    ends(|machine| machine.request_of(12, &[1], &[&kick]));
     ends(|machine| {
         machine
             .socket
