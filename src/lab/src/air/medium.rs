@@ -29,10 +29,10 @@ Examples:
   hopwise air medium net.cfg --vhost-user /tmp/medium.socket
   hopwise air medium configs/chain.yaml --set topology.hops=2 --control /tmp/control.socket --capture
 
-A machine of qemu 10.2 or newer has its radios on the medium with mac80211_hwsim in its kernel, shared memory and
-`-device vhost-user-test-device-pci,virtio-id=29,num_vqs=2,chardev=NAME`. A radio is the station that has the address of
-its interface: by `ids` in a configuration of wmediumd, and else 02:00:00:00:00:00 for the first node, …:01 for the
-second. It runs in real time, ends on SIGTERM, SIGINT, SIGQUIT or SIGHUP, and writes medium.json then.")]
+A machine of qemu 10.2 or newer has its radios on the medium by mac80211_hwsim in its kernel, shared memory, and
+`-device vhost-user-test-device-pci,virtio-id=29,num_vqs=2,vq_size=1024,chardev=NAME`. A radio is the station that has
+the address of its interface: by `ids` in a configuration of wmediumd, and else 02:00:00:00:00:00 for the first node,
+…:01 for the second. It runs in real time, ends on SIGTERM, SIGINT, SIGQUIT or SIGHUP, and writes medium.json then.")]
 pub(crate) struct Arguments {
     /// Scenario file in YAML, or a configuration of wmediumd (.cfg)
     #[arg(value_name = "FILE")]

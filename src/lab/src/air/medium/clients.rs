@@ -109,13 +109,14 @@ impl KernelRadios for MediumClients {
 
     fn receive(&self, frame: &ReceivedFrame<'_>) -> io::Result<()> {
         let clients = &mut *self.inner.borrow_mut();
-        // The radio may be with anybody, and have Linux's address, until it says a word.
+        // A radio that has said no word may be with any client that has no other radio, and have Linux's address.
         let owner = clients.stations.get(&frame.radio).copied().flatten();
         let mut radio = frame.radio;
         radio[0] |= RADIO_BIT;
         let radio = owner.map_or(radio, |(_, radio)| radio);
         let hears = |(number, client): (&usize, &MediumClient)| {
-            let is_owner = owner.is_none_or(|(owner, _)| owner == *number);
+            let has_radio = || clients.stations.values().flatten().any(|(owner, _)| owner == number);
+            let is_owner = owner.map_or_else(|| !has_radio(), |(owner, _)| owner == *number);
             match client {
                 MediumClient::Machine(_) => is_owner,
                 MediumClient::Program(program) => program.is_registered && (is_owner || program.hears_all),

@@ -151,12 +151,21 @@ impl VirtualMachine {
         if fds.is_empty() || words.len() != 1 + 4 * fds.len() || words[0] as u32 as usize != fds.len() {
             return Err("a table of memory without a descriptor for each region".into());
         }
-        let mut regions: Vec<(&[u64; 4], _)> = words[1..].as_chunks().0.iter().zip(fds).collect();
+        let files = fds.into_iter().map(File::from);
+        let mut regions: Vec<(&[u64; 4], File)> = words[1..].as_chunks().0.iter().zip(files).collect();
         regions.sort_by_key(|(region, _)| region[0]);
+        // Nobody else looks, and a page behind the end would end us.
+        let fits = |([_, bytes, _, offset], file): &(&[u64; 4], File)| {
+            let length = file.metadata().map_or(0, |facts| facts.len());
+            offset.checked_add(*bytes).is_some_and(|end| end <= length)
+        };
+        if !regions.iter().all(fits) {
+            return Err("a region of memory beyond the end of its file".into());
+        }
         self.regions =
             regions.iter().map(|([guest, bytes, process, _], _)| [*process, *bytes, *guest]).collect();
-        let ranges = regions.into_iter().map(|([guest, bytes, _, offset], fd)| {
-            (GuestAddress(*guest), *bytes as usize, Some(FileOffset::new(File::from(fd), *offset)))
+        let ranges = regions.into_iter().map(|([guest, bytes, _, offset], file)| {
+            (GuestAddress(*guest), *bytes as usize, Some(FileOffset::new(file, *offset)))
         });
         self.memory = GuestMemoryMmap::from_ranges_with_files(ranges)?;
         (0..QUEUES)
