@@ -1,6 +1,6 @@
 //! Machines and programs that are made up: sound ones, whose frames go over a scenario's radio, and hostile ones.
 
-use std::io::{IoSlice, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -225,10 +225,10 @@ impl TestMachine {
         message
     }
 
-    /// The medium has closed the socket.
+    /// The medium has closed the socket, perhaps before it read all requests.
     fn is_ended(&mut self) -> bool {
-        let mut answers = Vec::new();
-        self.socket.read_to_end(&mut answers).is_ok()
+        let end = self.socket.read_to_end(&mut Vec::new());
+        end.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |_| true)
     }
 }
 
