@@ -20,8 +20,8 @@ pub(super) type Ended = Box<dyn std::error::Error>;
 
 /// The messages of a client that are read in a row. Other clients wait meanwhile.
 pub(super) const MOST_AT_ONCE: usize = 64;
+/// The clients that are served, and the addresses of unknown radios that are told.
 const MOST_CLIENTS: usize = 64;
-const MOST_UNKNOWN: usize = 64;
 /// A client has this number of indexes for the poller: its socket, and two queues. The first indexes are those of our
 /// own sockets.
 const INDEXES: usize = 4;
@@ -30,9 +30,6 @@ const KICKS: usize = 1;
 const RADIO_BIT: u8 = 0x40;
 /// The family of netlink's messages, which has a number in kernels alone.
 const FAMILY: u16 = 0;
-
-/// Sockets for virtual machines, and for programs.
-pub(super) type Sockets = [Option<BoundSocket>; 2];
 
 #[derive(Debug)]
 enum MediumClient {
@@ -44,7 +41,8 @@ enum MediumClient {
 struct AllClients {
     poller: Poller,
     clock: Clock,
-    sockets: Sockets,
+    /// For virtual machines, and for programs.
+    sockets: [Option<BoundSocket>; 2],
     /// By number, from 1.
     all: BTreeMap<usize, MediumClient>,
     last: usize,
@@ -62,7 +60,7 @@ pub(super) struct MediumClients {
 }
 
 impl MediumClients {
-    pub(super) fn new(sockets: Sockets, macs: &[Mac]) -> io::Result<MediumClients> {
+    pub(super) fn new(sockets: [Option<BoundSocket>; 2], macs: &[Mac]) -> io::Result<MediumClients> {
         let poller = Poller::new()?;
         for (nth, socket) in sockets.iter().enumerate() {
             if let Some(BoundSocket { listener, .. }) = socket {
@@ -217,7 +215,7 @@ impl AllClients {
         let address = StationAddress(radio);
         let Some(mac) = found else {
             self.refusals.refused += 1;
-            if self.unknown.len() < MOST_UNKNOWN && self.unknown.insert(radio) {
+            if self.unknown.len() < MOST_CLIENTS && self.unknown.insert(radio) {
                 tracing::warn!(client = number, radio = %address, "no station has this address, or it is taken");
             }
             return None;

@@ -11,13 +11,10 @@ use super::framed::FramedSocket;
 
 const HEADER: usize = 8;
 const LONGEST: usize = 64 << 10;
-/// The types of its messages.
+/// The types of its messages that both sides send: a refusal, an acknowledgement, and a message of netlink.
 const INVALID: u32 = 0;
 const ACK: u32 = 1;
-const REGISTER: u32 = 2;
-const UNREGISTER: u32 = 3;
 pub(super) const NETLINK: u32 = 4;
-const SET_CONTROL: u32 = 5;
 /// The flags of a control message: to hear when a transmission begins, and to get the frames of all radios.
 const TELLS_STARTS: u8 = 1;
 const HEARS_ALL: u8 = 2;
@@ -48,11 +45,11 @@ impl MediumProgram {
             let is_sound = match kind {
                 // It has read a message: there may be room for the next one.
                 ACK => continue,
-                REGISTER | UNREGISTER => {
-                    std::mem::replace(&mut self.is_registered, kind == REGISTER) != (kind == REGISTER)
-                }
+                // REGISTER and UNREGISTER
+                2 | 3 => std::mem::replace(&mut self.is_registered, kind == 2) != (kind == 2),
                 NETLINK => radio_message(&data).is_some(),
-                SET_CONTROL => {
+                // SET_CONTROL
+                5 => {
                     // A message without flags has none of them.
                     let flags = data.first().copied().unwrap_or(0);
                     self.hears_all = flags & HEARS_ALL != 0;

@@ -129,6 +129,7 @@ impl VirtualMachine {
             11 => {
                 answer = Some(queue as u64 | u64::from(ring.queue.next_avail()) << 32);
                 ring.stop(poller);
+                self.waiting.clear();
             }
             // SET_VRING_KICK, which begins the queue, and SET_VRING_CALL
             12 | 13 => {
