@@ -1,5 +1,5 @@
-# In the machines of scripts/check-vhost: joins an ad hoc network. The second machine pings the first one and sends to it
-# over TCP, says what became of it, and ends.
+# In the machines of scripts/check-vhost: joins an ad hoc network. The second machine pings the first one and sends to
+# it over TCP, says what became of it, and ends.
 export PATH=/usr/sbin:/usr/bin:/usr/lib/busybox HOME=/root LANG=C.UTF-8
 mount -t proc proc /proc
 mount -t sysfs sys /sys

@@ -171,6 +171,7 @@ pub fn routes(plan: &Plan) -> Vec<Vec<RouteStep>> {
 
 #[cfg(test)]
 mod tests {
+    use hopwise_air::frames::mac_of;
     use hopwise_core::Instant;
 
     use super::*;

@@ -16,7 +16,7 @@ pub(crate) mod netns;
 Examples:
   hopwise air netns configs/chain.yaml -- ip netns exec chain-n0 ping -c 3 10.0.0.3
   hopwise air hwsim configs/chain.yaml --set topology.hops=3 --shell
-  hopwise air medium net.cfg --vhost-user /tmp/medium.socket")]
+  hopwise air medium net.cfg --vhost-user medium.socket")]
 pub struct Arguments {
     #[command(subcommand)]
     world: AirWorld,

@@ -26,8 +26,8 @@ mod tests;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  hopwise air medium net.cfg --vhost-user /tmp/medium.socket
-  hopwise air medium configs/chain.yaml --set topology.hops=2 --control /tmp/control.socket --capture
+  hopwise air medium net.cfg --vhost-user medium.socket
+  hopwise air medium configs/chain.yaml --set topology.hops=2 --control control.socket --capture
 
 A machine of qemu 10.2 or newer has its radios on the medium by mac80211_hwsim in its kernel, shared memory, and
 `-device vhost-user-test-device-pci,virtio-id=29,num_vqs=2,vq_size=1024,chardev=NAME`. A radio is the station that has
