@@ -13,6 +13,9 @@ use super::clients::Ended;
 /// The most descriptors of a message: one for each region of memory that vhost-user has room for.
 const MOST_FDS: usize = 8;
 
+/// A message with its header, and its descriptors.
+type FramedMessage = (Vec<u8>, Vec<OwnedFd>);
+
 #[derive(Debug)]
 pub(super) struct FramedSocket {
     pub(super) socket: UnixStream,
@@ -28,9 +31,9 @@ impl FramedSocket {
         FramedSocket { socket, header, most, begun: Vec::new(), fds: Vec::new() }
     }
 
-    /// The next message with its header, if all of it has come. It reads no byte of a later one, whose descriptors come
+    /// The next message, if all of it has come. It reads no byte of a later one, whose descriptors come
     /// with the first byte.
-    pub(super) fn next(&mut self) -> Result<Option<(Vec<u8>, Vec<OwnedFd>)>, Ended> {
+    pub(super) fn next(&mut self) -> Result<Option<FramedMessage>, Ended> {
         loop {
             let length = self.begun.get(self.header - 4..).and_then(|rest| rest.first_chunk());
             let length = length.map_or(0, |word| u32::from_ne_bytes(*word) as usize);

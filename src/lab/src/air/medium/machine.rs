@@ -64,6 +64,11 @@ pub(super) struct VirtualMachine {
     waiting: VecDeque<Vec<u8>>,
 }
 
+/// The number in two words, of which the first is the lower one.
+fn long([low, high]: [u32; 2]) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
 impl VirtualMachine {
     pub(super) fn new(socket: UnixStream, kicks_at: usize) -> Result<VirtualMachine, Ended> {
         let ring = || -> Result<Ring, Error> {
@@ -98,14 +103,14 @@ impl VirtualMachine {
     }
 
     fn do_request(&mut self, message: &[u8], fds: Vec<OwnedFd>, poller: &Poller) -> Result<(), Ended> {
-        let words = [&message[..8], &message[HEADER..]].concat();
-        let words: Vec<_> = words.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
-        let word = |nth: usize| words.get(nth).copied().ok_or("a request that is too short");
-        let (request, flags) = (words[0] as u32, (words[0] >> 32) as u32);
+        let words: Vec<_> = message.as_chunks().0.iter().map(|word| u32::from_ne_bytes(*word)).collect();
+        let (request, flags, body) = (words[0], words[1], &words[HEADER / 4..]);
+        let word = |nth: usize| body.get(nth).copied().ok_or("a request that is too short");
+        let long = |nth: usize| -> Result<u64, Ended> { Ok(long([word(nth)?, word(nth + 1)?])) };
         // A request about a queue begins with its number.
         let is_of_queue = matches!(request, 8..=13 | 18);
-        let first = if is_of_queue { word(1)? } else { 0 };
-        let (queue, value) = ((first as u32 & !NO_FD) as usize, (first >> 32) as u32);
+        let (first, value) = if is_of_queue { (word(0)?, word(1)?) } else { (0, 0) };
+        let queue = (first & !NO_FD) as usize;
         let ring = self.rings.get_mut(queue).ok_or_else(|| format!("queue {queue}, expected 0 or 1"))?;
         let mut answer = (flags & WANTS_ANSWER != 0).then_some(0);
         match request {
@@ -114,17 +119,17 @@ impl VirtualMachine {
             15 => answer = Some(PROTOCOL),
             17 => answer = Some(QUEUES as u64),
             // SET_FEATURES: with vhost-user's own, queues wait for SET_VRING_ENABLE.
-            2 if word(1)? & HAS_PROTOCOL == 0 => {
-                self.rings.iter_mut().for_each(|ring| ring.is_enabled = true)
+            2 if long(0)? & HAS_PROTOCOL == 0 => {
+                self.rings.iter_mut().for_each(|ring| ring.is_enabled = true);
             }
             // SET_FEATURES, SET_OWNER, RESET_OWNER, SET_VRING_ERR and SET_PROTOCOL_FEATURES
             2 | 3 | 4 | 14 | 16 => {}
             // SET_MEM_TABLE
-            5 => self.map(&words[1..], fds)?,
+            5 => self.map(body, fds)?,
             // SET_VRING_NUM, SET_VRING_ADDR and SET_VRING_BASE
             8 => ring.queue.try_set_size(u16::try_from(value)?)?,
-            9 => ring.places = [word(2)?, word(3)?, word(4)?],
-            10 => ring.queue.set_next_avail(value as u16),
+            9 => ring.places = [long(2)?, long(4)?, long(6)?],
+            10 => ring.queue.set_next_avail(u16::try_from(value)?),
             // GET_VRING_BASE, which ends the queue
             11 => {
                 answer = Some(queue as u64 | u64::from(ring.queue.next_avail()) << 32);
@@ -133,7 +138,7 @@ impl VirtualMachine {
             }
             // SET_VRING_KICK, which begins the queue, and SET_VRING_CALL
             12 | 13 => {
-                let fd = fds.into_iter().next().filter(|_| first as u32 & NO_FD == 0);
+                let fd = fds.into_iter().next().filter(|_| first & NO_FD == 0);
                 fd.as_ref().map_or(Ok(()), |fd| fcntl_setfl(fd, OFlags::NONBLOCK))?;
                 if request == 12 { self.start(queue, fd, poller)? } else { ring.call = fd }
             }
@@ -148,15 +153,16 @@ impl VirtualMachine {
     }
 
     /// Maps the machine's memory anew. A queue that runs stays where it is.
-    fn map(&mut self, words: &[u64], fds: Vec<OwnedFd>) -> Result<(), Ended> {
-        if fds.is_empty() || words.len() != 1 + 4 * fds.len() || words[0] as u32 as usize != fds.len() {
+    fn map(&mut self, words: &[u32], fds: Vec<OwnedFd>) -> Result<(), Ended> {
+        if fds.is_empty() || words.len() != 2 + 8 * fds.len() || words[0] as usize != fds.len() {
             return Err("a table of memory without a descriptor for each region".into());
         }
-        let files = fds.into_iter().map(File::from);
-        let mut regions: Vec<(&[u64; 4], File)> = words[1..].as_chunks().0.iter().zip(files).collect();
+        let region = |words: &[u32; 8]| [0, 2, 4, 6].map(|at| long([words[at], words[at + 1]]));
+        let regions = words[2..].as_chunks().0.iter().map(region);
+        let mut regions: Vec<_> = regions.zip(fds.into_iter().map(File::from)).collect();
         regions.sort_by_key(|(region, _)| region[0]);
         // Nobody else looks, and a page behind the end would end us.
-        let fits = |([_, bytes, _, offset], file): &(&[u64; 4], File)| {
+        let fits = |([_, bytes, _, offset], file): &([u64; 4], File)| {
             let length = file.metadata().map_or(0, |facts| facts.len());
             offset.checked_add(*bytes).is_some_and(|end| end <= length)
         };
@@ -166,7 +172,8 @@ impl VirtualMachine {
         self.regions =
             regions.iter().map(|([guest, bytes, process, _], _)| [*process, *bytes, *guest]).collect();
         let ranges = regions.into_iter().map(|([guest, bytes, _, offset], file)| {
-            (GuestAddress(*guest), *bytes as usize, Some(FileOffset::new(file, *offset)))
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            (GuestAddress(guest), bytes, Some(FileOffset::new(file, offset)))
         });
         self.memory = GuestMemoryMmap::from_ranges_with_files(ranges)?;
         (0..QUEUES)

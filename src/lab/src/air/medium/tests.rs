@@ -383,7 +383,7 @@ fn requests_that_are_not_sound_end_their_machine_alone() {
         machine
             .socket
             .write_all(&[[1, 1, 1 << 30].map(u32::to_ne_bytes).as_flattened()].concat())
-            .expect("room")
+            .expect("room");
     });
 }
 
