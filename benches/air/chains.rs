@@ -84,6 +84,7 @@ fn plan((profile, hops, seconds): (&str, u32, u64), routing: RoutingPlan, receiv
     let tcp = routing.limit_hops(TcpConfig::ns2(1000));
     Plan {
         positions: (0..=hops).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect(),
+        macs: Vec::new(),
         wires: Vec::new(),
         phy: Phy::named(profile).expect("a profile"),
         radio: Radio::default(),

@@ -77,6 +77,7 @@ fn plan(columns: u32, rows: u32) -> Plan {
     };
     Plan {
         positions: (0..columns * rows).map(|n| Some(position(n))).collect(),
+        macs: Vec::new(),
         wires: Vec::new(),
         phy: Phy::named("dsss-2mbps").expect("a profile"),
         radio: Radio::default(),

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use hopwise_air::frames::{Framing, Mac, mac_of};
+use hopwise_air::frames::{Framing, Mac};
 use hopwise_air::{Arp, Live, OutsideDevices, RadioWorld, WholeRadio, name_of};
 use hopwise_core::narrow::as_u32;
 use hopwise_core::{LinkId, Machine, NextHop};
@@ -96,7 +96,7 @@ pub fn stations(plan: &Plan) -> Vec<LiveStation> {
             queue: interface.queue,
         };
         LiveStation {
-            mac: mac_of(node),
+            mac: plan.mac(node),
             address: address_of(node),
             devices: interfaces(plan, node).into_iter().map(device).collect(),
         }
@@ -110,7 +110,7 @@ pub fn world(plan: &Plan) -> Live<OutsideDevices> {
         let outside = OutsideDevices::new(station.mac);
         station.devices.iter().fold(outside, |outside, device| device.in_world(outside))
     };
-    let config = build::air(plan, Framing::Ethernet, &|node| name_of(mac_of(node)));
+    let config = build::air(plan, Framing::Ethernet, &|node| name_of(plan.mac(node)));
     let mut world = RadioWorld::new(config, stations(plan).into_iter().map(outside).collect());
     world.more = OutsideDevices::poll_beside;
     if plan.phy.is_ht() {
@@ -134,7 +134,7 @@ pub fn totals<M: Machine>(world: &RadioWorld<M>, queues: QueueTotals) -> AirTota
 /// The same world for kernels that hand over whole frames of 802.11. With `overhear` each station also receives frames
 /// for other stations, as its monitors do. A station's queue is the plan's, and holds at most `most`.
 pub fn world_of_frames(plan: &Plan, most: usize, overhear: bool) -> Live<WholeRadio> {
-    let mut config = build::air(plan, Framing::Whole, &|node| name_of(mac_of(node)));
+    let mut config = build::air(plan, Framing::Whole, &|node| name_of(plan.mac(node)));
     // The kernels resolve addresses themselves.
     config.arp = Arp::Known;
     config.stations.iter_mut().for_each(|station| station.hears_all = overhear);
@@ -171,6 +171,7 @@ pub fn routes(plan: &Plan) -> Vec<Vec<RouteStep>> {
 
 #[cfg(test)]
 mod tests {
+    use hopwise_air::frames::mac_of;
     use hopwise_core::Instant;
 
     use super::*;

@@ -87,6 +87,7 @@ impl Armed {
         let mac = radio::mac(&phy, file);
         Ok(Plan {
             positions: nodes.positions.clone(),
+            macs: Vec::new(),
             tracks: nodes.tracks.clone(),
             wires: nodes.wires.clone(),
             phy,

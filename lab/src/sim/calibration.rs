@@ -74,6 +74,7 @@ impl CalibrationRow {
         };
         Plan {
             positions: places(self.hops),
+            macs: Vec::new(),
             wires: Vec::new(),
             phy: Phy::named(&self.profile).expect("a profile"),
             radio: Radio::default(),

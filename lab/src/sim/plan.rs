@@ -7,6 +7,7 @@ use hopwise_agents::Profile;
 use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
+use hopwise_air::frames::{Mac, mac_of};
 use hopwise_air::medium::{Position, Radio};
 use hopwise_air::motion::NodeTrack;
 use hopwise_air::phy::Phy;
@@ -30,6 +31,8 @@ use crate::world;
 pub struct Plan {
     /// The place of each node's radio; `None`: it has wires alone.
     pub positions: Vec<Option<Position>>,
+    /// The addresses of radios that have none of ours, by node.
+    pub macs: Vec<Mac>,
     /// Movement of the nodes; empty: no node moves.
     pub tracks: Vec<Option<NodeTrack>>,
     /// The wires between nodes.
@@ -70,6 +73,13 @@ pub struct Plan {
     pub seed: u64,
     /// Events that each endpoint keeps until they are drained; 0 without a reader.
     pub trace_events: usize,
+}
+
+impl Plan {
+    /// The address of a node's radio.
+    pub fn mac(&self, node: u32) -> Mac {
+        self.macs.get(node as usize).copied().unwrap_or_else(|| mac_of(node))
+    }
 }
 
 /// A routing protocol and its constants.

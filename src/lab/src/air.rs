@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use hopwise_daemon::failure::Failure;
 
 pub(crate) mod hwsim;
+mod medium;
 pub(crate) mod netns;
 
 /// Run programs over emulated Wi-Fi, in network namespaces or a virtual machine
@@ -14,7 +15,8 @@ pub(crate) mod netns;
 #[command(after_help = "\
 Examples:
   hopwise air netns configs/chain.yaml -- ip netns exec chain-n0 ping -c 3 10.0.0.3
-  hopwise air hwsim configs/chain.yaml --set topology.hops=3 --shell")]
+  hopwise air hwsim configs/chain.yaml --set topology.hops=3 --shell
+  hopwise air medium net.cfg --vhost-user medium.socket")]
 pub struct Arguments {
     #[command(subcommand)]
     world: AirWorld,
@@ -24,6 +26,7 @@ pub struct Arguments {
 enum AirWorld {
     Netns(netns::Arguments),
     Hwsim(hwsim::Arguments),
+    Medium(medium::Arguments),
 }
 
 /// Returns the exit status of COMMAND, if there was one.
@@ -31,5 +34,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.world {
         AirWorld::Netns(arguments) => netns::run(arguments),
         AirWorld::Hwsim(arguments) => hwsim::run(arguments),
+        AirWorld::Medium(arguments) => medium::run(arguments),
     }
 }

@@ -48,7 +48,7 @@ const LONG_PREAMBLE_NS: u64 = 192_000;
 const OFDM_PREAMBLE_NS: u64 = 20_000;
 
 /// The fields that all frames of a world share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitor {
     flags: u8,
     mhz: u16,
@@ -56,11 +56,12 @@ pub struct Monitor {
     preamble_ns: u64,
     /// Data frames have QoS Control.
     has_qos: bool,
+    macs: Vec<Mac>,
 }
 
 impl Monitor {
-    /// The fields for frames of this physical layer and radio.
-    pub fn new(phy: &Phy, radio: &Radio) -> Monitor {
+    /// The fields for frames of this physical layer and radio. Stations have these addresses, or else our own.
+    pub fn new(phy: &Phy, radio: &Radio, macs: Vec<Mac>) -> Monitor {
         let (preamble_ns, coding) = match phy.coding {
             Coding::Dsss { preamble_ns } => (preamble_ns, CCK),
             Coding::ErpOfdm | Coding::Ofdm => (OFDM_PREAMBLE_NS, OFDM),
@@ -72,7 +73,12 @@ impl Monitor {
             channel_flags: coding | if phy.coding == Coding::Ofdm { BAND_5_GHZ } else { BAND_2_GHZ },
             preamble_ns,
             has_qos: phy.is_ht(),
+            macs,
         }
+    }
+
+    fn mac(&self, station: u32) -> Mac {
+        self.macs.get(station as usize).copied().unwrap_or_else(|| mac_of(station))
     }
 
     /// Appends a frame that was sent or decoded, and returns whether it was. A receiver could not write down any other.
@@ -129,12 +135,12 @@ impl Monitor {
         let qos = if self.has_qos && frame.kind == FrameKind::Data { QOS } else { 0 };
         out.extend_from_slice(&[control(frame.kind) | qos, repeat]);
         out.extend_from_slice(&duration);
-        out.extend_from_slice(&mac_of(frame.to));
+        out.extend_from_slice(&self.mac(frame.to));
         match frame.kind {
             FrameKind::Cts | FrameKind::Ack => {}
-            FrameKind::Rts => out.extend_from_slice(&mac_of(event.sender)),
+            FrameKind::Rts => out.extend_from_slice(&self.mac(event.sender)),
             FrameKind::BlockAck | FrameKind::BlockAckReq => {
-                out.extend_from_slice(&mac_of(event.sender));
+                out.extend_from_slice(&self.mac(event.sender));
                 let tid = category_of(frame.number).priority() << 4;
                 out.extend_from_slice(&[COMPRESSED, tid]);
                 out.extend_from_slice(&sequence_control(frame.number));
@@ -143,7 +149,7 @@ impl Monitor {
                 }
             }
             FrameKind::Data => {
-                out.extend_from_slice(&mac_of(event.sender));
+                out.extend_from_slice(&self.mac(event.sender));
                 out.extend_from_slice(&CELL);
                 out.extend_from_slice(&sequence_control(frame.number));
                 if qos != 0 {
@@ -302,7 +308,7 @@ mod tests {
 
     fn written(event: &FrameEvent, profile: &str, framing: Framing, packet: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        Monitor::new(&phy(profile), &Radio::default()).write(event, framing, packet, &mut bytes);
+        Monitor::new(&phy(profile), &Radio::default(), Vec::new()).write(event, framing, packet, &mut bytes);
         bytes
     }
 
@@ -364,7 +370,7 @@ mod tests {
         let mut event = event(FrameKind::Data);
         event.frame.rate = phy.data;
         let mut bytes = Vec::new();
-        Monitor::new(&phy, &Radio::default()).write(&event, Framing::Packet, &packet, &mut bytes);
+        Monitor::new(&phy, &Radio::default(), Vec::new()).write(&event, Framing::Packet, &packet, &mut bytes);
         let header = HT_RADIOTAP_LEN as usize;
         assert_eq!(bytes[2..8], [26, 0, 0x2b, 0, 0x08, 0]);
         // The first bit of data comes 40 µs after the frame's.
@@ -381,7 +387,7 @@ mod tests {
         let mut event = event(FrameKind::Data);
         event.frame.rate = phy.data;
         let mut bytes = Vec::new();
-        Monitor::new(&phy, &Radio::default()).write(&event, Framing::Packet, &[0x45], &mut bytes);
+        Monitor::new(&phy, &Radio::default(), Vec::new()).write(&event, Framing::Packet, &[0x45], &mut bytes);
         assert_eq!(bytes[2..8], [36, 0, 0x2b, 0, 0x20, 0]);
         // The first bit of data comes 44 µs after the frame's.
         assert_eq!(bytes[8..16], 1_000_046_u64.to_le_bytes());

@@ -126,7 +126,7 @@ fn configurations_of_wmediumd_run_as_they_are_and_bad_ones_have_an_error_with_a_
     ] {
         let done = run(text);
         let printed = said(&done);
-        assert!(printed.starts_with("n1\nStation 02:00:00:00:00:01"), "{text}: {printed}");
+        assert!(printed.starts_with("n1\nStation 02:00:00:00:01:00"), "{text}: {printed}");
         assert!(printed.contains(&format!("signal avg:\t{signal}")), "{text}: {printed}");
     }
     let bad = said(&run("}; model: { type = \"magic\"; };"));

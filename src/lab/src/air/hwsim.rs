@@ -5,10 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use hopwise_host::own_file::folder_of;
-use hopwise_lab::scenario::{Prepared, Scenario};
+use hopwise_lab::scenario::Prepared;
 use hopwise_mesh::LiveRouter;
 
-use crate::scenario::first_arm_unless;
 use hopwise_daemon::failure::{Failure, remark};
 
 mod arguments;
@@ -21,12 +20,15 @@ mod network;
 mod qemu;
 mod wmediumd;
 
-pub(crate) use arguments::Arguments;
 use arguments::words;
+pub(crate) use arguments::{Arguments, OfRadios};
 pub(crate) use field::RadioSetup;
 use guest::{Guest, SharedFolder, Up};
 use image::Image;
+pub(super) use inside::HwsimReport;
+pub(super) use medium::HwsimMedium;
 pub(crate) use network::{CarriedRadios, HwsimNetwork};
+pub(super) use network::{MOST_WAITING, begin};
 use qemu::Accelerator;
 
 /// The kernel's netlink socket, and a namespace each, hold more than that; a guest's processor does not.
@@ -40,10 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         remark(&format!("the guest's image is ready: {}", image.folder.display()));
         return Ok(ExitCode::SUCCESS);
     };
-    let stem = file.file_stem().unwrap_or_default();
-    let out = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(stem));
-    let scenario = load(file, &out, &arguments.set)?;
-    let prepared = first_arm_unless(&scenario, arguments.arm.as_deref(), arguments.seed)?;
+    let (prepared, out) = arguments.of.prepare(file)?;
     check(&prepared, arguments.shell.as_deref())?;
     if arguments.shell.is_some() && arguments.accelerator == Accelerator::Counted {
         let problem = "counted, expected auto, kvm or tcg: at a shell its clock would run ahead of its user";
@@ -66,22 +65,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         shares: shares(file, &out)?,
     };
     guest.run(&words(arguments, file)?)
-}
-
-/// A scenario, or what a configuration of wmediumd says, whose field is written beside the results.
-fn load(file: &Path, out: &Path, sets: &[String]) -> Result<Scenario, Failure> {
-    if file.extension().is_none_or(|kind| kind != "cfg") {
-        return Ok(Scenario::load(file, sets)?);
-    }
-    let text = std::fs::read(file).map_err(|error| Failure::refused(file.display().to_string(), error))?;
-    let text = String::from_utf8_lossy(&text);
-    let field = out.join("wmediumd.csv");
-    let at = |line: usize| format!("{}:{line}", file.display());
-    let medium =
-        wmediumd::read(&text, &field).map_err(|(line, problem)| Failure::refused(at(line), problem))?;
-    let written = std::fs::create_dir_all(out).and_then(|()| std::fs::write(&field, medium.field));
-    written.map_err(Failure::during("write wmediumd's links"))?;
-    Scenario::parse("wmediumd", &medium.scenario, sets).map_err(Failure::Located)
 }
 
 /// Refuses a scenario that the kernel's radios cannot play, or a shell on a node that it does not have.
@@ -174,7 +157,10 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use hopwise_lab::scenario::Scenario;
+
     use super::*;
+    use crate::scenario::first_arm_unless;
 
     fn problem(sets: &[&str], shell: Option<&str>) -> Option<String> {
         let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();

@@ -6,8 +6,8 @@
 pub(crate) mod wire;
 
 use std::cell::Cell;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::{fmt, io};
 
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{RecvFlags, SendFlags, bind, recv, send};
@@ -16,7 +16,9 @@ use super::ask::{ask, open};
 use super::message::{NetlinkMessage, messages};
 use crate::nl80211;
 use crate::sys;
-pub use wire::{Frame, Mac, ReceivedFrame, SenderFate, Status, legacy_rate};
+pub use wire::{
+    Frame, Mac, RadioMessage, ReceivedFrame, SenderFate, Status, legacy_rate, radio_message, received, status,
+};
 
 /// The module takes the close of any netlink socket with the port of ours for the end of ours, whatever its protocol
 /// and namespace. Ports that the kernel gives are numbers of processes, or above these.
@@ -66,6 +68,17 @@ impl Refusals {
     }
 }
 
+/// Radios that kernels drive, which send frames and receive them.
+pub trait KernelRadios: AsFd + fmt::Debug {
+    /// Hands over the frames that radios have sent so far, without waiting. The descriptor is readable when there may
+    /// be some.
+    fn read(&self, sink: &mut dyn FnMut(&Frame<'_>)) -> io::Result<()>;
+    /// Hands a frame to a radio. A refusal comes with the frames of a later [`read`](Self::read).
+    fn receive(&self, received: &ReceivedFrame<'_>) -> io::Result<()>;
+    /// Says what became of a frame; it comes after the frame has been received.
+    fn report(&self, status: &Status) -> io::Result<()>;
+}
+
 /// The radios of mac80211_hwsim, and the medium between them.
 #[derive(Debug)]
 pub struct Hwsim {
@@ -107,8 +120,26 @@ impl Hwsim {
         }
     }
 
-    /// Hands over the frames that radios have sent so far, without waiting.
-    pub fn read(&self, sink: &mut dyn FnMut(&Frame<'_>)) -> io::Result<()> {
+    /// The counts of refusals and overruns until now.
+    pub fn refusals(&self) -> Refusals {
+        self.refusals.get()
+    }
+
+    fn count(&self, add: impl FnOnce(&mut Refusals)) {
+        let mut refusals = self.refusals.get();
+        add(&mut refusals);
+        self.refusals.set(refusals);
+    }
+
+    /// The kernel handles a message before `send` returns; one that it refuses is no error here.
+    fn tell(&self, message: &[u8]) -> io::Result<()> {
+        send(&self.socket, message, SendFlags::empty())?;
+        Ok(())
+    }
+}
+
+impl KernelRadios for Hwsim {
+    fn read(&self, sink: &mut dyn FnMut(&Frame<'_>)) -> io::Result<()> {
         let mut buffer = [0_u8; BUFFER];
         loop {
             let bytes = match recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) {
@@ -135,31 +166,12 @@ impl Hwsim {
         }
     }
 
-    /// Hands a frame to a radio. A refusal comes with the frames of a later [`read`](Self::read).
-    pub fn receive(&self, received: &ReceivedFrame<'_>) -> io::Result<()> {
-        self.tell(wire::received(self.family, received))
+    fn receive(&self, received: &ReceivedFrame<'_>) -> io::Result<()> {
+        self.tell(&wire::received(self.family, received))
     }
 
-    /// Says what became of a frame; it comes after the frame has been received.
-    pub fn report(&self, status: &Status) -> io::Result<()> {
-        self.tell(wire::status(self.family, status))
-    }
-
-    /// The counts of refusals and overruns until now.
-    pub fn refusals(&self) -> Refusals {
-        self.refusals.get()
-    }
-
-    fn count(&self, add: impl FnOnce(&mut Refusals)) {
-        let mut refusals = self.refusals.get();
-        add(&mut refusals);
-        self.refusals.set(refusals);
-    }
-
-    /// The kernel handles a message before `send` returns; one that it refuses is no error here.
-    fn tell(&self, message: NetlinkMessage) -> io::Result<()> {
-        send(&self.socket, &message.finish(), SendFlags::empty())?;
-        Ok(())
+    fn report(&self, status: &Status) -> io::Result<()> {
+        self.tell(&wire::status(self.family, status))
     }
 }
 

@@ -3,11 +3,59 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use hopwise_lab::scenario::{Prepared, Scenario};
 use hopwise_lab::units::Time;
 
-use super::{MEMORY_MIB, place, program_in_guest, qemu};
+use super::{MEMORY_MIB, place, program_in_guest, qemu, wmediumd};
+use crate::scenario::first_arm_unless;
 use hopwise_daemon::failure::Failure;
 use hopwise_daemon::numbers;
+
+/// The settings of a medium for kernels' radios.
+#[derive(Args, Debug)]
+pub(crate) struct OfRadios {
+    /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub(super) set: Vec<String>,
+    /// Seed of the random numbers
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = numbers::seed)]
+    pub(super) seed: u64,
+    /// Arm whose settings apply, if arms change settings (default: the first arm)
+    #[arg(long, value_name = "A")]
+    pub(super) arm: Option<String>,
+    /// Folder for results, captures and logs [default: results/FILE]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write what each radio sends and decodes to NODE.pcapng, for Wireshark
+    #[arg(long)]
+    pub(crate) capture: bool,
+}
+
+impl OfRadios {
+    /// The run of a scenario, or of what a configuration of wmediumd says, whose field is written beside the results.
+    /// With the folder for results.
+    pub(crate) fn prepare(&self, file: &Path) -> Result<(Prepared, PathBuf), Failure> {
+        let stem = file.file_stem().unwrap_or_default();
+        let out = self.out.clone().unwrap_or_else(|| Path::new("results").join(stem));
+        let prepared = |scenario: &Scenario| first_arm_unless(scenario, self.arm.as_deref(), self.seed);
+        if file.extension().is_none_or(|kind| kind != "cfg") {
+            return Ok((prepared(&Scenario::load(file, &self.set)?)?, out));
+        }
+        let text =
+            std::fs::read(file).map_err(|error| Failure::refused(file.display().to_string(), error))?;
+        let text = String::from_utf8_lossy(&text);
+        let field = out.join("wmediumd.csv");
+        let at = |line: usize| format!("{}:{line}", file.display());
+        let medium =
+            wmediumd::read(&text, &field).map_err(|(line, problem)| Failure::refused(at(line), problem))?;
+        let written = std::fs::create_dir_all(&out).and_then(|()| std::fs::write(&field, medium.field));
+        written.map_err(Failure::during("write wmediumd's links"))?;
+        let scenario = Scenario::parse("wmediumd", &medium.scenario, &self.set).map_err(Failure::Located)?;
+        let mut prepared = prepared(&scenario)?;
+        prepared.plan.macs = medium.macs;
+        Ok((prepared, out))
+    }
+}
 
 /// A scenario with mac80211_hwsim: a virtual machine whose kernel has a simulated Wi-Fi radio for each node
 #[derive(Args, Debug)]
@@ -42,21 +90,8 @@ pub(crate) struct Arguments {
     /// Command to run next to the nodes' namespaces; `ip netns exec NODE PROGRAM` runs a program on a node
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
-    /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
-    #[arg(long, value_name = "PATH=VALUE")]
-    pub(super) set: Vec<String>,
-    /// Seed of the random numbers
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = numbers::seed)]
-    pub seed: u64,
-    /// Arm whose settings apply, if arms change settings (default: the first arm)
-    #[arg(long, value_name = "A")]
-    pub(super) arm: Option<String>,
-    /// Folder for results, captures and logs [default: results/SCENARIO]
-    #[arg(long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
-    /// Write what each radio sends and decodes to NODE.pcapng, for Wireshark
-    #[arg(long)]
-    pub capture: bool,
+    #[command(flatten)]
+    pub(super) of: OfRadios,
     /// Give each node a monitor interface mon0, which hears frames for all nodes
     #[arg(long)]
     pub(super) monitor: bool,
@@ -103,14 +138,14 @@ fn package(name: &str) -> Result<String, String> {
 pub(super) fn words(arguments: &Arguments, file: &Path) -> Result<Vec<String>, Failure> {
     let mut words = vec![program_in_guest()?];
     words.extend(["air", "hwsim", "--here", "--out", "/out", "--seed"].map(str::to_owned));
-    words.push(arguments.seed.to_string());
-    for set in &arguments.set {
+    words.push(arguments.of.seed.to_string());
+    for set in &arguments.of.set {
         words.extend(["--set".to_owned(), set.clone()]);
     }
-    if let Some(arm) = &arguments.arm {
+    if let Some(arm) = &arguments.of.arm {
         words.extend(["--arm".to_owned(), arm.clone()]);
     }
-    words.extend(arguments.capture.then(|| "--capture".to_owned()));
+    words.extend(arguments.of.capture.then(|| "--capture".to_owned()));
     words.extend(arguments.monitor.then(|| "--monitor".to_owned()));
     words.extend(arguments.bare.then(|| "--bare".to_owned()));
     words.extend(arguments.junit.then(|| "--junit".to_owned()));

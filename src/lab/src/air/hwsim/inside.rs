@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Res
         is_bare: arguments.bare,
     };
     let network = HwsimNetwork::open(prepared, setup)?;
-    let capture = arguments.capture.then_some(out);
+    let capture = arguments.of.capture.then_some(out);
     let work = |()| {
         tracing::info!("ready");
         play(&program, &[&ends])
@@ -76,7 +76,7 @@ fn program(arguments: &Arguments, prepared: &Prepared) -> Vec<String> {
 
 /// The medium's counts, for medium.json.
 #[derive(Debug, Serialize)]
-struct HwsimReport {
+pub(crate) struct HwsimReport {
     lasted_s: f64,
     nodes: Vec<HwsimRow>,
     /// Messages that the kernel refused, as of radios that are down.
@@ -100,7 +100,7 @@ struct HwsimRow {
 }
 
 impl HwsimReport {
-    fn of(prepared: &Prepared, carried: CarriedRadios) -> HwsimReport {
+    pub(crate) fn of(prepared: &Prepared, carried: CarriedRadios) -> HwsimReport {
         let CarriedRadios { mut live, dropped, refusals, deaf: _ } = carried;
         let Lateness { worst, times, left_out } = live.lateness();
         let world = live.world();
@@ -127,7 +127,7 @@ impl HwsimReport {
         }
     }
 
-    fn tell(&self) {
+    pub(crate) fn tell(&self) {
         let (frames, worst_ms) =
             (self.nodes.iter().map(|row| row.frames_sent).sum::<u64>(), self.late_worst_s * 1e3);
         tracing::info!(
@@ -140,7 +140,7 @@ impl HwsimReport {
         );
     }
 
-    fn write(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
         serde_json::to_writer_pretty(&mut file, self)?;
         writeln!(file)?;

@@ -11,7 +11,7 @@ use hopwise_air::frames::Mac;
 use hopwise_air::radiotap::dbm;
 use hopwise_air::{FrameRefusal, Live, LiveProgress, RadioNews, WholeRadio};
 use hopwise_core::narrow::as_u32;
-use hopwise_host::netlink::hwsim::{Frame, Hwsim, ReceivedFrame, SenderFate, Status, legacy_rate};
+use hopwise_host::netlink::hwsim::{Frame, KernelRadios, ReceivedFrame, SenderFate, Status, legacy_rate};
 use hopwise_host::{Clock, Interest, Poller};
 
 use super::field::MHZ;
@@ -43,13 +43,13 @@ struct OpenFrame {
 /// The part that the world's events reach.
 #[derive(Debug)]
 struct Radios {
-    hwsim: Rc<Hwsim>,
+    kernel: Rc<dyn KernelRadios>,
     macs: Vec<Mac>,
     open: RefCell<BTreeMap<u64, OpenFrame>>,
 }
 
 #[derive(Debug)]
-pub(super) struct HwsimMedium {
+pub(crate) struct HwsimMedium {
     radios: Rc<Radios>,
     dropped: UncarriedFrames,
     next_id: u64,
@@ -57,9 +57,13 @@ pub(super) struct HwsimMedium {
 
 impl HwsimMedium {
     /// Connects a world with the kernel's radios of these addresses, one for each station.
-    pub(super) fn new(live: &mut Live<WholeRadio>, hwsim: Rc<Hwsim>, macs: Vec<Mac>) -> HwsimMedium {
+    pub(crate) fn new(
+        live: &mut Live<WholeRadio>,
+        kernel: Rc<dyn KernelRadios>,
+        macs: Vec<Mac>,
+    ) -> HwsimMedium {
         let nothing = vec![0; macs.len()];
-        let radios = Rc::new(Radios { hwsim, macs, open: RefCell::default() });
+        let radios = Rc::new(Radios { kernel, macs, open: RefCell::default() });
         let told = Rc::clone(&radios);
         live.world().radio = Some(Box::new(move |news| told.tell(news)));
         HwsimMedium {
@@ -70,14 +74,14 @@ impl HwsimMedium {
     }
 
     /// Runs by that clock until `end` is readable.
-    pub(super) fn serve(
+    pub(crate) fn serve(
         mut self,
         live: &mut Live<WholeRadio>,
         clock: Clock,
         end: &OwnedFd,
     ) -> io::Result<UncarriedFrames> {
         let (mut lag, poller, mut ready) = (Lag::begin(), Poller::new()?, Vec::new());
-        poller.add(self.radios.hwsim.as_fd(), KERNEL, Interest::Read)?;
+        poller.add(self.radios.kernel.as_fd(), KERNEL, Interest::Read)?;
         poller.add(end.as_fd(), END, Interest::Read)?;
         loop {
             let now = clock.now();
@@ -103,7 +107,7 @@ impl HwsimMedium {
 
     fn read(&mut self, live: &mut Live<WholeRadio>) -> io::Result<()> {
         let radios = Rc::clone(&self.radios);
-        radios.hwsim.read(&mut |frame| self.send(live, frame))
+        radios.kernel.read(&mut |frame| self.send(live, frame))
     }
 
     /// The kernel learns no more of a beacon that gave way to another station's than of one that was sent.
@@ -148,7 +152,7 @@ impl Radios {
                 let radio = self.macs[to as usize];
                 let received =
                     ReceivedFrame { radio, content: packet, signal_dbm: dbm(power_w), rate, mhz: MHZ };
-                note(self.hwsim.receive(&received));
+                note(self.kernel.receive(&received));
             }
             RadioNews::Done { id, outcome, rate, tries, .. } => {
                 let fate = match outcome {
@@ -172,7 +176,7 @@ impl Radios {
     fn answer(&self, id: u64, fate: SenderFate, rate: u8, tries: u8) {
         let Some(OpenFrame { node, flags, cookie, .. }) = self.open.borrow_mut().remove(&id) else { return };
         let radio = self.macs[node as usize];
-        note(self.hwsim.report(&Status { radio, flags, cookie, fate, signal_dbm: ACK_DBM, rate, tries }));
+        note(self.kernel.report(&Status { radio, flags, cookie, fate, signal_dbm: ACK_DBM, rate, tries }));
     }
 }
 

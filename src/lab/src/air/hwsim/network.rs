@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hopwise_air::frames::{Framing, mac_of};
+use hopwise_air::frames::Framing;
 use hopwise_air::{Live, WholeRadio};
 use hopwise_core::Instant;
 use hopwise_core::narrow::as_u32;
@@ -23,7 +23,7 @@ use hopwise_daemon::failure::Failure;
 use hopwise_daemon::signals::ring;
 
 /// The kernel forgets the oldest frames of a radio that has more than 200 without a status.
-const MOST_WAITING: usize = 150;
+pub(crate) const MOST_WAITING: usize = 150;
 /// Nodes whose first frames are lost, or that a scenario's outage parts, hear each other late or never. With each hop
 /// B.A.T.M.A.N. IV takes longer.
 const HEARD_WITHIN: Duration = Duration::from_secs(10);
@@ -77,11 +77,7 @@ impl<'a> HwsimNetwork<'a> {
         let deaf = if self.prepared.plan.channel.outages.is_empty() { deaf } else { Vec::new() };
         let joined = self.hwsim.refusals();
         let mut live = self.world();
-        let wanted = WantedFiles { capture: capture.is_some(), frames: false, trace: false };
-        let clock = Clock::start();
-        let epoch = Epoch { begins: clock.wall_offset(), left_out: live.left_out() };
-        let out = capture.unwrap_or(Path::new("."));
-        let watch = RunWatch::begin(wanted, (live.world(), Framing::Whole), (self.prepared, epoch), out)?;
+        let (clock, watch) = begin(self.prepared, &mut live, capture)?;
         let (done, dropped) = self.carry((&mut live, clock), ends, || work(prepared))?;
         watch.end()?;
         Ok((done, CarriedRadios { live, dropped, refusals: self.hwsim.refusals().since(joined), deaf }))
@@ -98,8 +94,8 @@ impl<'a> HwsimNetwork<'a> {
         ends: &OwnedFd,
         work: impl FnOnce() -> Result<T, Failure> + Send,
     ) -> Result<(T, UncarriedFrames), Failure> {
-        let macs = (0..as_u32(self.prepared.names.len())).map(mac_of).collect();
-        let medium = HwsimMedium::new(live, Rc::clone(&self.hwsim), macs);
+        let macs = (0..as_u32(self.prepared.names.len())).map(|node| self.prepared.plan.mac(node)).collect();
+        let medium = HwsimMedium::new(live, Rc::<Hwsim>::clone(&self.hwsim), macs);
         let (served, worked) = serve_beside(work, |done| {
             let served = medium.serve(live, clock, done);
             if served.is_err() {
@@ -110,6 +106,20 @@ impl<'a> HwsimNetwork<'a> {
         let dropped = served.map_err(|error| Failure::failed("wait for frames", error))?;
         Ok((worked?, dropped))
     }
+}
+
+/// Begins the radios' clock, and captures of what they send and decode in that folder.
+pub(crate) fn begin(
+    prepared: &Prepared,
+    live: &mut Live<WholeRadio>,
+    capture: Option<&Path>,
+) -> Result<(Clock, RunWatch), Failure> {
+    let wanted = WantedFiles { capture: capture.is_some(), frames: false, trace: false };
+    let clock = Clock::start();
+    let epoch = Epoch { begins: clock.wall_offset(), left_out: live.left_out() };
+    let out = capture.unwrap_or(Path::new("."));
+    let watch = RunWatch::begin(wanted, (live.world(), Framing::Whole), (prepared, epoch), out)?;
+    Ok((clock, watch))
 }
 
 /// Joins the nodes and waits until they hear each other. Returns the nodes that do not hear all of their neighbours.

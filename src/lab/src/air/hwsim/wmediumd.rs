@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use hopwise_air::channel::recording::{RecordedLink, head};
+use hopwise_air::frames::Mac;
+use hopwise_core::StationAddress;
 
 use super::MOST;
 use super::field::MHZ;
@@ -191,6 +193,8 @@ fn scalar(word: &str) -> Option<Setting> {
 pub(super) struct ReadMedium {
     pub(super) scenario: String,
     pub(super) field: String,
+    /// The addresses of its stations.
+    pub(super) macs: Vec<Mac>,
 }
 
 /// The power and the share of lost frames of each link, from and to a station.
@@ -237,10 +241,25 @@ pub(super) fn read(text: &str, field: &Path) -> Result<ReadMedium, Problem> {
         2..=MOST => {}
         count => return Err((line, format!("{count} stations, expected at most {MOST}"))),
     }
+    let macs = addresses(ids).map_err(|problem| (line, problem))?;
     let none = Setting::List(Vec::new());
     let (line, model) = all.get("model").unwrap_or((line, &none));
     let links = links(ids.len(), ifaces, model)?;
-    written(&links, field).ok_or_else(|| (line, "no link carries frames, expected one or more".to_owned()))
+    written(&links, field, macs)
+        .ok_or_else(|| (line, "no link carries frames, expected one or more".to_owned()))
+}
+
+/// The addresses of stations, each of which has its own.
+fn addresses(ids: &[Setting]) -> Result<Vec<Mac>, String> {
+    let mut macs = Vec::new();
+    for id in ids {
+        let id = id.text().unwrap_or_default();
+        match id.parse() {
+            Ok(StationAddress(mac)) if mac[0] & 1 == 0 && !macs.contains(&mac) => macs.push(mac),
+            _ => return Err(format!("station \"{id}\", expected a new address such as 02:00:00:00:01:00")),
+        }
+    }
+    Ok(macs)
 }
 
 /// Refuses settings that would have no effect.
@@ -333,7 +352,7 @@ fn by_places(count: usize, model: &Setting, line: usize) -> Result<Links, Proble
 }
 
 /// None if no link carries frames.
-fn written(links: &Links, file: &Path) -> Option<ReadMedium> {
+fn written(links: &Links, file: &Path, macs: Vec<Mac>) -> Option<ReadMedium> {
     let name = |nth: usize| format!("n{nth}");
     let mut field = head(3_600.0, &(0..links.count).map(name).collect::<Vec<_>>());
     let pair = |nth: usize| (nth / links.count, nth % links.count);
@@ -371,7 +390,7 @@ fn written(links: &Links, file: &Path) -> Option<ReadMedium> {
         links.count - 1,
         file.display().to_string()
     );
-    Some(ReadMedium { scenario, field })
+    Some(ReadMedium { scenario, field, macs })
 }
 
 #[cfg(test)]
@@ -401,6 +420,8 @@ mod tests {
         ];
         assert_eq!(rows, expected);
         assert!(scenario.contains("hops: 2,") && scenario.contains("links: []"), "{scenario}");
+        let medium = read(&format!("{IDS}}};"), Path::new("f.csv")).expect("a medium");
+        assert_eq!(medium.macs, [0, 1, 2].map(|nth| [2, 0, 0, 0, nth, 0]));
     }
 
     #[test]
@@ -458,6 +479,11 @@ mod tests {
             (format!("{IDS}}};\nmodel: {{ type = \"prob\";\nfading_coefficient = 1; }};"), 7, "is not read"),
             (format!("{IDS}}};\nmodel: {{ type = \"prob\"; }};"), 6, "no link carries frames"),
             ("ifaces: { ids = [ \"02".to_owned(), 1, "a closing quote"),
+            (
+                "ifaces: {\nids = [\"02:00:00:00:00:00\", \"02:00:00:00:00:00\"]; };".to_owned(),
+                2,
+                "station \"02:00:00:00:00:00\", expected a new address",
+            ),
         ] {
             let (at, said) = wrong(&text);
             assert!(said.contains(words) && at == line, "{text}: {at}: {said}");

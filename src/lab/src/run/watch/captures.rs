@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hopwise_air::dcf::{EVERYONE, FrameKind};
-use hopwise_air::frames::{FrameEffect, FrameEnding, FrameEvent, Framing, mac_of};
+use hopwise_air::frames::{FrameEffect, FrameEnding, FrameEvent, Framing, Mac};
 use hopwise_air::radiotap::Monitor;
 use hopwise_core::{Instant, StationAddress};
 use hopwise_host::Comment;
@@ -70,9 +70,9 @@ impl WatchCaptures {
     ) -> io::Result<WatchCaptures> {
         let plan = &prepared.plan;
         let stations =
-            prepared.names.iter().zip(0..).map(|(name, n)| WatchedStation::create(folder, name, n));
+            prepared.names.iter().zip(0..).map(|(name, n)| WatchedStation::create(folder, name, plan.mac(n)));
         Ok(WatchCaptures {
-            monitor: Monitor::new(&plan.phy, &plan.radio),
+            monitor: Monitor::new(&plan.phy, &plan.radio, plan.macs.clone()),
             framing,
             epoch,
             names: prepared.names.clone(),
@@ -153,8 +153,8 @@ impl WatchCaptures {
 }
 
 impl WatchedStation {
-    fn create(folder: &Path, name: &str, node: u32) -> io::Result<WatchedStation> {
-        let description = format!("the radio of {name}, {}", StationAddress(mac_of(node)));
+    fn create(folder: &Path, name: &str, mac: Mac) -> io::Result<WatchedStation> {
+        let description = format!("the radio of {name}, {}", StationAddress(mac));
         let link = DataLink::IEEE802_11_RADIOTAP;
         let interface = PcapngInterface { name, description: &description, link };
         let file = PcapngFile::create(&folder.join(format!("{name}.pcapng")), interface)?;

@@ -1,6 +1,6 @@
 //! The messages of MAC80211_HWSIM as bytes.
 
-use crate::netlink::message::{GENERIC_HEADER, NetlinkMessage, REQUEST, attribute, word};
+use crate::netlink::message::{GENERIC_HEADER, NetlinkMessage, REQUEST, attribute, messages, word};
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
@@ -10,6 +10,7 @@ const REGISTER: u8 = 1;
 const FRAME: u8 = 2;
 const TX_INFO_FRAME: u8 = 3;
 const NEW_RADIO: u8 = 4;
+const ADD_ADDRESS: u8 = 7;
 const RECEIVER: u16 = 1;
 const TRANSMITTER: u16 = 2;
 const CONTENT: u16 = 3;
@@ -24,6 +25,8 @@ const RADIO_NAME: u16 = 17;
 const FREQUENCY: u16 = 19;
 const PERMANENT_ADDRESS: u16 = 22;
 
+/// The frequency of frames that say none, in MHz: the first channel of 2.4 GHz.
+const USUAL_MHZ: u32 = 2_412;
 const NO_ACK: u32 = 2;
 const ACKNOWLEDGED: u32 = 4;
 /// The number of pairs in which a transmit status lists its tries by rate.
@@ -43,6 +46,17 @@ pub struct Frame<'a> {
     pub cookie: u64,
     /// The frequency in MHz.
     pub mhz: u32,
+}
+
+/// A message of a kernel or program that has radios, to the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RadioMessage<'a> {
+    /// A radio sends a frame.
+    Frame(Frame<'a>),
+    /// The radio of the first address has an interface of the second.
+    Interface(Mac, Mac),
+    /// Nothing that a medium needs to know.
+    Other,
 }
 
 /// A frame that a radio receives.
@@ -115,16 +129,19 @@ pub(super) fn new_radio(family: u16, name: &str, mac: Mac) -> NetlinkMessage {
         .attribute(PERMANENT_ADDRESS, &mac)
 }
 
-pub(super) fn received(family: u16, received: &ReceivedFrame<'_>) -> NetlinkMessage {
+/// The whole message that hands a frame to a radio.
+pub fn received(family: u16, received: &ReceivedFrame<'_>) -> Vec<u8> {
     message(family, FRAME)
         .attribute(RECEIVER, &received.radio)
         .attribute(CONTENT, received.content)
         .attribute(RX_RATE, &u32::from(received.rate).to_ne_bytes())
         .attribute(SIGNAL, &i32::from(received.signal_dbm).to_ne_bytes())
         .attribute(FREQUENCY, &received.mhz.to_ne_bytes())
+        .finish()
 }
 
-pub(super) fn status(family: u16, status: &Status) -> NetlinkMessage {
+/// The whole message that says what became of a frame.
+pub fn status(family: u16, status: &Status) -> Vec<u8> {
     let flags = match status.fate {
         SenderFate::Acknowledged => status.flags | ACKNOWLEDGED,
         SenderFate::Lost => status.flags,
@@ -140,6 +157,21 @@ pub(super) fn status(family: u16, status: &Status) -> NetlinkMessage {
         .attribute(COOKIE, &status.cookie.to_ne_bytes())
         .attribute(SIGNAL, &i32::from(status.signal_dbm).to_ne_bytes())
         .attribute(TX_INFO, tried.as_flattened())
+        .finish()
+}
+
+/// Reads a whole message, behind which there may be more bytes. None if it is cut off or lacks a part.
+pub fn radio_message(bytes: &[u8]) -> Option<RadioMessage<'_>> {
+    let body = messages(bytes).next()?.body;
+    let all = body.get(GENERIC_HEADER..)?;
+    Some(match body[0] {
+        FRAME => RadioMessage::Frame(frame(body)?),
+        ADD_ADDRESS => {
+            let address = |kind| attribute(all, kind)?.try_into().ok();
+            RadioMessage::Interface(address(TRANSMITTER)?, address(RECEIVER)?)
+        }
+        _ => RadioMessage::Other,
+    })
 }
 
 /// The frame in one message, if it has one.
@@ -153,7 +185,7 @@ pub(crate) fn frame(body: &[u8]) -> Option<Frame<'_>> {
         content: attribute(all, CONTENT)?,
         flags: word(attribute(all, FLAGS)?, 0)?,
         cookie: u64::from_ne_bytes(attribute(all, COOKIE)?.try_into().ok()?),
-        mhz: word(attribute(all, FREQUENCY)?, 0)?,
+        mhz: attribute(all, FREQUENCY).map_or(Some(USUAL_MHZ), |value| word(value, 0))?,
     })
 }
 
@@ -162,14 +194,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::netlink::message::{attributes, messages};
+    use crate::netlink::message::attributes;
 
     const RADIO: Mac = [2, 0, 0, 0, 0, 3];
 
     /// The attributes of a finished message, behind its command.
-    fn command_and_parts(message: NetlinkMessage) -> (u8, Vec<(u16, Vec<u8>)>) {
-        let bytes = message.finish();
-        let body = messages(&bytes).next().expect("one message").body;
+    fn command_and_parts(bytes: &[u8]) -> (u8, Vec<(u16, Vec<u8>)>) {
+        let body = messages(bytes).next().expect("one message").body;
         let all = attributes(&body[GENERIC_HEADER..]).map(|(kind, value)| (kind, value.to_vec()));
         (body[0], all.collect())
     }
@@ -195,18 +226,37 @@ mod tests {
         let whole = of_kernel(None);
         let expected = Frame { radio: RADIO, content: &[8; 30], flags: 1, cookie: 77, mhz: 2_412 };
         assert_eq!(frame(&whole), Some(expected));
-        for kind in [TRANSMITTER, CONTENT, FLAGS, COOKIE, FREQUENCY] {
+        for kind in [TRANSMITTER, CONTENT, FLAGS, COOKIE] {
             assert_eq!(frame(&of_kernel(Some(kind))), None, "{kind}");
         }
+        assert_eq!(frame(&of_kernel(Some(FREQUENCY))), Some(expected));
         let other = [&[TX_INFO_FRAME][..], &whole[1..]].concat();
         assert_eq!(frame(&other), None);
+    }
+
+    #[test]
+    fn a_whole_message_is_read_and_each_shorter_one_is_none() {
+        let of = |command, parts: &[(u16, &[u8])]| {
+            parts.iter().fold(message(30, command), |message, (kind, value)| message.attribute(*kind, value))
+        };
+        let address = of(ADD_ADDRESS, &[(TRANSMITTER, &RADIO), (RECEIVER, &[4; 6])]).finish();
+        assert_eq!(radio_message(&address), Some(RadioMessage::Interface(RADIO, [4; 6])));
+        assert_eq!(radio_message(&of(TX_INFO_FRAME, &[]).finish()), Some(RadioMessage::Other));
+        let (word, cookie) = (1_u32.to_ne_bytes(), 77_u64.to_ne_bytes());
+        let parts: [(u16, &[u8]); 4] =
+            [(TRANSMITTER, &RADIO), (CONTENT, &[8; 30]), (FLAGS, &word), (COOKIE, &cookie)];
+        let whole = of(FRAME, &parts).finish();
+        let padded = [&whole[..], &[7; 90]].concat();
+        let frame = Frame { radio: RADIO, content: &[8; 30], flags: 1, cookie: 77, mhz: 2_412 };
+        assert_eq!(radio_message(&padded), Some(RadioMessage::Frame(frame)));
+        assert!((0..whole.len()).all(|len| radio_message(&whole[..len]).is_none()));
     }
 
     #[test]
     fn a_received_frame_has_its_signal_as_twos_complement() {
         let received_frame =
             ReceivedFrame { radio: RADIO, content: &[1, 2, 3], signal_dbm: -60, rate: 1, mhz: 2_412 };
-        let (command, parts) = command_and_parts(received(30, &received_frame));
+        let (command, parts) = command_and_parts(&received(30, &received_frame));
         assert_eq!(command, FRAME);
         let expected = [
             (RECEIVER, RADIO.to_vec()),
@@ -223,7 +273,7 @@ mod tests {
         let of = |fate, tries| {
             let status_of =
                 Status { radio: RADIO, flags: 1, cookie: 5, fate, signal_dbm: -50, rate: 1, tries };
-            let (command, parts) = command_and_parts(status(30, &status_of));
+            let (command, parts) = command_and_parts(&status(30, &status_of));
             assert_eq!((command, parts.len()), (TX_INFO_FRAME, 5));
             let value = |kind| parts.iter().find(|(known, _)| *known == kind).map(|(_, value)| value.clone());
             (word(&value(FLAGS).expect("flags"), 0).expect("four bytes"), value(TX_INFO).expect("tries"))
@@ -236,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_radio_is_asked_for_with_its_address_and_goes_with_the_socket() {
-        let (command, parts) = command_and_parts(new_radio(30, "hopwise0", RADIO));
+        let (command, parts) = command_and_parts(&new_radio(30, "hopwise0", RADIO).finish());
         assert_eq!(command, NEW_RADIO);
         assert!(parts.contains(&(PERMANENT_ADDRESS, RADIO.to_vec())));
         assert!(
