@@ -27,8 +27,8 @@ Examples:
   cargo run --release --example certify -- --profile dsss-11mbps
 
 A line names the quantity, its measured value, the value that is wanted, and the verdict. A profile takes about a minute
-of one core. `cargo run --release --example certify > lab/calibration/certificate.txt` makes the certificate that results
-name.")]
+of one core. `cargo run --release --example certify > lab/calibration/certificate.txt` makes the certificate that
+results name.")]
 struct Arguments {
     /// Radio profile to check (default: dsss-2mbps and dsss-11mbps)
     #[arg(long, value_name = "P")]

@@ -75,8 +75,8 @@ impl<'p> Simulation<'p> {
     }
 }
 
-/// Output of `cargo run --release --example certify`. A test of the example compares the two: a change of the radio must
-/// change this file.
+/// Output of `cargo run --release --example certify`. A test of the example compares the two: a change of the radio
+/// must change this file.
 pub const CERTIFICATE: &str = include_str!("../calibration/certificate.txt");
 
 /// SHA-256 of the certificate, in hexadecimal digits.

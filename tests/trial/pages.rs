@@ -41,7 +41,7 @@ const PAGES: [(&str, &[(&str, Run)]); 9] = [
             ("hopwise trial configs/delay-fade.yaml", Part("1/20")),
         ],
     ),
-    ("docs/notebook/papers-promises.md", &[("for scene in bursts", Part("1/200"))]),
+    ("docs/notebook/papers-promises.md", &[("hopwise trial configs/promises/", Part("1/200"))]),
     ("docs/bring-up.md", &[("ssh pi1 sudo hopwise mesh up", Not(HOSTS))]),
     (
         "docs/notebook/senders.md",

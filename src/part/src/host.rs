@@ -128,8 +128,8 @@ pub(crate) fn offloads_of(part: &NodePart) -> Result<BTreeMap<String, Vec<String
     Ok(names.filter_map(|name| joining_offloads(&name).ok().map(|on| (name, on))).collect())
 }
 
-/// Lets packets pass between the radio and the device of the programs, at an end whose radio forwards nothing. Where that
-/// may not be, `check_forwarding` refuses the end.
+/// Lets packets pass between the radio and the device of the programs, at an end whose radio forwards nothing. Where
+/// that may not be, `check_forwarding` refuses the end.
 fn forwarding(interface: &str) -> Option<Switches> {
     if check_forwarding(interface).is_ok() || check_user().is_err() {
         return None;
